@@ -138,7 +138,7 @@ _REASONS = {
 
 
 def _with_explained_arguments(function: Callable[P, R], signature: inspect.Signature) -> Callable[P, R]:
-    """The function; of a call that leaves out an argument, or names one that there is not, the error says what to pass."""
+    """The function; where a call leaves out an argument, or names another one, the error says what to pass."""
 
     @wraps(function)
     def explained(*args: P.args, **kwargs: P.kwargs) -> R:

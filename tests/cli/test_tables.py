@@ -326,7 +326,9 @@ def test_an_interval_for_the_population_is_named_apart(visits, dither):
 # -- a first hour with other people's files -------------------------------------------------------------------------
 
 UGLY = 'name = "sales"\nsource = "sales.csv"\nledger = "l"\nrows_without_unit = "drop"\nunit = "who"\ndelta = 1e-6\n'
-UGLY += '[budget]\nepsilon = 9\n[columns]\nwho = "integer"\nday = "date"\namount = { type = "number", bounds = [0, 999] }\n'
+UGLY += (
+    '[budget]\nepsilon = 9\n[columns]\nwho = "integer"\nday = "date"\namount = { type = "number", bounds = [0, 999] }\n'
+)
 
 
 @pytest.fixture
@@ -417,5 +419,8 @@ def test_a_text_column_is_to_be_a_number_in_the_card(sales, dither):
     assert "CAST" not in err
     for cast in ("DOUBLE", "INTEGER"):
         _, _, err = dither("query", sales, f"SELECT SUM(CAST(amount AS {cast})) AS a FROM sales", "--epsilon", "1")
-        assert f"public bounds of its values, got none. Fix: hold it within bounds: LEAST(GREATEST(CAST(amount AS {cast})" in err
+        assert (
+            f"public bounds of its values, got none. Fix: hold it within bounds: LEAST(GREATEST(CAST(amount AS {cast})"
+            in err
+        )
     assert left(sales) == "ε = 9"

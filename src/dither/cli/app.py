@@ -128,8 +128,8 @@ def query(
     """Ask a private question: an answer with its errors, its cost, and what is left."""
     from dither.cli import tables
 
-    chosen = {"nonnegative": nonnegative, "integer": integer, "key": key, "again": again, "force": yes}
-    options = replace(tables.release_options(plan), **chosen)
+    common = tables.release_options(plan)
+    options = replace(common, nonnegative=nonnegative, integer=integer, key=key, again=again, force=yes)
     if dry_run:
         tables.explain(card, sql, options)
     else:

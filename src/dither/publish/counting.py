@@ -249,7 +249,7 @@ class Counting:
         epsilon = self.split(guarantee).histogram
 
         def recorded(
-            contexts: Sequence[StatementContext], first_notes: Sequence[str], people_notes: Sequence[str]
+            contexts: Sequence[StatementContext], _first_notes: Sequence[str], people_notes: Sequence[str]
         ) -> bytes:
             def counted(run: Callable[[Statement], Any]) -> bytes:
                 context, counting, learned = contexts[0], self, {}

@@ -25,8 +25,8 @@ _MISSING = "Fix: create it with dither.ledger.open(place)."
 
 _FIRST = Note(
     "first_answer",
-    "this is the first answer about this table that its ledger knows of; if you have had answers before, the ledger was "
-    "lost or replaced: tell the steward",
+    "this is the first answer about this table that its ledger knows of; if you have had answers before, the ledger "
+    "was lost or replaced: tell the steward",
 )
 _TEMPORARY = Note(
     "first_answer",

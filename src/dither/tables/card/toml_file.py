@@ -88,7 +88,9 @@ def _beginning(lines: list[str], end: int) -> int:
             tomllib.loads("\n".join(lines[:before]))
         except (ValueError, RecursionError):
             continue
-        blank = (line for line in range(before, end) if lines[line].strip() and not lines[line].lstrip().startswith("#"))
+        blank = (
+            line for line in range(before, end) if lines[line].strip() and not lines[line].lstrip().startswith("#")
+        )
         return next(blank, end - 1) + 1
     return end
 

@@ -203,20 +203,21 @@ def public_interval(
     return known if write(expression, wider(find)).interval == known else None
 
 
+_NUMBER_TYPES: tuple[Expression, ...] = tuple(map(Literal, NUMBERS))
+
+
 def _with_open_casts(expression: Expression, find: Lookup) -> tuple[Expression, Lookup]:
     """The expression with a column in the place of each number that is read from text: one without bounds."""
     opened: dict[Column, ColumnCard] = {}
-    for node in walk(expression):
-        if isinstance(node, Call) and node.op == "cast" and node.args[0] in map(Literal, NUMBERS):
-            if compile(node.args[1], find).type == "text":
-                cast, column = compile(node, find), Column(f"number {len(opened)} read from text", "")
-                opened[column] = ComputedColumn(cast.type, extent=cast.range)
-                expression = replaced(expression, node, column)
+    casts = [node for node in walk(expression) if isinstance(node, Call) and node.op == "cast"]
+    for node in casts:
+        if node.args[0] in _NUMBER_TYPES and compile(node.args[1], find).type == "text":
+            cast, column = compile(node, find), Column(f"number {len(opened)} read from text", "")
+            opened[column] = ComputedColumn(cast.type, extent=cast.range)
+            expression = replaced(expression, node, column)
     if not opened:
         return expression, find
-    return expression, lambda column: (
-        (nodes.column(column.name), opened[column]) if column in opened else find(column)
-    )
+    return expression, lambda column: (nodes.column(column.name), opened[column]) if column in opened else find(column)
 
 
 def wider(find: Lookup) -> Lookup:

@@ -84,11 +84,7 @@ def unread_cells(engine: Engine) -> list[UnreadCells]:
         columns = engine.card.private_tables[table].columns
         counts = engine.count_cells(
             table,
-            [
-                (name, reading)
-                for name, column in columns.items()
-                for reading in (None, column, MARKERS)
-            ],
+            [(name, reading) for name, column in columns.items() for reading in (None, column, MARKERS)],
         )
         for place, (name, column) in enumerate(columns.items()):
             cells, read, markers = counts[3 * place : 3 * place + 3]
@@ -100,7 +96,7 @@ def unread_cells(engine: Engine) -> list[UnreadCells]:
 
 
 def proposed_types(engine: Engine, columns: Iterable[str]) -> dict[str, Proposal]:
-    """For columns of text, as what almost all of their first cells can be read. For the steward alone: it reads rows."""
+    """As what almost all first cells of columns of text can be read. For the steward alone: it reads rows."""
     (table,) = engine.table_names
     present, result = engine.source_columns(), {}
     for name in columns:

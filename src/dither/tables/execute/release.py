@@ -74,8 +74,9 @@ def _is_recorded(question: Question, plan: Plan, request: Request, options: Rele
     accounts, name = question.table.accounts, question.table.card.name
     if accounts.never_charged:
         return False
-    found = {"key": request.key, "request": request.content, "analyst": options.analyst}
-    return accounts.ledger.has_answer(name, plan.cost, **found)
+    return accounts.ledger.has_answer(
+        name, plan.cost, key=request.key, request=request.content, analyst=options.analyst
+    )
 
 
 def identify(question: Question, plan: Plan, options: ReleaseOptions) -> Request:

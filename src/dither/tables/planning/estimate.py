@@ -172,7 +172,8 @@ def refuse_noise_only(plan: Plan) -> None:
         raise InvalidArgument(
             message(
                 f"± of {item.name}",
-                f"less than all that it could be with {item.rows:,} rows in a group, {item.low:,.6g} to {item.high:,.6g}",
+                f"less than all that it could be with {item.rows:,} rows in a group, "
+                f"{item.low:,.6g} to {item.high:,.6g}",
                 f"± {two_digits(item.error)}: the answer would be noise alone",
                 "spend more epsilon, state a larger rows in the card, or pass force=True to ask all the same",
             )
@@ -510,7 +511,7 @@ def describe_limits(plan: Plan) -> str:
 
 
 __all__ = [
-    "ADDED", "ASSUMED_ROWS", "SAMPLE_SIZES", "UNKNOWN_AMOUNT", "NoiseOnly", "bias_notes", "describe_limits", "error_for_size",
-    "estimate", "expected_error", "forecast_notes", "inside_rank", "limitations", "most_rows_of_a_person", "noise_only",
+    "ADDED", "ASSUMED_ROWS", "SAMPLE_SIZES", "UNKNOWN_AMOUNT", "NoiseOnly", "bias_notes", "describe_limits",
+    "error_for_size", "estimate", "expected_error", "forecast_notes", "inside_rank", "limitations", "most_rows_of_a_person", "noise_only",
     "plan_notes", "refuse_noise_only", "rounded_error", "unit_notes",
 ]  # fmt: skip

@@ -187,7 +187,8 @@ def _interval(text: str) -> IntervalChoice:
 def explain(path: str, sql: str, options: ReleaseOptions) -> None:
     """Print the plan."""
     with remote.open_table(path) if is_url(path) else open_table(path, read_only=True) as table:
-        echo(as_options(str(table.sql(sql).explain(options=options))))
+        for line in as_options(str(table.sql(sql).explain(options=options))).splitlines():
+            item(line, "")
 
 
 @dataclass(frozen=True)
@@ -244,6 +245,14 @@ def _explaining_failures(card: Card | None, sql: str) -> AbstractContextManager[
     return nullcontext() if card is None else charges.explaining_failures(str(card.ledger), card.name, "question", sql)
 
 
+def _print(answer: Answer) -> None:
+    """Print the table as it is, and below it its cost and notes, folded to the width of a terminal."""
+    summary = answer.summary()
+    echo(answer.text(more="--format csv prints all").removesuffix(summary), end="")
+    for line in summary.splitlines():
+        item(line, "")
+
+
 def _write(
     outputs: Outputs, output: OutputOptions, answer: Answer, plotted: str | None, explanation: Any, table: Any, sql: str
 ) -> None:
@@ -255,7 +264,7 @@ def _write(
         echo(f"written to {output.output}", err=True)
     if output.output is None:
         if output.format is None:
-            echo(answer.text(more="--format csv prints all"))
+            _print(answer)
         elif output.format == "json":
             echo(answer.to_json())
         elif is_terminal():

@@ -512,6 +512,6 @@ def describe_limits(plan: Plan) -> str:
 
 __all__ = [
     "ADDED", "ASSUMED_ROWS", "SAMPLE_SIZES", "UNKNOWN_AMOUNT", "NoiseOnly", "bias_notes", "describe_limits",
-    "error_for_size", "estimate", "expected_error", "forecast_notes", "inside_rank", "limitations", "most_rows_of_a_person", "noise_only",
-    "plan_notes", "refuse_noise_only", "rounded_error", "unit_notes",
+    "error_for_size", "estimate", "expected_error", "forecast_notes", "inside_rank", "limitations",
+    "most_rows_of_a_person", "noise_only", "plan_notes", "refuse_noise_only", "rounded_error", "unit_notes",
 ]  # fmt: skip

@@ -80,10 +80,10 @@ def parts_of(format: str) -> list[DatePart]:
     >>> parts_of("%m/%Y%d")[0], parts_of("%m/%Y%d")[3]
     (DatePart(name='m', least=1, most=2), DatePart(name='d', least=2, most=2))
     """
-    found = re.findall(r"%([YmdHMS])|([^%])", format)
+    pieces = re.findall(r"%([YmdHMS])|([^%])", format)
     result = []
-    for place, (name, sign) in enumerate(found):
-        beside = [found[other][0] for other in (place - 1, place + 1) if 0 <= other < len(found)]
+    for place, (name, sign) in enumerate(pieces):
+        beside = [pieces[other][0] for other in (place - 1, place + 1) if 0 <= other < len(pieces)]
         least = WIDTHS[name] if name and (name == "Y" or any(beside)) else 1
         result.append(DatePart(name, least, WIDTHS[name]) if name else DatePart(sign))
     return result

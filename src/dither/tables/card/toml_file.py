@@ -64,17 +64,17 @@ def missing(place: Path, what: str, hint: str) -> InvalidArgument:
     return wrong(what, "a file that can be read", f"none of the name {clip(place.name)!r}", fix)
 
 
-def _mistake(said: str, text: str, name: str) -> InvalidArgument:
+def _mistake(reason: str, text: str, name: str) -> InvalidArgument:
     """The refusal of a file that is no TOML, with the place of the first mistake and its line.
 
     Of what was never closed, a list or a text, the parser names the place where it gave up; the mistake is where it
     begins.
     """
     lines = text.splitlines()
-    found = re.search(r"line ([0-9]+), column ([0-9]+)", said)
-    end = min(int(found[1]), len(lines)) if found else len(lines)
+    match = re.search(r"line ([0-9]+), column ([0-9]+)", reason)
+    end = min(int(match[1]), len(lines)) if match else len(lines)
     begin = _beginning(lines, end)
-    column = int(found[2]) if found and begin == end else len(lines[begin - 1].rstrip()) + 1 if begin == end else 1
+    column = int(match[2]) if match and begin == end else len(lines[begin - 1].rstrip()) + 1 if begin == end else 1
     where = f"line {begin}, column {column}" if begin == end else f"what begins in line {begin}"
     got = f"a mistake in {where}: {_shown(lines[begin - 1])}" if lines else "a mistake"
     fix = 'write key = value there, with text in "…", lists in […] and sections as [name], each once'

@@ -277,8 +277,8 @@ class Engine(CanonicalColumns):
             return cell
         if isinstance(reading, ColumnCard):
             return self._typed_column(name, present, reading)
-        found = exp.RegexpLike(this=nodes.cast(cell, "text"), expression=exp.Literal.string(reading))
-        return nodes.case([(found, exp.true())], exp.null())
+        matches = exp.RegexpLike(this=nodes.cast(cell, "text"), expression=exp.Literal.string(reading))
+        return nodes.case([(matches, exp.true())], exp.null())
 
     def _check_table(self, table: str) -> Mapping[str, SourceColumn]:
         """The columns of a table's source, as they are now, if it can be used."""

@@ -125,17 +125,19 @@ def _tried(
     """How many of the first cells are no words for an empty one, and how many can be read as ``column``, and as each
     other candidate of a type like it."""
     gates = (None, MARKERS, *_GATES)
-    cells, markers, *found = engine.count_cells(table, [(name, gate) for gate in gates], LOOKED_AT)
+    cells, markers, *occurrences = engine.count_cells(table, [(name, gate) for gate in gates], LOOKED_AT)
     similar = next((kinds for kinds in _SIMILAR if column and column.type in kinds), None)
     candidates = [] if column is None else [column]
-    for gate, count in zip(_GATES, found, strict=True):
+    for gate, count in zip(_GATES, occurrences, strict=True):
         others = [ColumnCard(kind, format=format) for kind, format in _formats(gate) if count]
         candidates += [other for other in others if other.format is not None or other.type in present.types]
     candidates = [other for other in candidates if similar is None or other.type in similar]
     candidates = list({(other.type, other.format): other for other in candidates}.values())
     readings = [(name, candidate) for candidate in candidates]
     counts = engine.count_cells(table, readings, LOOKED_AT) if readings else []
-    read = [Reading(each.type, each.format, count) for each, count in zip(candidates, counts, strict=True)]
+    read = [
+        Reading(candidate.type, candidate.format, count) for candidate, count in zip(candidates, counts, strict=True)
+    ]
     return cells - markers, read
 
 

@@ -191,7 +191,8 @@ _SHADOWING = ("max", "min", "open", "sum")
 
 _MEANT = {
     **dict.fromkeys(["avg", "average"], "mean"), **dict.fromkeys(["size", "len"], "count"),
-    **dict.fromkeys(["nunique", "count_distinct"], "people"), **dict.fromkeys(["stddev", "stdev"], "std"),
+    **dict.fromkeys(["stddev", "stdev"], "std"),
+    **dict.fromkeys(["nunique", "count_distinct"], "people() to count people, COUNT(DISTINCT x) in SQL for values"),
     **dict.fromkeys(["read_csv", "read_parquet", "from_pandas", "load", "Session"], "open"),
     **dict.fromkeys(["variance"], "var"), **dict.fromkeys(["percentile"], "quantile"), "hist": "histogram",
 }  # fmt: skip

@@ -21,6 +21,7 @@ marked with :func:`observed`.
 
 from __future__ import annotations
 
+import difflib
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -31,6 +32,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
 import numpy as np
 
+from dither.errors import DitherError, WrongType, message
 from dither.guarantees import ApproxDP, Guarantee, PureDP
 from dither.randomness import is_secure
 from dither.rehearsal import rehearse
@@ -126,7 +128,63 @@ def spends_arguments(function: Callable[P, R]) -> Callable[P, R]:
         cost = PureDP(epsilon) if delta is None else ApproxDP(epsilon, delta)
         return Request(function.__name__, cost)
 
-    return _reported(function, request, paid=True)
+    return _with_explained_arguments(_reported(function, request, paid=True), inspect.signature(function))
+
+
+_REASONS = {
+    "bounds": ("bounds=(lower, upper)", "pass the range that values can have at all, which must not be taken from the "
+               "data: without it one person could change the answer by any amount"),
+    "epsilon": ("epsilon", "pass epsilon=1, for example: how much may be learned about one person"),
+    "edges": ("edges", "pass the edges of the bins, edges=(0, 10, 20), which must not be taken from the data"),
+    "categories": ("categories", "list the values that may occur, which must not be taken from the data"),
+    "q": ("q", "pass q=0.5 for the median, for example"),
+}  # fmt: skip
+"""What is missing, and why it is needed."""
+
+
+def _with_explained_arguments(function: Callable[P, R], signature: inspect.Signature) -> Callable[P, R]:
+    """The function; where a call leaves out an argument, or names another one, the error says what to pass."""
+
+    @wraps(function)
+    def explained(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except DitherError:
+            raise
+        except TypeError:
+            refusal = _refused_call(function.__name__, signature, args, kwargs)
+            if refusal is None:
+                raise
+        raise refusal
+
+    return explained
+
+
+def _refused_call(
+    name: str, signature: inspect.Signature, args: tuple[object, ...], kwargs: Mapping[str, object]
+) -> WrongType | None:
+    """What is wrong with the arguments of a call; None where they fit."""
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError:
+        pass
+    else:
+        return None
+    parameters = signature.parameters
+    listed = ", ".join(parameters)
+    unknown = next((key for key in kwargs if key not in parameters), None)
+    if unknown is not None:
+        near = difflib.get_close_matches(unknown, parameters, 1)
+        fix = f"write {near[0]}" if near else "leave it out"
+        return WrongType(message(f"{name}()", f"only {listed}", f"{unknown[:40]!r}", fix))
+    positional = [key for key, item in parameters.items() if item.kind is not item.KEYWORD_ONLY]
+    given = {*positional[: len(args)], *kwargs}
+    needed = [key for key, item in parameters.items() if item.default is item.empty and key not in given]
+    if not needed:
+        return WrongType(message(f"{name}()", listed, "more arguments", "pass them by their names"))
+    needed.sort(key=lambda key: [*_REASONS, key].index(key))
+    expected, fixes = zip(*(_REASONS.get(key, (key, f"pass {key}")) for key in needed), strict=True)
+    return WrongType(message(f"{name}()", " and ".join(expected), "none", "; ".join(fixes)))
 
 
 def covered(release: Callable[P, R]) -> Callable[P, R]:

@@ -33,12 +33,18 @@ def test_check_and_explain_leave_no_ledger_behind(visits, dither):
     assert "left: (ε, δ) = (4, 0.001)" in dither("query", visits, COUNT, "--epsilon", "1")[1]
 
 
-def test_a_first_answer_says_that_a_ledger_was_started(visits, dither):
-    assert "a new ledger was started" in dither("query", visits, COUNT, "--epsilon", "1")[1]
-    assert "a new ledger was started" not in dither("query", visits, COUNT, "--epsilon", "2")[1]
+def test_a_first_answer_from_a_ledger_is_called_so_to_analysts_alone(visits, dither):
+    ask = ("query", visits, COUNT, "--epsilon", "1")
+    said = "this is the first answer about this table"
+    assert said not in dither(*ask)[1]  # whoever has the card has just started the ledger
     for name in ("visits.ledger", "visits.ledger.key", "visits.toml.receipt"):
         Path(name).unlink()
-    assert "a new ledger was started" in dither("query", visits, COUNT, "--epsilon", "1", "--output", "a.csv")[2]
+    text, of_analysts = visits.read_text(encoding="utf-8"), "each_analyst = { epsilon = 5, delta = 1e-4 }"
+    visits.write_text(text.replace("[budget]", f"[budget]\n{of_analysts}"), encoding="utf-8")
+    assert said in dither(*ask, "--analyst", "ada", "--output", "a.csv", "--report", "a.html")[2]
+    assert said not in Path("a.html").read_text(encoding="utf-8")
+    assert said not in dither(*ask, "--analyst", "ada")[1]  # it was, when this was asked first
+    assert said not in dither("query", visits, COUNT, "--epsilon", "2", "--analyst", "ada")[1]
 
 
 @pytest.mark.slow

@@ -112,3 +112,25 @@ def test_mistakes_in_the_section_are_named(right, tmp_path):
     (tmp_path / "visits.toml").write_text(before + "[series.daily]" + section.replace(right, MISTAKES[right]))
     with refuses(dp.InvalidArgument, "series.daily"):
         toml.read(tmp_path / "visits.toml")
+
+
+def test_a_series_that_fails_after_its_charge_does_not_say_that_nothing_was_charged(folder, monkeypatch):
+    """What was charged is a field of the ledger's entry: a series has no words, and is no publication."""
+    from dither.cli import guard
+    from dither.stream import series
+
+    def fail(*_args, **_more):
+        raise RuntimeError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(series.Series, "_advance", fail)
+        said, status = guard.explained(run("daily", "--through", "2026-01-05").exception)
+    assert status == 2
+    assert said.endswith(
+        "(ε, δ) = (1, 1e-07) was charged, once for the whole series: released again, it goes on for free."
+    )
+    assert run("daily", "--through", "2026-01-05").exit_code == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(series.Series, "_advance", fail)
+        said, _ = guard.explained(run("daily", "--through", "2026-01-09").exception)
+    assert said.endswith("Nothing was charged.")

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis.extra import numpy as arrays
 
+import dither as dp
 from dither import AddRemove, DitherError, ReplaceOne, stats
 from support import each, refuses
 
@@ -225,3 +226,24 @@ def test_no_finite_data_cause_an_error(name, x, limits, relation):
 def test_no_list_of_numbers_causes_an_error(name, entries):
     for relation in BOTH:
         ALL[name](entries, bounds=(0, 1), epsilon=1, neighbors=relation)
+
+
+@each("name", [name for name in dp.stats.__all__ if name[0].islower() and name != "count"])
+def test_a_missing_argument_is_named_with_the_reason(name):
+    function = getattr(dp.stats, name)
+    with refuses(dp.WrongType, "must not be taken from the data"):
+        function(DATA, epsilon=1)
+    with refuses(dp.WrongType, "expected only x", "got 'colour'"):
+        function(DATA, epsilon=1, colour=5)
+    with refuses(dp.WrongType, "pass epsilon=1, for example"):
+        function(DATA)
+
+
+def test_an_error_of_the_data_is_not_taken_for_one_of_the_call():
+    class Broken:
+        def __array__(self, *_args, **_more):
+            raise TypeError("7")
+
+    with pytest.raises(TypeError) as refusal:
+        dp.stats.mean(Broken(), bounds=(0, 1), epsilon=1)
+    assert "bounds" not in str(refusal.value)

@@ -6,11 +6,12 @@ import copy
 import pickle
 from collections.abc import Iterator
 
+import pyarrow as pa
 import pytest
 
 import dither as dp
 from dither.tables import habits
-from support import refuses
+from support import each, refuses
 from tables.refusals.samples import HIDDEN, flights
 
 BY_ORIGIN = "SELECT origin, COUNT(*) AS n FROM flights GROUP BY origin"
@@ -119,3 +120,32 @@ def test_wrong_arguments_are_refused_before_any_charge(table, attempt, kind, fix
 def test_names_of_the_package(name, instead):
     with pytest.raises(AttributeError, match=instead):
         getattr(dp, name)
+
+
+def test_completion_shows_what_a_question_is_asked_with():
+    with dp.open(pa.table({"r": ["a", "b"]}), budget=dp.PureDP(1)) as table:
+        for item in (table, table.group_by("r"), table.sql("SELECT COUNT(*) AS n FROM data")):
+            names = [name for name in dir(item) if not name.startswith("_")]
+            assert {"agg", "where", "group_by"} <= set(names)
+            assert not {"accounts", "asker", "engine", "temporary_folder", "incident_log", "query", "about"} & set(
+                names
+            )
+            assert all(hasattr(item, name) for name in names)
+
+
+@each("name", ["count", "mean", "sum", "median", "size", "nunique", "aggregate", "filter"])
+def test_what_is_tried_after_group_by_is_answered_with_what_to_write(name):
+    opened, refused = dp.open(pa.table({"r": ["a", "b"]}), budget=dp.PureDP(1)), pytest.raises(AttributeError)
+    with opened as table, refused as error:
+        getattr(table.group_by("r"), name)
+    assert "Fix: write " in str(error.value)
+
+
+def test_different_values_are_not_people():
+    with pytest.raises(AttributeError, match=r"COUNT\(DISTINCT x\)"):
+        _ = dp.nunique
+    with (
+        dp.open(pa.table({"r": ["a", "b"]}), budget=dp.PureDP(1)) as table,
+        pytest.raises(AttributeError, match=r"COUNT\(DISTINCT column\)"),
+    ):
+        _ = table.nunique

@@ -28,9 +28,11 @@ def test_every_note_of_an_answer_has_its_kind_wherever_it_goes():
         explanation = question.explain(epsilon=5)
     assert again.replayed
     kinds = kinds_of(answer.notes)
-    assert kinds[0] == ""  # about the ledger
+    assert kinds[0] == "first_answer"
     assert {"small_groups", "undercount_unknown", "rows_without_person", "error"} <= set(kinds[1:]) <= KINDS - {""}
     assert kinds_of(again.notes) == kinds
+    assert "temporary" in str(answer)
+    assert "temporary" not in str(again)
     assert kinds_of(answers.from_json(json.loads(json.dumps(answers.to_json(answer)))).notes) == kinds
     assert json.loads(answer.to_json())["note_kinds"] == kinds
     sent = explanations.from_json(json.loads(json.dumps(explanations.to_json(explanation))))
@@ -53,6 +55,7 @@ def test_answers_of_earlier_versions_have_texts_alone():
     assert (restored.notes, kinds_of(restored.notes)) == (("a", "b"), ["", ""])
     assert kinds_of(with_kinds(["a"], ["limits", "limits"])) == [""]
     assert kinds_of(with_kinds(["a"], [["limits"]])) == [""]
+    assert kinds_of(with_kinds(["first answer: a new ledger was started"], None)) == ["first_answer"]
 
 
 def test_the_page_of_rows_that_are_people_speaks_of_rows():

@@ -106,7 +106,7 @@ COLUMNS = {
     "who": ColumnCard("integer"),
     "amount": ColumnCard("number", (0, 99.5)),
     "region": ColumnCard("text", keys=("a", None)),
-    "day": ColumnCard("date", period=(date(2024, 1, 1), date(2024, 12, 31)), format="%Y"),
+    "day": ColumnCard("date", period=(date(2024, 1, 1), date(2024, 12, 31)), format="%Y-%m-%d"),
 }
 CARD = Card(
     "visits", "/secret/place/visits.parquet", COLUMNS, "who", "auto", 5,

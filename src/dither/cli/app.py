@@ -83,16 +83,20 @@ def init(
     ),
     output: str | None = typer.Option(None, metavar="FILE", help="Where to write the card."),
     force: bool = typer.Option(False, "--force", help="Overwrite an existing file, unless it is a card."),
+    schema_only: bool = typer.Option(False, "--schema-only", help="Read no rows, and propose no types."),
 ) -> None:
-    """Write a draft of the card of a table, or of several, from the schema; the data are not read."""
+    """Write a draft of the card of a table, or of several, from the schema.
+
+    Of columns of text the first cells are read, and types and formats that fit are printed, for the steward alone.
+    """
     from dither.cli import tables
 
-    tables.init(sources, unit, name, output, force)
+    tables.init(sources, unit, name, output, force, schema_only)
 
 
 @app.command(cls=Command)
 def check(card: str = _CARD_OR_URL) -> None:
-    """Say what a card leaves open, and what each gap will forbid."""
+    """Validate a card: list what is missing, and which cells of the source do not read as it says."""
     from dither.cli import tables
 
     tables.check(card)
@@ -110,6 +114,7 @@ def query(
         None, metavar="NAME", help="A name for this release: asked again under it, the same answer is returned."
     ),
     again: bool = typer.Option(False, "--again", help="Answer anew, and charge anew, even if this was asked before."),
+    yes: bool = typer.Option(False, "--yes", help="Ask although the answer is expected to be noise alone."),
     dry_run: bool = typer.Option(False, "--dry-run", help="Explain only: read no data, charge nothing."),
     format: str | None = typer.Option(None, metavar="NAME", help="json, csv or parquet instead of a table."),
     output: str | None = typer.Option(None, metavar="FILE", help="Write the answer to this file."),
@@ -123,7 +128,8 @@ def query(
     """Ask a private question: an answer with its errors, its cost, and what is left."""
     from dither.cli import tables
 
-    options = replace(tables.release_options(plan), nonnegative=nonnegative, integer=integer, key=key, again=again)
+    common = tables.release_options(plan)
+    options = replace(common, nonnegative=nonnegative, integer=integer, key=key, again=again, force=yes)
     if dry_run:
         tables.explain(card, sql, options)
     else:

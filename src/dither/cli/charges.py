@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Literal
 
 import dither
 from dither.errors import LedgerError
@@ -21,14 +22,18 @@ class QuestionFailed(Exception):
         self.after_charge = after_charge
 
 
+Kind = Literal["question", "publication", "series"]
+"""What is released: the field of a recorded request that only such a request has."""
+
+
 @contextmanager
-def explaining_failures(place: str, dataset: str, question: str | None) -> Iterator[None]:
-    """Say of a question that fails inside what the ledger holds about it; None is a publication, which has no words."""
+def explaining_failures(place: str, dataset: str, kind: Kind, question: str | None = None) -> Iterator[None]:
+    """Say of a release that fails inside what the ledger holds about it; a question is known by its words."""
     before = _head(place)
     try:
         yield
     except BaseException as error:
-        said = _since(place, dataset, question, before)
+        said = _since(place, dataset, kind, question, before)
         if said is not None:
             raise QuestionFailed(said, after_charge=True) from error
         if isinstance(error, LedgerError) or not isinstance(error, dither.DitherError):
@@ -44,8 +49,8 @@ def _head(place: str) -> int | None:
         return None
 
 
-def _since(place: str, dataset: str, question: str | None, before: int | None) -> str | None:
-    """A sentence about the charges for this question since then; None if there is none."""
+def _since(place: str, dataset: str, kind: Kind, question: str | None, before: int | None) -> str | None:
+    """A sentence about the charges for this release since then; None if there is none."""
     from dither.ledger.accounts import promised  # with it SQLAlchemy, which most commands do not need
 
     paid: dict[int, str] = {}
@@ -59,7 +64,7 @@ def _since(place: str, dataset: str, question: str | None, before: int | None) -
             for entry in ledger.history(dataset):
                 if entry.seq <= before:
                     continue
-                if entry.kind == "charge" and _asks(entry.body, question):
+                if entry.kind == "charge" and _asks(entry.body, kind, question):
                     paid[entry.seq] = str(promised(entry.body["cost"]))
                 elif entry.kind == "answer":
                     answered.add(entry.charge)
@@ -68,14 +73,16 @@ def _since(place: str, dataset: str, question: str | None, before: int | None) -
     if not paid:
         return None
     seq, cost = list(paid.items())[-1]
+    if kind == "series":
+        return f"{cost} was charged, once for the whole series: released again, it goes on for free."
     if seq in answered:
         return f"{cost} was charged, and the answer is recorded: asked again, the same question returns it for free."
     return f"{cost} was charged (entry {seq} of the ledger) and stays charged; asked again, it is charged again."
 
 
-def _asks(body: dict[str, object], question: str | None) -> bool:
-    """Whether a charge is for this question, or, where there is none, for a publication; of a very long one the ledger
-    does not keep the words.
+def _asks(body: dict[str, object], kind: Kind, question: str | None) -> bool:
+    """Whether a charge is for a release of this kind, and a question for this one; of a very long one the ledger does
+    not keep the words.
     """
     asked = body.get("asked")
     if not isinstance(asked, str):
@@ -86,7 +93,7 @@ def _asks(body: dict[str, object], question: str | None) -> bool:
         return True
     if not isinstance(request, dict):
         return True
-    return "publication" in request if question is None else request.get("question") == question
+    return kind in request if question is None else request.get(kind) == question
 
 
 __all__ = ["UNKNOWN", "QuestionFailed", "explaining_failures"]

@@ -41,6 +41,7 @@ _ARGUMENT = re.compile(
     r"(?:([0-9](?:[0-9.e+-]*[0-9])?|'[a-z]+')|(, a name)|(?![\w'\"]))"
 )
 _CALLS = {
+    "or pass force=True to ask all the same": "or pass --yes to ask all the same",
     "reopen it with ledger.reopen(dataset, signed_by=…, reason=…)": (
         "reopen it: dither budget CARD --reopen --signed-by NAME --reason WHY"
     ),

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import codecs
 import re
+import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from itertools import zip_longest
 
 from dither.terminal import printable
 
@@ -115,6 +118,27 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         echo("  ".join(part.ljust(width) for part, width in zip(line, widths, strict=True)).rstrip())
 
 
+def item(text: object, mark: str = "- ") -> None:
+    """Print a paragraph after a mark, folded to the width of a terminal; one line where there is none."""
+    whole = cell(text)
+    if is_terminal():
+        width = max(40, shutil.get_terminal_size().columns)
+        whole = textwrap.fill(whole, width - len(mark), break_long_words=False, break_on_hyphens=False)
+    echo(mark + whole.replace("\n", "\n" + " " * len(mark)))
+
+
+def columns(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print a small table without a frame, whose cells may have several lines."""
+    lines: list[Sequence[str]] = [header]
+    for row in rows:
+        split = [part.split("\n") for part in row]
+        lines += zip_longest(*split, fillvalue="")
+    widths = [max(len(cell(line[j])) for line in lines) for j in range(len(header))]
+    for line in lines:
+        parts = (cell(part).ljust(width) for part, width in zip(line, widths, strict=True))
+        echo(("  " + "  ".join(parts)).rstrip())
+
+
 def stream(header: Sequence[str], rows: Iterable[Sequence[object]], widths: Sequence[int]) -> None:
     """Print a long table line by line: in columns on a terminal, separated by tabs where there is none."""
     wide = is_terminal()
@@ -132,4 +156,4 @@ def _line(row: Sequence[object], widths: Sequence[int], wide: bool) -> str:
     return "  ".join(part.ljust(width) for part, width in zip(cells, widths, strict=True)).rstrip() + "\n"
 
 
-__all__ = ["busy", "cell", "echo", "is_terminal", "plain", "prepare", "stream", "table"]
+__all__ = ["busy", "cell", "columns", "echo", "is_terminal", "item", "plain", "prepare", "stream", "table"]

@@ -82,7 +82,7 @@ def publish(path: str, cost: Cost, options: PublishOptions) -> None:
             for name in _files(plan, options.format) if options.output is not None else ():
                 outputs.add(_option(name), os.path.join(options.output or "", name))
             outputs.add("--report", options.report, ("html", "htm"))
-            with charges.explaining_failures(str(plan.table.card.ledger), plan.table.card.name, None):
+            with charges.explaining_failures(str(plan.table.card.ledger), plan.table.card.name, "publication"):
                 publication = plan.release(
                     **cost.as_arguments(), analyst=options.analyst, key=options.key, again=options.again
                 )

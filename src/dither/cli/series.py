@@ -52,11 +52,11 @@ def release(card: str, name: str, options: SeriesOptions) -> None:
             outputs.add("--output", options.output, ("csv", "json", "parquet"))
             outputs.add("--plot", options.plot, plots.ENDINGS)
             outputs.add("--report", options.report, ("html", "htm"))
-            with charges.explaining_failures(str(table.card.ledger), table.card.name, None):
+            with charges.explaining_failures(str(table.card.ledger), table.card.name, "series"):
                 answer = series.release(options.through, window=options.window, analyst=options.analyst)
-            outputs.write("--output", answer.write)
-            outputs.write("--plot", lambda room: plots.save(room, lambda axes: answer.plot(axes=axes), 9.0))
-            outputs.write("--report", lambda room: _write_page(room, answer, table.card.name))
+                outputs.write("--output", answer.write)
+                outputs.write("--plot", lambda room: plots.save(room, lambda axes: answer.plot(axes=axes), 9.0))
+                outputs.write("--report", lambda room: _write_page(room, answer, table.card.name))
     if options.json:
         echo(answer.to_json())
         return

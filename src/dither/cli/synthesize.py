@@ -70,7 +70,7 @@ def synthesize(path: str, wanted: Wanted, options: SynthesizeOptions) -> None:
         outputs.add("--report", options.report, ("html", "htm"))
         with open_table(path, receipt=options.receipt) as table:
             plan = _plan(table, wanted)
-            with charges.explaining_failures(str(card.ledger), card.name, None):
+            with charges.explaining_failures(str(card.ledger), card.name, "publication"):
                 with busy("counting and fitting…"):
                     released = plan.release(
                         rows=wanted.rows, analyst=options.analyst, key=options.key, again=options.again

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,22 +15,28 @@ from dither.cli.files import Outputs, of_card, source_files
 from dither.cli.guard import as_options
 from dither.cli.opening import open_table, read_card
 from dither.cli.options import PlanOptions
-from dither.cli.printing import echo, is_terminal
+from dither.cli.printing import busy, columns, echo, is_terminal, item
 from dither.client.addresses import is_url
 from dither.errors import InvalidArgument, message
 from dither.tables import draft
 from dither.tables.answer import Answer
 from dither.tables.card import toml
-from dither.tables.card.accounts import FIRST_NOTES
 from dither.tables.card.model import Card
+from dither.tables.engines.unread_cells import UnreadCells, unread_cells
 from dither.tables.options import INTERVALS, NOISES, IntervalChoice, NoiseChoice, ReleaseOptions
 
 FORMATS = ("json", "csv", "parquet")
 _WHOLE = re.compile("[0-9]{1,18}")
 
 
-def init(sources: list[str], unit: str | None, name: str | None, output: str | None, force: bool) -> None:
-    """Write a draft card, of one table or of several."""
+def init(
+    sources: list[str], unit: str | None, name: str | None, output: str | None, force: bool, schema_only: bool = False
+) -> None:
+    """Write a draft card, of one table or of several, and print to the steward as what its texts can be read.
+
+    The card is public and is made from the schema alone. The proposals are taken from the rows: they are printed, and
+    in no file.
+    """
     named: dict[str, object] = {}
     for source in sources:
         title = draft.title_of(source)
@@ -44,6 +51,27 @@ def init(sources: list[str], unit: str | None, name: str | None, output: str | N
         outputs.add("--output", path)
         outputs.write("--output", lambda room: Path(room).write_text(text, encoding="utf-8"))
     echo(f"{path}: a draft, from the schema only. Fill in the public bounds and keys, then: dither check {path}")
+    if not schema_only:
+        _print_proposals(named, unit)
+
+
+def _print_proposals(sources: Mapping[str, object], unit: str | None) -> None:
+    """The types and formats that almost all cells of columns of text can be read by, for the steward to decide on."""
+    from dither.tables.engines import connect
+    from dither.tables.engines.unread_cells import proposed_types
+
+    lines: list[tuple[str, str, str]] = []
+    for table, source in sources.items():
+        with connect(source) as engine, busy("looking at the cells…"):
+            texts = [column for column, type in engine.schema(unit).items() if type == "text" and column != unit]
+            for column, proposal in proposed_types(engine, texts).items():
+                name = f"{table}.{column}" if len(sources) > 1 else column
+                words = "\nor ".join(map(str, proposal.readings))
+                lines.append((name, words, f"{proposal.readings[0].read:,} of {proposal.tried:,}"))
+    if lines:
+        echo()
+        item("Seen in the first cells, and printed here only. Copy what you know to be right into the card:", "")
+        columns(("column", "reads as", "cells"), lines)
 
 
 def _stem(source: str) -> str:
@@ -57,16 +85,38 @@ def check(path: str) -> None:
         remote.check(path)
         return
     card = toml.read(path)
-    for name, item in card.tables.items():
-        echo(f"table {name}: {len(item.columns)} columns, the person is {item.unit}")
+    for name, table_card in card.tables.items():
+        echo(f"table {name}: {len(table_card.columns)} columns, the person is {table_card.unit}")
     gaps = [*_unfilled(path, card), *toml.gaps(card)]
     for gap in gaps:
-        echo(f"- {gap}")
-    with open_table(path, read_only=True) as table:
+        item(gap)
+    with open_table(path, read_only=True) as table, busy("reading the cells…"):
         table.engine.check()
         table.engine.check_people()
+        unread = unread_cells(table.engine)
+    for cells in unread:
+        item(_in_words(cells, len(card.private_tables) > 1))
     sources = "sources" if card.tables else "source"
-    echo(f"{path}: {f'{len(gaps)} gap(s)' if gaps else 'complete'}; {sources} and card agree")
+    wrong = sum(cells.markers < cells.unread for cells in unread)
+    agree = f"{wrong} column(s) with cells that cannot be read" if wrong else f"{sources} and card agree"
+    echo(f"{path}: {f'{len(gaps)} gap(s)' if gaps else 'complete'}; {agree}")
+
+
+def _in_words(cells: UnreadCells, with_table: bool) -> str:
+    """What a steward has to know about cells that do not read as the card says, and what to write."""
+    name = f"{cells.table}.{cells.column}" if with_table else cells.column
+    if cells.markers == cells.unread:
+        return f"{name}: {cells.unread:,} of {cells.cells:,} cells say NA, - or the like, and count as empty"
+    said = f"{name}: {cells.unread:,} of {cells.cells:,} cells do not read as {cells.type}, and count as empty"
+    if cells.markers:
+        said += f" ({cells.markers:,} of them say NA, - or the like)"
+    if not cells.better:
+        return f"{said}. Fix: correct the type, state its format, or correct the cells"
+    forms = " or ".join(map(str, cells.better))
+    read = f"reads {cells.better[0].read:,} of the first {cells.tried:,}"
+    if len(cells.better) == 1:
+        return f"{said}. Fix: write {forms}, which {read}"
+    return f"{said}. Fix: write {forms}; each {read}, and they mean different values: only you know which is right"
 
 
 def _unfilled(path: str, card: Card) -> list[str]:
@@ -137,7 +187,8 @@ def _interval(text: str) -> IntervalChoice:
 def explain(path: str, sql: str, options: ReleaseOptions) -> None:
     """Print the plan."""
     with remote.open_table(path) if is_url(path) else open_table(path, read_only=True) as table:
-        echo(as_options(str(table.sql(sql).explain(options=options))))
+        for line in as_options(str(table.sql(sql).explain(options=options))).splitlines():
+            item(line, "")
 
 
 @dataclass(frozen=True)
@@ -184,21 +235,22 @@ def query(path: str, sql: str, options: ReleaseOptions, output: OutputOptions) -
             explained = output.report is not None and plan is not None and not plan.automatic
             explanation = question.explain(options=options) if explained else None
             with _explaining_failures(card, sql):
-                with nullcontext() if card is None else _busy():
-                    answer = _current(question.release(options=options))
+                with nullcontext() if card is None else busy("asking…"):
+                    answer = question.release(options=options)
                 _write(outputs, output, answer, plotted, explanation, table, sql)
 
 
 def _explaining_failures(card: Card | None, sql: str) -> AbstractContextManager[None]:
     """What a failed command has charged is in the ledger, which is on the server where there is no card here."""
-    return nullcontext() if card is None else charges.explaining_failures(str(card.ledger), card.name, sql)
+    return nullcontext() if card is None else charges.explaining_failures(str(card.ledger), card.name, "question", sql)
 
 
-def _current(answer: Answer) -> Answer:
-    """An answer without what was true only when it was new: that it was the first from its ledger."""
-    if not answer.replayed:
-        return answer
-    return replace(answer, notes=tuple(note for note in answer.notes if note not in FIRST_NOTES))
+def _print(answer: Answer) -> None:
+    """Print the table as it is, and below it its cost and notes, folded to the width of a terminal."""
+    summary = answer.summary()
+    echo(answer.text(more="--format csv prints all").removesuffix(summary), end="")
+    for line in summary.splitlines():
+        item(line, "")
 
 
 def _write(
@@ -212,7 +264,7 @@ def _write(
         echo(f"written to {output.output}", err=True)
     if output.output is None:
         if output.format is None:
-            echo(answer.text(more="--format csv prints all"))
+            _print(answer)
         elif output.format == "json":
             echo(answer.to_json())
         elif is_terminal():
@@ -231,15 +283,6 @@ def _write(
         history = table.ledger.history(table.card.name) if hasattr(table, "accounts") else None
         title = f"A private answer about {table.card.name}"
         outputs.write("--report", lambda room: write_html(room, answer, explanation, history, title, question=sql))
-
-
-def _busy() -> Any:
-    """A sign of life on long questions, on a terminal only; how long one takes depends on the data it reads."""
-    if not sys.stderr.isatty():
-        return nullcontext()
-    from rich.console import Console
-
-    return Console(stderr=True).status("asking…")
 
 
 __all__ = ["OutputOptions", "check", "explain", "init", "query", "release_options"]

@@ -12,16 +12,19 @@ import numpy as np
 
 from dither import arguments
 from dither.comparison import ComparedByValue
-from dither.local.estimates import half_width
+from dither.digits import significant, with_error
+from dither.local.estimates import half_width, reports_line
 from dither.local.index_records import IndexProtocol
 from dither.local.protocol import Codes, Floats, Tally, refuse_choice
 from dither.local.reports import Records
 from dither.local.windows import Windows, bounds_parameters, line_bounds, numbers_within
 from dither.local.wire_codes import DISTRIBUTION
 from dither.randomness import Source
+from dither.terminal import table
 
 _MAX_BINS = 4096
 _ITERATIONS = 10_000
+_MOST_SHOWN = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +60,23 @@ class LocalDistribution(ComparedByValue):
     def cumulative(self) -> Floats:
         """The share of people below each edge after the first, by the smooth shares."""
         return np.cumsum(self.shares)
+
+    def __str__(self) -> str:
+        """A table of at most so many lines: the share of people below an edge, with its ±.
+
+        >>> import dither as dp
+        >>> p = dp.local.Distribution(bounds=(0, 100), bins=4, epsilon=20)
+        >>> print(str(p.estimate(p.privatize([10.0] * 500 + [60.0] * 500))).splitlines()[0])
+        below  share of people  ±
+        """
+        low, high = self.cumulative_interval()
+        places = sorted({round(i) for i in np.linspace(0, self.shares.size - 1, min(_MOST_SHOWN, self.shares.size))})
+        lines = [
+            [significant(float(self.edges[i + 1])), *with_error(float(self.cumulative[i]), float(high[i] - low[i]) / 2)]
+            for i in places
+        ]
+        shown = table(["below", "share of people", "±"], lines, [True] * 3)
+        return "\n".join([*shown, reports_line(self.n, self.seeded)])
 
     @property
     def mean(self) -> float:

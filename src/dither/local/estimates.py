@@ -11,9 +11,23 @@ from numpy.typing import NDArray
 
 from dither import arguments
 from dither.comparison import ComparedByValue
+from dither.digits import with_error
 from dither.errors import InvalidArgument, message
+from dither.terminal import printable, table
 
 Floats = NDArray[np.float64]
+
+
+_MOST_SHOWN = 20
+
+
+def reports_line(n: int, seeded: bool) -> str:
+    """How many reports an estimate is from, for a terminal.
+
+    >>> reports_line(1200, False)
+    '1,200 reports; ± with 95 % confidence'
+    """
+    return f"{n:,} reports; ± with 95 % confidence" + ("; from a seeded source: not private" if seeded else "")
 
 
 def normal_quantile(confidence: float) -> float:
@@ -85,6 +99,25 @@ class LocalFrequencies(ComparedByValue):
             )
         return float(self.shares[self.categories.index(category)])
 
+    def __str__(self) -> str:
+        """A table: the share of each category with its ±, the most frequent first.
+
+        >>> shares = np.array([0.25, 0.75])
+        >>> print(LocalFrequencies(("no", "yes"), shares, np.array([0.021, 0.021]), 400))
+        category  share     ±
+        ────────  ─────  ────
+        yes        0.75  0.04
+        no         0.25  0.04
+        400 reports; ± with 95 % confidence
+        """
+        order = np.argsort(-self.shares, kind="stable")[:_MOST_SHOWN].tolist()
+        errors = self.error().tolist()
+        cells = [[printable(str(self.categories[i])), *with_error(float(self.shares[i]), errors[i])] for i in order]
+        lines = table(["category", "share", "±"], cells, [False, True, True])
+        if len(self.categories) > _MOST_SHOWN:
+            lines.append(f"{len(self.categories):,} categories, the {_MOST_SHOWN} most frequent shown: dicts() has all")
+        return "\n".join([*lines, reports_line(self.n, self.seeded)])
+
     def dicts(self, confidence: float = 0.95) -> list[dict[str, Any]]:
         """One dictionary for each category: its name, its share and the ± of the share.
 
@@ -114,4 +147,4 @@ class LocalFrequencies(ComparedByValue):
         return replace(self, shares=shares)
 
 
-__all__ = ["LocalFrequencies", "half_width", "normal_quantile"]
+__all__ = ["LocalFrequencies", "half_width", "normal_quantile", "reports_line"]

@@ -12,8 +12,9 @@ import numpy as np
 
 from dither import arguments
 from dither.comparison import ComparedByValue
+from dither.digits import with_error
 from dither.errors import InvalidArgument, message
-from dither.local.estimates import half_width
+from dither.local.estimates import half_width, reports_line
 from dither.local.index_records import IndexProtocol
 from dither.local.protocol import Codes, Floats, Tally, refuse_choice
 from dither.local.reports import Records
@@ -46,6 +47,15 @@ class LocalMean(ComparedByValue):
     """By how much the variance of the mean changes with it."""
     step: float = 0.0
     """What one report can change the mean by."""
+
+    def __str__(self) -> str:
+        """The mean and its ±.
+
+        >>> print(LocalMean(4.25, 0.05, 900))
+        4.25 ± 0.10
+        900 reports; ± with 95 % confidence
+        """
+        return "\n".join([" ± ".join(with_error(self.value, self.error())), reports_line(self.n, self.seeded)])
 
     def error(self, confidence: float = 0.95) -> float:
         """The half-width of a confidence interval for the mean of the people who reported: with many reports a normal

@@ -52,6 +52,7 @@ from dither.tables.compile.marginals import KeyCodes, marginal_limits, marginals
 from dither.tables.compile.queries import DialectSql
 from dither.tables.execute.charged import Request, charged_release, check_receipt, refuse_read_only, watched
 from dither.tables.execute.recorded_key import plain, recorded_key
+from dither.tables.notes import lasting, with_kinds
 from dither.tables.query.tree import Expression, Query, check_size
 from dither.tables.table import Table
 
@@ -248,7 +249,7 @@ class Counting:
         epsilon = self.split(guarantee).histogram
 
         def recorded(
-            contexts: Sequence[StatementContext], first_notes: Sequence[str], people_notes: Sequence[str]
+            contexts: Sequence[StatementContext], _first_notes: Sequence[str], people_notes: Sequence[str]
         ) -> bytes:
             def counted(run: Callable[[Statement], Any]) -> bytes:
                 context, counting, learned = contexts[0], self, {}
@@ -262,7 +263,7 @@ class Counting:
                         counting,
                         table_counts(self.domain, tables, run(marginals(context, code_columns(self.domain, tables)))),
                     )
-                return encode({"publication": stored, "notes": [*first_notes, *people_notes], **learned})
+                return encode({"publication": stored, "notes": [*people_notes], **learned})
 
             return watched(counted, self.table.engine.run, lambda: 2 if epsilon else 1)
 
@@ -271,7 +272,7 @@ class Counting:
             released, left = charged_release(self.table, guarantee, request, [context], recorded, analyst)
         answer = decode(released.stored)
         limit = PersonLimit.from_recorded(answer["limit"]) if "limit" in answer else None
-        notes = tuple(answer["notes"])
+        notes = lasting(with_kinds(answer["notes"], None))
         return Recorded(answer["publication"], str(released.receipt), left, released.replayed, notes, limit)
 
     # -- what is refused before the charge ----------------------------------------------------------------------------

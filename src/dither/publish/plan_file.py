@@ -70,7 +70,8 @@ def plan(path: str | os.PathLike[str], table: Table | None = None, *, read_only:
 
 def read_plan(place: Path) -> dict[str, Any]:
     """The contents of a plan's file, whose keys are checked."""
-    given = contents(read_bytes(place, "plan", "or draft one from a card with dither publish --draft CARD"), "plan")
+    raw = read_bytes(place, "plan", "or draft one from a card with dither publish --draft CARD")
+    given = contents(raw, "plan", place)
     if "source" in given or ("columns" in given and "tables" not in given and "card" not in given):
         fix = f"draft a plan from it: dither publish --draft {clip(place.name)}"
         raise wrong("plan", "a plan of tables", "a card", fix)

@@ -37,7 +37,6 @@ from dither.publish.domain import Attribute, Domain
 from dither.publish.person_limit import MaxRows
 from dither.publish.plan_parts import guarantee_for
 from dither.publish.synthesizer import Synthesis, Synthesizer, check_rows
-from dither.tables.card.accounts import FIRST_NOTES
 from dither.tables.card.model import Type
 from dither.tables.planning.left_out import LeftOut
 from dither.tables.query.tree import Call, Column, Expression, Literal
@@ -154,13 +153,12 @@ class SyntheticPlan:
         limit = released.limit
         limited = counting if limit is None else counting.limited_to(limit.max_rows)
         synthesis = replace(self._limited(limited).read(released.stored, rows=number), guarantee=self.guarantee)
-        current = [note for note in released.notes if not released.replayed or note not in FIRST_NOTES]
         return SyntheticRecords(
             synthesis,
             released.receipt,
             released.left,
             released.replayed,
-            (*current, *counting.notes(limit)),
+            (*released.notes, *counting.notes(limit)),
             None if counting.card.unit is None else limited.limits.rows,
             None if limit is None else limit.left_out,
         )

@@ -8,13 +8,13 @@ into the environment; they are never logged or shown.
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from dither.errors import InvalidArgument, message
+from dither.tables.card.toml_file import contents, read_bytes
 from dither.tables.card.wording import closest
 
 FILE_NAME = "dither-server.toml"
@@ -181,13 +181,7 @@ def read_config(
 
 
 def _contents(place: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(place.read_text(encoding="utf-8"))
-    except OSError:
-        raise InvalidArgument(message("config", "a file that can be read", "none", "check its path")) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError):
-        fix = "write lines such as tick = 0.25"
-        raise InvalidArgument(message("config", "a file in TOML", "another", fix)) from None
+    return contents(read_bytes(place, "config", "or leave it out"), "config", place)
 
 
 def _parsed(name: str, text: str, default: Any) -> Any:

@@ -11,7 +11,7 @@ from datetime import date, datetime
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 
-from dither import markup
+from dither import markup, terminal
 from dither.comparison import unhashable
 from dither.digits import rounded, significant, two_digit_decimals, with_error
 from dither.errors import InvalidArgument, message
@@ -21,7 +21,7 @@ from dither.ledger.report import safe
 from dither.tables.card.model import Type
 from dither.tables.card.wording import nearest
 from dither.tables.habits import missing_attribute
-from dither.tables.notes import kinds_of, with_kinds
+from dither.tables.notes import kinds_of, lasting, with_kinds
 from dither.terminal import printable
 
 MAX_ROWS_SHOWN = 40
@@ -299,17 +299,9 @@ class Answer:
         ``most`` is how many rows are shown, None for all; ``more`` says how to see the others.
         """
         headings, lines = self.table(most)
-        cells = [[printable(heading.text.replace("\n", " ")) for heading in headings]]
-        cells += [[cell or "" for cell in line] for line in lines]
-        widths = [max(len(line[j]) for line in cells) for j in range(len(headings))]
-        output = [
-            "  ".join(
-                cell.rjust(width) if heading.numeric else cell.ljust(width)
-                for cell, width, heading in zip(line, widths, headings, strict=True)
-            ).rstrip()
-            for line in cells
-        ]
-        output.insert(1, "  ".join("─" * width for width in widths))
+        names = [printable(heading.text.replace("\n", " ")) for heading in headings]
+        cells = [[cell or "" for cell in line] for line in lines]
+        output = terminal.table(names, cells, [heading.numeric for heading in headings])
         if most is not None and len(self.rows) > most:
             output.append(f"{len(self.rows):,} rows, {most:,} shown: {more}")
         return "\n".join([*output, self.summary()])
@@ -329,7 +321,7 @@ class Answer:
         output = [f"cost: {self.cost}" + (" (paid earlier: this is the recorded answer)" if self.replayed else "")]
         if self.left is not None:
             output.append(f"left: {self.left}")
-        return "\n".join([*output, *map(printable, self.notes)])
+        return "\n".join([*output, *map(printable, lasting(self.notes) if self.replayed else self.notes)])
 
     def stored(self) -> dict[str, Any]:
         """What the ledger keeps of it."""

@@ -82,8 +82,11 @@ class _Schema:
 
 def _schema(source: object, unit: str | None, table: str) -> _Schema:
     from dither.tables.engines import connect
+    from dither.tables.engines.files import headless, looks_like_data
 
     with connect(source) as engine:
+        if engine.reads_csv and looks_like_data([*engine.source_columns()]):
+            raise headless()  # the values of a person would be names in a card, which is public
         schema = _Schema(engine.schema(unit), engine.unusable(), not engine.reads_csv)
     if unit is not None and unit not in schema.types:
         fix = nearest(unit, schema.types) or "pass the name of the column that says who a row is about"
@@ -181,6 +184,9 @@ _PEOPLE = """\
 rows_without_unit = "drop"
 """
 _LIMITS = """\
+# About how many rows there are, if that is public. Forecasts of the ± are then about as many, and so is --error 1%.
+# rows = 10000
+
 # A question asked again gets the recorded answer, for free. When the rows have changed, change this as well, so that
 # questions are answered anew, and paid for.
 # version = "2026-01"

@@ -7,16 +7,18 @@ an AttributeError, so that ``hasattr`` and ``copy`` work; its text says what to 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from dither.errors import WrongType, message
 from dither.tables.card.wording import nearest
 
 _NO_ROWS = "single rows are never released: ask for groups, table.group_by('column').agg(n=dp.count())"
 _COUNT = "write table.agg(n=dp.count()).release(epsilon=1)"
+_DISTINCT = "write table.sql('SELECT COUNT(DISTINCT column) …') for values, table.agg(n=dp.people()) for people"
 _COLUMNS = "write table.card.columns: it has what is public of each column"
 _SQL = "write table.sql('SELECT …').release(epsilon=1), or table.where(…).group_by(…).agg(…)"
 _RELEASE = "write question.release(epsilon=1){after}"
+_AGGREGATES = ("mean", "sum", "min", "max", "median", "std", "var", "quantile", "mode")
 
 TABLE: Mapping[str, str] = {
     **dict.fromkeys(["groupby", "group"], "write table.group_by('column').agg(n=dp.count())"),
@@ -24,12 +26,13 @@ TABLE: Mapping[str, str] = {
         ["head", "tail", "sample", "iloc", "loc", "at", "to_pandas", "to_arrow", "to_polars", "df", "collect"], _NO_ROWS
     ),
     **dict.fromkeys(["fetchall", "values", "rows", "iterrows", "itertuples", "show", "limit", "take"], _NO_ROWS),
-    **dict.fromkeys(["value_counts", "unique", "nunique", "drop_duplicates", "distinct"], _NO_ROWS),
+    **dict.fromkeys(["value_counts", "unique", "drop_duplicates", "distinct"], _NO_ROWS),
+    **dict.fromkeys(["nunique", "count_distinct"], _DISTINCT),
     **dict.fromkeys(["columns", "dtypes", "schema", "info", "keys", "describe"], _COLUMNS),
     **dict.fromkeys(["shape", "size", "count", "index", "height"], _COUNT),
     **{
         name: f"write table.agg(x=dp.{name}('column')).release(epsilon=1)"
-        for name in ("mean", "sum", "min", "max", "median", "std", "var", "quantile", "mode")
+        for name in _AGGREGATES
     },
     "hist": "write table.agg(h=dp.histogram('column', 10)).release(epsilon=1)",
     **dict.fromkeys(["filter", "query"], "write table.where(\"column = 'a'\").agg(n=dp.count())"),
@@ -44,6 +47,17 @@ QUESTION: Mapping[str, str] = {
     ),
     **dict.fromkeys(["columns", "error", "errors", "cost"], ""),
 }
+STEP: Mapping[str, str] = {
+    **dict.fromkeys(["count", "size", "len", "value_counts"], "write .agg(n=dp.count())"),
+    **{name: f"write .agg(x=dp.{name}('column'))" for name in _AGGREGATES},
+    **dict.fromkeys(["avg", "average"], "write .agg(x=dp.mean('column'))"),
+    **dict.fromkeys(["nunique", "count_distinct"], _DISTINCT),
+    **dict.fromkeys(["aggregate", "summarize", "summarise"], "write .agg(n=dp.count(), x=dp.mean('column'))"),
+    **dict.fromkeys(["groupby", "group"], "write .group_by('column')"),
+    **dict.fromkeys(["filter", "query"], "write .where(\"column = 'a'\")"),
+    **dict.fromkeys(["having", "order_by", "sort_values", "limit", "select", "join"], _SQL),
+}
+"""What is tried on a question before it is asked, after ``group_by`` for example."""
 ANSWER: Mapping[str, str] = {
     **dict.fromkeys(["df", "fetchdf", "pandas", "to_frame"], "write answer.to_pandas()"),
     **dict.fromkeys(["fetchall", "values", "collect", "to_list"], "write answer.rows"),
@@ -72,7 +86,7 @@ def missing_attribute(owner: object, name: str, columns: Collection[str] = ()) -
         )
     elif kind == "Question":
         after = QUESTION.get(name)
-        fix = fix if after is None else _RELEASE.format(after=after or f".{name}")
+        fix = STEP.get(name, fix) if after is None else _RELEASE.format(after=after or f".{name}")
     elif kind == "Answer":
         fix = ANSWER.get(name) or (f"write answer[{name!r}]" if name in columns else fix)
     return AttributeError(
@@ -80,8 +94,21 @@ def missing_attribute(owner: object, name: str, columns: Collection[str] = ()) -
     )
 
 
+def _is_special(name: str) -> bool:
+    return name.startswith("__")
+
+
 class RowlessObject:
-    """A table or a question: it holds no rows, so it has no length, no items and nothing to iterate over."""
+    """A table or a question: it holds no rows, so it has no length, no items and nothing to iterate over.
+
+    ``_completed`` are the names that are offered to whoever types: what is asked with; none for all names.
+    """
+
+    _completed: ClassVar[tuple[str, ...]] = ()
+
+    def __dir__(self) -> list[str]:
+        names = list(super().__dir__())
+        return names if not self._completed else sorted([*filter(_is_special, names), *self._completed])
 
     def __bool__(self) -> bool:
         return True

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from typing import Literal, get_args
 
 NoteKind = Literal[
-    "bias", "bounds", "chosen", "empty", "error", "failed_sql", "levels", "limits", "no_key", "other_groups",
-    "rows_without_person", "small_groups", "undercount_unknown", "",
+    "bias", "bounds", "chosen", "empty", "error", "failed_sql", "first_answer", "levels", "limits", "no_key",
+    "other_groups", "rows_without_person", "small_groups", "undercount_unknown", "",
 ]  # fmt: skip
 """What a note is about:
 
@@ -24,10 +24,14 @@ NoteKind = Literal[
 * ``small_groups``: groups of few people are not shown; ``other_groups``: the row of all of them together;
 * ``empty``: what is NULL because nobody may be there, or has a value nevertheless;
 * ``error``: what is known of an error beside, or instead of, a ±; ``levels``: numbers that add up;
+* ``first_answer``: what whoever asks should know of the ledger with the first answer; later, and to whoever reads a
+  page, it says nothing, and is left out (:func:`lasting`);
 * ``failed_sql``: SQL around an aggregation that failed on the noisy table.
 
 A note of no kind is about the budget, or was recorded by an earlier version.
 """
+_FIRST_ANSWER = "first answer: "
+"""How notes about the first answer began before they had a kind."""
 
 KINDS: frozenset[str] = frozenset(get_args(NoteKind))
 
@@ -74,11 +78,23 @@ def with_kinds(texts: Sequence[str], kinds: Sequence[object] | None) -> tuple[st
     (['limits', ''], [''])
     """
     if kinds is None or len(kinds) != len(texts):
-        return tuple(texts)
-    return tuple(
-        Note(kind, text) if isinstance(kind, str) and kind in KINDS else text  # type: ignore[arg-type]
-        for text, kind in zip(texts, kinds, strict=True)
-    )
+        kinds = [""] * len(texts)
+    return tuple(_of_kind(text, kind) for text, kind in zip(texts, kinds, strict=True))
 
 
-__all__ = ["KINDS", "Note", "NoteKind", "kind_of", "kinds_of", "with_kinds"]
+def _of_kind(text: str, kind: object) -> str:
+    if not kind and text.startswith(_FIRST_ANSWER):
+        return Note("first_answer", text)
+    return Note(kind, text) if isinstance(kind, str) and kind in KINDS else text  # type: ignore[arg-type]
+
+
+def lasting(notes: Iterable[str]) -> tuple[str, ...]:
+    """The notes that hold whenever, and by whomever, they are read.
+
+    >>> lasting([Note("first_answer", "the first"), Note("limits", "up to 3 rows")])
+    ('up to 3 rows',)
+    """
+    return tuple(note for note in notes if kind_of(note) != "first_answer")
+
+
+__all__ = ["KINDS", "Note", "NoteKind", "kind_of", "kinds_of", "lasting", "with_kinds"]

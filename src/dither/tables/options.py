@@ -38,6 +38,7 @@ class OptionKeywords(TypedDict, total=False):
     analyst: str | None
     key: str | None
     again: bool
+    force: bool
 
 
 @public_in("dither")
@@ -81,6 +82,8 @@ class ReleaseOptions:
         A name for this release: the same request under the same key returns the recorded answer.
     again
         Ask anew, and pay anew, although the same question may have been answered before.
+    force
+        Ask although an expected ± is wider than everything that the answer could be, which is refused otherwise.
 
     >>> ReleaseOptions(epsilon=0.5, max_groups="auto").max_groups
     'auto'
@@ -105,6 +108,7 @@ class ReleaseOptions:
     analyst: str | None = None
     key: str | None = None
     again: bool = False
+    force: bool = False
 
     def __post_init__(self) -> None:
         if self.epsilon is not None:
@@ -125,7 +129,7 @@ class ReleaseOptions:
         if self.interval not in INTERVALS:
             fix = "leave it out: the ± is then about the noise"
             raise InvalidArgument(message("interval", "'noise' or 'population'", repr(self.interval), fix))
-        for name in ("quantile_interval", "other", "bias", "nonnegative", "integer", "again"):
+        for name in ("quantile_interval", "other", "bias", "nonnegative", "integer", "again", "force"):
             value = getattr(self, name)
             if not isinstance(value, bool):
                 raise WrongType(message(name, "True or False", type(value).__name__, f"pass {name}=True"))
@@ -180,8 +184,8 @@ def release_options(epsilon: float | None, options: ReleaseOptions | None, keywo
     >>> release_options(0.5, None, {"max_row": 2})
     Traceback (most recent call last):
     dither.WrongType: max_row: expected epsilon, error, delta, max_groups, max_rows, noise, quantile_interval, interval,
-    other, bias, nonnegative, integer, analyst, key or again, got an unknown option. Fix: write 'max_rows', the nearest
-    name.
+    other, bias, nonnegative, integer, analyst, key, again or force, got an unknown option. Fix: write 'max_rows', the
+    nearest name.
     """
     given: dict[str, Any] = dict(keywords)
     names = [item.name for item in fields(ReleaseOptions)]

@@ -113,6 +113,8 @@ class Question(RowlessObject):
     ('mean',)
     """
 
+    _completed = ("agg", "card", "explain", "group_by", "per_person", "release", "text", "where")
+
     table: dither.Table = field(repr=False)
     query: Query
     text: str | None = None

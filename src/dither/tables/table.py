@@ -47,6 +47,8 @@ class Table(RowlessObject):
     ('n',)
     """
 
+    _completed = ("agg", "card", "close", "group_by", "ledger", "left", "over", "per_person", "sql", "where")
+
     def __init__(
         self,
         card: Card,

@@ -33,7 +33,7 @@ def test_bounds_of_dates() -> None:
         ({"type": "date", "bounds": [date(2024, 1, 1)]}, "two dates [first, last]"),
         ({"type": "date", "bounds": [datetime(2024, 1, 1), datetime(2024, 1, 2)]}, "times of day"),
         ({"type": "date", "bounds": [date(2024, 1, 2), date(2024, 1, 1)]}, "swap them"),
-        ({"type": "text", "format": "%Y-%m-%d"}, "a format of dates or timestamps only"),
+        ({"type": "text", "format": "%Y-%m-%d"}, "a format of dates, timestamps or numbers only"),
         ({"type": "date", "format": "%Y-%m"}, "%Y, %m and %d, each once"),
         ({"type": "date", "format": "%Y-%m-%d %H"}, "%Y, %m and %d, each once"),
         ({"type": "timestamp", "format": "%Y-%m-%d %M"}, "%H with %M"),

@@ -114,13 +114,13 @@ def test_another_table_in_a_ledger_and_the_people_who_paid(tmp_path):
     import pyarrow.parquet as pq
 
     pq.write_table(pa.table({"id": [1, 2]}), tmp_path / "d.parquet")
-    for name, message in (("one", "a new ledger was started"), ("two", "accounts for this table were opened in")):
+    for name in ("one", "two"):
         card = Card(
             name, str(tmp_path / "d.parquet"), {"id": ColumnCard("integer")}, "id",
             each_person=dp.PureDP(9), ledger=str(tmp_path / "l"),
         )  # fmt: skip
         with dp.open(card) as table:
-            assert message in table.agg(n=dp.count()).release(1).notes[0]
+            assert table.agg(n=dp.count()).release(1).rows
             assert table.new_ledger == (name == "one")
             views = table.engine._connection.execute("SELECT view_name FROM duckdb_views()").fetchall()  # type: ignore[attr-defined]
             assert not [view for (view,) in views if "paying" in view]

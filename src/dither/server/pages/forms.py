@@ -11,7 +11,7 @@ from dither.errors import InvalidArgument, message
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dither.wire.numbers import decimal
 
-FLAGS = ("bias", "quantile_interval", "other", "integer", "nonnegative", "again")
+FLAGS = ("bias", "quantile_interval", "other", "integer", "nonnegative", "again", "force")
 DEFAULT_EPSILON = "0.1"
 
 
@@ -45,6 +45,7 @@ class AskedOptions:
     integer: bool = False
     nonnegative: bool = False
     again: bool = False
+    force: bool = False
 
     @property
     def more(self) -> bool:

@@ -16,22 +16,22 @@ from dither.ledger.incidents import check_open
 from dither.ledger.opening import BY_CARD
 from dither.ledger.units import Amount, Limit, Price, cost, guarantee_of
 from dither.tables.card.model import Card
+from dither.tables.notes import Note
 
-__all__ = ["FIRST_NOTES", "TableAccounts", "open_ledger", "pays_delta", "read_ledger"]
+__all__ = ["TableAccounts", "open_ledger", "pays_delta", "read_ledger"]
 
 _MISSING = "Fix: create it with dither.ledger.open(place)."
 """How the refusal ends where there is no ledger at a place, in a file and in a database alike."""
 
-_FIRST = (
-    "first answer: a new ledger was started, in which nothing had been charged; if this table was asked before, its "
-    "ledger was lost or replaced: tell the steward"
+_FIRST = Note(
+    "first_answer",
+    "this is the first answer about this table that its ledger knows of; if you have had answers before, the ledger "
+    "was lost or replaced: tell the steward",
 )
-_ACCOUNTS = (
-    "first answer: accounts for this table were opened in the ledger, which holds other tables; if this table was "
-    "asked before, it was in another ledger or under another name: tell the steward"
+_TEMPORARY = Note(
+    "first_answer",
+    "first answer: the budget is kept in a temporary ledger, which ends with this table; ledger= keeps it",
 )
-_TEMPORARY = "first answer: the budget is kept in a temporary ledger, which ends with this table; ledger= keeps it"
-FIRST_NOTES = (_FIRST, _ACCOUNTS, _TEMPORARY)
 
 
 def open_ledger(card: Card, place: str, receipt: Receipt | str | None = None) -> tuple[Ledger, bool]:
@@ -201,13 +201,16 @@ class TableAccounts:
             self._charged = all(account.spent is not None for account in accounts if account.kind == "dataset")
         return not self._charged
 
-    def first_notes(self) -> list[str]:
-        """What the first answer says: nothing was charged to this table before, in this ledger. Nothing later."""
+    def first_notes(self, analyst: str | None) -> list[str]:
+        """What the first answer says: nothing was charged to this table before, in this ledger. Nothing later.
+
+        A ledger that is known to be older is refused: by its receipt, or by what is left of it. Beyond that only
+        somebody who had answers before can tell that it was replaced, so it is said to analysts, who have accounts of
+        their own. Whoever asks without one has the card, and has just started the ledger.
+        """
         if not self._unanswered and not self.never_charged:
             return []
-        if self.temporary:
-            return [_TEMPORARY]
-        return [_ACCOUNTS if self._holds_others() else _FIRST]
+        return [_TEMPORARY] if self.temporary else [_FIRST] if analyst is not None else []
 
     def note_answer(self) -> None:
         """An answer was recorded: the next one is not the first."""

@@ -163,8 +163,9 @@ def _format(given: object, type: Type, name: str) -> str | None:
     if given is None:
         return None
     where = f"{name}.format"
-    if type not in ("date", "timestamp"):
-        raise wrong(where, "a format of dates or timestamps only", f"one of {type}", "remove it, or correct the type")
+    if type not in FORMATS:
+        expected = "a format of dates, timestamps or numbers only"
+        raise wrong(where, expected, f"one of {type}", "remove it, or correct the type")
     if not isinstance(given, str):
         raise wrong(where, "text", kind_of(given), f'write format = "{FORMATS[type]}"')
     problem = format_problem(given, type)

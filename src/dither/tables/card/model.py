@@ -19,6 +19,7 @@ from dither.comparison import unhashable
 from dither.errors import InvalidArgument, message
 from dither.guarantees import Guarantee
 from dither.homes import public_in
+from dither.tables.card.formats import FORMATS, format_problem
 from dither.tables.card.values import Value, literal_type, plain_keys, plain_value
 
 Type = Choice["integer", "number", "text", "boolean", "date", "timestamp"]
@@ -34,7 +35,7 @@ class ColumnCard:
     """What is public about one column: its type, and where stated its bounds and its keys.
 
     ``period`` are the bounds of a column of dates or timestamps, both included. ``format`` says how a source that holds
-    them as text writes them (``"%Y-%m-%d"``).
+    dates or numbers as text writes them (``"%m/%d/%Y"``, ``"$1,234.56"``); see :mod:`dither.tables.card.formats`.
     """
 
     type: Type
@@ -45,6 +46,11 @@ class ColumnCard:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "keys", plain_keys(self.keys))
+        if self.format is not None:
+            problem = format_problem(self.format, self.type) if self.type in FORMATS else "none for this type"
+            if problem:
+                example = f'pass format="{FORMATS[self.type]}", for example' if self.type in FORMATS else "leave it out"
+                raise InvalidArgument(message(f"format of {self.type}", problem, repr(self.format[:40]), example))
 
 
 def column_card(

@@ -43,6 +43,7 @@ from typing import Any, Literal
 
 from dither.errors import DitherError, InvalidArgument
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
+from dither.ledger.units import Limit
 from dither.tables.card.columns import check_names, columns_of, kind_of, wrong
 from dither.tables.card.model import MAX_INCIDENTS, MIN_EPSILON, NAME, Card, ColumnCard, PrivateTable, PublicTable
 from dither.tables.card.private_tables import check_private_tables
@@ -78,7 +79,7 @@ def read(path: str | os.PathLike[str]) -> Card:
     if place.suffix.lower() != ".toml" and _looks_like_data(place, raw):
         got = f"a file of rows, {clip(place.name)!r}"
         raise wrong("card", "a card in TOML", got, f"draft one with dither init {clip(place.name)}")
-    given = contents(raw, "card")
+    given = contents(raw, "card", place)
     if not given:
         raise wrong("card", "name, source and columns", "nothing", "draft a card with dither init, and fill it in")
     return parse(given, place.absolute().parent)
@@ -113,6 +114,8 @@ def parse(given: Mapping[str, Any], folder: str | os.PathLike[str] = ".") -> Car
     ledger = _text(given, "ledger", "")
     budget, each_person, each_analyst = _budget(given.get("budget"), any_unit)
     population, filter = _accounts(given.get("budget"))
+    for limit, where in ((budget or each_person, "budget"), (each_analyst, "budget.each_analyst")):
+        _check_limit(limit, where, filter)
     card = Card(
         name=name,
         source=_place(_text(given, "source", "", required=True), home) if has_own else "",
@@ -152,6 +155,8 @@ def _unit(given: Mapping[str, Any], where: str, columns: Mapping[str, ColumnCard
         if columns[unit].type not in ("integer", "text"):
             fix = "name the column that says who it is"
             raise wrong(name, "a column of type integer or text", columns[unit].type, fix)
+        if columns[unit].format is not None:  # two texts may write one number, and two people would be one
+            raise wrong(f"{section}.{unit}.format", "none for the unit", "one", 'remove it, and write type = "text"')
     return unit
 
 
@@ -320,6 +325,15 @@ def _guarantee(stated: Mapping[str, Any], where: str) -> Guarantee:
         if str(error).startswith(where):
             raise
         raise InvalidArgument(f"{where}.{error}") from None
+
+
+def _check_limit(limit: Guarantee | None, where: str, filter: Literal["sum", "advanced"]) -> None:
+    """Refuse a limit that no ledger could keep, as the ledger itself would at the first question."""
+    try:
+        if limit is not None:
+            Limit.of(limit, filter)
+    except InvalidArgument as error:
+        raise InvalidArgument(f"{where}: {error}") from None
 
 
 def gaps(card: Card) -> list[str]:

@@ -1,4 +1,5 @@
-"""TOML files that people write: cards and plans, read so that every mistake in the file itself is named."""
+"""TOML files that people write: cards, plans and the configuration of a server. Every mistake in the file itself is
+named with its line."""
 
 from __future__ import annotations
 
@@ -11,6 +12,10 @@ from typing import Any
 from dither.errors import InvalidArgument
 from dither.tables.card.columns import wrong
 from dither.tables.card.wording import clip
+from dither.terminal import printable
+
+_MOST_LINES = 1_000
+"""How far back the beginning of a mistake is looked for."""
 
 
 def read_bytes(place: Path, what: str, hint: str) -> bytes:
@@ -29,20 +34,26 @@ def read_bytes(place: Path, what: str, hint: str) -> bytes:
         raise missing(place, what, hint) from None
 
 
-def contents(raw: bytes, what: str) -> dict[str, Any]:
-    """What the bytes of a TOML file say.
+def contents(raw: bytes, what: str, place: Path | None = None) -> dict[str, Any]:
+    """What the bytes of a TOML file say; ``what`` it is and its ``place`` are for refusals.
 
     >>> contents(b"a = 1", "card")
     {'a': 1}
+    >>> contents(b"a = 1\\nb = [1,, 2]", "card", Path("visits.toml"))
+    Traceback (most recent call last):
+    dither.InvalidArgument: card visits.toml: expected a file in TOML, got a mistake in line 2, column 8: b = [1,, 2].
+    Fix: write key = value there, with text in "…", lists in […] and sections as [name], each once.
     """
+    name = what if place is None else f"{what} {clip(place.name)}"
     try:
-        return tomllib.loads(raw.decode("utf-8-sig"))
+        text = raw.decode("utf-8-sig")
+        return tomllib.loads(text)
     except UnicodeDecodeError:
-        raise wrong(what, "a file in UTF-8", "another encoding", "save it as UTF-8") from None
+        raise wrong(name, "a file in UTF-8", "another encoding", "save it as UTF-8") from None
     except RecursionError:
-        raise wrong(what, "a file in TOML", "lists or tables nested too deep", "write them flat") from None
+        raise wrong(name, "a file in TOML", "lists or tables nested too deep", "write them flat") from None
     except ValueError as error:  # TOMLDecodeError, and numbers too long to be read
-        raise _mistake(str(error), what) from None
+        raise _mistake(str(error), text, name) from None
 
 
 def missing(place: Path, what: str, hint: str) -> InvalidArgument:
@@ -53,13 +64,43 @@ def missing(place: Path, what: str, hint: str) -> InvalidArgument:
     return wrong(what, "a file that can be read", f"none of the name {clip(place.name)!r}", fix)
 
 
-def _mistake(text: str, what: str) -> InvalidArgument:
-    """The refusal of a file that is no TOML, with the place of the first mistake."""
-    line = re.search(r"line ([0-9]+), column ([0-9]+)", text)
-    at = f"a mistake in line {line[1]}, at column {line[2]}" if line else "a mistake"
-    at = "a mistake at its end" if "end of document" in text else at
+def _mistake(reason: str, text: str, name: str) -> InvalidArgument:
+    """The refusal of a file that is no TOML, with the place of the first mistake and its line.
+
+    Of what was never closed, a list or a text, the parser names the place where it gave up; the mistake is where it
+    begins.
+    """
+    lines = text.splitlines()
+    match = re.search(r"line ([0-9]+), column ([0-9]+)", reason)
+    end = min(int(match[1]), len(lines)) if match else len(lines)
+    begin = _beginning(lines, end)
+    column = int(match[2]) if match and begin == end else len(lines[begin - 1].rstrip()) + 1 if begin == end else 1
+    where = f"line {begin}, column {column}" if begin == end else f"what begins in line {begin}"
+    got = f"a mistake in {where}: {_shown(lines[begin - 1])}" if lines else "a mistake"
     fix = 'write key = value there, with text in "…", lists in […] and sections as [name], each once'
-    return wrong(what, "a file in TOML", at, fix)
+    return wrong(name, "a file in TOML", got, fix)
+
+
+def _beginning(lines: list[str], end: int) -> int:
+    """The line in which the statement begins that ends in a mistake in line ``end``: those before it can be read."""
+    for before in range(end - 1, max(-1, end - _MOST_LINES), -1):
+        try:
+            tomllib.loads("\n".join(lines[:before]))
+        except (ValueError, RecursionError):
+            continue
+        blank = (
+            line for line in range(before, end) if lines[line].strip() and not lines[line].lstrip().startswith("#")
+        )
+        return next(blank, end - 1) + 1
+    return end
+
+
+def _shown(line: str) -> str:
+    """A line of a file, for a message; passwords and secrets are left out."""
+    if re.search("(?i)secret|password|token", line.partition("=")[0]):
+        line = line.partition("=")[0] + "= …"
+    line = re.sub(r"(?i)(password=)[^&\s\"':]*", r"\1…", re.sub(r"(://[^/@:\s]*):[^@\s]*@", r"\1:…@", line))
+    return clip(printable(line.strip()))
 
 
 __all__ = ["contents", "missing", "read_bytes"]

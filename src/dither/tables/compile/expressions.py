@@ -18,8 +18,9 @@ is what makes it safe:
   bin (:func:`bin_of`).
 
 A column that a relation computes from a person's rows, as their number, has no bounds and needs none here: its values
-are within what the relation can compute, and are taken as they are. Such a range is no public fact of use, so
-:func:`public_interval` tells it from one that follows from stated bounds.
+are within what the relation can compute, and are taken as they are. So are numbers that are read from text, which may
+be anything that can be written. Such a range is no public fact of use, so :func:`public_interval` tells it from one
+that follows from stated bounds.
 
 Integers become doubles in arithmetic. Comparisons of a column with a constant stay what they are, so that engines can
 use them to skip what they need not read.
@@ -44,7 +45,7 @@ from dither.tables.query.operations import operation
 from dither.tables.query.operations.base import NUMBERS, TypedSql, wrong_type
 from dither.tables.query.ranges import LEAST, MOST, Range
 from dither.tables.query.relations import ComputedColumn, extent_of
-from dither.tables.query.tree import Call, Column, Expression, Literal, walk
+from dither.tables.query.tree import Call, Column, Expression, Literal, replaced, walk
 
 GRID_BITS = 24
 _FAR = float(1 << 40)
@@ -184,13 +185,15 @@ def public_interval(
     expression: Expression, find: Lookup, write: Callable[[Expression, Lookup], TypedSql] = number
 ) -> tuple[float, float] | None:
     """The least and the largest value of a number, where they follow from bounds of its columns; None where they are
-    those of what a relation can compute. These would be others if columns without bounds were wider.
+    those of what a relation can compute, or of what can be read from text. These would be others if columns without
+    bounds were wider.
 
     >>> find = lambda column: (nodes.column("k", "t"), ComputedColumn("integer", extent=Range.whole(1, 1 << 31)))
     >>> public_interval(Call("+", (Column("k"), Literal(1))), find)
     >>> public_interval(Call("least", (Column("k"), Literal(20))), find)
     (1.0, 20.0)
     """
+    expression, find = _with_open_casts(expression, find)
     if isinstance(expression, Column):
         return find(expression)[1].bounds
     known = write(expression, find).interval
@@ -198,6 +201,23 @@ def public_interval(
     if all(extent_of(card) is None for card in columns):
         return known
     return known if write(expression, wider(find)).interval == known else None
+
+
+_NUMBER_TYPES: tuple[Expression, ...] = tuple(map(Literal, NUMBERS))
+
+
+def _with_open_casts(expression: Expression, find: Lookup) -> tuple[Expression, Lookup]:
+    """The expression with a column in the place of each number that is read from text: one without bounds."""
+    opened: dict[Column, ColumnCard] = {}
+    casts = [node for node in walk(expression) if isinstance(node, Call) and node.op == "cast"]
+    for node in casts:
+        if node.args[0] in _NUMBER_TYPES and compile(node.args[1], find).type == "text":
+            cast, column = compile(node, find), Column(f"number {len(opened)} read from text", "")
+            opened[column] = ComputedColumn(cast.type, extent=cast.range)
+            expression = replaced(expression, node, column)
+    if not opened:
+        return expression, find
+    return expression, lambda column: (nodes.column(column.name), opened[column]) if column in opened else find(column)
 
 
 def wider(find: Lookup) -> Lookup:

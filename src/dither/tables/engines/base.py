@@ -35,6 +35,8 @@ from dither.tables.engines.source_errors import source_error
 from dither.tables.query import nodes
 
 R = TypeVar("R")
+CellReading = ColumnCard | str | None
+"""What cells are counted by: as what they can be read, a pattern that is in them, or that they are there."""
 
 ROWS = "dither_rows"
 """What the source is called in the SQL of an engine that has views of its own."""
@@ -202,9 +204,9 @@ class Engine(CanonicalColumns):
         """The columns of :attr:`table` and their types."""
         return {name: column.type for name, column in self._open_table(self._own).columns.items()}
 
-    def source_columns(self) -> Mapping[str, SourceColumn]:
-        """The columns of the source of :attr:`table` as they are now, from its schema."""
-        return self._safely(lambda: self._source_columns(self._own))
+    def source_columns(self, table: str | None = None) -> Mapping[str, SourceColumn]:
+        """The columns of the source of a table, by default :attr:`table`, as they are now, from its schema."""
+        return self._safely(lambda: self._source_columns(self._own if table is None else table))
 
     def schema(self, unit: str | None = None) -> dict[str, Type]:
         """The source's usable columns as types of a card, from its schema only. Those of a CSV file are all text.
@@ -246,6 +248,37 @@ class Engine(CanonicalColumns):
     def _has_unread_units(self, table: str, unit: str) -> bool:
         """Whether a value of the unit counts as NULL, and is none."""
         return False
+
+    def count_cells(
+        self, table: str, readings: Sequence[tuple[str, CellReading]], most: int | None = None
+    ) -> list[int]:
+        """How many cells of each column there are, or can be read so. For the steward alone: it reads rows, and what it
+        returns is not private.
+
+        A reading is a :class:`ColumnCard`, a regular expression without backslashes that is found in the cell, or None:
+        all that are not NULL. Of a single column ``most`` takes the first so many cells that are not NULL.
+        """
+        present = self.source_columns(table)
+        counts = [
+            exp.alias_(exp.Count(this=self._as_read(name, present[name], reading)), f"n{place}")
+            for place, (name, reading) in enumerate(readings)
+        ]
+        rows = self._raw(table)
+        if most is not None:
+            cells = nodes.column(readings[0][0])
+            rows = exp.select(cells).from_(rows).where(nodes.is_not_null(cells)).limit(most).subquery("cells")
+        line = self.run(exp.select(*counts).from_(rows)).to_pylist()[0]
+        return [int(line[f"n{place}"]) for place in range(len(readings))]
+
+    def _as_read(self, name: str, present: SourceColumn, reading: CellReading) -> exp.Expr:
+        """A column, NULL where its cells cannot be read so."""
+        cell = nodes.column(name)
+        if reading is None:
+            return cell
+        if isinstance(reading, ColumnCard):
+            return self._typed_column(name, present, reading)
+        matches = exp.RegexpLike(this=nodes.cast(cell, "text"), expression=exp.Literal.string(reading))
+        return nodes.case([(matches, exp.true())], exp.null())
 
     def _check_table(self, table: str) -> Mapping[str, SourceColumn]:
         """The columns of a table's source, as they are now, if it can be used."""
@@ -412,6 +445,9 @@ def check_column(name: str, column: ColumnCard, present: Mapping[str, SourceColu
         fix = f"write it as {near}" if near else "correct the card, or add the column to the source"
         raise InvalidData(message(f"column {name}", "a column of the source", "none of that name", fix))
     native, types, unit_types = present[name].native, present[name].types, present[name].unit_types
+    if column.format is not None and is_unit:
+        fix = "say type = 'text' in the card, without a format: two texts may write one number"
+        raise InvalidData(message(f"column {name}", "a unit as the source has it", "one with a format", fix))
     if column.format is not None:
         if "text" not in types:
             fix = "leave format out of the card: the source says what they are"

@@ -1,4 +1,4 @@
-"""Columns whose source holds them as another type: dates written as text, whole numbers stored as doubles.
+"""Columns whose source holds them as another type: dates and numbers written as text, whole numbers stored as doubles.
 
 What cannot be read is NULL, on every engine the same: a text is checked by patterns before it is cast, so that no cast
 can fail, and none is more generous than another.
@@ -6,14 +6,15 @@ can fail, and none is more generous than another.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 
 from sqlglot import exp
 
-from dither.tables.card.formats import WIDTHS, parts_of
+from dither.tables.card.formats import DatePart, number_format, parts_of
 from dither.tables.card.model import Type
 from dither.tables.card.values import EXACT_INTEGERS
-from dither.tables.query import nodes
+from dither.tables.query import engine_nodes, nodes
 from dither.tables.query.nodes import Dialect, binary
 
 _YEAR = "[0-9]{4}"
@@ -26,29 +27,21 @@ _TIME = " ([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
 
 
 def parsed_text(x: exp.Expr, format: str, type: Type, dialect: Dialect) -> exp.Expr:
-    """A text as the date or timestamp that it writes in this format; NULL where it does not, or there is no such day.
+    """A text as the date, timestamp or number that it writes in this format; NULL where it does not.
 
-    >>> nodes.render(parsed_text(nodes.column("day"), "%d.%m.%Y", "date", "duckdb"), "duckdb")[:30]
-    'CASE WHEN (LENGTH("day") = 10)'
+    >>> "LPAD(REGEXP_EXTRACT" in nodes.render(parsed_text(nodes.column("x"), "%d.%m.%Y", "date", "spark"), "spark")
+    True
     """
-    pieces: dict[str, exp.Expr] = {}
-    pattern, place = "", 1
-    for name, width in parts_of(format):
-        if name in WIDTHS and width == WIDTHS[name]:
-            start, size = exp.Literal.number(place), exp.Literal.number(width)
-            pieces[name] = nodes.call("SUBSTRING", x.copy(), start, size)
-            pattern += f"[0-9]{{{width}}}"
-        else:
-            pattern += f"[{name}]"
-        place += width
+    if type in ("integer", "number"):
+        return _parsed_number(x, format, type)
+    parts = parts_of(format)
+    pieces = {part.name: _piece(x, parts, place, dialect) for place, part in enumerate(parts) if part.most}
     day = _joined([pieces["Y"], pieces["m"], pieces["d"]], "-")
     valid = _DAY
     if type == "timestamp":
         day = _joined([day, _joined([pieces.get(name, exp.Literal.string("00")) for name in "HMS"], ":")], " ")
         valid += _TIME
     conditions = [
-        binary("=", nodes.call("LENGTH", x.copy()), exp.Literal.number(place - 1)),
-        _matches(x.copy(), pattern, dialect),
         _matches(day.copy(), valid, dialect),
         binary("<>", pieces["Y"].copy(), exp.Literal.string("0000")),
     ]
@@ -56,10 +49,77 @@ def parsed_text(x: exp.Expr, format: str, type: Type, dialect: Dialect) -> exp.E
     return nodes.case([(reduce(lambda one, other: binary("and", one, other), conditions), moment)], exp.null())
 
 
-def whole_double(x: exp.Expr) -> exp.Expr:
+def _piece(x: exp.Expr, parts: Sequence[DatePart], place: int, dialect: Dialect) -> exp.Expr:
+    """One part of a date, with zeros before it; the whole text is of the format, or the part is none of a date.
+
+    The mark at the end of the text makes ``$`` mean its end on every engine: in Java it also matches before a last
+    line end.
+    """
+    pattern = ""
+    for other, part in enumerate(parts):
+        digits = f"[0-9]{{{part.least},{part.most}}}"
+        pattern += f"[{part.name}]" if not part.most else f"({digits})" if other == place else digits
+    marked = nodes.concatenate(x.copy(), exp.Literal.string("!"))
+    arguments = [marked, exp.Literal.string(f"^{pattern}[!]$")]
+    if dialect == "postgres":  # with a pattern as second argument, its only group
+        piece: exp.Expr = exp.Anonymous(this="SUBSTRING", expressions=arguments)
+    else:
+        piece = exp.Anonymous(this="REGEXP_EXTRACT", expressions=[*arguments, exp.Literal.number(1)])
+    if parts[place].least == parts[place].most:
+        return piece
+    width = exp.Literal.number(parts[place].most)
+    return exp.Anonymous(this="LPAD", expressions=[piece, width, exp.Literal.string("0")])
+
+
+_SPACES, _SIGNS = "\u00a0\u202f\u2009", {"\u2019": "'", "\u2212": "-"}
+"""Spaces and signs that are written in numbers beside those of ASCII."""
+
+
+def _parsed_number(x: exp.Expr, format: str, type: Type) -> exp.Expr:
+    """A text as a number of a format. What is cast is checked before: digits, one point, one sign; every engine reads
+    the nearest double from them.
+
+    A word beside the number holds no digit and is never a separator alone, so taking it out changes nothing else; the
+    longer one goes first, since the other may be a part of it.
+    """
+    written = number_format(format, type)
+    assert written is not None
+    before, after = (
+        f"({''.join(f'[{sign}]' for sign in unit)})?" if unit else "" for unit in (written.before, written.after)
+    )
+    most = 18 if type == "integer" else 30
+    groups = (most - 1) // 3
+    thousands, decimal = f"[{written.thousands}]", f"[{written.decimal}]"
+    digits = f"[0-9]{{1,{most}}}"
+    if written.thousands:
+        digits = f"({digits}|[0-9]{{1,3}}({thousands}[0-9]{{3}}){{1,{groups}}})"
+    if written.decimal:
+        digits = f"({digits}({decimal}[0-9]{{0,30}})?|{decimal}[0-9]{{1,30}})"
+    pattern = f" *([+-]? *{before} *|{before} *[+-] *){digits} *{after} *"
+    units = "".join(dict.fromkeys(written.before + written.after))
+    characters = "".join(dict.fromkeys(f"0-9{units}{written.thousands}{written.decimal} +")) + "-"
+    text = nodes.translate(x, _SPACES + "".join(_SIGNS), " " * len(_SPACES) + "".join(_SIGNS.values()))
+    plain = text.copy()
+    for unit in sorted(filter(None, (written.before, written.after)), key=len, reverse=True):
+        plain = _without(plain, unit)
+    for sign in dict.fromkeys(f"{written.thousands} +"):
+        plain = _without(plain, sign)
+    if written.decimal == ",":
+        plain = nodes.call("REPLACE", plain, exp.Literal.string(","), exp.Literal.string("."))
+    readable = engine_nodes.fits(text, characters, pattern)
+    return nodes.case([(readable, nodes.cast(plain, type))], exp.null())
+
+
+def _without(x: exp.Expr, text: str) -> exp.Expr:
+    return nodes.call("REPLACE", x, exp.Literal.string(text), exp.Literal.string(""))
+
+
+def whole_double(x: exp.Expr, dialect: Dialect) -> exp.Expr:
     """A double as a BIGINT, NULL where it is no whole number, or one so large that another has the same double.
 
-    >>> nodes.render(whole_double(nodes.column("x")), "duckdb")[:30]
+    DuckDB leaves a condition out that holds by the statistics of a Parquet file, in which NaN is not counted.
+
+    >>> nodes.render(whole_double(nodes.column("x"), "duckdb"), "duckdb")[:30]
     'CASE WHEN ("x" >= CAST(\\'-90071'
     """
     within = binary(
@@ -68,7 +128,8 @@ def whole_double(x: exp.Expr) -> exp.Expr:
         binary("<=", x.copy(), nodes.double(EXACT_INTEGERS)),  # NaN is larger than every number
     )
     whole = binary("=", x.copy(), nodes.call("FLOOR", x.copy()))
-    converted = nodes.case([(whole, nodes.cast(x, "integer"))], exp.null())
+    number = nodes.try_cast(x, "integer") if dialect == "duckdb" else nodes.cast(x, "integer")
+    converted = nodes.case([(whole, number)], exp.null())
     return nodes.case([(within, converted)], exp.null())
 
 
@@ -83,7 +144,7 @@ def unit_text(x: exp.Expr, canonical: exp.Expr, dialect: Dialect, *, is_double: 
     'COALESCE(CASE WHEN OCTET_LENGTH'
     """
     if is_double:
-        whole = nodes.cast(whole_double(x.copy()), "text")
+        whole = nodes.cast(whole_double(x.copy(), dialect), "text")
         number = binary("<=", x.copy(), nodes.double(float("inf")))  # NaN is larger than every number
         return nodes.case([(number, nodes.coalesce(whole, canonical))], exp.null())
     text = nodes.cast(x.copy(), "text")

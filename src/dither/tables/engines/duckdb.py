@@ -226,7 +226,7 @@ class DuckDBEngine(Engine):
         if is_cell and type == "timestamp":  # an offset in the cell is heeded; without one it is UTC
             x = exp.TryCast(this=x, to=exp.DataType.build("TIMESTAMPTZ"))
         if type == "integer" and result.native in ("FLOAT", "DOUBLE"):
-            return whole_double(x)
+            return whole_double(x, self.dialect)
         x = _whole_number(x) if is_cell and type == "integer" else nodes.try_cast(x, type)
         if type == "text" and (result.collated or is_cell):
             return nodes.bytewise(x, "duckdb")

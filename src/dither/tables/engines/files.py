@@ -26,7 +26,7 @@ import hashlib
 import os
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from io import BufferedIOBase
@@ -38,7 +38,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 from numpy.typing import NDArray
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument, InvalidData, message
 from dither.tables.engines.source_errors import source_error
 
 _KINDS: dict[str, Literal["parquet", "csv"]] = {
@@ -56,6 +56,11 @@ BLOCK = 1 << 23
 LONGEST = 1 << 21
 """The most bytes of a line."""
 _LF, _CR, _QUOTE = 10, 13, 34
+_WHOLE = re.compile("[+-]?[0-9]{1,18}")
+_VALUE = re.compile(
+    "[^0-9A-Za-z]{0,3}[+-]?[0-9][0-9., ]*[.,][0-9]+[^0-9A-Za-z]{0,3}|[0-9]{1,4}[-/.][0-9]{1,2}[-/.][0-9]{1,4}([ T].*)?"
+)
+"""Decimal numbers, also of currencies, and dates."""
 
 
 @dataclass(frozen=True)
@@ -146,8 +151,30 @@ def _header(path: str) -> CsvFormat:
             "a header on one line, its quotes closed", "another first line", "write each column's name on that line"
         )
     if len(set(names)) != len(names):
+        if looks_like_data(names):
+            raise headless()
         raise source_error("a CSV file whose columns differ", "two of one name", "rename one of them in the header")
     return format
+
+
+def looks_like_data(names: Sequence[str]) -> bool:
+    """Whether the first line of a file holds values rather than names: decimal numbers, dates, or whole numbers that
+    are neither years nor count the columns.
+
+    >>> looks_like_data(["17", "north", "5.27"]), looks_like_data(["region", "2023", "2024"]), looks_like_data("012")
+    (True, False, False)
+    """
+    whole = [int(name) for name in names if _WHOLE.fullmatch(name.strip())]
+    counted = whole == list(range(whole[0], whole[0] + len(whole))) and len(whole) > 1 if whole else True
+    years = all(1800 <= number <= 2200 for number in whole)
+    return any(_VALUE.fullmatch(name.strip()) for name in names) or not (counted or years)
+
+
+def headless() -> InvalidData:
+    """The refusal of a file whose first line holds values."""
+    got = "a first line that looks like data"
+    fix = "put a line with the names before it, such as id,day,amount, with the sign between them that the file has"
+    return source_error("a CSV file whose first line names the columns", got, fix)
 
 
 def _cells(line: str, delimiter: str) -> list[str]:

@@ -117,7 +117,7 @@ class PostgreSQLEngine(Engine):
         if result.native.startswith("numeric") and type == "integer":
             return _whole_number(x)
         if result.native in ("float4", "float8") and type == "integer":
-            return whole_double(x)
+            return whole_double(x, self.dialect)
         if result.native == "numeric" and type == "number":
             x = _double(x)
         x = nodes.cast(x, type)

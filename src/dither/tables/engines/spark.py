@@ -135,7 +135,7 @@ class SparkEngine(Engine):
         if result.native == "char":  # Spark hands it out with its padding
             x = exp.Anonymous(this="RTRIM", expressions=[x])
         if type == "integer" and result.native in ("float", "double"):
-            return whole_double(x)
+            return whole_double(x, self.dialect)
         x = nodes.cast(x, type)
         if type == "text":
             return _utf8(x)

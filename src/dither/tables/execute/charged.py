@@ -74,7 +74,7 @@ def charged_release(
     ``contexts`` say whom it is about: where people have accounts, they pay, and ``compute`` gets the rows of those who
     did.
     """
-    first_notes = table.accounts.first_notes()
+    first_notes = table.accounts.first_notes(analyst)
     contributors = Contributors(table.engine, contexts) if table.accounts.of_people else None
     charge = _pay(table, cost, request, contributors, analyst)
     stored = charge.answer

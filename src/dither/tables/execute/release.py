@@ -30,7 +30,7 @@ from dither.tables.options import ReleaseOptions
 from dither.tables.planning import automatic
 from dither.tables.planning.calibrate import may_use_either_noise, plan_after_choices, plan_question
 from dither.tables.planning.error_0_1 import epsilon_0_1
-from dither.tables.planning.estimate import ADDED, bias_notes, limitations
+from dither.tables.planning.estimate import ADDED, bias_notes, limitations, refuse_noise_only
 from dither.tables.planning.levels import with_least_squares
 from dither.tables.planning.plan import Plan, keys_of, statements_of
 from dither.tables.planning.relation_cards import with_unstated_bounds
@@ -51,6 +51,8 @@ def release(question: Question, options: ReleaseOptions) -> Answer:
     request = identify(question, plan, options)
     if request.recorded_as is not None:
         plan, request = as_recorded_before(question, plan, request, options)
+    if not options.force and not _is_recorded(question, plan, request, options):
+        refuse_noise_only(plan)
     contexts = statement_contexts(question, plan)
     check(question, plan, contexts, options)
 
@@ -64,6 +66,16 @@ def release(question: Question, options: ReleaseOptions) -> Answer:
     released, left = charged_release(table, plan.cost, request, contexts, compute, options.analyst)
     return Answer.restored(
         decode(released.stored), left=left, replayed=released.replayed, receipt=str(released.receipt)
+    )
+
+
+def _is_recorded(question: Question, plan: Plan, request: Request, options: ReleaseOptions) -> bool:
+    """Whether the answer is there already, so that nothing is paid."""
+    accounts, name = question.table.accounts, question.table.card.name
+    if accounts.never_charged:
+        return False
+    return accounts.ledger.has_answer(
+        name, plan.cost, key=request.key, request=request.content, analyst=options.analyst
     )
 
 

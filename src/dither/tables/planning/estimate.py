@@ -9,12 +9,14 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dither.digits import two_digits
+from dither.errors import InvalidArgument, message
 from dither.inference import (
     STANDARD_NORMAL,
     IntervalEstimate,
@@ -39,15 +41,20 @@ from dither.tables.compile.statements import Measure
 from dither.tables.notes import Note
 from dither.tables.planning.automatic import BOUNDS_OF, unseen_bounds_notes
 from dither.tables.planning.empty_groups import empty_group_notes
+from dither.tables.planning.key_selection import every_group
 from dither.tables.planning.null_keys import null_notes
 from dither.tables.planning.plan import Choice, Plan
 from dither.tables.planning.quantiles import Quantiles
 from dither.tables.planning.quantiles import errors as rank_errors
 from dither.tables.query.relations import RelationCard, base_of
-from dither.tables.query.tree import Aggregate, show
+from dither.tables.query.tree import SIMPLE, Aggregate, show
 
 ADDED = ("count", "count_value", "sum", "histogram")
 """The kinds of aggregates that are too low by as much as the limits leave out."""
+SAMPLE_SIZES = (1_000, 100_000)
+"""Numbers of rows in a group for which errors that depend on it are forecast, where the card states none."""
+ASSUMED_ROWS = 10_000
+"""How many rows a group has, for the question whether its answer would be noise alone, where the card states none."""
 _EDGE = math.log(1e6)
 _FAR = 2.0**60  # beyond every rank, and still a number that NumPy adds
 _COUNTS = ("count", "count_value", "count_distinct", "people")
@@ -90,6 +97,87 @@ def expected_error(plan: Plan, name: str, confidence: float = 0.95) -> float:
     answer = _from_moments(kind, plan, parts, nothing, confidence)
     error = float(np.asarray(answer.error).max())
     return float(rounded_error(error)) if _is_rounded(plan, parts, kind) else error
+
+
+def error_for_size(plan: Plan, name: str, size: int, confidence: float = 0.95) -> float | None:
+    """The ± of a mean, variance or deviation in a group of ``size`` rows, for values spread evenly between the bounds;
+    None where it depends on the data."""
+    parts = plan.parts[name]
+    unit, moments = parts[0].unit(plan.limits), parts[0].moments
+    valued = len(parts) - (1 if moments is not None and moments.nulls else 0)
+    noisy = {part: np.array([round(size * unit / valued) if i < valued else 0]) for i, part in enumerate(parts)}
+    return estimate(plan, plan.query.aggregates[name], parts, noisy, confidence)[1][0]
+
+
+@dataclass(frozen=True)
+class NoiseOnly:
+    """An answer whose expected ± reaches from one end of what it could be to the other, with ``rows`` in a group.
+
+    It is decided by the question, the card and the options alone.
+    """
+
+    name: str
+    error: float
+    low: float
+    high: float
+    rows: int
+
+
+def noise_only(plan: Plan) -> tuple[NoiseOnly, ...]:
+    """The answers of a plan that would be nothing but noise.
+
+    Means lie between the bounds, variances below a quarter of the squared width, deviations below half of it: a ± of
+    half of that says nothing, wherever the answer is. Counts and sums are from 0 on, and are held against the rows that
+    the card states, if it does. The rows of a group are those that the card states, divided by the number of public
+    groups, or :data:`ASSUMED_ROWS`.
+    """
+    result = []
+    for part in plan.aggregations:
+        groups, stated = every_group(part.keys, part.ties), part.card.rows
+        rows = ASSUMED_ROWS if stated is None else max(1, stated // max(1, len(groups or ())))
+        for name, parts in part.parts.items():
+            kind, moments = part.query.aggregates[name].kind, parts[0].moments
+            if BOUNDS_OF + name in part.automatic:
+                continue
+            low, high = moments.bounds if moments is not None and moments.bounds is not None else (0.0, 1.0)
+            width = high - low
+            between = {"mean": (low, high), "var": (0.0, width**2 / 4), "std": (0.0, width / 2)}
+            if stated is not None:
+                between |= {kind: (0.0, float(rows)) for kind in _COUNTS}
+                between["sum"] = (rows * min(low, 0.0), rows * max(high, 0.0))
+            if kind in between:
+                least, most = between[kind]
+                error = expected_error(part, name) if kind in SIMPLE else error_for_size(part, name, rows)
+                all_of_it = (most - least) * (1.0 if kind in SIMPLE else 0.5) * (1 - 1e-9)
+                if error is not None and error >= all_of_it:
+                    result.append(NoiseOnly(name, error, least, most, rows))
+    return tuple(result)
+
+
+def forecast_notes(plan: Plan) -> list[str]:
+    """What a plan says about answers that would be nothing but noise."""
+    return [
+        Note(
+            "error",
+            f"{item.name}: with {item.rows:,} rows in a group its ± would be as wide as all that it could be, from "
+            f"{item.low:,.6g} to {item.high:,.6g}; a release asks for confirmation",
+        )
+        for item in noise_only(plan)
+    ]
+
+
+def refuse_noise_only(plan: Plan) -> None:
+    """Refuse a question of which an answer would be nothing but noise."""
+    for item in noise_only(plan):
+        raise InvalidArgument(
+            message(
+                f"± of {item.name}",
+                f"less than all that it could be with {item.rows:,} rows in a group, "
+                f"{item.low:,.6g} to {item.high:,.6g}",
+                f"± {two_digits(item.error)}: the answer would be noise alone",
+                "spend more epsilon, state a larger rows in the card, or pass force=True to ask all the same",
+            )
+        )
 
 
 def _is_rounded(plan: Plan, parts: tuple[Measure, ...], kind: str) -> bool:
@@ -423,6 +511,7 @@ def describe_limits(plan: Plan) -> str:
 
 
 __all__ = [
-    "ADDED", "UNKNOWN_AMOUNT", "bias_notes", "describe_limits", "estimate", "expected_error", "inside_rank",
-    "limitations", "most_rows_of_a_person", "plan_notes", "rounded_error", "unit_notes",
+    "ADDED", "ASSUMED_ROWS", "SAMPLE_SIZES", "UNKNOWN_AMOUNT", "NoiseOnly", "bias_notes", "describe_limits",
+    "error_for_size", "estimate", "expected_error", "forecast_notes", "inside_rank", "limitations",
+    "most_rows_of_a_person", "noise_only", "plan_notes", "refuse_noise_only", "rounded_error", "unit_notes",
 ]  # fmt: skip

@@ -12,8 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from dither import markup
 from dither.comparison import unhashable
 from dither.digits import two_digits
@@ -23,9 +21,11 @@ from dither.tables.compile.statements import Measure
 from dither.tables.notes import Note
 from dither.tables.planning.automatic import BOUNDS_OF
 from dither.tables.planning.estimate import (
+    SAMPLE_SIZES,
     describe_limits,
-    estimate,
+    error_for_size,
     expected_error,
+    forecast_notes,
     plan_notes,
 )
 from dither.tables.planning.key_selection import every_group
@@ -48,7 +48,6 @@ _PARTS = {
     1: "the number and the sum of the values",
     2: "the number, the sum and the squares of the values",
 }
-_SAMPLE_SIZES = (1_000, 100_000)
 
 
 @public_in("dither")
@@ -123,6 +122,7 @@ def explain(plan: Plan, left: str, more_notes: tuple[str, ...] = (), refused: st
         groups += "\ncounts and sums of levels add up, by least squares: of the rows whose keys are all public"
     notes = [note for part in parts for note in plan_notes(part)]
     notes += [note for part in parts for note in _sharing(part)]
+    notes += forecast_notes(plan)
     every_note = tuple(dict.fromkeys([*notes, *more_notes]))
     asked_of = "; ".join(dict.fromkeys(filter(None, map(_asked_of, parts))))
     rows_are_people = all(part.card.unit is None and part.query.source is None for part in parts)
@@ -261,18 +261,11 @@ def _noise(noise: Noise, measure: Measure, plan: Plan) -> str:
 
 def _expected_for_sizes(plan: Plan, name: str, times: str) -> str:
     """The ± of a mean, variance or deviation in groups of some sizes, for values spread evenly between the bounds."""
-    parts, aggregate = plan.parts[name], plan.query.aggregates[name]
-    unit = parts[0].unit(plan.limits)
-    moments = parts[0].moments
-    valued = len(parts) - (1 if moments is not None and moments.nulls else 0)
     texts = []
-    for size in _SAMPLE_SIZES:
-        noisy = {
-            part: np.array([round(size * unit / valued) if place < valued else 0]) for place, part in enumerate(parts)
-        }
-        _, widths = estimate(plan, aggregate, parts, noisy, 0.95)
-        if widths[0] is not None:
-            texts.append(f"± {two_digits(widths[0])}{times} with {size:,} rows in a group")
+    for size in SAMPLE_SIZES:
+        error = error_for_size(plan, name, size)
+        if error is not None:
+            texts.append(f"± {two_digits(error)}{times} with {size:,} rows in a group")
     return f"about {', '.join(texts)} (95 %)" if texts else "± depends on the data"
 
 

@@ -442,6 +442,9 @@ def show(expression: Expression) -> str:
     if isinstance(expression, Literal):
         value = expression.value
         return "NULL" if value is None else clip(repr(value) if isinstance(value, (str, int, float)) else str(value))
+    if expression.op == "cast" and isinstance(target := expression.args[0], Literal):
+        name = {"number": "DOUBLE"}.get(str(target.value), str(target.value).upper())
+        return f"CAST({show(expression.args[1])} AS {name})"
     if any(isinstance(item, Call) for item in expression.args) or len(expression.args) > 3:
         return f"{expression.op} (…)"
     parts = [show(item) for item in expression.args]

@@ -18,7 +18,7 @@ from dither.errors import InvalidArgument, message
 from dither.tables.card.model import Type
 from dither.tables.card.values import literal_type
 from dither.tables.query.operations import operation
-from dither.tables.query.operations.base import NUMBERS, TypedExpression, describe
+from dither.tables.query.operations.base import NUMBER_IN_CARD, NUMBERS, TypedExpression, describe
 from dither.tables.query.tree import Call, Column, Expression, Literal, check_size, show
 
 Types = Callable[[Column], Type]
@@ -48,8 +48,7 @@ def require_number(expression: Expression, types: Types, what: str) -> Expressio
         return Call("cast", (Literal("integer"), checked))
     if kind not in NUMBERS:
         fix = (
-            f"count instead, COUNT({show(expression)}), or turn it into a number: CAST({show(expression)} AS DOUBLE), "
-            "CASE WHEN … THEN 1 ELSE 0 END"
+            f"count instead, COUNT({show(expression)}); {NUMBER_IN_CARD.format(show(expression))}"
             if kind == "text"
             else f"count instead, COUNT({show(expression)}), or write {what}(YEAR({show(expression)}))"
             if kind in ("date", "timestamp")

@@ -47,6 +47,9 @@ else:  # sqlglot is loaded when something is compiled
 
 NUMBERS = ("integer", "number")
 
+NUMBER_IN_CARD = 'if {} holds numbers, its card should say so: type = "number", with bounds'
+"""What to do about a text where a number is needed. A CAST would have no bounds, and its noise would be of no use."""
+
 TypedExpression = tuple[Expression, Type | None]
 """An expression and its type; None is the type of a bare NULL."""
 
@@ -352,7 +355,9 @@ def require_numbers(call: Call, args: list[TypedExpression]) -> None:
                     fix = f"write date_trunc('month', {show(item)})"
             elif kind == "text" and call.op == "+":
                 fix = "write || instead of + to put texts together"
-            elif kind in ("boolean", "text"):
+            elif kind == "text":
+                fix = f"use a column of numbers; {NUMBER_IN_CARD.format(show(item))}"
+            elif kind == "boolean":
                 fix = f"use a column of numbers, or CAST({show(item)} AS DOUBLE)"
             raise InvalidArgument(message(show(call), "numbers", f"{show(item)}, which is {describe(kind)}", fix))
 

@@ -188,7 +188,6 @@ async def _begin(request: Request) -> Response:
 
 async def _finish(request: Request) -> Response:
     query = request.query_params
-    request.app.state.service.context.count_request(None, address_of(request))
     cookie = request.cookies.get(STATE_COOKIE, "")
     state, code = query.get("state", ""), query.get("code", "")
     session = await run_in_threadpool(_sign_on(request).finish, state, cookie, code)

@@ -20,7 +20,9 @@ from starlette.applications import Starlette
 from dither.errors import InvalidArgument, message
 from dither.server.app import create_app
 from dither.server.config import Config, read_config
+from dither.server.notify import Watchdog, notify
 from dither.server.patience import ImpatientProtocol
+from dither.server.request_log import CONFIGURATION
 from dither.server.service import Service
 
 _CONFIG = "DITHER_SERVE_FOLDER", "DITHER_SERVE_CONFIG", "DITHER_SERVE_OPTIONS"
@@ -35,14 +37,33 @@ def serve(config: Config, say: Say) -> None:
         _serve_several(config, listener, say)
         return
 
-    def started(service: Service) -> None:
+    service = Service.start(config)  # here, and not in the event loop, so that what is refused is refused in a sentence
+    try:
         announce(service, f"http://{_bracketed(host)}:{port}", say)
-
-    _Server(_settings(create_app(config, started=started), config)).run(sockets=[listener])
+        _Server(_settings(create_app(config, service=service), config)).run(sockets=[listener])
+    finally:
+        service.stop()
 
 
 class _Server(uvicorn.Server):
-    """A server that a signal stops, and that has then ended well: uvicorn would raise the signal again."""
+    """A server that a signal stops, and that has then ended well: uvicorn would raise the signal again. It tells
+    systemd that it is ready, lives and stops."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, and say so."""
+        await super().startup(sockets)
+        self._watchdog = Watchdog()
+        notify("READY=1")
+
+    async def on_tick(self, counter: int) -> bool:
+        """Called ten times a second by the event loop, as long as it lives."""
+        self._watchdog.beat()
+        return await super().on_tick(counter)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Say so, and stop."""
+        notify("STOPPING=1")
+        await super().shutdown(sockets)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -94,7 +115,7 @@ def _bracketed(host: str) -> str:
 def _settings(app: Starlette | str, config: Config, **more: object) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        log_level="warning",
+        log_config=CONFIGURATION,
         access_log=False,  # paths hold links that work once
         server_header=False,
         proxy_headers=bool(config.trusted_proxies),
@@ -126,7 +147,24 @@ def _serve_several(config: Config, listener: socket.socket, say: Say) -> None:
     os.environ[_CONFIG[0]] = config.folder
     _remember(config)
     settings = _settings("dither.server.run:app_from_environment", config, factory=True, workers=config.processes)
-    Multiprocess(settings, [listener]).run()
+
+    class Supervisor(Multiprocess):
+        """uvicorn's, which finds out twice a second whether its processes live, and replaces those that do not."""
+
+        def init_processes(self) -> None:
+            super().init_processes()
+            self._watchdog = Watchdog()
+            notify("READY=1")
+
+        def keep_subprocess_alive(self) -> None:
+            super().keep_subprocess_alive()
+            self._watchdog.beat()
+
+        def terminate_all(self) -> None:
+            notify("STOPPING=1")
+            super().terminate_all()
+
+    Supervisor(settings, [listener]).run()
 
 
 def _remember(config: Config) -> None:

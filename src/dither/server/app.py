@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
@@ -27,24 +27,18 @@ from dither.server.problems import is_outage
 from dither.server.request_log import RequestLog, place_of
 from dither.server.security import OwnSite, SecureHeaders
 from dither.server.service import Service
+from dither.server.ticks import Clock
 
 _log = logging.getLogger("dither.server")
 
 
-def create_app(
-    config: Config, *, service: Service | None = None, started: Callable[[Service], None] | None = None
-) -> Starlette:
-    """The application of a service, or of a new one that starts and stops with it.
-
-    ``started`` is called once the service runs.
-    """
+def create_app(config: Config, *, service: Service | None = None, clock: Clock | None = None) -> Starlette:
+    """The application of a service, or of a new one that starts and stops with it, and goes by ``clock``."""
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        running: Service = service if service is not None else await run_in_threadpool(Service.start, config)
+        running: Service = service if service is not None else await run_in_threadpool(Service.start, config, clock)
         app.state.service = running
-        if started is not None:
-            started(running)
         try:
             yield
         finally:

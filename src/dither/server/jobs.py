@@ -15,7 +15,7 @@ import math
 import secrets
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -26,8 +26,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
-from dither.errors import Cancelled, DataIncident, LedgerError, ServerUnavailable, message
-from dither.ledger import Charge
+from dither.errors import Cancelled, DataIncident, DitherError, LedgerError, ServerUnavailable, message
+from dither.ledger import Charge, Entry
 from dither.ledger.accounts import promised
 from dither.server import problems, schema
 from dither.server.cards import Folder
@@ -45,6 +45,9 @@ _AT_ONCE = frozenset({"InvalidArgument", "WrongType", "NotPrivate", "NotFound"})
 
 _GIVEN_UP = 8
 """After so many times the limit of one question, the process that should have done it is gone."""
+
+_LATEST_TICK = 4
+"""No tick is later than so many times the limit of one question after it was taken up, with time to write it down."""
 
 _SHORTEST_LOOK = 0.02
 """Whoever waits for a question that no worker has taken up looks no more often, in seconds."""
@@ -97,45 +100,51 @@ class Jobs:
         self._cancel_at: dict[str, float] = {}
         self._began_at: dict[str, float] = {}
         self._stopping = threading.Event()
+        self._correct_dates()
         waiting = _jobs.c.state == "waiting"
         if store.is_sqlite:  # nobody else serves: what waited when the last process ended was never answered
             self._abandon(waiting)
         else:  # another process may still do it, unless it is as old as this
             self._abandon(waiting & (_jobs.c.asked_at < self._clock.now() - _GIVEN_UP * config.time_limit))
 
+    def _correct_dates(self) -> None:
+        """What is dated later than any tick can be was written before the system's clock was set back: it was to be
+        seen long ago."""
+        now = self._clock.now()
+        latest = now + _LATEST_TICK * self._config.time_limit + self._config.tick
+        for column in (_jobs.c.visible_at, schema.answers.c.at):
+            self._store.run(column.table.update().where(column > latest).values({column.name: now}))
+
     def _abandon(self, condition: sa.ColumnElement[bool]) -> None:
         """Give up jobs of a process that is gone: charges of theirs without an answer are incidents.
 
         Which of the charges of a table were theirs is not written down anywhere, for that would have to be on a disk
-        before each charge. Those count that came after the first of these jobs was asked, for the same analysts.
+        before each charge. Those count that came after one of these jobs began, for the same analyst.
         """
         by_dataset: dict[str, list[sa.Row[Any]]] = {}
         for row in self._store.rows(sa.select(_jobs).where(condition)):
             by_dataset.setdefault(row.dataset, []).append(row)
         for dataset, rows in by_dataset.items():
             with suppress(NotFound):  # its card is not served any more
-                self._record_incidents(dataset, {row.user for row in rows}, min(row.asked_at for row in rows))
+                self._record_incidents(dataset, rows)
         values = {"state": "failed", "visible_at": 0.0, "problem": _document(Stopping())}
         self._store.run(_jobs.update().where(condition).values(**values))
 
-    def _record_incidents(self, dataset: str, users: set[str], since: float) -> None:
-        """Record the incidents of charges of a table without an answer, made for some users after a moment."""
+    def _record_incidents(self, dataset: str, rows: list[sa.Row[Any]]) -> None:
+        """Record the incidents of charges of a table without an answer that some jobs may have made."""
         ledger = self._folder.ledger(dataset)
         charges, settled = [], set()
         for entry in ledger.history(dataset):
-            if entry.kind == "charge" and datetime.fromisoformat(entry.at).timestamp() >= since - 1.0:
+            if entry.kind == "charge" and any(_may_be_of(entry, row) for row in rows):
                 charges.append(entry)
             elif entry.kind in ("answer", "incident"):
                 settled.add(entry.charge)
         for entry in charges:
-            payers = {place[2] for place in entry.body["charged"] if place[1] == "analyst"}
-            prefix, slash, _ = (entry.key or "").partition("/")
-            theirs = payers & users if payers else not slash or prefix in users
             cost = promised(entry.body["cost"])
-            if theirs and entry.seq not in settled and cost is not None and entry.key is not None:
+            if entry.seq not in settled and cost is not None and entry.key is not None:
                 ledger.record_incident(Charge(dataset, entry.key, cost, entry.receipt))
 
-    def start(self, asked: Asked, log: sa.Executable) -> Job:
+    def start(self, asked: Asked, log: Sequence[sa.Executable]) -> Job:
         """Put a question into the queue, or find the same one that is in it already. What is returned can be found in
         the store, by every process."""
         with self._lock:
@@ -156,7 +165,7 @@ class Jobs:
             "server": self.server, "request": asked.request, "state": "waiting", "asked_at": now,
         }  # fmt: skip
         try:
-            self._store.run(_jobs.insert().values(**row), log)
+            self._store.run(_jobs.insert().values(**row), *log)
         except BaseException as error:
             self._forget(job, asked)
             started.written.set_exception(error)
@@ -181,7 +190,7 @@ class Jobs:
         task = Task(
             asked.message,
             ended,
-            begin=lambda: self._begin(job),
+            begin=lambda: self._begin(job, asked.dataset),
             stop_at=lambda: self._stop_at(job),
             wake_at=lambda moment: next_tick(self._began_at[job], moment + 1e-3, self._config.tick),
         )
@@ -193,11 +202,12 @@ class Jobs:
             self._pool.submit(task)
         return Job(job, asked.dataset, asked.question, "waiting", iso(now), _kind(asked.kind))
 
-    def _begin(self, job: str) -> None:
+    def _begin(self, job: str, dataset: str) -> None:
         """A worker takes a job up: its ticks count from now on, in every process."""
         self._began_at[job] = now = self._clock.now()
-        with suppress(SQLAlchemyError):  # whoever waits then looks as if it had not begun
-            self._store.run(_jobs.update().where(_jobs.c.id == job).values(began_at=now))
+        with suppress(SQLAlchemyError, DitherError):  # whoever waits then looks as if it had not begun
+            after = self._folder.ledger(dataset).head.seq
+            self._store.run(_jobs.update().where(_jobs.c.id == job).values(began_at=now, began_after=after))
 
     def _advance(self, asked: Asked) -> None:
         """A question of somebody has ended: their next one on the same table begins."""
@@ -420,6 +430,18 @@ _CANCELLED = message("question", "to be left alone", "cancelled", "ask again; if
 _NOT_CHARGED = message(
     "question", "one that can be planned within the limits", "one that took too much", "ask something simpler"
 )
+
+
+def _may_be_of(entry: Entry, row: sa.Row[Any]) -> bool:
+    """Whether a job may have made a charge: it came after the job began, by its number, since clocks are set anew; by
+    the time where that number could not be written down. And it was made for the same analyst."""
+    if row.began_after is not None:
+        later = entry.seq > row.began_after
+    else:
+        later = datetime.fromisoformat(entry.at).timestamp() >= row.asked_at - 1.0
+    body = entry.body
+    prefix, slash, _ = (entry.key or "").partition("/")
+    return later and bool(row.user == body.get("analyst", prefix if slash else row.user))
 
 
 def _document(error: BaseException) -> str:

@@ -7,11 +7,13 @@ without an answer, and the same question asked again is charged again.
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from types import FrameType
 
 import uvicorn
@@ -24,6 +26,7 @@ from dither.server.notify import Watchdog, notify
 from dither.server.patience import ImpatientProtocol
 from dither.server.request_log import CONFIGURATION
 from dither.server.service import Service
+from dither.server.ticks import Clock
 
 _CONFIG = "DITHER_SERVE_FOLDER", "DITHER_SERVE_CONFIG", "DITHER_SERVE_OPTIONS"
 Say = Callable[[str], None]
@@ -138,14 +141,15 @@ def _serve_several(config: Config, listener: socket.socket, say: Say) -> None:
     """Several processes on one socket, which uvicorn's supervisor keeps alive; each reads the configuration again."""
     from uvicorn.supervisors import Multiprocess
 
-    service = Service.start(config)  # once, to create tables and to say the link, before there are several
+    clock = Clock()
+    service = Service.start(config, clock)  # once, to create tables and to say the link, before there are several
     try:
         host, port = listener.getsockname()[:2]
         announce(service, f"http://{_bracketed(host)}:{port}", say)
     finally:
         service.stop()
     os.environ[_CONFIG[0]] = config.folder
-    _remember(config)
+    _remember(config, clock)
     settings = _settings("dither.server.run:app_from_environment", config, factory=True, workers=config.processes)
 
     class Supervisor(Multiprocess):
@@ -167,21 +171,17 @@ def _serve_several(config: Config, listener: socket.socket, say: Say) -> None:
     Supervisor(settings, [listener]).run()
 
 
-def _remember(config: Config) -> None:
-    """Leave the configuration to the processes that are started from this one, in their environment alone."""
-    import json
-    from dataclasses import asdict
-
-    os.environ[_CONFIG[2]] = json.dumps(asdict(config))
+def _remember(config: Config, clock: Clock) -> None:
+    """Leave the configuration and the clock to the processes that are started from this one, in their environment
+    alone. One that replaces another, much later, goes by the same clock."""
+    os.environ[_CONFIG[2]] = json.dumps({"config": asdict(config), "clock": clock.origin})
 
 
 def app_from_environment() -> Starlette:
     """The application of one of several processes."""
-    import json
-
-    options = json.loads(os.environ[_CONFIG[2]])
-    folder = options.pop("folder")
-    return create_app(read_config(folder, environment={}, **options))
+    given = json.loads(os.environ[_CONFIG[2]])
+    folder = given["config"].pop("folder")
+    return create_app(read_config(folder, environment={}, **given["config"]), clock=Clock(given["clock"]))
 
 
 __all__ = ["announce", "app_from_environment", "listen", "serve"]

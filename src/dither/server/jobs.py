@@ -300,6 +300,8 @@ class Jobs:
             values["problem"] = json.dumps(event["problem"])
             if event["problem"]["title"] == "DataIncident":
                 values["state"] = "failed"
+                if key is not None:  # the worker may not have been able to record it
+                    self._record_incident(asked.dataset, key)
             if event.get("kind") in _AT_ONCE:
                 values["visible_at"] = now
         elif how == "stopped":

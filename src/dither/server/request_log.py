@@ -14,6 +14,8 @@ import re
 import secrets
 from contextvars import ContextVar
 from datetime import UTC, datetime
+from pathlib import Path
+from traceback import walk_tb
 from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -23,13 +25,14 @@ from dither.server.limits import address_of_scope
 from dither.server.metrics import Metrics
 
 HEADER = "x-request-id"
+_SOURCE = str(Path(__file__).parents[1])
 _WORD = re.compile(r"[A-Za-z0-9._:+/=-]{1,128}", re.ASCII)
 _log = logging.getLogger("dither.server.requests")
 _current: ContextVar[str] = ContextVar("request_id", default="")
 
 
 def place_of(error: BaseException) -> str:
-    """The class of an error and the line that raised it.
+    """The class of an error and the line that raised it, or the last one of dither that was on the way there.
 
     >>> try:
     ...     raise KeyError("somebody's name")
@@ -37,11 +40,9 @@ def place_of(error: BaseException) -> str:
     ...     print(place_of(error).split(":")[0])
     KeyError at <doctest dither.server.request_log.place_of[0]>
     """
-    place = error.__traceback__
-    while place is not None and place.tb_next is not None:
-        place = place.tb_next
-    where = "?" if place is None else f"{place.tb_frame.f_code.co_filename}:{place.tb_lineno}"
-    return f"{type(error).__name__} at {where}"
+    frames = [f"{frame.f_code.co_filename}:{line}" for frame, line in walk_tb(error.__traceback__)]
+    own = [place for place in frames if place.startswith(_SOURCE)]
+    return f"{type(error).__name__} at {(own or frames or ['?'])[-1]}"
 
 
 class JsonFormatter(logging.Formatter):

@@ -15,6 +15,8 @@ from serving import COUNT, fill, until_it_ends
 from dither.server import pool as pool_module
 from dither.server.endpoints import API
 from dither.server.pool import Process
+from dither.server.service import Service
+from dither.server.ticks import Clock
 from support import eventually
 
 
@@ -182,3 +184,35 @@ def test_a_process_that_cannot_be_started_is_started_when_it_can_be(start_site, 
     eventually(lambda: len(log_lines("no worker can be started")) >= 10)
     fails.clear()
     assert_all_is_well(site, jobs)
+
+
+@pytest.mark.slow
+def test_whoever_asks_two_processes_finds_every_question_and_answer(start_site, tmp_path, postgresql):
+    """The same questions at the same moment to both, looked up at either: none is missing."""
+    first = start_site(fill(tmp_path), database=postgresql, max_questions_each=100)
+    second = Service.start(first.service.config, Clock(first.service.context.clock.origin))
+    ann, failures, answered = first.people["ann"], [], []
+    services = (first.service, second)
+
+    def ask_both(place):
+        for i in range(4):
+            asked, looked_up = services[place % 2], services[(place // 2) % 2]
+            try:
+                job = asked.questions.ask(ann, "visits", COUNT, {"epsilon": 0.5 + i / 16})
+                ended = asyncio.run(looked_up.questions.wait(ann, job.id, seconds=600.0))
+                answered.append((ended.state, looked_up.answers.of_job(ann, ended.answer_id)["receipt"]))
+                asked.answers.answer(ann, ended.answer_id)
+            except Exception as error:
+                failures.append(repr(error))
+
+    threads = [threading.Thread(target=ask_both, args=(place,)) for place in range(8)]
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(600)
+    finally:
+        second.stop()
+    assert failures == []
+    assert {state for state, _ in answered} == {"answered"}
+    assert (len(answered), len({receipt for _, receipt in answered})) == (32, 4)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 import threading
 from contextlib import contextmanager
@@ -72,8 +74,9 @@ def test_a_process_that_dies_is_replaced(pool):
         eventually(lambda: workers.ready == 2)
         assert [says(workers, "die"), says(workers, "die"), says(workers, "die")] == [None] * 3
         assert [says(workers) for _ in range(4)] == ["hello"] * 4
-        for slot in workers._slots:  # while it has nothing to do: no question is lost by it
-            slot.process._process.kill()
+        eventually(lambda: not any(slot.is_busy for slot in workers._slots))
+        for pid in workers.pids:  # while it has nothing to do: no question is lost by it
+            os.kill(pid, signal.SIGKILL)
         eventually(lambda: workers.ready == 0)
         assert [says(workers) for _ in range(4)] == ["hello"] * 4
 

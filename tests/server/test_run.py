@@ -39,7 +39,7 @@ def test_from_the_first_link_to_a_clean_stop(tmp_path):
         assert re.search(r"first steward, once: http://127\.0\.0\.1:\d+/welcome/\S{43}$", line)
         host, port = server.url.removeprefix("http://").split(":")
         with socket.create_connection((host, int(port)), 600) as slow:  # never sends its body
-            slow.sendall(b"POST /api/v1/tables/visits/questions HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nx")
+            slow.sendall(b"POST /sign-in HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nx")
             with httpx.Client(base_url=server.url, timeout=600) as client:
                 assert client.get("/sign-in").status_code == 200  # others are served meanwhile
             assert slow.recv(100).startswith(b"HTTP/1.1 408")

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from serving import COUNT, fill, until_it_ends
 
 from dither.server import pool as pool_module
+from dither.server import schema
 from dither.server.endpoints import API
 from dither.server.pool import Process
 from dither.server.service import Service
@@ -116,6 +117,8 @@ def test_a_disk_that_is_really_full_gives_503_and_then_answers_again(start_site,
         assert end_of(site, "ann", recorded) == ("answered", None)
         body = {"question": {"sql": COUNT}, "options": {"epsilon": 0.5, "again": True}}
         path = f"{API}/tables/visits/questions"
+        unused = sa.update(schema.tokens).values(used_at=0.0)
+        site.service.context.store.run(unused)  # so that the next request is to be written down
         with full_disk(*pool.pids):
             refused = [client.post(path, json=body) for _ in range(3)]
             refused.append(client.post(f"{API}/answers/x/propose", json={"title": "x"}))

@@ -27,8 +27,10 @@ def held(start_site, tmp_path, monkeypatch):
     monkeypatch.setattr(Process, "program", (str(Path(__file__).with_name("holding_worker.py")),))
     monkeypatch.setenv("HOLD_WORKER", str(tmp_path / "hold"))
 
-    def start(**options):
-        site = start_site(fill(tmp_path), tick=0.2, workers=2, time_limit=600.0, **options)
+    def start(ledger="visits.sqlite", **options):
+        card = fill(tmp_path) / "visits.toml"
+        card.write_text(card.read_text().replace("visits.sqlite", ledger))
+        site = start_site(tmp_path, tick=0.2, workers=2, time_limit=600.0, **options)
         (tmp_path / "hold").touch()
         return site
 
@@ -219,3 +221,24 @@ def test_whoever_asks_two_processes_finds_every_question_and_answer(start_site, 
     assert failures == []
     assert {state for state, _ in answered} == {"answered"}
     assert (len(answered), len({receipt for _, receipt in answered})) == (32, 4)
+
+
+@pytest.mark.slow
+def test_a_restarted_database_that_holds_the_ledger_too(held, postgresql_server, postgresql, monkeypatch, log_lines):
+    """Paid questions that cannot be recorded are incidents; what is asked while it is down is 503, then answered."""
+    monkeypatch.setenv("DITHER_LEDGER_KEY", "ab" * 32)
+    site = held(database=postgresql, ledger=postgresql)
+    jobs = under_way(site)
+    postgresql_server.halt()
+    (site.folder / "hold").unlink()
+    eventually(lambda: len(log_lines("cannot be written down")) >= 4)
+    with site.client("ann") as client:
+        for response in (client.get(f"{API}/tables"), client.get("/ready")):
+            assert response.status_code == 503
+    postgresql_server.start()
+    ends = {name: end_of(site, name, job) for name, job in jobs.items()}
+    assert {(state, problem.title) for state, problem in ends.values()} == {("failed", "DataIncident")}
+    assert [end_of(site, name, ask(site, name)) for name in ("ann", "bob", "ann")] == [("answered", None)] * 3
+    ledger = site.service.context.folder.ledger("visits")
+    assert dict(ledger.incidents_by_analyst("visits")) == {"ann": 1, "bob": 1}
+    assert site.service.context.pool.ready == 2

@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 
 from dither.server.app import create_app
 from dither.server.endpoints import API
+from dither.server.pages.session import SESSION_COOKIE
 from support import eventually
 
 TOKEN = "a token of the operator"
@@ -84,13 +85,17 @@ def test_a_database_that_is_down_is_told(pair, monkeypatch):
     def down(*_):
         raise sa.exc.OperationalError("SELECT", {}, Exception("a password"))
 
-    client = pair[1].client()
+    client, session = pair[1].client("ann"), pair[1].service.auth.start_session("ann", "test")
     monkeypatch.setattr(pair[1].service.context.store, "rows", down)
     response = client.get("/ready")
     assert (response.status_code, response.json()["database"], response.json()["ready"]) == (503, False, False)
     assert values(metrics_of(client).text)["dither_database_up{}"] == 0
     assert client.get("/health").json() == {"alive": True}
-    assert "password" not in response.text
+    for path in ("/tables", f"{API}/tables", "/answers/1"):
+        told = client.get(path, headers={"Cookie": f"{SESSION_COOKIE}={session}"})
+        assert (told.status_code, told.headers["retry-after"]) == (503, "5"), path
+        assert "temporarily unavailable" in told.text
+        assert "password" not in told.text
 
 
 @pytest.mark.slow

@@ -19,6 +19,9 @@ ECHO = """
 import json, os, sys
 for line in sys.stdin:
     task = json.loads(line)
+    if task["do"] == "garble":
+        print(["no JSON", "[]", "5", "{}", json.dumps({"number": task["number"]})][task["with"]], flush=True)
+        continue
     if task["do"] == "die" or (task["do"] == "open" and os.path.exists(task["card"])):
         os._exit(3)
     print(json.dumps({"event": "end", "number": task["number"], "said": task["do"]}), flush=True)
@@ -99,3 +102,20 @@ def test_workers_that_cannot_be_started_are_not_ready_until_they_can_be(pool, mo
         monkeypatch.setattr(sys, "executable", executable)
         eventually(lambda: workers.ready == 2)
         assert says(workers) == "hello"
+
+
+def test_every_task_ends_once_whatever_the_process_or_the_submitter_does(pool):
+    def broken(*_):
+        raise KeyError("x")
+
+    with pool() as workers:
+        eventually(lambda: workers.ready == 2)
+        tasks = [{"do": "garble", "with": i} for i in range(5)] + [{"do": "die"}]
+        cases = [(message, {}) for message in tasks]
+        cases += [({"do": "hello"}, {place: broken}) for place in ("begin", "stop_at", "wake_at")]
+        for message, given in cases:
+            ends = []
+            workers.submit(Task(message, lambda how, _, key, ends=ends: ends.append((how, key)), **given))
+            assert [says(workers) for _ in range(2)] == ["hello"] * 2
+            eventually(lambda: not any(slot.is_busy for slot in workers._slots))
+            assert ends == [("died", None)], (message, given)

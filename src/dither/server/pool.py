@@ -47,6 +47,15 @@ class Task:
     stop_at: Callable[[], float | None] = lambda: None
     wake_at: Callable[[float], float] = lambda now: now + 1.0
     time_limit: float | None = None
+    key: str | None = None
+    """The key of its charge, as soon as the worker has said it."""
+    is_ended: bool = False
+
+    def end(self, how: Ending, event: dict[str, Any] | None = None) -> None:
+        """Say how it ended, once."""
+        if not self.is_ended:
+            self.is_ended = True
+            self.ended(how, event or {}, self.key)
 
 
 class Process:
@@ -68,13 +77,13 @@ class Process:
         """Send a task; an error of the pipe means that the process is dead, which reading will show."""
         assert self._process.stdin is not None
         self._number += 1
-        with suppress(OSError):
+        with suppress(OSError, ValueError):
             self._process.stdin.write(json.dumps({**message, "number": self._number}).encode() + b"\n")
             self._process.stdin.flush()
 
     def read(self, seconds: float) -> dict[str, Any] | None:
         """The next event of the task that was sent last, None if there is none for so long; EOFError if the process is
-        dead. An event of another task is dropped: no answer may go to another question."""
+        dead, or says what is no event. An event of another task is dropped: no answer may go to another question."""
         until = time.monotonic() + seconds
         while True:
             while b"\n" not in self._rest:
@@ -86,8 +95,12 @@ class Process:
                     raise EOFError
                 self._rest += part
             line, _, self._rest = self._rest.partition(b"\n")
-            result: dict[str, Any] = json.loads(line)
-            if result["number"] == self._number:
+            try:
+                result: dict[str, Any] = json.loads(line)
+                is_own = result["number"] == self._number and result["event"] in ("charging", "end")
+            except (ValueError, LookupError, TypeError):
+                raise EOFError from None
+            if is_own:
                 return result
 
     @property
@@ -247,11 +260,12 @@ class Pool:
             else:
                 try:
                     is_usable = self._do(task, process)
-                except Exception as error:  # of what submitted the task: it is that which has to cope
+                except Exception as error:  # of what submitted the task, as a rule
                     _log.error("a task failed with %s", type(error).__name__)
                     is_usable = False
                 if not is_usable:
                     process.kill()
+                    self._end(task, "died")  # unless it was told how it ended
                     if self._warm:
                         self._start(slot)
             slot.is_busy = False
@@ -260,19 +274,18 @@ class Pool:
             slot.process = None
 
     def _end(self, task: Task, how: Ending) -> None:
-        """End a task that did not begin."""
+        """End a task, unless it has ended, whatever that raises."""
         try:
-            task.ended(how, {}, None)
+            task.end(how)
         except Exception as error:
             _log.error("the end of a task failed with %s", type(error).__name__)
 
     def _do(self, task: Task, process: Process) -> bool:
         """Do a task, and report how it ended; a worker that is stopped or late is killed before that is reported.
         Whether the process can do another task."""
-        key: str | None = None
         stop_at = task.stop_at()
         if stop_at is not None and self._clock.now() >= stop_at:
-            task.ended("stopped", {}, None)
+            task.end("stopped")
             return True
         task.begin()
         until = self._clock.now() + (self._limit if task.time_limit is None else task.time_limit)
@@ -282,20 +295,20 @@ class Pool:
             stop_at = task.stop_at()
             if now >= until or (stop_at is not None and now >= stop_at):
                 process.kill()
-                task.ended("stopped" if now < until else "late", {}, key)
+                task.end("stopped" if now < until else "late")
                 return False
             wake = min(until, task.wake_at(now), until if stop_at is None else stop_at)
             try:
                 event = process.read(max(0.0, wake - now))
             except EOFError:
-                task.ended("died", {}, key)
+                task.end("died")
                 return False
             if event is None:
                 continue
             if event["event"] == "end":
-                task.ended("end", event, key)
+                task.end("end", event)
                 return True
-            key = event["key"]
+            task.key = event["key"]
 
 
 __all__ = ["Pool", "Process", "Task"]

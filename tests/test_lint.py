@@ -59,7 +59,7 @@ TESTED_BY = {
     "stream/test_series.py": "calendar card_series series_answer series_chart series_spec",
     "server/pages/test_in_the_browser.py": "answering asking entrance evidence stewardship",
     "server/test_api.py": "app documents endpoints errors openapi problems",
-    "server/test_jobs.py": "cards context pool times worker",
+    "server/test_jobs.py": "cards context times worker",
     "server/test_roles.py": "principal results service",
     "server/test_security.py": "limits",
     "server/test_store.py": "schema",

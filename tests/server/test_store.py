@@ -131,6 +131,7 @@ def damaged_stores(tmp_path):
     yield "cut off", content[: len(content) // 2 // page * page]
     yield "begins with zeros", bytes(page) + content[page:]
     yield "zeros inside", content[: 2 * page] + bytes(len(content) - 2 * page)
+    yield "the last page", content[:-page] + b"\xff" * page
     yield "a part of a page", content[: 3 * page + 100]
 
 

@@ -89,3 +89,43 @@ def test_an_incident_belongs_to_a_charge_made_here(ledger: Ledger, tmp_path: Any
     with refuses(dp.WrongType, "charge"):
         ledger.record_incident(ledger.head)  # type: ignore[arg-type]
     assert ledger.incident_count("visits") == 0
+
+
+def test_an_analyst_closes_a_dataset_for_nobody_else(ledger: Ledger) -> None:
+    """Whether analysts have accounts or not. What several do together closes it for everybody."""
+    for name, more in (("visits", {}), ("deaths", {"each_analyst": dp.PureDP(5)})):
+        ledger.create(name, limit=dp.PureDP(50), **more)
+
+        def fail(analyst: str, name: str = name) -> None:
+            ledger.record_incident(ledger.charge(name, COST, analyst=analyst))
+
+        for _ in range(3):
+            fail("ann")
+        with refuses(dp.DatasetClosed, "of one analyst"):
+            fail("ann")
+        assert dict(ledger.incidents_by_analyst(name)) == {"ann": 3}
+        for analyst in ("bob", "cat"):
+            for _ in range(3):
+                fail(analyst)
+        with refuses(dp.DatasetClosed, "fewer than 9"):
+            fail("dan")
+        ledger.reopen(name, signed_by="steward", reason="the file was mended")
+        assert not ledger.incidents_by_analyst(name)
+        fail("ann")
+        assert dict(ledger.incidents_by_analyst(name)) == {"ann": 1}
+    assert ledger.verify()
+
+
+def test_incidents_of_nobody_in_particular_count_for_everybody(ledger: Ledger) -> None:
+    ledger.create("visits", limit=dp.PureDP(50))
+    for analyst in (None, None, "ann"):
+        ledger.record_incident(ledger.charge("visits", COST, analyst=analyst))
+    for analyst in (None, "ann"):
+        with refuses(dp.DatasetClosed):
+            ledger.charge("visits", COST, analyst=analyst)
+        with refuses(dp.DatasetClosed):
+            ledger.check_open("visits", max_incidents=3, analyst=analyst)
+    ledger.check_open("visits", max_incidents=3, analyst="bob")
+    ledger.record_incident(ledger.charge("visits", COST, analyst="bob"))
+    with refuses(dp.DatasetClosed):
+        ledger.charge("visits", COST, analyst="bob")

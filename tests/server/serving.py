@@ -55,7 +55,7 @@ class StillClock(Clock):
     long the machine takes."""
 
     def __init__(self) -> None:
-        self._now, self._changed = time.time(), threading.Condition()
+        self.origin, self._now, self._changed = 0.0, time.time(), threading.Condition()
         self.awaited: list[float] = []
 
     def now(self) -> float:

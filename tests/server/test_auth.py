@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import pytest
 import sqlalchemy as sa
-from serving import PASSWORD
+from serving import PASSWORD, fill
 
 from dither.errors import AccessDenied, InvalidArgument
 from dither.server import schema
 from dither.server.auth import Authentication, hashed
-from dither.server.errors import Conflict, NotFound, NotSignedIn, TooMany
+from dither.server.errors import Conflict, Forbidden, NotFound, NotSignedIn, TooMany
 from dither.server.limits import RateLimit
 from dither.server.principal import Principal
 
@@ -232,3 +232,21 @@ def test_wrong_passwords_from_one_address_lock_nobody_out_elsewhere(site):
         with pytest.raises(refusal):
             auth.sign_in("ann", "not the password", "203.0.113.9")
     assert auth.sign_in("ann", PASSWORD, "198.51.100.7")
+
+
+def test_everybody_is_signed_out_at_once(start_site, tmp_path):
+    site = start_site(fill(tmp_path))
+    service, sam = site.service, site.people["sam"]
+    session, link = service.auth.start_session("ann", "test"), service.users.invite(sam, "bob").rpartition("/")[2]
+    with pytest.raises(Forbidden):
+        service.users.end_all(site.people["aud"])
+    service.users.end_all(sam)
+    for secret in site.tokens.values():
+        with pytest.raises(NotSignedIn):
+            service.auth.principal_of_token(secret)
+    with pytest.raises(NotSignedIn):
+        service.auth.principal_of_session(session)
+    with pytest.raises(AccessDenied):
+        service.auth.peek_link(link)
+    service.users.list(sam)  # the own session goes on
+    assert service.auth.sign_in("ann", PASSWORD)

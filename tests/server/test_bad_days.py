@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 import threading
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from serving import COUNT, fill
-from starlette.testclient import TestClient
+from serving import COUNT, fill, until_it_ends
 
 from dither.server import pool as pool_module
-from dither.server.app import create_app
+from dither.server import schema
+from dither.server.endpoints import API
 from dither.server.pool import Process
+from dither.server.service import Service
+from dither.server.ticks import Clock
 from support import eventually
 
 
@@ -23,8 +27,10 @@ def held(start_site, tmp_path, monkeypatch):
     monkeypatch.setattr(Process, "program", (str(Path(__file__).with_name("holding_worker.py")),))
     monkeypatch.setenv("HOLD_WORKER", str(tmp_path / "hold"))
 
-    def start(**options):
-        site = start_site(fill(tmp_path), tick=0.2, workers=2, time_limit=600.0, **options)
+    def start(ledger="visits.sqlite", **options):
+        card = fill(tmp_path) / "visits.toml"
+        card.write_text(card.read_text().replace("visits.sqlite", ledger))
+        site = start_site(tmp_path, tick=0.2, workers=2, time_limit=600.0, **options)
         (tmp_path / "hold").touch()
         return site
 
@@ -88,6 +94,73 @@ def test_a_full_disk_loses_no_answer(held, log_lines, monkeypatch):
     assert_all_is_well(site, jobs)
 
 
+@contextmanager
+def full_disk(*pids):
+    """No file of these processes may grow, or be written beyond its first bytes: as on a disk without room."""
+    before = {pid: resource.prlimit(pid, resource.RLIMIT_FSIZE) for pid in (0, *pids)}
+    try:
+        for pid, (_, hard) in before.items():
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (1, hard))
+        yield
+    finally:
+        for pid, limits in before.items():
+            with suppress(ProcessLookupError):
+                resource.prlimit(pid, resource.RLIMIT_FSIZE, limits)
+
+
+@pytest.mark.slow
+def test_a_disk_that_is_really_full_gives_503_and_then_answers_again(start_site, tmp_path):
+    """The kernel refuses every write of the server and its workers: of the store, the ledgers, receipts and logs."""
+    site = start_site(fill(tmp_path), workers=2, warm=True)
+    pool = site.service.context.pool
+    with site.client("ann") as client:
+        eventually(lambda: client.get("/ready").status_code == 200)
+        recorded = site.service.questions.ask(site.people["ann"], "visits", COUNT, {"epsilon": 0.25})
+        assert end_of(site, "ann", recorded) == ("answered", None)
+        body = {"question": {"sql": COUNT}, "options": {"epsilon": 0.5, "again": True}}
+        path = f"{API}/tables/visits/questions"
+        unused = sa.update(schema.tokens).values(used_at=0.0)
+        site.service.context.store.run(unused)  # so that the next request is to be written down
+        with full_disk(*pool.pids):
+            refused = [client.post(path, json=body) for _ in range(3)]
+            refused.append(client.post(f"{API}/answers/x/propose", json={"title": "x"}))
+            assert client.get(f"{API}/tables").status_code == 200  # what only reads goes on
+            assert client.post(path, json={**body, "options": {"epsilon": 0.25}}).json()["state"] == "answered"
+            page = client.get("/sign-in")
+            assert page.status_code == 200
+        for response in refused[:3]:
+            problem = response.json()
+            assert (response.status_code, problem["title"]) == (503, "ServerUnavailable")
+            assert int(response.headers["retry-after"]) > 0
+            assert not {"disk", "sqlite", "database", "foresaw"} & set(response.text.lower().split())
+        assert refused[3].status_code == 404  # a refusal stays one
+        assert client.get("/ready").status_code == 200
+        for _ in range(2):
+            ended = until_it_ends(client, client.post(f"{path}?wait=60", json=body)).json()
+            assert (ended["state"], ended["problem"]) == ("answered", None)
+    assert site.service.chain.verify(site.people["aud"], "visits").ok
+
+
+@pytest.mark.slow
+def test_a_disk_that_fills_up_while_questions_are_computed(held, log_lines):
+    """The workers can record neither answers nor incidents: the server records them when there is room, and answers."""
+    site = held()
+    jobs = under_way(site)
+    with full_disk(*site.service.context.pool.pids):
+        (site.folder / "hold").unlink()
+        eventually(lambda: len(log_lines("cannot be written down")) >= 4)
+    ends = {name: end_of(site, name, job) for name, job in jobs.items()}
+    assert {(state, problem.title) for state, problem in ends.values()} == {("failed", "DataIncident")}
+    assert [end_of(site, name, ask(site, name)) for name in ("ann", "bob", "ann")] == [("answered", None)] * 3
+    ledger = site.service.context.folder.ledger("visits")
+    history = list(ledger.history("visits"))
+    assert {kind: sum(entry.kind == kind for entry in history) for kind in ("charge", "answer", "incident")} == {
+        "charge": 5, "answer": 3, "incident": 2
+    }  # fmt: skip
+    assert dict(ledger.incidents_by_analyst("visits")) == {"ann": 1, "bob": 1}
+    assert site.service.chain.verify(site.people["aud"], "visits").ok
+
+
 @pytest.mark.slow
 def test_a_restarted_database_loses_no_answer(held, postgresql_server, postgresql, log_lines):
     site = held(database=postgresql)
@@ -119,13 +192,53 @@ def test_a_process_that_cannot_be_started_is_started_when_it_can_be(start_site, 
 
 
 @pytest.mark.slow
-def test_readiness_counts_the_workers_that_live(start_site, tmp_path):
-    site = start_site(fill(tmp_path), workers=2, warm=True)
-    with TestClient(create_app(site.service.context.config, service=site.service)) as client:
-        eventually(lambda: client.get("/ready").status_code == 200)
-        assert client.get("/ready").json() == {"ready": True, "workers": 2, "of": 2, "database": True}
-        assert client.get("/health").json() == {"alive": True}
-        site.service.context.pool.stop()
-        response = client.get("/ready")
-        assert (response.status_code, response.json()["ready"], response.json()["workers"]) == (503, False, 0)
-        assert client.get("/health").status_code == 200
+def test_whoever_asks_two_processes_finds_every_question_and_answer(start_site, tmp_path, postgresql):
+    """The same questions at the same moment to both, looked up at either: none is missing."""
+    first = start_site(fill(tmp_path), database=postgresql, max_questions_each=100)
+    second = Service.start(first.service.config, Clock(first.service.context.clock.origin))
+    ann, failures, answered = first.people["ann"], [], []
+    services = (first.service, second)
+
+    def ask_both(place):
+        for i in range(4):
+            asked, looked_up = services[place % 2], services[(place // 2) % 2]
+            try:
+                job = asked.questions.ask(ann, "visits", COUNT, {"epsilon": 0.5 + i / 16})
+                ended = asyncio.run(looked_up.questions.wait(ann, job.id, seconds=600.0))
+                answered.append((ended.state, looked_up.answers.of_job(ann, ended.answer_id)["receipt"]))
+                asked.answers.answer(ann, ended.answer_id)
+            except Exception as error:
+                failures.append(repr(error))
+
+    threads = [threading.Thread(target=ask_both, args=(place,)) for place in range(8)]
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(600)
+    finally:
+        second.stop()
+    assert failures == []
+    assert {state for state, _ in answered} == {"answered"}
+    assert (len(answered), len({receipt for _, receipt in answered})) == (32, 4)
+
+
+@pytest.mark.slow
+def test_a_restarted_database_that_holds_the_ledger_too(held, postgresql_server, postgresql, monkeypatch, log_lines):
+    """Paid questions that cannot be recorded are incidents; what is asked while it is down is 503, then answered."""
+    monkeypatch.setenv("DITHER_LEDGER_KEY", "ab" * 32)
+    site = held(database=postgresql, ledger=postgresql)
+    jobs = under_way(site)
+    postgresql_server.halt()
+    (site.folder / "hold").unlink()
+    eventually(lambda: len(log_lines("cannot be written down")) >= 4)
+    with site.client("ann") as client:
+        for response in (client.get(f"{API}/tables"), client.get("/ready")):
+            assert response.status_code == 503
+    postgresql_server.start()
+    ends = {name: end_of(site, name, job) for name, job in jobs.items()}
+    assert {(state, problem.title) for state, problem in ends.values()} == {("failed", "DataIncident")}
+    assert [end_of(site, name, ask(site, name)) for name in ("ann", "bob", "ann")] == [("answered", None)] * 3
+    ledger = site.service.context.folder.ledger("visits")
+    assert dict(ledger.incidents_by_analyst("visits")) == {"ann": 1, "bob": 1}
+    assert site.service.context.pool.ready == 2

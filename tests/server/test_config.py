@@ -49,3 +49,12 @@ def test_cookies_are_secure_unless_local():
         Config(folder=".", oidc_issuer="https://i.example")
     with pytest.raises(InvalidArgument):
         read_config(".", "nowhere.toml")
+
+
+def test_tokens_of_metrics_are_several_long_and_never_shown(tmp_path):
+    tokens = "a" * 40, "b" * 40
+    config = read_config(str(tmp_path), environment={"DITHER_METRICS_TOKENS": ", ".join(tokens)})
+    assert config.metrics_tokens == tokens
+    assert tokens[0] not in repr(config)
+    with pytest.raises(InvalidArgument, match="at least 20 characters"):
+        Config(folder=".", metrics_tokens=("short",))

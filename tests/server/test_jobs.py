@@ -17,10 +17,12 @@ from serving import BY_REGION, COUNT, StillClock, fill
 import dither as dp
 from dither.errors import DataIncident
 from dither.ledger import chain
+from dither.server import jobs as jobs_module
 from dither.server import schema
 from dither.server.errors import NotFound, TooMany
 from dither.server.jobs import Asked, Jobs
 from dither.server.pool import Process
+from dither.server.use_cases.answers import Answers
 from support import eventually
 
 
@@ -221,6 +223,7 @@ def test_a_clock_that_is_set_anew_ends_no_question(fragile, monkeypatch, step):
 def test_cancelling_takes_effect_at_a_tick(fragile):
     site = fragile
     ended(site, "ann", ask(site, sql=BY_REGION))
+    eventually(lambda: not site.service.context.jobs.under_way)  # its place is free at the same tick
     stopped(site)
     asked_at = time.time()
     jobs = [ask(site, again=True), ask(site, again=True), ask(site, key="third")]
@@ -308,3 +311,82 @@ def test_what_waits_when_the_server_stops_is_given_up_uncharged(fragile):
     again = restarted(site)
     for job in jobs:  # until their ticks
         eventually(lambda job=job: again.get(job.id, "ann").state != "waiting")
+
+
+def end_with(task, receipt):
+    answer = {"version": 1, "recorded": "{}", "left": None, "replayed": False, "receipt": receipt}
+    task.ended("end", {"answers": [answer], "parts": [""], "cost": "ε = 0.5"}, None)
+
+
+def test_an_answer_that_another_process_recorded_is_there_when_the_question_has_ended(site):
+    """Two processes were asked the same. The second one learns the answer before the tick of the first."""
+    jobs, pool, clock = held_jobs(site, 1.0)
+    answers = replace(site.service.context, clock=clock)
+    moment = clock.now()
+    first = start(site, jobs, "the same, here")
+    one = pool.task
+    one.begin()
+    clock.go_on(moment + 4.0)
+    second = start(site, jobs, "the same, there")
+    other = jobs._queues["ann", "visits"][1]
+    other.begin()
+    clock.go_on(moment + 4.5)
+    end_with(one, f"1:{'a' * 64}")  # to be seen 8 s after it began
+    clock.go_on(moment + 4.6)
+    end_with(other, f"1:{'a' * 64}")  # by itself, it would be seen 5 s after the first began
+    for seconds, state in ((5.0, "waiting"), (7.9, "waiting"), (8.0, "answered")):
+        clock.go_on(moment + seconds)
+        for job in (first, second):
+            shown = jobs.get(job.id, "ann")
+            assert shown.state == state
+            if state == "answered":
+                assert Answers(answers).of_job(site.people["ann"], shown.answer_id)["receipt"] == f"1:{'a' * 64}"
+
+
+ERRORS = [KeyError("x"), MemoryError(), RecursionError(), sa.exc.IntegrityError("", {}, Exception()), AssertionError()]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_an_end_that_can_never_be_written_down_fails_the_question_and_nothing_else(site, monkeypatch, error):
+    monkeypatch.setattr(jobs_module, "_PAUSES", (0.0,))
+    jobs, pool, clock = held_jobs(site, 0.25)
+    job = start(site, jobs, f"ends with {type(error).__name__}")
+    pool.task.begin()
+
+    def broken(*_):
+        raise error
+
+    monkeypatch.setattr(jobs, "answer_rows", broken)
+    end_with(pool.task, "1:ab")
+    clock.go_on(clock.now() + 1.0)
+    shown = jobs.get(job.id, "ann")
+    assert (shown.state, shown.problem.title) == ("failed", "DataIncident")
+    assert jobs.under_way == 0
+    assert ("ann", "visits") not in jobs._queues
+
+
+def test_a_charge_is_found_by_its_number_although_the_clock_was_set_back(fragile, monkeypatch):
+    site, ledger = fragile, fragile.service.context.folder.ledger("visits")
+    before = {entry.charge for entry in history(site, "incident")}
+    old = ledger.charge("visits", dp.PureDP(0.1), key="ann/of an hour ago", request="old", analyst="ann")
+    row = {
+        "id": "1" * 32, "user": "ann", "dataset": "visits", "kind": "question", "question": COUNT, "server": "gone",
+        "request": "none", "state": "waiting", "asked_at": time.time() + 3600, "began_after": ledger.head.seq,
+    }  # fmt: skip
+    site.service.context.store.run(schema.jobs.insert().values(**row))
+    lost = ledger.charge("visits", dp.PureDP(0.1), key="lost by its number", request="lost", analyst="ann")
+    theirs = ledger.charge("visits", dp.PureDP(0.1), key="of another", request="theirs", analyst="bob")
+    restarted(site)
+    found = {entry.charge for entry in history(site, "incident")} - before
+    assert found == {lost.receipt.seq}
+    assert not found & {old.receipt.seq, theirs.receipt.seq}
+
+
+def test_what_was_written_before_the_clock_was_set_back_is_shown(site):
+    """Dates a day ahead, which no tick can be: an answer that was there stays there after the next start."""
+    job = answered(site, ask(site, again=True))
+    store, tomorrow = site.service.context.store, time.time() + 86400
+    store.run(schema.jobs.update().where(schema.jobs.c.id == job.id).values(visible_at=tomorrow))
+    store.run(schema.answers.update().where(schema.answers.c.id == job.answer_id).values(at=tomorrow))
+    assert restarted(site).get(job.id, "ann").state == "answered"
+    site.service.answers.answer(site.people["ann"], job.answer_id)

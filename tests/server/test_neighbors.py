@@ -48,7 +48,9 @@ def seen(site, table, sql, options):
         first = client.post(f"{API}/tables/{table}/questions", json=body)
         waiting = first.json()["state"] if first.status_code == 202 else first.text
         last = until_it_ends(client, first)
-    headers = {name: value for name, value in last.headers.items() if name not in ("date", "content-length")}
+    headers = {
+        name: value for name, value in last.headers.items() if name not in ("date", "content-length", "x-request-id")
+    }
     document = last.json()
     answer = document.pop("answer", None) or {}
     for name in ("id", "answer_id", "asked_at"):

@@ -7,6 +7,7 @@ import importlib.util
 import re
 import socket
 import sys
+import time
 from pathlib import Path
 
 import httpx2 as httpx
@@ -15,8 +16,10 @@ from serving import Running, fill
 
 import dither as dp
 from dither.errors import InvalidArgument
+from dither.server import run
 from dither.server.config import Config
 from dither.server.run import listen
+from dither.server.ticks import Clock
 
 SMALL = {"DITHER_TICK": "0.01", "DITHER_WORKERS": "1", "DITHER_WARM": "false"}
 """Few processes, and answers soon."""
@@ -39,7 +42,7 @@ def test_from_the_first_link_to_a_clean_stop(tmp_path):
         assert re.search(r"first steward, once: http://127\.0\.0\.1:\d+/welcome/\S{43}$", line)
         host, port = server.url.removeprefix("http://").split(":")
         with socket.create_connection((host, int(port)), 600) as slow:  # never sends its body
-            slow.sendall(b"POST /api/v1/tables/visits/questions HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nx")
+            slow.sendall(b"POST /sign-in HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nx")
             with httpx.Client(base_url=server.url, timeout=600) as client:
                 assert client.get("/sign-in").status_code == 200  # others are served meanwhile
             assert slow.recv(100).startswith(b"HTTP/1.1 408")
@@ -56,6 +59,17 @@ def test_from_the_first_link_to_a_clean_stop(tmp_path):
 def test_a_port_that_is_taken():
     with listen(Config(folder=".", port=0)) as taken, pytest.raises(InvalidArgument, match="--port"):
         listen(Config(folder=".", port=taken.getsockname()[1]))
+
+
+def test_a_process_that_replaces_another_goes_by_the_same_clock(monkeypatch, tmp_path):
+    clock, config = Clock(), Config(folder=str(tmp_path), metrics_tokens=("a" * 40,))
+    monkeypatch.setenv(run._CONFIG[2], "")
+    run._remember(config, clock)
+    monkeypatch.setattr(time, "time", lambda: 0.0)  # the system's clock was set back to 1970
+    made = []
+    monkeypatch.setattr(run, "create_app", lambda *given, **options: made.append((*given, options["clock"].origin)))
+    run.app_from_environment()
+    assert made == [(config, clock.origin)]
 
 
 @pytest.mark.slow

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import stat
+import subprocess
+import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from serving import fill
 
 from dither.errors import InvalidArgument, LedgerError
 from dither.server import schema
@@ -92,11 +95,13 @@ def test_another_version_is_refused(store, place):
     store.run(schema.about.update().values(version=schema.VERSION))
 
 
-def test_a_store_of_the_first_version_is_used_on(store, place):
-    store.run(sa.text("ALTER TABLE server_job DROP COLUMN began_at"), schema.about.update().values(version=1))
+@pytest.mark.parametrize(("version", "missing"), [(1, ["began_at", "began_after"]), (2, ["began_after"])])
+def test_a_store_of_an_earlier_version_is_used_on(store, place, version, missing):
+    drop = [sa.text(f"ALTER TABLE server_job DROP COLUMN {column}") for column in missing]
+    store.run(*drop, schema.about.update().values(version=version))
     other = Store(place)
     try:
-        assert other.rows(sa.select(schema.jobs.c.began_at)) == []
+        assert other.rows(sa.select(schema.jobs.c.began_at, schema.jobs.c.began_after)) == []
         assert other.one(sa.select(schema.about.c.version))[0] == schema.VERSION
     finally:
         other.close()
@@ -112,3 +117,39 @@ def test_places_that_cannot_be_used(tmp_path):
         Store(str(tmp_path / "nowhere" / "s.sqlite"))
     with pytest.raises(InvalidArgument, match="SQLite or PostgreSQL"):
         Store("mysql://x/y")
+
+
+def damaged_stores(tmp_path):
+    """Files that are no database, or parts of one: what a disk, a copy that was cut off, or an editor leaves."""
+    whole = tmp_path / "whole.sqlite"
+    store = Store(str(whole))
+    store.run(*(schema.users.insert().values(**{**USER, "name": f"u{i}" + "x" * 50}) for i in range(200)))
+    store.close()
+    content = whole.read_bytes()
+    page = 4096
+    yield "text", b"this is no database\n" * 300
+    yield "cut off", content[: len(content) // 2 // page * page]
+    yield "begins with zeros", bytes(page) + content[page:]
+    yield "zeros inside", content[: 2 * page] + bytes(len(content) - 2 * page)
+    yield "the last page", content[:-page] + b"\xff" * page
+    yield "a part of a page", content[: 3 * page + 100]
+
+
+def test_a_damaged_store_is_refused_in_a_sentence(tmp_path):
+    for name, content in damaged_stores(tmp_path):
+        (tmp_path / "s.sqlite").write_bytes(content)
+        for left in tmp_path.glob("s.sqlite-*"):
+            left.unlink()
+        with pytest.raises(LedgerError, match=r"damaged one, or another file. Fix: restore it from a backup") as error:
+            Store(str(tmp_path / "s.sqlite")).close()
+        assert error.value.__cause__ is None, name
+
+
+def test_a_server_with_a_damaged_store_prints_one_sentence(tmp_path):
+    fill(tmp_path)
+    (tmp_path / "dither-server.sqlite").write_bytes(b"this is no database\n" * 300)
+    command = [sys.executable, "-m", "dither", "serve", str(tmp_path), "--port", "0"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert result.returncode != 0
+    assert "restore it from a backup" in result.stderr + result.stdout
+    assert "Traceback" not in result.stderr + result.stdout

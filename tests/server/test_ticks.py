@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
+from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dither.server import ticks
 from dither.server.ticks import delay, next_tick
 
 
@@ -25,3 +28,15 @@ def test_few_values_are_possible():
 def test_moments_count_from_the_question():
     assert next_tick(1000.0, 1000.0, 0.25) == 1000.25
     assert next_tick(1000.0, 1003.0, 0.25) == 1004.0
+
+
+DATED = {"auth.py", "events.py", "metrics.py", "oidc.py", "ticks.py", "use_cases/accounts.py", "use_cases/answers.py",
+         "use_cases/budgets.py", "use_cases/users.py"}  # fmt: skip
+"""What is dated for people, or expires after hours. All else goes by :class:`Clock` or ``time.monotonic``."""
+
+
+def test_ticks_and_limits_do_not_read_a_clock_that_can_be_set():
+    folder = Path(ticks.__file__).parent
+    wall = re.compile(r"\btime\.time(_ns)?\b|datetime\.(now|utcnow|today)\b")
+    found = {str(path.relative_to(folder)) for path in folder.rglob("*.py") if wall.search(path.read_text())}
+    assert found <= DATED

@@ -101,7 +101,7 @@ def _show(ledger: Ledger, where: Place, wanted: Wanted, outputs: Outputs) -> Non
     dataset = where.dataset
     accounts = ledger.accounts(dataset)
     _accounts(accounts)
-    _incidents(accounts, where)
+    _incidents(ledger, accounts, where)
     if wanted.history:
         _history(ledger, dataset, accounts)
     if wanted.verify:
@@ -277,18 +277,20 @@ def _not_a_limit() -> InvalidArgument:
     )
 
 
-def _incidents(accounts: list[Account], where: Place) -> None:
+def _incidents(ledger: Ledger, accounts: list[Account], where: Place) -> None:
     """Say which datasets had errors while rows were read, and which are closed for it."""
     most = where.card.max_incidents if where.card is not None else incidents.DEFAULT_MAX
-    for account in accounts:
-        if account.kind == "dataset" and account.incidents >= most:
-            named = where.path or f"{where.ledger} --dataset {account.owner}"
-            echo(
-                f"{account.owner} is closed after {account.incidents} incidents (errors while rows were read). "
-                f"Look into the incident log, then: dither budget {named} --reopen --signed-by NAME --reason WHY"
-            )
-        elif account.kind == "dataset" and account.incidents:
+    for account in (account for account in accounts if account.kind == "dataset" and account.incidents):
+        closure = incidents.Closure.of(ledger.incidents_by_analyst(account.owner), most)
+        if closure.is_open:
             echo(f"{account.owner}: {account.incidents} incident(s) while rows were read; closed at {most}")
+            continue
+        whom = "" if closure.everybody else f" for {', '.join(closure.analysts)}"
+        named = where.path or f"{where.ledger} --dataset {account.owner}"
+        echo(
+            f"{account.owner} is closed{whom} after {account.incidents} incidents (errors while rows were read). "
+            f"Look into the incident log, then: dither budget {named} --reopen --signed-by NAME --reason WHY"
+        )
 
 
 def _accounts(result: list[Account]) -> None:

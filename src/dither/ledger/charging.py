@@ -82,7 +82,7 @@ def check(store: Store, dataset: str, price: Price, analyst: str | None, max_inc
     cannot pay; returns the population. All of this depends on the request alone. The charge itself checks again.
     """
     paying = _paying(store.rows(*_touched(dataset, analyst)), dataset, analyst)[0]
-    incidents.check_open(paying[0], max_incidents)
+    incidents.check_open(store, paying[0], max_incidents, analyst)
     _check_people(paying[0].population, people)
     accounts.charge_each(paying, price)
     if people:
@@ -132,7 +132,7 @@ def pay(
     """
     rows = store.run(*_touched(dataset, analyst)).fetchall()
     paying, fresh = _paying(rows, dataset, analyst)
-    incidents.check_open(paying[0], max_incidents)
+    incidents.check_open(store, paying[0], max_incidents, analyst)
     amounts = accounts.charge_each(paying, price)
     population = paying[0].population
     _check_people(population, unread or contributors is not None)
@@ -147,6 +147,8 @@ def pay(
         admitted = people_pay(store, account, contributors, price, last[0] + 1, body)
         units.add(account.unit)
     body["charged"] = [[*account.place, a.loss, a.delta] for account, a in zip(paying, amounts, strict=True)]
+    if analyst is not None:
+        body["analyst"] = analyst
     receipt = chain.append(store, "charge", dataset, body, last=last, key=key)
     for account, amount in zip(paying, amounts, strict=True):
         _spend(store, account, amount)

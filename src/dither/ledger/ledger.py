@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
@@ -184,7 +185,8 @@ class Ledger:
             Whom the release touches, row by row: a column of person keys (an array, a Series, a list), an engine's
             expression for it, or a function giving it, which is not called when the answer is there already.
         max_incidents
-            After this many incidents the dataset is closed (:class:`dither.DatasetClosed`) until :meth:`reopen`.
+            After this many incidents of an analyst the dataset is closed for that analyst, and after three times as
+            many for everybody (:class:`dither.DatasetClosed`), until :meth:`reopen`.
         """
         name, price = checked_name(dataset, "dataset"), Price.of(cost)
         guarantee = price.guarantee
@@ -248,6 +250,26 @@ class Ledger:
         """The number of incidents of a dataset since it was last reopened."""
         with self._store.snapshot():
             return accounts.known(self._store, checked_name(dataset, "dataset")).incidents
+
+    def incidents_by_analyst(self, dataset: str) -> Counter[str | None]:
+        """The same by the analyst who was charged; None counts charges that name no analyst.
+
+        >>> import dither as dp, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder, dp.ledger.open(folder + "/budget.sqlite") as ledger:
+        ...     _ = ledger.create("visits", limit=dp.PureDP(1))
+        ...     _ = ledger.record_incident(ledger.charge("visits", dp.PureDP(0.25), analyst="ann"))
+        ...     dict(ledger.incidents_by_analyst("visits"))
+        {'ann': 1}
+        """
+        with self._store.snapshot():
+            account = accounts.known(self._store, checked_name(dataset, "dataset"))
+            return _incidents.by_analyst(self._store, account)
+
+    def check_open(self, dataset: str, *, max_incidents: int, analyst: str | None = None) -> None:
+        """Refuse a dataset that incidents have closed for an analyst, or for everybody; see :meth:`charge`."""
+        with self._store.snapshot():
+            account = accounts.known(self._store, checked_name(dataset, "dataset"))
+            _incidents.check_open(self._store, account, max_incidents, analyst)
 
     def reopen(self, dataset: str, *, signed_by: str, reason: str) -> Receipt:
         """Take questions again after incidents; who signed and why stays in the history."""

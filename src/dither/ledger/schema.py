@@ -251,6 +251,14 @@ ANSWERS = (
     .where(entry.c.charge == _p("charge"), _previous.c.seq == entry.c.seq - 1)
     .order_by(entry.c.seq)
 )
+_charged = entry.alias("charged")
+# what the last incidents of a dataset were charged for
+LAST_INCIDENTS = (
+    sa.select(_charged.c.body)
+    .where(_is("incident"), entry.c.dataset == _p("dataset"), _charged.c.seq == entry.c.charge)
+    .order_by(entry.c.seq.desc())
+    .limit(_p("most"))
+)
 INCIDENT = sa.select(*_entry_columns).where(_is("incident"), entry.c.charge == _p("charge"))
 
 ACCOUNT = sa.select(account).where(

@@ -219,7 +219,7 @@ class SeriesRecord:
             if not _exists(store):
                 store.run(store.batched(schema.create_series))
             account = accounts.known(store, charge.dataset)
-            incidents.check_open(account, max_incidents)
+            incidents.check_open(store, account, max_incidents)
             state, before = self._state()
             pay = None
             if account.population:

@@ -16,18 +16,16 @@ from starlette.routing import Route
 from dither.errors import DitherError, InvalidArgument, message
 from dither.server.documents import document
 from dither.server.endpoints import API, ENDPOINTS, Call, Endpoint
-from dither.server.errors import NotFound, NotSignedIn, TooMany
-from dither.server.limits import address_of
+from dither.server.errors import NotFound
 from dither.server.openapi import described
 from dither.server.principal import Principal
-from dither.server.problems import problem_of, to_json
+from dither.server.problems import problem_of, retry_after, to_json
 from dither.server.results import Job
 from dither.server.service import Service
 from dither.tables.card.accounts import TableAccounts
 from dither.wire.problems import CONTENT_TYPE
 from dither.wire.routes import KEY_HEADER
 
-_BEARER = "bearer "
 _SHORT = 16_384
 """How many bytes of a body are read in the thread of the event loop."""
 
@@ -36,28 +34,8 @@ def error_response(error: BaseException, status: int | None = None) -> Response:
     """An error as ``application/problem+json``."""
     problem = problem_of(error, status)
     headers = {"www-authenticate": "Bearer"} if problem.status == 401 else {}
-    if isinstance(error, TooMany):
-        headers["retry-after"] = str(error.seconds)
+    headers |= retry_after(error)
     return Response(json.dumps(to_json(problem)), problem.status, headers, CONTENT_TYPE)
-
-
-def _token_of(request: Request) -> str:
-    header = request.headers.get("authorization", "")
-    if header[: len(_BEARER)].lower() != _BEARER or len(header) > 500:
-        raise NotSignedIn
-    return header[len(_BEARER) :].strip()
-
-
-def principal_of(service: Service, request: Request) -> Principal:
-    """Whose token a request has; refused without one."""
-    address = address_of(request)
-    try:
-        who = service.auth.principal_of_token(_token_of(request))
-    except NotSignedIn:
-        service.context.count_request(None, address)
-        raise
-    service.context.count_request(who, address)
-    return who
 
 
 def _endpoint(endpoint: Endpoint) -> Route:
@@ -66,22 +44,22 @@ def _endpoint(endpoint: Endpoint) -> Route:
         body = await request.body()
         call = Call(request.path_params, request.query_params, body, request.headers.get(KEY_HEADER))
 
-        quick = _recorded(endpoint, service, request, call)
+        who: Principal = request.state.principal  # dither.server.admission refuses whoever has no token
+        quick = _recorded(endpoint, service, who, call)
         if quick is not None:
             return JSONResponse(quick)
 
-        def work() -> tuple[Principal, Any]:
-            who = principal_of(service, request)
+        def work() -> Any:
             unknown = set(call.query) - set(endpoint.query)
             if unknown:
                 expected = ", ".join(endpoint.query) or "none"
                 raise InvalidArgument(message("query", expected, "another parameter", "leave it out"))
             result = endpoint.run(service, who, call)
             if isinstance(result, Job):
-                return who, result if result.state == "waiting" else _job(service, who, result)
-            return who, document(result)
+                return result if result.state == "waiting" else _job(service, who, result)
+            return document(result)
 
-        who, result = await run_in_threadpool(work)
+        result = await run_in_threadpool(work)
         if not isinstance(result, Job):
             return JSONResponse(result)
         if endpoint.waits and call.seconds:
@@ -92,22 +70,18 @@ def _endpoint(endpoint: Endpoint) -> Route:
     return Route(API + endpoint.path, serve, methods=[endpoint.method])
 
 
-def _recorded(endpoint: Endpoint, service: Service, request: Request, call: Call) -> dict[str, Any] | None:
+def _recorded(endpoint: Endpoint, service: Service, who: Principal, call: Call) -> dict[str, Any] | None:
     """A recorded answer, in the thread of the event loop: on SQLite it takes a few short reads, and a thread that has
     to be woken up twice takes longer. Whatever else it may be is None, and is done, or refused, in a thread."""
     if endpoint.quick is None or not service.context.is_quick(call.path.get("table", "")):
         return None
     if set(call.query) - set(endpoint.query) or len(call.body) > _SHORT:
         return None
-    try:  # whoever is not known is counted first, and so is whoever asks for a table that is not there
-        who = service.auth.known_token(_token_of(request))
-        job = None if who is None else endpoint.quick(service, who, call)
+    try:
+        job = endpoint.quick(service, who, call)
     except DitherError:
         return None
-    if who is None or job is None:
-        return None
-    service.context.count_request(who, address_of(request))
-    return _job(service, who, job)
+    return None if job is None else _job(service, who, job)
 
 
 def _job(service: Service, who: Principal, job: Job) -> dict[str, Any]:
@@ -138,4 +112,4 @@ ROUTES = (
 )
 """The routes of the interface."""
 
-__all__ = ["ROUTES", "error_response", "principal_of"]
+__all__ = ["ROUTES", "error_response"]

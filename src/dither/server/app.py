@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,30 +18,27 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dither.errors import DitherError, InvalidArgument, message
 from dither.server import api, health, oidc, pages
+from dither.server.admission import Admission, is_interface
 from dither.server.config import Config
-from dither.server.endpoints import API
 from dither.server.errors import NotFound
 from dither.server.limits import LimitedBodies
+from dither.server.metrics import Metrics
+from dither.server.problems import is_outage
+from dither.server.request_log import RequestLog, place_of
 from dither.server.security import OwnSite, SecureHeaders
 from dither.server.service import Service
+from dither.server.ticks import Clock
 
 _log = logging.getLogger("dither.server")
 
 
-def create_app(
-    config: Config, *, service: Service | None = None, started: Callable[[Service], None] | None = None
-) -> Starlette:
-    """The application of a service, or of a new one that starts and stops with it.
-
-    ``started`` is called once the service runs.
-    """
+def create_app(config: Config, *, service: Service | None = None, clock: Clock | None = None) -> Starlette:
+    """The application of a service, or of a new one that starts and stops with it, and goes by ``clock``."""
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        running: Service = service if service is not None else await run_in_threadpool(Service.start, config)
+        running: Service = service if service is not None else await run_in_threadpool(Service.start, config, clock)
         app.state.service = running
-        if started is not None:
-            started(running)
         try:
             yield
         finally:
@@ -49,25 +46,29 @@ def create_app(
                 await run_in_threadpool(running.stop)
 
     origins = frozenset({urlsplit(config.public_url).netloc} - {""})
+    routes = [*health.ROUTES, *api.ROUTES, *oidc.ROUTES, *pages.ROUTES]
+    metrics = Metrics(routes)
     middleware = [
+        Middleware(RequestLog, metrics=metrics),
         Middleware(SecureHeaders, https=config.cookies_are_secure and config.public_url.startswith("https://")),
+        Middleware(ServerErrors),
+        Middleware(Admission, refuse=_response),
         Middleware(OwnSite, origins=origins, refuse=api.error_response),
         Middleware(
             LimitedBodies, max_bytes=config.max_body_bytes, seconds=config.read_timeout, refuse=api.error_response
         ),
-        Middleware(Unforeseen),
     ]
     handlers: dict[Any, Any] = {DitherError: _refused, HTTPException: _http_error}
-    routes = [*health.ROUTES, *api.ROUTES, *oidc.ROUTES, *pages.ROUTES]
     app = Starlette(routes=routes, middleware=middleware, exception_handlers=handlers, lifespan=lifespan)
     app.router.redirect_slashes = False  # it redirects to whatever the request says is the host
+    app.state.metrics = metrics
     if service is not None:
         app.state.service = service
     return app
 
 
 def _response(request: Request, error: BaseException, status: int | None = None) -> Response:
-    if request.url.path.startswith(f"{API}/") or request.url.path == API:
+    if is_interface(request.scope["path"]):
         return api.error_response(error, status)
     return pages.error_response(request, error, status)
 
@@ -87,9 +88,9 @@ async def _http_error(request: Request, error: Exception) -> Response:
     )
 
 
-class Unforeseen:
-    """Answers an error that nobody foresaw with one sentence. The log gets its class and place, and not its text, which
-    may hold anything."""
+class ServerErrors:
+    """Answers an error that is not dither's: 503 where the database or the disk cannot be used, else 500. The log gets
+    its class and place, and not its text, which may hold anything."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -109,11 +110,7 @@ class Unforeseen:
         try:
             await self._app(scope, receive, watch)
         except Exception as error:
-            place = error.__traceback__
-            while place is not None and place.tb_next is not None:
-                place = place.tb_next
-            where = "?" if place is None else f"{place.tb_frame.f_code.co_filename}:{place.tb_lineno}"
-            _log.error("unforeseen %s at %s", type(error).__name__, where)
+            _log.error("%s: %s", "unavailable" if is_outage(error) else "internal error", place_of(error))
             if not began:
                 await _response(Request(scope), error)(scope, receive, send)
 

@@ -12,11 +12,13 @@ import json
 import re
 import secrets
 import time
+from contextlib import suppress
 from typing import Any
 
 import sqlalchemy as sa
 from argon2 import PasswordHasher
 from argon2.exceptions import Argon2Error, InvalidHashError
+from sqlalchemy.exc import SQLAlchemyError
 
 from dither.errors import AccessDenied, InvalidArgument, message
 from dither.server import schema
@@ -111,7 +113,8 @@ class Authentication:
                 raise NotSignedIn
             connection.execute(schema.sessions.delete().where(schema.sessions.c.expires_at < now))
             connection.execute(schema.sessions.insert().values(**values))
-            connection.execute(self._context.event(name, "sign-in", how))
+            for statement in self._context.event(name, "sign-in", how):
+                connection.execute(statement)
         return secret
 
     def first_link(self) -> str | None:
@@ -163,13 +166,13 @@ class Authentication:
         if kind == "first":
             values = {"name": user, "display": user, "roles": "steward", "active": True, "created_at": time.time()}
             self._store.run(
-                users.insert().values(**values, password=stored), self._context.event(user, "first steward")
+                users.insert().values(**values, password=stored), *self._context.event(user, "first steward")
             )
         else:
             self._store.run(
                 users.update().where(users.c.name == user).values(password=stored),
                 *ends_credentials(user),
-                self._context.event(user, "password set by a link"),
+                *self._context.event(user, "password set by a link"),
             )
         row = self._user(user)
         if row is None or not row.active:
@@ -195,7 +198,7 @@ class Authentication:
         if row is None or not row.active or row.expires_at < now or row.used_at < now - idle:
             raise NotSignedIn
         if row.used_at < now - _TOUCH_SECONDS:
-            self._store.run(sessions.update().where(sessions.c.hash == row.hash).values(used_at=now))
+            self._touch(sessions.update().where(sessions.c.hash == row.hash).values(used_at=now))
         return Principal(row.user, frozenset(row.roles.split()), None, row.hash)
 
     def principal_of_token(self, secret: str) -> Principal:
@@ -213,8 +216,13 @@ class Authentication:
             self._context.log(row.user, "token", row.hint, refused="expired or revoked")
             raise NotSignedIn
         if row.used_at is None or row.used_at < now - _TOUCH_SECONDS:
-            self._store.run(tokens.update().where(tokens.c.id == row.id).values(used_at=now))
+            self._touch(tokens.update().where(tokens.c.id == row.id).values(used_at=now))
         return _principal_of_token(row)
+
+    def _touch(self, statement: sa.Executable) -> None:
+        """Note when something was last used; whoever only reads is served where nothing can be written."""
+        with suppress(SQLAlchemyError):
+            self._store.run(statement)
 
     def known_token(self, secret: str) -> Principal | None:
         """Who a token is if it is valid and was used a moment ago, so that there is nothing to write; else None."""
@@ -229,7 +237,7 @@ class Authentication:
     def sign_out(self, who: Principal) -> None:
         """End a session."""
         delete = schema.sessions.delete().where(schema.sessions.c.hash == who.credential)
-        self._store.run(delete, self._context.event(who.name, "sign-out"))
+        self._store.run(delete, *self._context.event(who.name, "sign-out"))
 
 
 def _locked(connection: sa.Connection, user: str) -> Any:

@@ -20,12 +20,13 @@ from dither.tables.card.wording import closest
 FILE_NAME = "dither-server.toml"
 PREFIX = "DITHER_"
 _ELSEWHERE = frozenset({"DITHER_LEDGER_SECRET"})
+_SHORTEST_TOKEN = 20
 _LOCAL = frozenset({"127.0.0.1", "::1", "localhost"})
 _MOST = {
     "port": 65535, "processes": 64, "workers": 256, "tick": 60.0, "time_limit": 86_400.0, "memory_limit_mb": 1 << 20,
     "max_body_bytes": 1 << 26, "max_questions_each": 1000, "max_waiting": 100_000, "questions_per_minute": 1_000_000,
     "requests_per_minute": 10_000_000, "sign_ins_per_minute": 10_000, "session_hours": 24 * 90, "idle_hours": 24 * 90,
-    "token_days": 3650, "read_timeout": 3600.0,
+    "token_days": 3650, "read_timeout": 3600.0, "event_days": 36_500,
 }  # fmt: skip
 
 
@@ -66,6 +67,11 @@ class Config:
         How long a session lasts, how long without a request, and the longest life of a token.
     secure_cookies
         Whether cookies are sent over HTTPS only; by default unless the server listens on this machine alone.
+    metrics_tokens
+        The bearer tokens with which ``/metrics`` may be read; without any it does not exist. Two at a time let
+        one replace the other without a gap.
+    event_days
+        How many days the event log is kept.
     trusted_proxies
         Addresses of reverse proxies whose ``X-Forwarded-For`` and ``X-Forwarded-Proto`` count.
     oidc_issuer, oidc_client_id, oidc_client_secret, oidc_roles
@@ -102,6 +108,8 @@ class Config:
     idle_hours: int = 2
     token_days: int = 365
     secure_cookies: bool | None = None
+    metrics_tokens: tuple[str, ...] = field(default=(), repr=False)
+    event_days: int = 400
     trusted_proxies: tuple[str, ...] = ()
     oidc_issuer: str = ""
     oidc_client_id: str = ""
@@ -124,6 +132,10 @@ class Config:
         if self.oidc_issuer and not (self.oidc_client_id and self.oidc_client_secret and self.public_url):
             expected = "oidc_client_id, oidc_client_secret and public_url beside it"
             raise InvalidArgument(message("oidc_issuer", expected, "not all of them", "state them"))
+        if any(len(token) < _SHORTEST_TOKEN for token in self.metrics_tokens):
+            fix = "write what secrets.token_urlsafe(32) gives"
+            expected = f"tokens of at least {_SHORTEST_TOKEN} characters"
+            raise InvalidArgument(message("metrics_tokens", expected, "a shorter one", fix))
 
     @property
     def place(self) -> str:
@@ -171,7 +183,7 @@ def read_config(
         if variable.startswith(PREFIX) and name in names and variable not in _ELSEWHERE and name != "folder":
             stated[name] = _parsed(name, text, names[name].default)
     stated |= {name: value for name, value in given.items() if value is not None}
-    for name in ("trusted_proxies", "oidc_roles"):
+    for name in ("trusted_proxies", "oidc_roles", "metrics_tokens"):
         if name in stated:
             stated[name] = tuple(stated[name])
     config = Config(folder=folder)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from dither.server import schema
 from dither.server.cards import Folder
 from dither.server.config import Config
 from dither.server.errors import NotFound
+from dither.server.events import EventLog
 from dither.server.jobs import Jobs
 from dither.server.limits import RateLimit
 from dither.server.lock import FolderLock
@@ -23,7 +23,6 @@ from dither.server.roles import authorize
 from dither.server.store import Store
 from dither.server.ticks import Clock
 
-_MAX_DETAIL = 500
 _ADDRESSES = 50
 """From so many addresses together may somebody guess the password of one user; one alone locks nobody out."""
 _GRANT = sa.select(schema.grants.c.user).where(
@@ -46,6 +45,7 @@ class Context:
     questions: RateLimit
     sign_ins: RateLimit
     sign_ins_of_user: RateLimit
+    events: EventLog
     lock: FolderLock | None
 
     @classmethod
@@ -74,10 +74,12 @@ class Context:
             for size in (config.workers, 1)
         ]  # fmt: skip
         jobs = Jobs(config, store, folder, pools[0], clock)
+        events = EventLog(store, clock, config.event_days)
+        events.prune()
         return cls(
             config, clock, store, folder, pools[0], pools[1], jobs,
             RateLimit(config.requests_per_minute), RateLimit(config.questions_per_minute),
-            RateLimit(config.sign_ins_per_minute), RateLimit(_ADDRESSES * config.sign_ins_per_minute), lock,
+            RateLimit(config.sign_ins_per_minute), RateLimit(_ADDRESSES * config.sign_ins_per_minute), events, lock,
         )  # fmt: skip
 
     def stop(self) -> None:
@@ -97,16 +99,13 @@ class Context:
 
     # -- the event log ----------------------------------------------------------------------------------------------
 
-    def event(self, who: str, action: str, subject: str = "", *, refused: str = "") -> sa.Executable:
-        """The statement that writes a line of the event log."""
-        return schema.events.insert().values(
-            at=time.time(), user=who[:64], action=action, subject=subject[:_MAX_DETAIL],
-            outcome="refused" if refused else "done", detail=refused[:_MAX_DETAIL],
-        )  # fmt: skip
+    def event(self, who: str, action: str, subject: str = "") -> tuple[sa.Executable, ...]:
+        """The statement that writes a line of the event log together with what it tells of, if it is to be written."""
+        return self.events.line(who, action, subject)
 
     def log(self, who: str, action: str, subject: str = "", *, refused: str = "") -> None:
         """Write a line of the event log."""
-        self.store.run(self.event(who, action, subject, refused=refused))
+        self.events.write(who, action, subject, refused=refused)
 
     @contextmanager
     def acting(self, who: Principal, action: str, subject: str = "", *, logged: bool = False) -> Iterator[None]:

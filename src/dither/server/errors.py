@@ -43,6 +43,19 @@ class TooMany(ServerUnavailable):
         self.seconds = seconds
 
 
+class Unavailable(ServerUnavailable):
+    """The server's database or disk cannot be used now; ``seconds`` says when to try again.
+
+    >>> print(Unavailable())
+    server: expected available, got temporarily unavailable. Fix: try again in 5 s.
+    """
+
+    seconds = 5
+
+    def __init__(self) -> None:
+        super().__init__(message("server", "available", "temporarily unavailable", f"try again in {self.seconds} s"))
+
+
 class Conflict(InvalidArgument):
     """What is asked for contradicts how things stand: a name that is taken, a change that was decided.
 
@@ -63,4 +76,4 @@ class Stopping(ServerUnavailable):
         super().__init__(message("server", "one that takes questions", "one that stops", fix))
 
 
-__all__ = ["Conflict", "Forbidden", "NotFound", "NotSignedIn", "Stopping", "TooMany"]
+__all__ = ["Conflict", "Forbidden", "NotFound", "NotSignedIn", "Stopping", "TooMany", "Unavailable"]

@@ -15,9 +15,10 @@ import math
 import secrets
 import threading
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain, repeat
 from typing import Any
@@ -25,14 +26,15 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
-from dither.errors import Cancelled, DataIncident, DitherError, ServerUnavailable, message
-from dither.ledger import Charge
+from dither.errors import Cancelled, DataIncident, DitherError, LedgerError, ServerUnavailable, message
+from dither.ledger import Charge, Entry
 from dither.ledger.accounts import promised
 from dither.server import problems, schema
 from dither.server.cards import Folder
 from dither.server.config import Config
 from dither.server.errors import NotFound, Stopping, TooMany
 from dither.server.pool import Ending, Pool, Task
+from dither.server.request_log import place_of
 from dither.server.results import Job, Problem
 from dither.server.store import Store
 from dither.server.ticks import Clock, next_tick, tick_after
@@ -44,6 +46,9 @@ _AT_ONCE = frozenset({"InvalidArgument", "WrongType", "NotPrivate", "NotFound"})
 _GIVEN_UP = 8
 """After so many times the limit of one question, the process that should have done it is gone."""
 
+_LATEST_TICK = 4
+"""No tick is later than so many times the limit of one question after it was taken up, with time to write it down."""
+
 _SHORTEST_LOOK = 0.02
 """Whoever waits for a question that no worker has taken up looks no more often, in seconds."""
 
@@ -52,6 +57,9 @@ _SETTLING_SHARE = 16
 
 _PAUSES = (0.05, 0.2, 1.0, 5.0)
 """What could not be written down is tried again after so many seconds."""
+
+_MOST_FAILURES = 3
+"""So many times is something tried again that fails, although the database and the disk can be used."""
 
 _jobs = schema.jobs
 _log = logging.getLogger("dither.server")
@@ -70,6 +78,14 @@ class Asked:
     message: Mapping[str, Any]
 
 
+@dataclass(frozen=True)
+class _Started:
+    """A job of this process. ``written`` has a result when it is in the store, or the error why it is not."""
+
+    job: str
+    written: Future[None] = field(default_factory=Future)
+
+
 class Jobs:
     """The jobs of this process; their states are in the store, so that every process can show them."""
 
@@ -78,80 +94,93 @@ class Jobs:
         self._config, self._store, self._folder, self._pool = config, store, folder, pool
         self.server = secrets.token_hex(8)
         self._lock = threading.Lock()
-        self._by_request: dict[str, str] = {}
+        self._by_request: dict[str, _Started] = {}
         self._of_user: dict[str, int] = {}
         self._queues: dict[tuple[str, str], deque[Task]] = {}  # of an analyst on a table; the first one is under way
         self._cancel_at: dict[str, float] = {}
         self._began_at: dict[str, float] = {}
         self._stopping = threading.Event()
+        self._correct_dates()
         waiting = _jobs.c.state == "waiting"
         if store.is_sqlite:  # nobody else serves: what waited when the last process ended was never answered
             self._abandon(waiting)
         else:  # another process may still do it, unless it is as old as this
             self._abandon(waiting & (_jobs.c.asked_at < self._clock.now() - _GIVEN_UP * config.time_limit))
 
+    def _correct_dates(self) -> None:
+        """What is dated later than any tick can be was written before the system's clock was set back: it was to be
+        seen long ago."""
+        now = self._clock.now()
+        latest = now + _LATEST_TICK * self._config.time_limit + self._config.tick
+        for column in (_jobs.c.visible_at, schema.answers.c.at):
+            self._store.run(column.table.update().where(column > latest).values({column.name: now}))
+
     def _abandon(self, condition: sa.ColumnElement[bool]) -> None:
         """Give up jobs of a process that is gone: charges of theirs without an answer are incidents.
 
         Which of the charges of a table were theirs is not written down anywhere, for that would have to be on a disk
-        before each charge. Those count that came after the first of these jobs was asked, for the same analysts.
+        before each charge. Those count that came after one of these jobs began, for the same analyst.
         """
         by_dataset: dict[str, list[sa.Row[Any]]] = {}
         for row in self._store.rows(sa.select(_jobs).where(condition)):
             by_dataset.setdefault(row.dataset, []).append(row)
         for dataset, rows in by_dataset.items():
             with suppress(NotFound):  # its card is not served any more
-                self._record_incidents(dataset, {row.user for row in rows}, min(row.asked_at for row in rows))
+                self._record_incidents(dataset, rows)
         values = {"state": "failed", "visible_at": 0.0, "problem": _document(Stopping())}
         self._store.run(_jobs.update().where(condition).values(**values))
 
-    def _record_incidents(self, dataset: str, users: set[str], since: float) -> None:
-        """Record the incidents of charges of a table without an answer, made for some users after a moment."""
+    def _record_incidents(self, dataset: str, rows: list[sa.Row[Any]]) -> None:
+        """Record the incidents of charges of a table without an answer that some jobs may have made."""
         ledger = self._folder.ledger(dataset)
         charges, settled = [], set()
         for entry in ledger.history(dataset):
-            if entry.kind == "charge" and datetime.fromisoformat(entry.at).timestamp() >= since - 1.0:
+            if entry.kind == "charge" and any(_may_be_of(entry, row) for row in rows):
                 charges.append(entry)
             elif entry.kind in ("answer", "incident"):
                 settled.add(entry.charge)
         for entry in charges:
-            payers = {place[2] for place in entry.body["charged"] if place[1] == "analyst"}
-            prefix, slash, _ = (entry.key or "").partition("/")
-            theirs = payers & users if payers else not slash or prefix in users
             cost = promised(entry.body["cost"])
-            if theirs and entry.seq not in settled and cost is not None and entry.key is not None:
+            if entry.seq not in settled and cost is not None and entry.key is not None:
                 ledger.record_incident(Charge(dataset, entry.key, cost, entry.receipt))
 
-    def start(self, asked: Asked, log: sa.Executable) -> Job:
-        """Put a question into the queue, or find the same one that is in it already."""
+    def start(self, asked: Asked, log: Sequence[sa.Executable]) -> Job:
+        """Put a question into the queue, or find the same one that is in it already. What is returned can be found in
+        the store, by every process."""
         with self._lock:
             known = self._by_request.get(asked.request)
             if known is None:
                 if self._stopping.is_set():
                     raise Stopping
                 self._admit(asked.user)
-                job = secrets.token_hex(16)
-                self._by_request[asked.request] = job
+                started = _Started(secrets.token_hex(16))
+                self._by_request[asked.request] = started
                 self._of_user[asked.user] = self._of_user.get(asked.user, 0) + 1
-        now = self._clock.now()
         if known is not None:
-            try:
-                return self.get(known, asked.user)
-            except NotFound:  # the one who asked first has not written it down yet
-                return Job(known, asked.dataset, asked.question, "waiting", iso(now), _kind(asked.kind))
+            known.written.result()  # whoever asked first may be about to write it down, or fail to
+            return self.get(known.job, asked.user)
+        job, now = started.job, self._clock.now()
         row = {
             "id": job, "user": asked.user, "dataset": asked.dataset, "kind": asked.kind, "question": asked.question,
             "server": self.server, "request": asked.request, "state": "waiting", "asked_at": now,
         }  # fmt: skip
         try:
-            self._store.run(_jobs.insert().values(**row), log)
-        except BaseException:
+            self._store.run(_jobs.insert().values(**row), *log)
+        except BaseException as error:
             self._forget(job, asked)
+            started.written.set_exception(error)
             raise
+        started.written.set_result(None)
 
         def ended(how: Ending, event: dict[str, Any], key: str | None) -> None:
+            began_at = self._began_at.get(job, now)
             try:
-                visible_at = self._end_for_certain(job, asked, self._began_at.get(job, now), how, event, key)
+                try:
+                    visible_at = self._written(lambda: self._end(job, asked, began_at, how, event, key))
+                except Exception:
+                    if self._stopping.is_set():  # it is left to the next server
+                        raise
+                    visible_at = self._written(lambda: self._give_up(job, began_at))
                 if event.get("charged") or (how in ("died", "late") and key is not None):  # rows may have been read
                     self._clock.wait(visible_at, self._stopping)
             finally:
@@ -161,7 +190,7 @@ class Jobs:
         task = Task(
             asked.message,
             ended,
-            begin=lambda: self._begin(job),
+            begin=lambda: self._begin(job, asked.dataset),
             stop_at=lambda: self._stop_at(job),
             wake_at=lambda moment: next_tick(self._began_at[job], moment + 1e-3, self._config.tick),
         )
@@ -173,11 +202,12 @@ class Jobs:
             self._pool.submit(task)
         return Job(job, asked.dataset, asked.question, "waiting", iso(now), _kind(asked.kind))
 
-    def _begin(self, job: str) -> None:
+    def _begin(self, job: str, dataset: str) -> None:
         """A worker takes a job up: its ticks count from now on, in every process."""
         self._began_at[job] = now = self._clock.now()
-        with suppress(SQLAlchemyError):  # whoever waits then looks as if it had not begun
-            self._store.run(_jobs.update().where(_jobs.c.id == job).values(began_at=now))
+        with suppress(SQLAlchemyError, DitherError):  # whoever waits then looks as if it had not begun
+            after = self._folder.ledger(dataset).head.seq
+            self._store.run(_jobs.update().where(_jobs.c.id == job).values(began_at=now, began_after=after))
 
     def _advance(self, asked: Asked) -> None:
         """A question of somebody has ended: their next one on the same table begins."""
@@ -225,37 +255,53 @@ class Jobs:
             return None if row is None else row[0]
         return None
 
-    def _end_for_certain(
-        self, job: str, asked: Asked, began_at: float, how: Ending, event: dict[str, Any], key: str | None
-    ) -> float:
-        """Write down how a job ended, again and again until it is written: it may have been charged, and a disk that is
-        full or a database that is restarted comes back. A server that stops before that leaves it to the next one."""
+    def _written(self, write: Callable[[], float]) -> float:
+        """What ``write`` gives, which writes down how a job ended: it may have been charged, so that is tried again and
+        again where a disk is full or a database is restarted, and a few times where it fails otherwise. A server that
+        stops before that leaves it to the next one."""
+        failures = 0
         for pause in chain(_PAUSES, repeat(_PAUSES[-1])):
             try:
-                return self._end(job, asked, began_at, how, event, key)
-            except (SQLAlchemyError, DitherError, OSError) as error:
-                _log.error("the end of a question cannot be written down: %s", type(error).__name__)
-                if self._stopping.wait(pause):
+                return write()
+            except Exception as error:
+                _log.error("the end of a question cannot be written down: %s", place_of(error))
+                failures += not (problems.is_outage(error) or isinstance(error, LedgerError))
+                if failures >= _MOST_FAILURES or self._stopping.wait(pause):
                     raise
         raise AssertionError
+
+    def _give_up(self, job: str, began_at: float) -> float:
+        """Write down that how a job ended could not be: nobody knows whether rows were read."""
+        visible_at = self._visible_at(began_at, self._clock.now())
+        values = {"state": "failed", "visible_at": visible_at, "problem": _document(DataIncident())}
+        self._store.run(_jobs.update().where(_jobs.c.id == job).values(**values))
+        return visible_at
+
+    def _visible_at(self, began_at: float, moment: float) -> float:
+        """The tick at which something may be seen that is written down a moment later."""
+        tick = self._config.tick
+        return next_tick(began_at, moment + tick / _SETTLING_SHARE, tick)
 
     def _end(
         self, job: str, asked: Asked, began_at: float, how: Ending, event: dict[str, Any], key: str | None
     ) -> float:
         """Write down how a job ended, and from when on that may be seen, which is returned."""
         now = self._clock.now()
-        tick = self._config.tick
-        visible_at = next_tick(began_at, now + tick / _SETTLING_SHARE, tick)  # it is written down before its tick
-        values: dict[str, Any] = {"state": "failed", "visible_at": visible_at}
+        values: dict[str, Any] = {"state": "failed", "visible_at": self._visible_at(began_at, now)}
         statements: list[sa.Executable] = []
         if how == "end" and "answers" in event:
-            rows = self.answer_rows(asked, event, visible_at)
-            values |= {"state": "answered", "answer": self._recorded_ids(rows, statements)[0]}
+            rows = self.answer_rows(asked, event, values["visible_at"])
+            ids, shown_at = self._recorded_ids(rows, statements)
+            # the answer may have come to another process first: it is there from the tick of that question on
+            visible_at = max(values["visible_at"], next_tick(began_at, shown_at, self._config.tick))
+            values |= {"state": "answered", "answer": ids[0], "visible_at": visible_at}
         elif how == "end":
             values["state"] = "refused"
             values["problem"] = json.dumps(event["problem"])
             if event["problem"]["title"] == "DataIncident":
                 values["state"] = "failed"
+                if key is not None:  # the worker may not have been able to record it
+                    self._record_incident(asked.dataset, key)
             if event.get("kind") in _AT_ONCE:
                 values["visible_at"] = now
         elif how == "stopped":
@@ -283,19 +329,26 @@ class Jobs:
             for place, (document, part) in enumerate(zip(event["answers"], event["parts"], strict=True))
         ]  # fmt: skip
 
-    def _recorded_ids(self, rows: list[dict[str, Any]], statements: list[sa.Executable]) -> list[str]:
-        """The ids of answers: of those that are known by their receipt, the known ones; the others are inserted."""
-        ids = []
+    def _recorded_ids(self, rows: list[dict[str, Any]], statements: list[sa.Executable]) -> tuple[list[str], float]:
+        """The ids of answers, and from when on all of them are there: of those that are known by their receipt, the
+        known ones; the others are inserted."""
+        ids, moments = [], []
         table = schema.answers
         for row in rows:
             same = [table.c[name] == row[name] for name in ("user", "dataset", "receipt", "part")]
-            known = self._store.one(sa.select(table.c.id).where(*same))
+            known = self._store.one(sa.select(table.c.id, table.c.at).where(*same))
             if known is None:
                 statements.append(table.insert().values(**row))
             else:  # asked in other words, or recorded before a card was edited: found by these words from now on
                 statements.append(table.update().where(table.c.id == known[0]).values(request=row["request"]))
-            ids.append(row["id"] if known is None else known[0])
-        return ids
+            ids.append(row["id"] if known is None else known.id)
+            moments.append(row["at"] if known is None else known.at)
+        return ids, max(moments)
+
+    @property
+    def under_way(self) -> int:
+        """How many questions of this process have not reached the tick at which they end."""
+        return len(self._by_request)
 
     def _record_incident(self, dataset: str, key: str) -> bool:
         """Record the incident of the last charge under a key, if it has no answer; whether there is such a charge."""
@@ -349,7 +402,7 @@ class Jobs:
         if current.state == "waiting":
             now = self._clock.now()
             with self._lock:
-                if job in self._by_request.values():
+                if any(started.job == job for started in self._by_request.values()):
                     self._cancel_at[job] = now
             self._store.run(_jobs.update().where(_jobs.c.id == job).values(cancel_at=now))
         return current
@@ -379,6 +432,18 @@ _CANCELLED = message("question", "to be left alone", "cancelled", "ask again; if
 _NOT_CHARGED = message(
     "question", "one that can be planned within the limits", "one that took too much", "ask something simpler"
 )
+
+
+def _may_be_of(entry: Entry, row: sa.Row[Any]) -> bool:
+    """Whether a job may have made a charge: it came after the job began, by its number, since clocks are set anew; by
+    the time where that number could not be written down. And it was made for the same analyst."""
+    if row.began_after is not None:
+        later = entry.seq > row.began_after
+    else:
+        later = datetime.fromisoformat(entry.at).timestamp() >= row.asked_at - 1.0
+    body = entry.body
+    prefix, slash, _ = (entry.key or "").partition("/")
+    return later and bool(row.user == body.get("analyst", prefix if slash else row.user))
 
 
 def _document(error: BaseException) -> str:

@@ -20,7 +20,16 @@ _MOST_NAMES = 100_000
 
 def address_of(request: HTTPConnection) -> str:
     """Where a request comes from."""
-    return request.client.host if request.client else ""
+    return address_of_scope(request.scope)
+
+
+def address_of_scope(scope: Scope) -> str:
+    """Where the request of an ASGI scope comes from.
+
+    >>> address_of_scope({"client": ("127.0.0.1", 5000)})
+    '127.0.0.1'
+    """
+    return scope["client"][0] if scope.get("client") else ""
 
 
 class RateLimit:
@@ -167,4 +176,4 @@ class LimitedBodies:
         return TooLarge(message("body", f"at most {self._max_bytes} bytes", "more", "send less"))
 
 
-__all__ = ["LimitedBodies", "Places", "RateLimit", "TooLarge", "TooSlow", "address_of"]
+__all__ = ["LimitedBodies", "Places", "RateLimit", "TooLarge", "TooSlow", "address_of", "address_of_scope"]

@@ -144,7 +144,7 @@ class SignOn:
             store.run(
                 users.insert().values(**values, created_at=time.time()),
                 identities.insert().values(**identity),
-                self._service.context.event(user, "first single sign-on"),
+                *self._service.context.event(user, "first single sign-on"),
             )
         row = None if user is None else store.one(sa.select(users.c.active).where(users.c.name == user))
         if user is None or row is None or not row.active:
@@ -188,7 +188,6 @@ async def _begin(request: Request) -> Response:
 
 async def _finish(request: Request) -> Response:
     query = request.query_params
-    request.app.state.service.context.count_request(None, address_of(request))
     cookie = request.cookies.get(STATE_COOKIE, "")
     state, code = query.get("state", ""), query.get("code", "")
     session = await run_in_threadpool(_sign_on(request).finish, state, cookie, code)

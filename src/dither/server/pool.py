@@ -47,6 +47,15 @@ class Task:
     stop_at: Callable[[], float | None] = lambda: None
     wake_at: Callable[[float], float] = lambda now: now + 1.0
     time_limit: float | None = None
+    key: str | None = None
+    """The key of its charge, as soon as the worker has said it."""
+    is_ended: bool = False
+
+    def end(self, how: Ending, event: dict[str, Any] | None = None) -> None:
+        """Say how it ended, once."""
+        if not self.is_ended:
+            self.is_ended = True
+            self.ended(how, event or {}, self.key)
 
 
 class Process:
@@ -68,13 +77,13 @@ class Process:
         """Send a task; an error of the pipe means that the process is dead, which reading will show."""
         assert self._process.stdin is not None
         self._number += 1
-        with suppress(OSError):
+        with suppress(OSError, ValueError):
             self._process.stdin.write(json.dumps({**message, "number": self._number}).encode() + b"\n")
             self._process.stdin.flush()
 
     def read(self, seconds: float) -> dict[str, Any] | None:
         """The next event of the task that was sent last, None if there is none for so long; EOFError if the process is
-        dead. An event of another task is dropped: no answer may go to another question."""
+        dead, or says what is no event. An event of another task is dropped: no answer may go to another question."""
         until = time.monotonic() + seconds
         while True:
             while b"\n" not in self._rest:
@@ -86,8 +95,12 @@ class Process:
                     raise EOFError
                 self._rest += part
             line, _, self._rest = self._rest.partition(b"\n")
-            result: dict[str, Any] = json.loads(line)
-            if result["number"] == self._number:
+            try:
+                result: dict[str, Any] = json.loads(line)
+                is_own = result["number"] == self._number and result["event"] in ("charging", "end")
+            except (ValueError, LookupError, TypeError):
+                raise EOFError from None
+            if is_own:
                 return result
 
     @property
@@ -119,6 +132,20 @@ class Process:
         self._process.stdout.close()
 
 
+@dataclass
+class _Slot:
+    """A worker: its process, whether one could be started when that was last tried, and whether it does a task."""
+
+    can_start: bool
+    process: Process | None = None
+    is_busy: bool = False
+
+    @property
+    def is_ready(self) -> bool:
+        process = self.process
+        return self.can_start and (self.is_busy or process is None or process.is_running)
+
+
 class Pool:
     """So many worker processes, and a queue of tasks for them, first come, first served."""
 
@@ -130,15 +157,18 @@ class Pool:
         self._warm_up = warm_up
         self._tasks: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
         self._stopping = False
-        self._processes: set[Process] = set()
-        self._threads = [threading.Thread(target=self._serve, daemon=True, name=f"worker-{i}") for i in range(size)]
+        self._slots = [_Slot(not warm) for _ in range(size)]
+        self._threads = [
+            threading.Thread(target=self._serve, args=(slot,), daemon=True, name=f"worker-{i}")
+            for i, slot in enumerate(self._slots)
+        ]
         for thread in self._threads:
             thread.start()
 
     @property
     def pids(self) -> list[int]:
         """The numbers of the worker processes."""
-        return [process.pid for process in list(self._processes)]
+        return [process.pid for slot in self._slots if (process := slot.process) is not None]
 
     def submit(self, task: Task) -> None:
         """Put a task into the queue."""
@@ -178,64 +208,84 @@ class Pool:
 
     @property
     def ready(self) -> int:
-        """How many workers can take a question up: those whose process runs, or will be started for the question."""
-        alive = sum(thread.is_alive() for thread in self._threads)
-        return min(alive, sum(process.is_running for process in list(self._processes))) if self._warm else alive
+        """How many workers can take a question up, now or when the one that they do has ended: those that could start a
+        process when they last tried to, and whose process has not ended while it had nothing to do. That one ended
+        over a question is not told: when that happened depends on the rows."""
+        pairs = zip(self._threads, self._slots, strict=True)
+        return sum(thread.is_alive() and slot.is_ready for thread, slot in pairs)
 
-    def _start(self) -> Process:
-        process = Process(self._memory, int(self._limit) + 30)
-        self._processes.add(process)
-        for message in self._warm_up:
-            process.send(message)
-            with suppress(EOFError):
-                while (event := process.read(_START_SECONDS)) is not None and event["event"] != "end":
-                    pass
-        return process
-
-    def _started(self) -> Process | None:
-        """A new process, however long it takes until one can be started; None if the pool stops before."""
+    def _start(self, slot: _Slot) -> None:
+        """Start the process of a worker, unless it runs, however long it takes until that is possible; or until the
+        pool stops."""
+        if slot.process is not None and slot.process.is_running:
+            return
         while not self._stopping:
             try:
-                return self._start()
+                self._replace(slot)
+                slot.can_start = True
+                return
             except Exception as error:  # no memory, no descriptors: there may be some again
                 _log.error("no worker can be started: %s", type(error).__name__)
+                slot.can_start = False
                 time.sleep(_BETWEEN_STARTS)
-        return None
 
-    def _serve(self) -> None:
-        process = self._started() if self._warm else None
+    def _replace(self, slot: _Slot) -> None:
+        """A new process, with its tables open; one that dies over a table opens none, as its questions will say."""
+        for messages in (self._warm_up, []):
+            self._drop(slot)
+            slot.process = process = Process(self._memory, int(self._limit) + 30)
+            with suppress(EOFError):
+                for message in messages:
+                    process.send(message)
+                    while (event := process.read(_START_SECONDS)) is not None and event["event"] != "end":
+                        pass
+                return
+
+    def _drop(self, slot: _Slot) -> None:
+        """End the process of a worker."""
+        process, slot.process = slot.process, None
+        if process is not None:
+            process.kill()
+
+    def _serve(self, slot: _Slot) -> None:
+        """Do one task after the other, whatever happens to any of them."""
+        if self._warm:
+            self._start(slot)
         while (task := self._tasks.get()) is not None:
-            process = process or self._started()
+            slot.is_busy = True
+            self._start(slot)  # another one, if it has ended since the last task
+            process = slot.process
             if self._stopping or process is None:
                 self._end(task, "stopped")
-                continue
-            try:
-                is_usable = self._do(task, process)
-            except Exception as error:  # of what submitted the task: it is that which has to cope
-                _log.error("a task failed with %s", type(error).__name__)
-                is_usable = False
-            if not is_usable:
-                process.kill()
-                self._processes.discard(process)
-                process = self._started() if self._warm else None
-        if process is not None:
-            process.close()
-            self._processes.discard(process)
+            else:
+                try:
+                    is_usable = self._do(task, process)
+                except Exception as error:  # of what submitted the task, as a rule
+                    _log.error("a task failed with %s", type(error).__name__)
+                    is_usable = False
+                if not is_usable:
+                    process.kill()
+                    self._end(task, "died")  # unless it was told how it ended
+                    if self._warm:
+                        self._start(slot)
+            slot.is_busy = False
+        if slot.process is not None:
+            slot.process.close()
+            slot.process = None
 
     def _end(self, task: Task, how: Ending) -> None:
-        """End a task that did not begin."""
+        """End a task, unless it has ended, whatever that raises."""
         try:
-            task.ended(how, {}, None)
+            task.end(how)
         except Exception as error:
             _log.error("the end of a task failed with %s", type(error).__name__)
 
     def _do(self, task: Task, process: Process) -> bool:
         """Do a task, and report how it ended; a worker that is stopped or late is killed before that is reported.
         Whether the process can do another task."""
-        key: str | None = None
         stop_at = task.stop_at()
         if stop_at is not None and self._clock.now() >= stop_at:
-            task.ended("stopped", {}, None)
+            task.end("stopped")
             return True
         task.begin()
         until = self._clock.now() + (self._limit if task.time_limit is None else task.time_limit)
@@ -245,20 +295,20 @@ class Pool:
             stop_at = task.stop_at()
             if now >= until or (stop_at is not None and now >= stop_at):
                 process.kill()
-                task.ended("stopped" if now < until else "late", {}, key)
+                task.end("stopped" if now < until else "late")
                 return False
             wake = min(until, task.wake_at(now), until if stop_at is None else stop_at)
             try:
                 event = process.read(max(0.0, wake - now))
             except EOFError:
-                task.ended("died", {}, key)
+                task.end("died")
                 return False
             if event is None:
                 continue
             if event["event"] == "end":
-                task.ended("end", event, key)
+                task.end("end", event)
                 return True
-            key = event["key"]
+            task.key = event["key"]
 
 
 __all__ = ["Pool", "Process", "Task"]

@@ -9,9 +9,11 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from sqlalchemy import exc
+
 from dither import errors
 from dither.errors import DitherError, LedgerError, message
-from dither.server.errors import Conflict, Forbidden, NotFound, NotSignedIn, Stopping, TooMany
+from dither.server.errors import Conflict, Forbidden, NotFound, NotSignedIn, Stopping, TooMany, Unavailable
 from dither.server.results import Problem
 from dither.wire import problems as wire
 
@@ -39,8 +41,20 @@ STATUS: dict[type[BaseException], int] = {
 
 LEDGER = message("ledger", "a ledger that can be used", "another", "tell the steward")
 """What is said of every error of the ledger, whose own words may hold paths and are for the steward."""
-UNFORESEEN = message("server", "an answer", "an error that nobody foresaw", "tell the steward, who finds it in the log")
+INTERNAL_ERROR = message("server", "a response", "an internal error", "tell the steward, who finds it in the log")
 """What is said of an error that is not one of dither's, whatever it was."""
+_MISTAKES = (exc.IntegrityError, exc.ProgrammingError, exc.DataError, exc.NotSupportedError)
+"""Errors of the database that are ours: it works."""
+
+
+def is_outage(error: BaseException) -> bool:
+    """Whether an error says that the database or the disk cannot be used now: it is down, full or unreadable.
+
+    >>> is_outage(OSError(28, "No space left on device")), is_outage(KeyError("a name"))
+    (True, False)
+    """
+    of_database = isinstance(error, (exc.DBAPIError, exc.TimeoutError)) and not isinstance(error, _MISTAKES)
+    return of_database or (isinstance(error, OSError) and not isinstance(error, DitherError))
 
 
 def problem_of(error: BaseException, status: int | None = None) -> Problem:
@@ -53,10 +67,22 @@ def problem_of(error: BaseException, status: int | None = None) -> Problem:
     """
     if isinstance(error, LedgerError):
         error = LedgerError(LEDGER)
+    elif is_outage(error):
+        error = Unavailable()
     for kind in type(error).__mro__:
         if kind in STATUS and isinstance(error, DitherError):
             return from_json(wire.to_json(kind.__name__, status or STATUS[kind], str(error)))
-    return from_json(wire.to_json("InternalError", status or 500, UNFORESEEN))
+    return from_json(wire.to_json("InternalError", status or 500, INTERNAL_ERROR))
+
+
+def retry_after(error: BaseException) -> dict[str, str]:
+    """The header that says when to try again, where that helps.
+
+    >>> retry_after(OSError(28, "No space left on device")), retry_after(NotSignedIn())
+    ({'retry-after': '5'}, {})
+    """
+    error = Unavailable() if is_outage(error) else error
+    return {"retry-after": str(error.seconds)} if isinstance(error, (TooMany, Unavailable)) else {}
 
 
 def from_json(document: dict[str, Any]) -> Problem:
@@ -84,4 +110,14 @@ def as_error(problem: Problem) -> DitherError:
     return wire.from_json(to_json(problem), problem.status)
 
 
-__all__ = ["LEDGER", "STATUS", "UNFORESEEN", "as_error", "from_json", "problem_of", "to_json"]
+__all__ = [
+    "INTERNAL_ERROR",
+    "LEDGER",
+    "STATUS",
+    "as_error",
+    "from_json",
+    "is_outage",
+    "problem_of",
+    "retry_after",
+    "to_json",
+]

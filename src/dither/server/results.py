@@ -237,7 +237,8 @@ class IncidentLine:
 
 @dataclass(frozen=True)
 class IncidentState:
-    """The incidents of a table since it was last reopened; ``open`` says whether it takes questions."""
+    """The incidents of a table since it was last reopened; ``open`` says whether it takes questions of everybody, and
+    ``closed_for`` names the analysts whose questions it refuses, where it takes those of others."""
 
     table: str
     count: int
@@ -245,6 +246,7 @@ class IncidentState:
     open: bool
     log: str
     incidents: tuple[IncidentLine, ...]
+    closed_for: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,13 @@ without an answer, and the same question asked again is charged again.
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from types import FrameType
 
 import uvicorn
@@ -20,8 +22,11 @@ from starlette.applications import Starlette
 from dither.errors import InvalidArgument, message
 from dither.server.app import create_app
 from dither.server.config import Config, read_config
+from dither.server.notify import Watchdog, notify
 from dither.server.patience import ImpatientProtocol
+from dither.server.request_log import CONFIGURATION
 from dither.server.service import Service
+from dither.server.ticks import Clock
 
 _CONFIG = "DITHER_SERVE_FOLDER", "DITHER_SERVE_CONFIG", "DITHER_SERVE_OPTIONS"
 Say = Callable[[str], None]
@@ -35,14 +40,33 @@ def serve(config: Config, say: Say) -> None:
         _serve_several(config, listener, say)
         return
 
-    def started(service: Service) -> None:
+    service = Service.start(config)  # here, and not in the event loop, so that what is refused is refused in a sentence
+    try:
         announce(service, f"http://{_bracketed(host)}:{port}", say)
-
-    _Server(_settings(create_app(config, started=started), config)).run(sockets=[listener])
+        _Server(_settings(create_app(config, service=service), config)).run(sockets=[listener])
+    finally:
+        service.stop()
 
 
 class _Server(uvicorn.Server):
-    """A server that a signal stops, and that has then ended well: uvicorn would raise the signal again."""
+    """A server that a signal stops, and that has then ended well: uvicorn would raise the signal again. It tells
+    systemd that it is ready, lives and stops."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, and say so."""
+        await super().startup(sockets)
+        self._watchdog = Watchdog()
+        notify("READY=1")
+
+    async def on_tick(self, counter: int) -> bool:
+        """Called ten times a second by the event loop, as long as it lives."""
+        self._watchdog.beat()
+        return await super().on_tick(counter)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Say so, and stop."""
+        notify("STOPPING=1")
+        await super().shutdown(sockets)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -94,7 +118,7 @@ def _bracketed(host: str) -> str:
 def _settings(app: Starlette | str, config: Config, **more: object) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        log_level="warning",
+        log_config=CONFIGURATION,
         access_log=False,  # paths hold links that work once
         server_header=False,
         proxy_headers=bool(config.trusted_proxies),
@@ -117,33 +141,47 @@ def _serve_several(config: Config, listener: socket.socket, say: Say) -> None:
     """Several processes on one socket, which uvicorn's supervisor keeps alive; each reads the configuration again."""
     from uvicorn.supervisors import Multiprocess
 
-    service = Service.start(config)  # once, to create tables and to say the link, before there are several
+    clock = Clock()
+    service = Service.start(config, clock)  # once, to create tables and to say the link, before there are several
     try:
         host, port = listener.getsockname()[:2]
         announce(service, f"http://{_bracketed(host)}:{port}", say)
     finally:
         service.stop()
     os.environ[_CONFIG[0]] = config.folder
-    _remember(config)
+    _remember(config, clock)
     settings = _settings("dither.server.run:app_from_environment", config, factory=True, workers=config.processes)
-    Multiprocess(settings, [listener]).run()
+
+    class Supervisor(Multiprocess):
+        """uvicorn's, which finds out twice a second whether its processes live, and replaces those that do not."""
+
+        def init_processes(self) -> None:
+            super().init_processes()
+            self._watchdog = Watchdog()
+            notify("READY=1")
+
+        def keep_subprocess_alive(self) -> None:
+            super().keep_subprocess_alive()
+            self._watchdog.beat()
+
+        def terminate_all(self) -> None:
+            notify("STOPPING=1")
+            super().terminate_all()
+
+    Supervisor(settings, [listener]).run()
 
 
-def _remember(config: Config) -> None:
-    """Leave the configuration to the processes that are started from this one, in their environment alone."""
-    import json
-    from dataclasses import asdict
-
-    os.environ[_CONFIG[2]] = json.dumps(asdict(config))
+def _remember(config: Config, clock: Clock) -> None:
+    """Leave the configuration and the clock to the processes that are started from this one, in their environment
+    alone. One that replaces another, much later, goes by the same clock."""
+    os.environ[_CONFIG[2]] = json.dumps({"config": asdict(config), "clock": clock.origin})
 
 
 def app_from_environment() -> Starlette:
     """The application of one of several processes."""
-    import json
-
-    options = json.loads(os.environ[_CONFIG[2]])
-    folder = options.pop("folder")
-    return create_app(read_config(folder, environment={}, **options))
+    given = json.loads(os.environ[_CONFIG[2]])
+    folder = given["config"].pop("folder")
+    return create_app(read_config(folder, environment={}, **given["config"]), clock=Clock(given["clock"]))
 
 
 __all__ = ["announce", "app_from_environment", "listen", "serve"]

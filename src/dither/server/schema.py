@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-VERSION = 2
+VERSION = 3
 metadata = sa.MetaData()
 
 _TEXT, _TIME = sa.Text, sa.Float  # times are seconds since 1970, UTC
@@ -86,6 +86,7 @@ jobs = sa.Table(
     sa.Column("state", sa.String(10), nullable=False),
     sa.Column("asked_at", _TIME, nullable=False),
     sa.Column("began_at", _TIME),  # when a worker took it up, from which its ticks count
+    sa.Column("began_after", sa.BigInteger),  # the last entry of the table's ledger by then: its charges come later
     sa.Column("visible_at", _TIME),  # when whoever asked may see how it ended
     sa.Column("cancel_at", _TIME),
     sa.Column("answer", sa.String(32)),

@@ -45,7 +45,7 @@ class Service:
     ``service.answers``       mine, answer, publish, unpublish, published, propose, proposals
     ``service.budgets``       own, dataset; limits: propose, approve, withdraw, changes; incidents, reopen
     ``service.plans``         list, explain, release
-    ``service.users``         users, add, change, set_password; grants, grant, revoke
+    ``service.users``         users, add, change, invite, end_all; grants, grant, revoke
     ``service.accounts``      change_password, tokens, create_token, revoke_token, end_sessions
     ``service.chain``         entries, verify, receipt, events
     ``service.auth``          sign_in, sign_out, principal_of_session, principal_of_token, first link

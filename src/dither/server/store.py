@@ -8,6 +8,7 @@ a token that was revoked stays so.
 from __future__ import annotations
 
 import os
+import sqlite3
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,12 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy.exc import SQLAlchemyError
 
 from dither.errors import InvalidArgument, LedgerError, message
 from dither.server import schema
 
 _BUSY_MS = 60_000
+_CONNECT_SECONDS = 10
 
 
 class Store:
@@ -41,24 +43,31 @@ class Store:
             self._engine = _sqlite(place) if self.is_sqlite else _postgresql(place)
             self._connection = self._engine.connect() if self.is_sqlite else None
             self._reader = self._engine.connect() if self.is_sqlite else None
-        except (SQLAlchemyError, ArgumentError, OSError):
-            raise _unusable() from None
+        except (SQLAlchemyError, sqlite3.Error, OSError) as error:
+            raise _unusable(error) from None
         try:
             self._create()
+        except SQLAlchemyError as error:
+            self.close()
+            raise _unusable(error) from None
         except BaseException:
             self.close()
             raise
 
     def _create(self) -> None:
         with self.writing() as connection:
+            if self.is_sqlite and connection.execute(sa.text("PRAGMA quick_check(1)")).fetchall() != [("ok",)]:
+                raise _damaged()
             if not self.is_sqlite:  # several processes start at the same time
                 connection.execute(sa.text("SELECT pg_advisory_xact_lock(7216471)"))
             schema.metadata.create_all(connection)
             versions = [row[0] for row in connection.execute(sa.select(schema.about.c.version))]
             if not versions:
                 connection.execute(schema.about.insert().values(version=schema.VERSION))
-            elif versions == [1]:  # which did not say when a question began
-                connection.execute(sa.text("ALTER TABLE server_job ADD COLUMN began_at DOUBLE PRECISION"))
+            elif versions in ([1], [2]):  # which did not say when a question began, and after which entry
+                if versions == [1]:
+                    connection.execute(sa.text("ALTER TABLE server_job ADD COLUMN began_at DOUBLE PRECISION"))
+                connection.execute(sa.text("ALTER TABLE server_job ADD COLUMN began_after BIGINT"))
                 connection.execute(schema.about.update().values(version=schema.VERSION))
             elif versions != [schema.VERSION]:
                 fix = "use the version of dither that wrote it, or a newer one"
@@ -134,12 +143,24 @@ def _postgresql(place: str) -> sa.Engine:
     if url.get_backend_name() != "postgresql":
         fix = "pass a file for SQLite, or postgresql://user@host/name"
         raise InvalidArgument(message("database", "SQLite or PostgreSQL", url.get_backend_name(), fix))
-    return sa.create_engine(url.set(drivername="postgresql+psycopg"), pool_size=8, max_overflow=24, pool_pre_ping=True)
+    url = url.set(drivername="postgresql+psycopg")
+    given = {} if "connect_timeout" in url.query else {"connect_timeout": _CONNECT_SECONDS}
+    return sa.create_engine(url, pool_size=8, max_overflow=24, pool_pre_ping=True, connect_args=given)
 
 
-def _unusable() -> LedgerError:
+def _unusable(error: BaseException) -> LedgerError:
+    """The error for a store that cannot be opened, by what its driver says of it; SQLite has a class for files that are
+    damaged, or no database at all."""
+    cause = getattr(error, "orig", error)
+    if type(cause) is sqlite3.DatabaseError:
+        return _damaged()
     fix = "check its place, and who may read and write it"
     return LedgerError(message("database", "a database of the server that can be opened", "none", fix))
+
+
+def _damaged() -> LedgerError:
+    expected, fix = "a database of the server as it was written", "restore it from a backup"
+    return LedgerError(message("database", expected, "a damaged one, or another file", fix))
 
 
 __all__ = ["Store"]

@@ -24,15 +24,21 @@ class Clock:
     """The time by which it is decided what may be seen, and when a question has taken too long.
 
     It is read off the system's clock once and goes on evenly from there: a clock that is set anew ends no question and
-    delays none. A test has one that stands still until it is told to go on.
+    delays none. ``origin`` is that of another process of this machine: both then show an answer at the same moment,
+    even if the system's clock was set anew between their starts. A test has a clock that stands still until it is told
+    to go on.
+
+    >>> first = Clock()
+    >>> abs(Clock(first.origin).now() - first.now()) < 60
+    True
     """
 
-    def __init__(self) -> None:
-        self._start = time.time() - time.monotonic()
+    def __init__(self, origin: float | None = None) -> None:
+        self.origin = time.time() - time.monotonic() if origin is None else origin
 
     def now(self) -> float:
         """Seconds since 1970."""
-        return self._start + time.monotonic()
+        return self.origin + time.monotonic()
 
     def wait(self, until: float, stopping: threading.Event) -> None:
         """Wait for a moment, or until an event that comes before it."""

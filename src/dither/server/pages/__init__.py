@@ -14,11 +14,10 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount
 from starlette.staticfiles import StaticFiles
 
-from dither.server.errors import TooMany
 from dither.server.pages import answering, asking, entrance, evidence, stewardship
 from dither.server.pages.render import page
 from dither.server.pages.session import SESSION_COOKIE
-from dither.server.problems import problem_of
+from dither.server.problems import problem_of, retry_after
 
 _HEADINGS = {
     401: "You are not signed in",
@@ -48,8 +47,7 @@ def error_response(request: Request, error: BaseException, status: int | None = 
         return RedirectResponse("/sign-in", 303)
     heading = _HEADINGS.get(problem.status, "Something went wrong" if problem.status >= 500 else "This was refused")
     response = page(request, "error.html", problem=problem, heading=heading)
-    if isinstance(error, TooMany):
-        response.headers["retry-after"] = str(error.seconds)
+    response.headers.update(retry_after(error))
     return response
 
 

@@ -21,8 +21,6 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from dither.errors import AccessDenied, DitherError, message
-from dither.server.errors import NotSignedIn
-from dither.server.limits import address_of
 from dither.server.principal import Principal
 from dither.server.problems import problem_of
 from dither.server.service import Service
@@ -39,24 +37,17 @@ def service_of(request: Request) -> Service:
     return cast(Service, request.app.state.service)
 
 
-async def identify(request: Request) -> None:
-    """Find out who is signed in, once a request, and which cookie the tokens of forms come from; count the request."""
-    cookie = request.cookies.get(SESSION_COOKIE, "")
-    request.state.principal = None
-    if cookie:
-        try:
-            request.state.principal = await run_in_threadpool(service_of(request).auth.principal_of_session, cookie)
-        except NotSignedIn:
-            cookie = ""
+def _choose_form_secret(request: Request) -> None:
+    """Which cookie the tokens of forms come from: the session's, or, where nobody is signed in, the visitor's."""
+    cookie = "" if principal_or_none(request) is None else request.cookies[SESSION_COOKIE]
     request.state.visitor = ""
     if not cookie:
         request.state.visitor = request.cookies.get(VISITOR_COOKIE, "") or secrets.token_urlsafe(32)
     request.state.form_secret = cookie or request.state.visitor
-    service_of(request).context.count_request(request.state.principal, address_of(request))
 
 
 def principal_or_none(request: Request) -> Principal | None:
-    """Who is signed in."""
+    """Who is signed in; :mod:`dither.server.admission` finds that out."""
     return cast("Principal | None", getattr(request.state, "principal", None))
 
 
@@ -82,7 +73,7 @@ def handled(handler: Handler) -> Handler:
 
     @wraps(handler)
     async def wrapped(request: Request) -> Response:
-        await identify(request)
+        _choose_form_secret(request)
         response = await handler(request)
         if request.state.visitor and request.cookies.get(VISITOR_COOKIE) != request.state.visitor:
             set_cookie(request, response, VISITOR_COOKIE, request.state.visitor)
@@ -156,7 +147,6 @@ __all__ = [
     "csrf_token",
     "form_of",
     "handled",
-    "identify",
     "local_path",
     "principal_or_none",
     "service_of",

@@ -140,6 +140,9 @@ async def change_people(request: Request, who: Principal, form: FormData) -> dic
             notice = f"{name} may sign in again."
         case "invite":
             return {"link": _link(request, name, await call(users.invite, who, name))}
+        case "end-all":
+            await call(users.end_all, who)
+            notice = "Everybody else is signed out, all tokens are revoked, and links that were not used are void."
         case "grant":
             await call(users.grant, who, name, table, limit=limit_of(form))
             notice = f"{name} may ask {table}."

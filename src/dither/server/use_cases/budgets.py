@@ -13,6 +13,7 @@ from dither.errors import InvalidArgument, message
 from dither.guarantees import Guarantee
 from dither.ledger import Account, Ledger
 from dither.ledger.accounts import promised
+from dither.ledger.incidents import Closure
 from dither.ledger.report import running_totals
 from dither.ledger.units import LOSS_UNIT, Limit
 from dither.server import schema
@@ -222,14 +223,18 @@ class Budgets:
     def _incidents(self, table: str) -> IncidentState:
         folder = self._context.folder
         ledger, card = folder.ledger(table), folder.get(table).card
-        count = ledger.incident_count(table)
+        incidents = ledger.incidents_by_analyst(table)
+        closure = Closure.of(incidents, card.max_incidents)
         lines = [
             IncidentLine(entry.seq, entry.at[:19] + "Z", table, entry.charge or 0)
             for entry in ledger.history(table)
             if entry.kind == "incident"
         ]
         log = log_of(card, card.ledger or "").path.name
-        return IncidentState(table, count, card.max_incidents, count < card.max_incidents, log, tuple(lines[::-1]))
+        closed_for = () if closure.everybody else closure.analysts
+        return IncidentState(
+            table, incidents.total(), card.max_incidents, closure.is_open, log, tuple(lines[::-1]), closed_for
+        )
 
 
 def _change(row: Any) -> LimitChange:

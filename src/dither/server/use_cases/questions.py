@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import time
+import secrets
 from collections.abc import Mapping
 from typing import Any
 
@@ -122,7 +122,7 @@ class Questions:
         stated = wire_options.to_json(wire_options.from_json(dict(options), key=scoped))
         request = _request([who.name, served.identity, document, stated, scoped])
         if stated.get("again") and key is None:
-            request = _request([request, time.time_ns()])
+            request = _request([request, secrets.token_hex(16)])
         message_ = {
             "do": "ask", "card": served.path, "question": document, "options": stated, "analyst": who.name,
             "key": scoped,

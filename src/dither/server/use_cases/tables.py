@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dither.errors import LedgerError
+from dither.ledger.incidents import Closure
 from dither.server.context import Context
 from dither.server.errors import NotFound
 from dither.server.limits import Places
@@ -80,7 +81,10 @@ class Tables:
         """What is left in words, and whether the table takes questions."""
         ledger = self._context.folder.ledger(card.name)
         left = TableAccounts(card, ledger).left(who.name)
-        return left, ledger.incident_count(card.name) < card.max_incidents
+        closure = Closure.of(ledger.incidents_by_analyst(card.name), card.max_incidents)
+        if may(who, "questions.ask") and not _knows_all(who):  # others see whether it is open for all
+            return left, not closure.everybody and who.name not in closure.analysts
+        return left, closure.is_open
 
 
 def _knows_all(who: Principal) -> bool:

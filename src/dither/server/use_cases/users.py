@@ -104,6 +104,18 @@ class Users:
             self._context.store.run(schema.links.delete().where(schema.links.c.user == name))
             return self._link(name)
 
+    def end_all(self, who: Principal) -> None:
+        """End what everybody signs in with: all sessions but the own one, all tokens, all links that were not used.
+
+        It is for a day on which the database, a backup of it, or what passed through a proxy may have been read by
+        somebody else. Passwords stay: each user changes the own one.
+        """
+        context = self._context
+        with context.acting(who, "users.change", "everybody", logged=True):
+            names = [row.name for row in context.store.rows(sa.select(_users.c.name))]
+            ends = [statement for name in names for statement in ends_credentials(name, but=who.credential)]
+            context.store.run(*ends, schema.links.delete())
+
     def _link(self, name: str) -> str:
         return f"/welcome/{self._auth.new_link('password', name)}"
 

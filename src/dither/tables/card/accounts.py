@@ -12,7 +12,6 @@ from dither.ledger import Account, Ledger, Receipt, receipts
 from dither.ledger import open as open_at
 from dither.ledger.accounts import charge_each, opened, promised
 from dither.ledger.charging import check_person_limit
-from dither.ledger.incidents import check_open
 from dither.ledger.opening import BY_CARD
 from dither.ledger.units import Amount, Limit, Price, cost, guarantee_of
 from dither.tables.card.model import Card
@@ -239,7 +238,9 @@ class TableAccounts:
         try:
             charged = self._charged_accounts(analyst)
             paying = [account for account in charged if account.kind != "people"]
-            check_open(paying[0], self.card.max_incidents)
+            ledger = self._ledger_if_any()
+            if ledger is not None:
+                ledger.check_open(self.card.name, max_incidents=self.card.max_incidents, analyst=analyst)
             charge_each(paying, price)
             for people in charged[len(paying) :]:
                 check_person_limit(people, price)

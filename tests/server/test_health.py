@@ -1,0 +1,126 @@
+"""Health, readiness and metrics: what they say, to whom, and that neighboring tables give the same."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+
+import pytest
+import sqlalchemy as sa
+from serving import BY_REGION, COUNT, fill, until_it_ends
+from starlette.testclient import TestClient
+
+from dither.server.app import create_app
+from dither.server.endpoints import API
+from dither.server.pages.session import SESSION_COOKIE
+from support import eventually
+
+TOKEN = "a token of the operator"
+
+
+def metrics_of(client, token=TOKEN):
+    return client.get("/metrics", headers={"Authorization": f"Bearer {token}"})
+
+
+def values(text):
+    """The samples of a text of metrics, without the number of the process."""
+    pairs = [line.rpartition(" ") for line in text.splitlines() if not line.startswith("#")]
+    return {re.sub(r'process="\d+",?', "", name): float(value) for name, _, value in pairs}
+
+
+@pytest.fixture(scope="module")
+def pair(start_site, tmp_path_factory):
+    """Two servers whose tables differ in one person."""
+    result = []
+    for without in (None, 7):
+        folder = fill(tmp_path_factory.mktemp("pair"), without=without)
+        result.append(start_site(folder, metrics_tokens=(TOKEN, "the next " + TOKEN)))
+    return result
+
+
+def used(site):
+    """The metrics of a server after the same requests."""
+    app = create_app(site.service.config, service=site.service)
+    client = TestClient(app, headers={"Authorization": f"Bearer {site.tokens['ann']}"})
+    for sql in (COUNT, BY_REGION, "SELECT SUM(amount) AS s FROM visits WHERE who = 7", "SELECT nowhere FROM visits"):
+        body = {"question": {"sql": sql}, "options": {"epsilon": 0.5}}
+        until_it_ends(client, client.post(f"{API}/tables/visits/questions?wait=60", json=body))
+    client.get(f"{API}/tables/nowhere")
+    client.get("/tables")
+    eventually(lambda: not site.service.context.jobs.under_way)
+    return metrics_of(client)
+
+
+def test_metrics_are_the_same_for_neighboring_tables(pair):
+    one, other = (used(site) for site in pair)
+    assert one.headers["content-type"].startswith("text/plain; version=0.0.4")
+    counts, counts_too = values(one.text), values(other.text)
+    assert counts.keys() == counts_too.keys()
+    moving = {"dither_start_time_seconds{}", f'dither_requests_total{{route="{API}/jobs/{{job}}",outcome="ok"}}'}
+    assert {name for name in counts if counts[name] != counts_too[name]} <= moving  # a slow machine asks again
+    asked = f'dither_requests_total{{route="{API}/tables/{{table}}/questions",outcome="ok"}}'
+    assert (counts[asked], counts["dither_workers{}"], counts["dither_workers_ready{}"]) == (4, 1, 1)
+    assert (counts["dither_questions_under_way{}"], counts["dither_database_up{}"]) == (0, 1)
+
+
+def test_no_metric_is_about_work_answers_or_incidents(pair):
+    """The whole list. A metric that is added here is one of which the threat model says why it reveals nothing."""
+    names = {name.partition("{")[0] for name in values(used(pair[0]).text)}
+    assert names == {
+        "dither_info", "dither_requests_total", "dither_start_time_seconds", "dither_workers", "dither_workers_ready",
+        "dither_questions_under_way", "dither_database_up",
+    }  # fmt: skip
+
+
+def test_metrics_are_for_whoever_has_a_token_of_the_operator(pair, site):
+    client = pair[0].client("sam")
+    assert metrics_of(client).status_code == metrics_of(client, "the next " + TOKEN).status_code == 200
+    for token in ("", "another", pair[0].tokens["sam"]):
+        assert metrics_of(client, token).status_code == 404
+    assert metrics_of(site.client(), "").status_code == 404  # no token is configured there
+
+
+def test_a_database_that_is_down_is_told(pair, monkeypatch):
+    def down(*_):
+        raise sa.exc.OperationalError("SELECT", {}, Exception("a password"))
+
+    client, session = pair[1].client("ann"), pair[1].service.auth.start_session("ann", "test")
+    monkeypatch.setattr(pair[1].service.context.store, "rows", down)
+    response = client.get("/ready")
+    assert (response.status_code, response.json()["database"], response.json()["ready"]) == (503, False, False)
+    assert values(metrics_of(client).text)["dither_database_up{}"] == 0
+    assert client.get("/health").json() == {"alive": True}
+    for path in ("/tables", f"{API}/tables", "/answers/1"):
+        told = client.get(path, headers={"Cookie": f"{SESSION_COOKIE}={session}"})
+        assert (told.status_code, told.headers["retry-after"]) == (503, "5"), path
+        assert "temporarily unavailable" in told.text
+        assert "password" not in told.text
+
+
+@pytest.mark.slow
+def test_readiness_tells_of_a_worker_that_died_idle_and_not_of_one_that_died_over_a_question(start_site, tmp_path):
+    """When a process ends over a question depends on the rows, and is told at a tick alone. One that ended with nothing
+    to do costs nobody a question: it is replaced first."""
+    site = start_site(fill(tmp_path), workers=1, warm=True)
+    pool, client = site.service.context.pool, site.client()
+    eventually(lambda: client.get("/ready").status_code == 200)
+    assert client.get("/ready").json() == {"ready": True, "workers": 1, "of": 1, "database": True}
+    [pid] = pool.pids
+    os.kill(pid, signal.SIGKILL)
+    eventually(lambda: client.get("/ready").status_code == 503)
+    with site.client("ann") as ann:
+        body = {"question": {"sql": COUNT}, "options": {"epsilon": 0.5}}
+        ended = until_it_ends(ann, ann.post(f"{API}/tables/visits/questions?wait=60", json=body)).json()
+    assert (ended["state"], ended["problem"]) == ("answered", None)
+    eventually(lambda: client.get("/ready").status_code == 200)
+    slot = pool._slots[0]
+    slot.is_busy = True
+    os.kill(pool.pids[0], signal.SIGKILL)
+    eventually(lambda: not slot.process.is_running)
+    assert client.get("/ready").status_code == 200
+    slot.is_busy = False
+    pool.stop()
+    response = client.get("/ready")
+    assert (response.status_code, response.json()["workers"]) == (503, 0)
+    assert client.get("/health").status_code == 200

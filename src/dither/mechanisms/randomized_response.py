@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -203,6 +203,20 @@ class RandomizedResponse(Pictured):
         gap = 1 - Fraction(exp_neg(own_epsilon - exact_epsilon, _BITS)[0], one)
         return up(Fraction(self.truth_probability(_BITS)[1], one) * gap)
 
+    @overload
+    def release(self, value: int, *, source: Source | None = None) -> int: ...
+    @overload
+    def release(self, value: str, *, source: Source | None = None) -> str: ...
+    @overload
+    def release(self, value: NDArray[Any], *, source: Source | None = None) -> NDArray[Any]: ...
+    @overload
+    def release(
+        self, value: list[int] | list[bool] | tuple[int, ...], *, source: Source | None = None
+    ) -> list[int]: ...
+    @overload
+    def release(self, value: list[str] | tuple[str, ...], *, source: Source | None = None) -> list[str]: ...
+    @overload
+    def release(self, value: Any, *, source: Source | None = None) -> Any: ...
     @spends
     def release(self, value: Any, *, source: Source | None = None) -> Any:
         """A report for one category, or for each of a list, an array or a Series of them.

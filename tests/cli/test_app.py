@@ -87,7 +87,6 @@ def test_help_lists_the_commands():
     assert "version" in done.stdout
 
 
-@pytest.mark.slow
 WORDS = {
     "": "Differentially private answers from your tables.",
     "check": "Validate a card and list what is missing.",
@@ -107,6 +106,7 @@ def test_help_says_it_in_the_words_of_the_field():
     assert not [text for text in (*texts.values(), *options) if any(riddle in text for riddle in RIDDLES)]
 
 
+@pytest.mark.slow
 def test_no_argument_shows_the_help():
     done = run()
     assert "demo" in done.stdout + done.stderr

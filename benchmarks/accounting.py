@@ -14,10 +14,9 @@ from dither.accounting import (
     best_of,
     calibrate,
     distribution,
-    gaussian_delta,
-    gaussian_epsilon,
     pld,
 )
+from dither.accounting import gaussian as gaussian_accounting
 from dither.guarantees import ApproxDP
 from suite import Row, interleaved, limited, main, times
 
@@ -74,7 +73,7 @@ def within(what: str, ours: float, reference: float, named: str) -> Row:
 
 def rows(quick: bool) -> list[Row]:
     """Measure."""
-    size, repeats = (100, 1) if quick else (1000, 3)
+    size, repeats = (3, 1) if quick else (1000, 3)
     laplace, gaussian = workload(size)
     event = Sequential(*map(LaplaceNoise, laplace), *map(GaussianNoise, gaussian))
     assert isinstance(event, Sequential)
@@ -82,8 +81,9 @@ def rows(quick: bool) -> list[Row]:
     fine = refined(event, 1e-6)
 
     def cold() -> None:
-        gaussian_delta.cache_clear()
-        gaussian_epsilon.cache_clear()
+        for item in vars(gaussian_accounting).values():
+            if hasattr(item, "cache_clear"):
+                item.cache_clear()
         best_of(event, 1e-6)
 
     best = interleaved({"pld": lambda: pld.guarantee(event, 1e-6), "best": cold}, repeats)
@@ -102,7 +102,7 @@ def rows(quick: bool) -> list[Row]:
         result.append(times(f"{what}: epsilon by pld", best["pld"], slow, "s", 0.25, "dp-accounting"))
         result.append(within(what, ours, below, "dp-accounting, optimistic"))
         result.append(Row(f"{what}: epsilon", f"{ours:.6f}", f"{above:.6f} (dp-accounting, pessimistic)", ours / above))
-    for delta in (1e-12, 1e-20):
+    for delta in () if quick else (1e-12, 1e-20):
         result.append(
             within(f"{what}, delta = {delta:g}", pld.guarantee(event, delta).epsilon, refined(event, delta), "finer")
         )

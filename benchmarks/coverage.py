@@ -210,7 +210,7 @@ def through_tables(groups: int, data: dict[str, np.ndarray]) -> Iterator[Row]:
     for sql, true in ASKED.items():
         for noise in ("laplace", "gaussian"):
             hits = total = 0
-            for name in TABLE_POPULATIONS:
+            for name in (name for name in TABLE_POPULATIONS if name in data):
                 x = data[name]
                 rows = pa.table(
                     {
@@ -253,8 +253,10 @@ def seconds(parts: int) -> float:
 def rows(quick: bool = False, path: Path | None = None) -> list[Row]:
     """All of the suite."""
     named = {name: centered(np.asarray(values, dtype=np.float64)) for name, values in populations(path)}
+    if quick:
+        named = {name: named[name] for name in TABLE_POPULATIONS[:1]}
     data = list(named.values())
-    asks = 2_000 if quick else 10_000
+    asks = 100 if quick else 10_000
     result, coverages = [], []
     for aggregate in ("COUNT", "SUM", "AVG", "VAR", "STDDEV"):
         for noise in ("Laplace", "Gaussian"):
@@ -268,8 +270,8 @@ def rows(quick: bool = False, path: Path | None = None) -> list[Row]:
         ("above 97 %", np.sum(np.array(coverages) > HIGHEST)),
     ):
         result.append(Row(f"All {len(coverages)} cells, none left out: {what}", str(count)))
-    result += through_statistics(10 if quick else 200, data)
-    result += through_tables(50 if quick else 300, named)
+    result += through_statistics(1 if quick else 200, data)
+    result += through_tables(2 if quick else 300, named)
     for what, parts in (("AVG", 2), ("VAR", 3)):
         result.append(limited(f"Intervals of {what} in {GROUPS:,} groups", seconds(parts), "s", 0.5))
     return result

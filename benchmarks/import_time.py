@@ -37,7 +37,7 @@ def rows(quick: bool = False) -> list[Row]:
         "import dither, first Laplace release": "import dither; dither.Laplace(1, 1).release(42)",
         "import dither, first Gaussian release": "import dither; dither.Gaussian(1, 1, 1e-6).release(42)",
     }
-    best = best_wall(statements, 2 if quick else 5)
+    best = best_wall(statements, 1 if quick else 5)
     alone = best.pop("import numpy")
     return [
         limited(what, result, "s", TARGET_S if what == "import dither" else None, f"{alone:.3g} s (import numpy)")

@@ -53,7 +53,7 @@ def data() -> dict[str, tuple[Any, Any, list[tuple[float, float]], list[int]]]:
 def rows(quick: bool) -> list[Row]:
     """One row for each data set and epsilon, and one for the time."""
     warnings.simplefilter("ignore")  # scikit-learn's solver stops where it is told to
-    repeats, result, seconds = 3 if quick else 20, [], []
+    repeats, fits, result, seconds = (1, 1, [], []) if quick else (20, FITS, [], [])
     for name, (X, y, bounds, classes) in data().items():
         splits = [train_test_split(X, y, test_size=0.2, random_state=i, stratify=y) for i in range(repeats)]
         plain = LogisticRegression(bounds=bounds, classes=classes).non_private()
@@ -61,7 +61,7 @@ def rows(quick: bool) -> list[Row]:
         for epsilon, target in zip(EPSILONS, TARGETS[name], strict=True):
             model = LogisticRegression(epsilon, DELTA, bounds=bounds, classes=classes)
             scores = []
-            for train, test, seen, hidden in splits * FITS:
+            for train, test, seen, hidden in splits * fits:
                 start = time.perf_counter()
                 model.fit(train, seen)
                 seconds.append(time.perf_counter() - start)

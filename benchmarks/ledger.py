@@ -105,7 +105,7 @@ def rate(what: str, ours: list[float], reference: list[float], count: int, at_le
 
 def charges(name: str, place: str, quick: bool) -> list[Row]:
     """Charges and releases per second."""
-    count, rounds = (20, 5) if quick else (100, 31)
+    count, rounds = (5, 2) if quick else (100, 31)
     insert = bare(place)
     with dp.ledger.open(place, secret=SECRET) as ledger:
         ledger.create("visits", limit=dp.PureDP(1000))
@@ -123,7 +123,7 @@ def charges(name: str, place: str, quick: bool) -> list[Row]:
 
 def people(name: str, place: str, quick: bool) -> list[Row]:
     """A whole population, twice; then a few of it, and the whole again."""
-    n = 10**5 if quick else 10**6
+    n = 10**3 if quick else 10**6
     everybody = np.arange(n) * 7919
     table = []
     with dp.ledger.open(place, secret=SECRET) as ledger:
@@ -142,7 +142,7 @@ def people(name: str, place: str, quick: bool) -> list[Row]:
 
 def long_history(folder: str, quick: bool) -> Row:
     """Opening and charging after 1e6 entries against 1e3."""
-    places, most = [], 10**5 if quick else 10**6
+    places, most = [], 10**4 if quick else 10**6
     for count in (10**3, most):
         places.append(f"{folder}/{count}.sqlite")
         grown(places[-1], count)

@@ -15,6 +15,7 @@ import time
 import tracemalloc
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,7 @@ def variance_cell(cell: tuple[str, int, float, int]) -> str:
     name, k, epsilon, values = cell
     n, ratios = 1024, []
     pairs = k * (n // k) * (n // k - 1) / n**2 * (1 - 1 / k)  # of people with the same value, another than that asked
-    for _ in range(max(20, values // k)):
+    for _ in range(max(2 if values == 1 else 20, values // k)):
         p = protocols(k, epsilon, rows=16, width=1024, key=os.urandom(16))[name]
         stated = p.variance(n, 1 / k) + (p.collision_variance(pairs) if isinstance(p, Sketch) else 0.0)
         tally = p.new_tally()
@@ -70,8 +71,8 @@ def variances(values: int, processes: int) -> None:
     )
     names = list(protocols(2, 1))
     cells = [(name, k, epsilon, values) for k in (128, 1024) for name in names for epsilon in EPSILONS]
-    with ProcessPoolExecutor(processes) as pool:
-        results = iter(pool.map(variance_cell, cells))
+    with ProcessPoolExecutor(processes) if processes > 1 else nullcontext() as pool:
+        results = iter(map(variance_cell, cells) if pool is None else pool.map(variance_cell, cells))
         for k in (128, 1024):
             print(f"  k = {k:<27}" + "".join(f"epsilon {epsilon:<18}" for epsilon in EPSILONS))
             for name in names:
@@ -93,16 +94,16 @@ def cpu_time(run: Callable[[], Any], repeats: int = 3) -> tuple[float, Any]:
     return best, result
 
 
-def speeds(k: int, epsilon: float) -> None:
+def speeds(k: int, epsilon: float, people: int = PEOPLE) -> None:
     """A million clients and a million reports."""
-    print(f"{PEOPLE:,} people, k = {k}, epsilon = {epsilon}")
+    print(f"{people:,} people, k = {k}, epsilon = {epsilon}")
     print(f"  {'protocol':<30}{'privatize':>12}{'estimate':>12}{'reports':>12}  peak memory / reports, without sums")
-    values = np.arange(PEOPLE) % k
-    for name, p in (
-        *protocols(k, epsilon).items(),
-        ("Apple's count-mean sketch", dp.local.CountMeanSketch.apple(epsilon, k)),
-        ("Apple's Hadamard sketch", dp.local.HadamardCountMeanSketch.apple(epsilon, k)),
-    ):
+    values = np.arange(people) % k
+    apple = {
+        "Apple's count-mean sketch": dp.local.CountMeanSketch.apple(epsilon, k),
+        "Apple's Hadamard sketch": dp.local.HadamardCountMeanSketch.apple(epsilon, k),
+    }
+    for name, p in (protocols(k, epsilon) | (apple if people == PEOPLE else {})).items():  # large tables
         p.estimate(p.privatize([0, 1]))  # tables are built once
         privatize, reports = cpu_time(lambda p=p: p.privatize(values))
         estimate, _ = cpu_time(lambda p=p, reports=reports: p.estimate(reports))
@@ -115,11 +116,11 @@ def speeds(k: int, epsilon: float) -> None:
         print(f"  {name:<30}{privatize:>10.3f} s{estimate:>10.3f} s{size:>12}{memory}", flush=True)
 
 
-def stream(batches: int) -> None:
+def stream(batches: int, people: int = PEOPLE) -> None:
     """Reports of a million people at a time, added to one server."""
     for name in ("projective geometry", "local hashing"):
         p = protocols(1024, 1)[name]
-        server, values = p.server(), np.arange(PEOPLE) % 1024
+        server, values = p.server(), np.arange(people) % 1024
         server.add(p.privatize(values))
         before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
         for _ in range(batches - 1):
@@ -143,13 +144,14 @@ def main() -> None:
     parser.add_argument("--values", type=int, help="estimates for each variance")
     parser.add_argument("--only", choices=["stream", "speeds", "variances"])
     options = parser.parse_args()
+    people = 10**4 if options.quick else PEOPLE
     if options.only in (None, "speeds"):
-        speeds(1024, 1)
-        speeds(1024, 4)
+        for epsilon in (1,) if options.quick else (1, 4):
+            speeds(1024, epsilon, people)
     if options.only in (None, "stream"):
-        stream(3 if options.quick else 100)
+        stream(2 if options.quick else 100, people)
     if options.only in (None, "variances"):
-        variances(options.values or (20_000 if options.quick else 200_000), options.processes)
+        variances(options.values or (1 if options.quick else 200_000), options.processes)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""Targets of shuffling, numbers and frequent words in the local model: ``python benchmarks/local_more.py``."""
+"""Shuffling, numbers and frequent words in the local model: ``python benchmarks/local_more.py [--quick]``."""
 
 from __future__ import annotations
 
+import argparse
 import math
 import time
 from typing import Any
@@ -16,7 +17,10 @@ PEOPLE = 10**6
 
 def main() -> None:
     """Print a line for each target."""
-    for line in (*shuffling(), *means(), *distributions(), *frequent_words(), *year()):
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--quick", action="store_true", help="fewer people, to see that it runs")
+    people = 10**4 if parser.parse_args().quick else PEOPLE
+    for line in (*shuffling(), *means(people), *distributions(people), *frequent_words(people), *year()):
         print(line)
 
 
@@ -39,12 +43,12 @@ def shuffling() -> list[str]:
     return [*lines, f"shuffle, closed form: epsilon {closed:.3f}"]
 
 
-def means() -> list[str]:
+def means(people: int) -> list[str]:
     """Variance of the mean of numbers against the best of the papers, and the time of a million reports."""
     lines = []
     for epsilon in (0.5, 1, 2, 4):
         protocol = dp.local.Mean((-1, 1), epsilon)
-        values = np.linspace(-1, 1, PEOPLE)
+        values = np.linspace(-1, 1, people)
         start = time.perf_counter()
         reports = protocol.privatize(values)
         middle = time.perf_counter()
@@ -52,18 +56,18 @@ def means() -> list[str]:
         end = time.perf_counter()
         lines.append(
             f"mean, epsilon {epsilon}: {protocol.chosen}, n * variance at most {protocol.worst_variance:.3f}; "
-            f"{PEOPLE} reports {middle - start:.2f} s, estimate {end - middle:.3f} s, ± {result.error():.5f}"
+            f"{people} reports {middle - start:.2f} s, estimate {end - middle:.3f} s, ± {result.error():.5f}"
         )
     return lines
 
 
-def distributions() -> list[str]:
+def distributions(people: int) -> list[str]:
     """The mean difference of cumulative shares, smooth and unbiased."""
-    values = 100 * np.linspace(0, 1, PEOPLE) ** 0.6
+    values = 100 * np.linspace(0, 1, people) ** 0.6
     lines = []
     for epsilon in (0.5, 1, 2, 4):
         protocol = dp.local.Distribution((0, 100), 64, epsilon)
-        truth = np.cumsum(np.histogram(values, protocol.edges)[0]) / PEOPLE
+        truth = np.cumsum(np.histogram(values, protocol.edges)[0]) / people
         start = time.perf_counter()
         result = protocol.estimate(protocol.privatize(values))
         seconds = time.perf_counter() - start
@@ -84,12 +88,13 @@ def made_up_words(n: int, low: float = 0.012, high: float = 0.04) -> tuple[list[
     return people.tolist(), dict(zip(words[:25].tolist(), shares.tolist(), strict=True))
 
 
-def frequent_words() -> list[str]:
+def frequent_words(most: int) -> list[str]:
     """Recall and false words against the number of people; 2^48 words, epsilon 4, those above 1 %."""
     plan = dp.local.HeavyHitters(epsilon=4, threshold=0.01, max_bytes=6)
     lines = []
     edge = [(PEOPLE, 0.01, 0.012)] * 5
-    for n, low, high in (*((n, 0.012, 0.04) for n in (10_000, 30_000, 100_000, 300_000, PEOPLE)), *edge):
+    cases = [*((n, 0.012, 0.04) for n in (10_000, 30_000, 100_000, 300_000, PEOPLE)), *edge]
+    for n, low, high in (case for case in cases if case[0] <= most):
         people, truth = made_up_words(n, low, high)
         start = time.perf_counter()
         hits: Any = {hit.text for hit in plan.search(people)}

@@ -112,7 +112,7 @@ def by_hand(path: str, tables: list[Levels], codes: bool) -> str:
 
 def counting(quick: bool) -> list[Row]:
     """CPU time of counting, and whether the counts are those by hand."""
-    rows = 300_000 if quick else 10_000_000
+    rows = 20_000 if quick else 10_000_000
     whole, values = domain()
     pairs = [*itertools.combinations(range(len(values)), 2)][:40]
     tables = [tuple(int(i in pair) for i in range(len(values))) for pair in pairs]

@@ -45,7 +45,7 @@ LIMIT_SECONDS, LIMIT_GIGABYTES = 60.0, 6.0
 
 
 def country(quick: bool) -> list[Row]:
-    sizes = (5, 25, 100, 500, 2_000, 10_000) if quick else (10, 100, 1_000, 10_000, 100_000, 1_000_000)
+    sizes = (5, 25, 50, 100, 200, 1_000) if quick else (10, 100, 1_000, 10_000, 100_000, 1_000_000)
     domain, counts = tree(sizes, 20.0 * sizes[-1], 1.0)
     finest = (6, 1, 1)
     tables = [(level, cells, cells) for level in range(7) for cells in (0, 1)]
@@ -78,7 +78,7 @@ def country(quick: bool) -> list[Row]:
 
 def rows(quick: bool) -> list[Row]:
     """Measure."""
-    repeats = 4 if quick else 100
+    repeats = 2 if quick else 100
     small = margins_of_states(repeats) + coverage(repeats if quick else 4000) + whole_numbers(max(3, repeats // 5))
     if quick:
         small = [Row(row.what, row.ours, row.reference, row.ratio) for row in small]  # too few releases for targets

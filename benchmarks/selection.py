@@ -96,7 +96,7 @@ def many(quick: bool) -> list[Row]:
 def few(quick: bool) -> list[Row]:
     """One choice among a hundred."""
     tasks: dict[str, Task] = {}
-    calls = {name: (50 if quick else 500) // (20 if name.startswith("TopK") else 1) for name in MECHANISMS}
+    calls = {name: (20 if quick else 500) // (20 if name.startswith("TopK") else 1) for name in MECHANISMS}
     loops: dict[str, int] = {}
     for name, select in MECHANISMS.items():
         for shape in ("zeros", "uniform", "one high"):
@@ -111,7 +111,7 @@ def few(quick: bool) -> list[Row]:
 
 def median_time(quick: bool) -> list[Row]:
     """The median of a million floats."""
-    n = RECORDS // 10 if quick else RECORDS
+    n = RECORDS // 100 if quick else RECORDS
     result: list[Row] = []
     for name in ("uniform", "skewed, 100 × Beta(2, 5)", "whole numbers"):
         values = COLUMNS[name](n)
@@ -136,7 +136,7 @@ def rank_error(values: Any, released: float) -> float:
 
 def median_error(quick: bool) -> list[Row]:
     """How good the median is."""
-    n, releases = (10**4, 30) if quick else (10**5, 300)
+    n, releases = (10**3, 3) if quick else (10**5, 300)
     result: list[Row] = []
     for neighbors, analytic in ANALYTIC.items():
         for name, make in COLUMNS.items():
@@ -167,21 +167,22 @@ def ks_error(sorted_values: Any, density: dp.density.Density) -> float:
 def distributions(quick: bool) -> list[Row]:
     """Whole distributions of Beta(2, 5) values."""
     result: list[Row] = []
-    for n, at_most in ((10**5, 1.5), (10**6, None)):
+    bins, points = (10, 50) if quick else (200, 2154)
+    for n, at_most in ((10**4, None),) if quick else ((10**5, 1.5), (10**6, None)):
         values = rng.beta(2, 5, n)
-        task = partial(dp.density.release, values, (0, 1), 1, "ks", bins=200, points=2154)
-        best = interleaved({"ks": task}, 2 if quick else 7)["ks"]
+        task = partial(dp.density.release, values, (0, 1), 1, "ks", bins=bins, points=points)
+        best = interleaved({"ks": task}, 1 if quick else 7)["ks"]
         error = mean_ks_error(values, task, quick)
-        what = f"Density, ks, 200 bins, 2,154 points, n = {n:,} (KS error {number(error)})"
+        what = f"Density, ks, {bins} bins, {points:,} points, n = {n:,} (KS error {number(error)})"
         result.append(limited(what, best, "s", at_most))
-    for n in (10**3, 10**4):
-        task = partial(dp.density.release, rng.beta(2, 5, n), (0, 1), 1, "ks", bins=200, points=2154)
-        what = f"Density, ks, 200 bins, 2,154 points, n = {n:,}"
+    for n in (10**3,) if quick else (10**3, 10**4):
+        task = partial(dp.density.release, rng.beta(2, 5, n), (0, 1), 1, "ks", bins=bins, points=points)
+        what = f"Density, ks, {bins} bins, {points:,} points, n = {n:,}"
         if timely(task, PATIENCE_S):
             result.append(limited(what, interleaved({"ks": task}, 2)["ks"], "s"))
         else:
             result.append(late(what, PATIENCE_S))
-    for n in (10**3, 10**4, 10**5):
+    for n in (10**3,) if quick else (10**3, 10**4, 10**5):
         values = rng.beta(2, 5, n)
         for method in METHODS:
             error = mean_ks_error(values, partial(dp.density.release, values, (0, 1), 1, method), quick)

@@ -2,6 +2,7 @@
 
     python benchmarks/series_day.py [rows]
     python benchmarks/series_day.py coverage [releases]
+    python benchmarks/series_day.py --quick    # few rows, to see that it runs
 
 The statement alone is a question about the same day, as people would ask it (its SQL on the same engine, run by itself,
 without a ledger); a day of the series is ``Series.release`` from beginning to end: statement, record of people, noise,
@@ -15,9 +16,9 @@ the truth of the rows that count lies within the ±, over all days, groups and a
 
 from __future__ import annotations
 
+import argparse
 import math
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -34,10 +35,10 @@ from dither.tables.card.model import Card, ColumnCard
 DAYS, REPEATS = 365, 12
 
 
-def source(folder: Path, rows: int, ordered: bool) -> str:
+def source(folder: Path, rows: int, ordered: bool, days: int) -> str:
     """A DuckDB table of visits of a tenth as many people, in a year; in the order of days, or in none."""
     place = folder / f"visits_{ordered}.duckdb"
-    day = f"(i * {DAYS} // {rows})" if ordered else f"(hash(i + 7) % {DAYS})"
+    day = f"(i * {days} // {rows})" if ordered else f"(hash(i + 7) % {days})"
     with duckdb.connect(str(place)) as connection:
         connection.execute(
             f"CREATE TABLE visits AS SELECT (hash(i) % {rows // 10})::BIGINT AS who, "
@@ -54,23 +55,29 @@ def seconds(work: Callable[[], object]) -> float:
     return time.process_time() - start
 
 
-def measure(rows: int, ordered: bool, folder: Path) -> tuple[float, float, float]:
+def measure(rows: int, ordered: bool, folder: Path, days: int = DAYS) -> tuple[float, float, float]:
     """Median seconds of the statement alone and of a day of the series, and the mean of the latter."""
     columns = {"who": ColumnCard("integer"), "day": ColumnCard("date"), "amount": ColumnCard("number", (0, 100))}
     card = Card(
-        "visits", source(folder, rows, ordered), columns, "who", ledger=str(folder / f"ledger_{ordered}"),
+        "visits", source(folder, rows, ordered, days), columns, "who", ledger=str(folder / f"ledger_{ordered}"),
         budget=dp.ApproxDP(9, 1e-5),
     )  # fmt: skip
     with dp.open(card) as table:
-        days = table.over(
-            "day", column="day", horizon=DAYS, start="2026-01-01", epsilon=1, delta=1e-6, max_participations=30
+        over = table.over(
+            "day",
+            column="day",
+            horizon=days,
+            start="2026-01-01",
+            epsilon=1,
+            delta=1e-6,
+            max_participations=min(30, days),
         )
-        series = days.agg(n=dp.count(), spend=dp.sum("amount"))
-        first = DAYS // 2
+        series = over.agg(n=dp.count(), spend=dp.sum("amount"))
+        first = days // 2
         for step in range(1, first + 1):
             series.release(through=series.spec.calendar.begin(step))
         alone, whole = [], []
-        for step in range(first + 1, first + 1 + REPEATS):
+        for step in range(first + 1, min(days, first + REPEATS) + 1):
             statement = series._statement(step, step)
             alone.append(seconds(lambda statement=statement: table.engine.run(statement)))
             moment = series.spec.calendar.begin(step)
@@ -115,17 +122,28 @@ def coverage(releases: int, days: int = 60, people: int = 900) -> dict[str, tupl
     return {label: (float(np.mean(s)), float(np.std(s) / math.sqrt(len(s)))) for label, s in shares.items()}
 
 
-if __name__ == "__main__":
-    if sys.argv[1:2] == ["coverage"]:
-        for label, (share, spread) in coverage(int(sys.argv[2]) if len(sys.argv) > 2 else 200).items():
+def main() -> None:
+    """Print what was asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", nargs="?", default="10000000", help="a number of rows, or coverage")
+    parser.add_argument("releases", nargs="?", type=int, default=200, help="for coverage")
+    parser.add_argument("--quick", action="store_true", help="few rows, days and releases, to see that both run")
+    options = parser.parse_args()
+    if options.what == "coverage" or options.quick:
+        for label, (share, spread) in coverage(2 if options.quick else options.releases).items():
             print(f"coverage of {label}: {100 * share:.2f} % ± {196 * spread:.2f}")
-        sys.exit()
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000_000
+    if options.what == "coverage":
+        return
+    count, days = (2_000, 20) if options.quick else (int(options.what), DAYS)
     with tempfile.TemporaryDirectory() as scratch:
         for in_order in (False, True):
-            one, day, mean = measure(count, in_order, Path(scratch))
+            one, day, mean = measure(count, in_order, Path(scratch), days)
             how = "in the order of days" if in_order else "in no order"
             print(
-                f"{count:,} rows {how}: statement {one:.3f} s, a day of the series {day:.3f} s, {day / one:.2f} times "
-                f"(mean {mean:.3f} s)"
+                f"{count:,} rows {how}: statement {one:.3f} s, a day of the series {day:.3f} s, "
+                f"{day / max(one, 1e-9):.2f} times (mean {mean:.3f} s)"
             )
+
+
+if __name__ == "__main__":
+    main()

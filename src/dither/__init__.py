@@ -70,14 +70,17 @@ if _typing.TYPE_CHECKING:
         std,
         var,
     )
-    from dither.tables.builder.steps import max_ as max  # noqa: F401
-    from dither.tables.builder.steps import min_ as min  # noqa: F401
-    from dither.tables.builder.steps import sum_ as sum  # noqa: F401
+    from dither.tables.builder.steps import max_ as _max
+    from dither.tables.builder.steps import min_ as _min
+    from dither.tables.builder.steps import sum_ as _sum
     from dither.tables.card.model import Card
     from dither.tables.options import ReleaseOptions
     from dither.tables.planning.explain import Explanation
     from dither.tables.question import Question
-    from dither.tables.table import Table, open  # noqa: F401
+    from dither.tables.table import Table
+    from dither.tables.table import open as open  # as itself: exported, though __all__ leaves it out
+
+    max, min, sum = _max, _min, _sum
 
 __version__ = "0.1.0"
 

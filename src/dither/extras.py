@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dither.errors import MissingPackage, message
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from pandas import DataFrame as PandasFrame
+    from polars import DataFrame as PolarsFrame
+else:  # known to type checkers; nothing is imported to read an annotation
+    Axes = PandasFrame = PolarsFrame = Any
 
 _PACKAGES = {"sklearn": "scikit-learn"}
 
@@ -30,4 +37,4 @@ def need(module: str, extra: str) -> Any:
         raise MissingPackage(text, name=top) from missing
 
 
-__all__ = ["need"]
+__all__ = ["Axes", "PandasFrame", "PolarsFrame", "need"]

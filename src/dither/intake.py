@@ -287,7 +287,7 @@ def _booleans(column: _Declared) -> Column:
 
 def _labels(column: _Declared) -> Column:
     items = column.values.tolist() if isinstance(column.values, np.ndarray) else column.values
-    values = _objects([_label(item) for item in items])
+    values = _objects([as_label(item) for item in items])
     missing = _masked(column, len(items)) | np.array([item is None for item in values], dtype=bool)
     values[missing] = None
     return Column("label", values, missing)
@@ -321,8 +321,12 @@ def _integer(item: Any) -> int | None:
     return min(max(whole, _ENDS[0]), _ENDS[1]) if whole == item else None
 
 
-def _label(item: Any) -> Any:
-    """A label as a plain Python value, whole floats as integers; None for what is missing or has no hash."""
+def as_label(item: Any) -> Any:
+    """A label as a plain Python value, whole floats as integers; None for what is missing or has no hash.
+
+    >>> as_label(np.float64(3)), as_label("tea"), as_label(math.nan), as_label([])
+    (3, 'tea', None, None)
+    """
     item = item.item() if isinstance(item, np.generic) else item
     if isinstance(item, float):
         return None if math.isnan(item) else int(item) if item.is_integer() else item
@@ -345,4 +349,4 @@ def saturate(unsigned: NDArray[Any]) -> NDArray[np.int64]:
     return signed
 
 
-__all__ = ["Column", "Kind", "as_records", "as_table", "as_values", "saturate"]
+__all__ = ["Column", "Kind", "as_label", "as_records", "as_table", "as_values", "saturate"]

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from dither import accounting, arguments
 from dither.accounting import Event, epsilon_for_error
 from dither.errors import InvalidArgument, message
-from dither.extras import need
+from dither.extras import Axes, need
 from dither.guarantees import ApproxDP, Guarantee, PureDP
 from dither.local import LocalProtocol
 from dither.mechanisms.additive import Additive
@@ -39,8 +39,8 @@ _COLORS = ("#2c7fb8", "#d95f02", "#1b9e77", "#a64ca6", "#7f7f7f")
 
 def density(
     *mechanisms: AddsNoise, value: float = 0.0, neighbor: float | None = None, smooth_sensitivity: float = 1.0,
-    axes: Any = None,
-) -> Any:  # fmt: skip
+    axes: Axes | None = None,
+) -> Axes:  # fmt: skip
     """The density of what is released about a value, and in dashes about a neighbor's value, where one is given.
 
     Where the two differ by the sensitivity, one density is nowhere more than e^ε times the other, up to δ. They are the
@@ -68,7 +68,7 @@ def density(
     return axes
 
 
-def privacy_curve(*mechanisms: Any, axes: Any = None) -> Any:
+def privacy_curve(*mechanisms: Any, axes: Axes | None = None) -> Axes:
     """The smallest δ at every ε, of mechanisms, of events of accounting or of guarantees.
 
     The curve is rounded up where it is computed, so the picture is of what is promised. A mechanism of which only its
@@ -88,7 +88,7 @@ def privacy_curve(*mechanisms: Any, axes: Any = None) -> Any:
     return axes
 
 
-def trade_off(*mechanisms: Any, axes: Any = None) -> Any:
+def trade_off(*mechanisms: Any, axes: Axes | None = None) -> Axes:
     """The least error of the second kind at every level α, of any test that tells two neighbors apart by the release.
 
     An adversary who accuses falsely with probability α misses with at least this probability; perfect privacy is the
@@ -113,8 +113,8 @@ def trade_off(*mechanisms: Any, axes: Any = None) -> Any:
 
 def noise_beside_data(
     values: Sequence[float], mechanism: Any, *, names: Sequence[str] | None = None, confidence: float = 0.95,
-    axes: Any = None,
-) -> Any:  # fmt: skip
+    axes: Axes | None = None,
+) -> Axes:  # fmt: skip
     """Bars of values with the error that a mechanism would give each of them: is the noise small beside the data?
 
     **This shows the values themselves.** It is for whoever may see the data, or for made-up values of about the right
@@ -141,7 +141,7 @@ def noise_beside_data(
     return axes
 
 
-def error_over_time(*plans: Any, window: int | None = None, confidence: float = 0.95, axes: Any = None) -> Any:
+def error_over_time(*plans: Any, window: int | None = None, confidence: float = 0.95, axes: Axes | None = None) -> Axes:
     """The ± of a series at every step of its horizon, of plans (:class:`dither.stream.StreamPlan`) or started series.
 
     With ``window`` the ± of the sum over the last so many steps, instead of the running sum.
@@ -167,7 +167,9 @@ def error_over_time(*plans: Any, window: int | None = None, confidence: float = 
     return axes
 
 
-def local_variance(*families: Callable[[float], Any], epsilons: Sequence[float] | None = None, axes: Any = None) -> Any:
+def local_variance(
+    *families: Callable[[float], Any], epsilons: Sequence[float] | None = None, axes: Axes | None = None
+) -> Axes:
     """The variance of local protocols times the number of people, over the ε of one report.
 
     A family is a function that makes the protocol for an ε. Protocols are those of :mod:`dither.local`; the variance is
@@ -200,8 +202,8 @@ def local_variance(*families: Callable[[float], Any], epsilons: Sequence[float] 
 
 def compare(
     families: Mapping[str, Callable[[float], Any]], *, equal: Literal["epsilon", "error"] = "epsilon",
-    sizes: Sequence[float] | None = None, confidence: float = 0.95, axes: Any = None,
-) -> Any:  # fmt: skip
+    sizes: Sequence[float] | None = None, confidence: float = 0.95, axes: Axes | None = None,
+) -> Axes:  # fmt: skip
     """Families of mechanisms side by side: their errors at the same ε, or the ε they need for the same error.
 
     A family is a function that makes the mechanism for an ε, as for :func:`dither.accounting.epsilon_for_error`.
@@ -328,11 +330,12 @@ def _require_noise(mechanism: Any) -> None:
         )
 
 
-def _axes(axes: Any) -> Any:
+def _axes(axes: Axes | None) -> Axes:
     if axes is not None:
         return axes
     figure = need("matplotlib.figure", "plot").Figure(figsize=(6.4, 4.0), layout="constrained")
-    return figure.add_subplot()
+    added: Axes = figure.add_subplot()
+    return added
 
 
 __all__ = [

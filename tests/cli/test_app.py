@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+import typer
 
 from dither import __version__
 from dither.cli.app import app, main
@@ -84,6 +85,25 @@ def test_help_lists_the_commands():
     assert done.returncode == 0
     assert "demo" in done.stdout
     assert "version" in done.stdout
+
+
+WORDS = {
+    "": "Differentially private answers from your tables.",
+    "check": "Validate a card and list what is missing.",
+    "series": "published points never change",
+    "serve": "no role can read rows",
+    "report": "Write a NIST SP 800-226 deployment record.",
+}
+RIDDLES = ("give none of them away", "leaves open", "are out", "by nobody", "nobody", "whoever", "so many", "by now")
+
+
+def test_help_says_it_in_the_words_of_the_field():
+    group = typer.main.get_command(app)
+    texts = {"": group.help, **{name: command.help for name, command in group.commands.items()}}
+    options = [option.help for command in group.commands.values() for option in command.params if option.help]
+    for name, words in WORDS.items():
+        assert words in texts[name]
+    assert not [text for text in (*texts.values(), *options) if any(riddle in text for riddle in RIDDLES)]
 
 
 @pytest.mark.slow

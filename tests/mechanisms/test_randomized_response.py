@@ -182,3 +182,53 @@ def test_parameters_are_finite_for_every_epsilon(epsilon: float) -> None:
     assert rr.scale >= 1
     assert not math.isnan(rr.variance)
     assert rr.release(1) in (0, 1)
+
+
+NASTY = [
+    *(
+        0,
+        1,
+        2,
+        3,
+        -1,
+        True,
+        False,
+        1.0,
+        2.5,
+        math.nan,
+        math.inf,
+        None,
+        "yes",
+        "no",
+        "maybe",
+        "",
+        b"yes",
+        (),
+        [],
+        {1: 2},
+    ),
+    *(np.int64(1), np.uint8(2), np.float64(1), np.bool_(True), np.str_("yes"), pd.NA, pd.NaT, 10**30, -0.0, 1 + 0j),
+]
+
+
+@pytest.mark.parametrize("categories", [2, 3, ["yes", "no", "maybe"], [1, 2, True + 2], [None, "yes", 2.5]])
+def test_one_value_is_the_category_that_it_is_in_a_list(categories: Any) -> None:
+    rr = RandomizedResponse(1, categories)
+    for value in NASTY:
+        [together] = rr._encode([value])
+        assert rr._encode_one(value) == together, label(value)
+
+
+def test_one_report_is_not_read_as_a_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading a column takes ten times as long as a report."""
+
+    def no_column(*_: object, **__: object) -> None:
+        raise AssertionError("a column")
+
+    monkeypatch.setattr("dither.mechanisms.randomized_response.as_values", no_column)
+    labels = ["yes", "no", "maybe"]
+    for categories, values in ((labels, [*labels, "none", None]), (3, [1, 7, True, np.int64(2)]), (2, [True, 1.0])):
+        rr = RandomizedResponse(1, categories)
+        assert {rr.release(value) for value in values * 50} == set(
+            labels if categories is labels else range(categories)
+        )

@@ -15,6 +15,7 @@ from dither.server.endpoints import API, ENDPOINTS
 from dither.server.openapi import described
 from dither.server.problems import problem_of
 from dither.server.roles import SCOPES
+from support import for_each
 
 
 def asked(client, sql=COUNT, table="visits", key=None, **options):
@@ -53,6 +54,98 @@ def test_the_document_describes_every_route_and_no_other(site):
         for item in methods.values():
             names = {p["name"] for p in item["parameters"] if p["in"] == "path"}
             assert names == set(re.findall(r"\{(\w+)\}", path))
+
+
+KINDS = {
+    "null": None, "boolean": True, "integer": 7, "number": 0.5, "string": f"1:{0:064}", "array": [],
+    "object": {"kind": "pure", "epsilon": "1"},
+}  # fmt: skip
+"""A value of each kind that JSON has; the text can be read as a receipt, and the object as a guarantee."""
+WHOLE = ("0", "7", "1.5", "-1", "many", "", "１")
+"""Texts for a parameter that is a whole number; the first two are."""
+
+
+def stated_kinds(schema):
+    return {schema["type"]} if isinstance(schema["type"], str) else set(schema["type"])
+
+
+def operations():
+    """Every operation of the document, with a path that leads to it, and the kinds of its fields and parameters."""
+    for path, methods in described()["paths"].items():
+        for method, operation in methods.items():
+            body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
+            fields = {name: stated_kinds(schema) for name, schema in body.get("properties", {}).items()}
+            query = {p["name"]: stated_kinds(p["schema"]) for p in operation["parameters"] if p["in"] == "query"}
+            yield method, re.sub(r"\{\w+\}", "x", path), fields, query
+
+
+def filled(fields):
+    return {name: KINDS[min(kinds - {"null"})] for name, kinds in fields.items()}
+
+
+def is_refused(response, name):
+    """Whether what is wrong is the kind of this parameter or field; a table that is not there is not."""
+    assert response.status_code < 500, response.text
+    return response.status_code == 422 and response.json()["name"] == name and "got" in response.json()
+
+
+def test_the_document_says_of_every_parameter_what_the_route_reads(site):
+    client = site.client("sam")
+    tried = set()
+
+    def check(method, path, fields, query):
+        for name, kinds in query.items():
+            for value in WHOLE:
+                response = client.request(method, path, params={name: value}, json=filled(fields) or None)
+                assert is_refused(response, name) == (kinds == {"integer"} and value not in WHOLE[:2]), (name, value)
+            tried.add((name, *kinds))
+
+    for_each(operations(), check)
+    texts, numbers = ("table", "user", "before"), ("wait", "after", "most")
+    assert tried == {*((name, "string") for name in texts), *((name, "integer") for name in numbers)}
+
+
+def test_the_document_says_of_every_field_what_the_route_reads(site):
+    client = site.client("sam")
+    tried = set()
+
+    def check(method, path, fields, _query):
+        for name, kinds in fields.items():
+            for kind, value in KINDS.items():
+                response = client.request(method, path, json=filled(fields) | {name: value})
+                assert is_refused(response, name) == (kind not in kinds), (name, kind, response.text)
+            tried.add(name)
+
+    for_each(operations(), check)
+    assert tried >= {"question", "options", "limit", "title", "receipt", "each_person", "analyst"}
+
+
+def test_a_wrong_parameter_is_refused_before_the_question_is_asked(site):
+    client, body = site.client("bob"), {"question": COUNT, "options": {"epsilon": 0.25}}
+    before = client.get(f"{API}/budget").json()
+    for query in ("wait=soon", "wait=1&again=1"):
+        assert is_problem(client.post(f"{API}/tables/visits/questions?{query}", json=body), 422)
+    assert client.get(f"{API}/jobs").json() == {"jobs": []}
+    assert client.get(f"{API}/budget").json() == before
+
+
+def test_a_method_that_is_not_served_is_answered_with_those_that_are(site):
+    client = site.client("ann")
+    served = {}
+    for endpoint in ENDPOINTS:
+        served.setdefault(endpoint.path, set()).add(endpoint.method)
+
+    def check(path, methods):
+        allowed = methods | ({"HEAD"} if "GET" in methods else set())
+        for method in {"GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "BREW"} - methods:
+            response = client.request(method, API + re.sub(r"\{\w+\}", "x", path))
+            assert is_problem(response, 405)
+            assert response.headers["allow"] == ", ".join(sorted(allowed))
+
+    for_each(served.items(), check)
+    assert is_problem(client.get(f"{API}/nowhere"), 404)
+    assert client.post(f"{API}/openapi.json").headers["allow"] == "GET, HEAD"
+    assert client.request("PUT", "/sign-in").headers["allow"] == "GET, HEAD, POST"
 
 
 def test_every_endpoint_needs_a_token(site):

@@ -13,7 +13,7 @@ from dither import __version__
 from dither.cli import guard, printing
 from dither.cli.options import Command, Group, PlanOptions, expand_options
 
-_SUMMARY = "Answers about people that give none of them away."
+_SUMMARY = "Differentially private answers from your tables."
 
 # a pretty traceback shows local variables, and those hold data
 app = typer.Typer(cls=Group, no_args_is_help=True, pretty_exceptions_enable=False, help=_SUMMARY)
@@ -52,7 +52,7 @@ def root(
         False, "--version", is_eager=True, callback=_print_version, help="Print the version and exit."
     ),
 ) -> None:
-    """Answers about people that give none of them away."""
+    """Differentially private answers from your tables."""
 
 
 @app.command(cls=Command)
@@ -255,7 +255,7 @@ def series(
     ),
     force: bool = _FORCE,
 ) -> None:
-    """Release a series over time: all points so far, for one charge; those that are out never change."""
+    """Release a series over time: all points so far, for one charge; published points never change."""
     from dither.cli import series as command
 
     options = command.SeriesOptions(through, window, output, plot, report, json, force, analyst, receipt)
@@ -311,7 +311,7 @@ def serve(
     processes: int | None = typer.Option(None, min=1, metavar="N", help="How many; more than 1 needs PostgreSQL."),
     single_steward: bool = typer.Option(False, "--single-steward", help="Let one steward alone raise limits."),
 ) -> None:
-    """Serve tables to people who sign in: a page, and an interface for programs; rows are seen by nobody."""
+    """Serve tables to people who sign in: a page, and an interface for programs; no role can read rows."""
     from dither.cli import serve as serve_command
 
     serve_command.serve(folder, database, host, port, config, processes, single_steward)
@@ -325,7 +325,7 @@ def report(
     ),
     force: bool = _FORCE,
 ) -> None:
-    """Answer questions after NIST SP 800-226 and deployment registries from a card and its ledger."""
+    """Write a NIST SP 800-226 deployment record."""
     from dither.cli import deployment as deployment_command
 
     deployment_command.run(deployment, output, force)

@@ -29,7 +29,7 @@ def open_table(url: str) -> Table:
 
 
 def check(url: str) -> None:
-    """Say what the card of a table leaves open, and what each gap forbids, as far as that concerns whoever asks."""
+    """Validate the card of a table on a server and list what is missing for the caller."""
     with open_table(url) as table:
         card = table.card
         for name, item in card.private_tables.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import Any, NoReturn, SupportsIndex
+from typing import Any, NoReturn, SupportsIndex, overload
 
 from dither import arguments, markup
 from dither.client.addresses import parse
@@ -73,6 +73,26 @@ class Connection:
         return markup.block(title, markup.table(["table", "left"], lines, [False, False]))
 
 
+@overload
+def connect(
+    url: str,
+    *,
+    token: str | None = None,
+    table: str,
+    ca_file: str | None = None,
+    allow_http: bool = False,
+    timeout: float = 60,
+) -> Table: ...
+@overload
+def connect(
+    url: str,
+    *,
+    token: str | None = None,
+    table: None = None,
+    ca_file: str | None = None,
+    allow_http: bool = False,
+    timeout: float = 60,
+) -> Table | Connection: ...
 def connect(
     url: str,
     *,
@@ -81,7 +101,7 @@ def connect(
     ca_file: str | None = None,
     allow_http: bool = False,
     timeout: float = 60,
-) -> Any:
+) -> Table | Connection:
     """Connect to a server (``dither serve``): the same tables, questions and answers as with :func:`dither.open`.
 
     Questions are checked here by the table's card and answered there, with whatever the server charges whoever has the
@@ -95,7 +115,7 @@ def connect(
         A personal token, as the server's page makes them; by default that in the environment variable DITHER_TOKEN. It
         is in no message and no ``repr``.
     table
-        Which table, where the address does not say.
+        Which table, where the address does not say. A type checker knows by this alone that a table is returned.
     ca_file
         A file with the certificates of authorities, in PEM, where they are not the system's.
     allow_http

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from dither import arguments, drawing, markup
 from dither.comparison import ComparedByValue
 from dither.errors import InvalidArgument, message
+from dither.extras import Axes
 from dither.guarantees import Guarantee
 from dither.neighbors import Neighbors
 from dither.randomness import Source, resolve
@@ -53,7 +55,11 @@ class Density(ComparedByValue):
         # divided by the last, so that it is exactly 1 after the last bin with weight
         return self.edges[0], np.concatenate([[0.0], cumulative / cumulative[-1]])
 
-    def cdf(self, t: Any) -> Any:
+    @overload
+    def cdf(self, t: float) -> float: ...
+    @overload
+    def cdf(self, t: Sequence[float] | NDArray[Any]) -> Floats: ...
+    def cdf(self, t: Any) -> float | Floats:
         """The probability of a value at most t.
 
         >>> import dither as dp
@@ -64,7 +70,11 @@ class Density(ComparedByValue):
         result = np.interp(np.asarray(t, dtype=np.float64), edges, cumulative, left=0.0, right=1.0)
         return float(result) if np.ndim(t) == 0 else result
 
-    def quantile(self, q: Any) -> Any:
+    @overload
+    def quantile(self, q: float) -> float: ...
+    @overload
+    def quantile(self, q: Sequence[float] | NDArray[Any]) -> Floats: ...
+    def quantile(self, q: Any) -> float | Floats:
         """The smallest value with probability q of not being exceeded.
 
         >>> import dither as dp
@@ -112,7 +122,7 @@ class Density(ComparedByValue):
             columns.append(np.minimum(places, edges[cell + 1]))
         return columns[0] if self.dimensions == 1 else np.column_stack(columns)
 
-    def plot(self, axes: Any = None, **style: Any) -> Any:
+    def plot(self, axes: Axes | None = None, **style: Any) -> Axes:
         """Draw the density on matplotlib axes (new ones by default) and return them; one or two dimensions."""
         if self.dimensions > 2:
             raise InvalidArgument(message("plot", "one or two dimensions", f"{self.dimensions}", "plot a margin"))

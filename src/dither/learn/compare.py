@@ -15,6 +15,7 @@ import numpy as np
 from dither import arguments
 from dither.comparison import ComparedByValue
 from dither.errors import InvalidArgument, message
+from dither.extras import Axes, PandasFrame
 from dither.learn.budget import Floats
 from dither.learn.spent import total_spent
 
@@ -61,7 +62,7 @@ class Comparison(ComparedByValue):
             for epsilon, scores in rows
         ]
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> PandasFrame:
         """The table as a data frame; epsilon is infinite for the baseline.
 
         >>> Comparison("Ridge", (1.0,), np.array([[0.5, 0.7]]), None).to_pandas().columns.tolist()
@@ -73,7 +74,7 @@ class Comparison(ComparedByValue):
         frame["epsilon"] = frame["epsilon"].astype(float).fillna(np.inf)
         return frame
 
-    def plot(self, axes: Any = None) -> Any:
+    def plot(self, axes: Axes | None = None) -> Axes:
         """Draw mean scores over epsilon on matplotlib axes (new ones by default), with every repeat as a dot, a band
         of one standard deviation, and the baseline dashed; returns the axes.
 

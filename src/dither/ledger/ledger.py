@@ -11,6 +11,7 @@ from os import PathLike
 from typing import Any, Literal, NoReturn, Self, Unpack
 
 from dither.errors import DataIncident, InvalidArgument, LedgerError, WrongType, message
+from dither.extras import Axes
 from dither.guarantees import Guarantee
 from dither.ledger import accounts, chain, charging, opening, report, schema
 from dither.ledger import incidents as _incidents
@@ -423,7 +424,7 @@ class Ledger:
         else:
             raise InvalidArgument(message("path", "a name ending in .json or .csv", "another", "pass 'history.json'"))
 
-    def plot(self, dataset: str, *, analyst: str | None = None, axes: Any = None) -> Any:
+    def plot(self, dataset: str, *, analyst: str | None = None, axes: Axes | None = None) -> Axes:
         """Plot what a dataset, or an analyst in it, has spent over time; returns the axes."""
         kind: Literal["dataset", "analyst"] = "dataset" if analyst is None else "analyst"
         with self._store.snapshot():

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from dither.errors import InvalidArgument, LedgerError, message
-from dither.extras import need
+from dither.extras import Axes, need
 from dither.ledger.accounts import Account
 from dither.ledger.chain import Entry
 from dither.ledger.recorded import canonical
@@ -127,7 +127,7 @@ def running_totals(entries: Iterable[Entry], account: Account) -> list[tuple[dat
     return points
 
 
-def plot(entries: Iterable[Entry], account: Account, axes: Any = None) -> Any:
+def plot(entries: Iterable[Entry], account: Account, axes: Axes | None = None) -> Axes:
     """Spending over time as steps, with a marker at each charge, and the limit; returns the axes."""
     if account.kind == "people":
         raise InvalidArgument(
@@ -136,7 +136,8 @@ def plot(entries: Iterable[Entry], account: Account, axes: Any = None) -> Any:
     if axes is None:
         axes = need("matplotlib.pyplot", "plot").subplots()[1]
     points = running_totals(entries, account)
-    times, totals = [time for time, _ in points], [total for _, total in points]
+    times: Any = [time for time, _ in points]  # matplotlib takes moments, but its types do not say so
+    totals = [total for _, total in points]
     # a marker is visible also where all charges are of the same moment and the steps have no width
     axes.step(times, totals, where="post", marker="o", markersize=4, label="spent")
     if account.room is not None:

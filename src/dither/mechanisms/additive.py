@@ -36,6 +36,11 @@ from dither.randomness import (
 
 _MAX_COORDINATES = 10**15
 
+PerCoordinate = float | Any
+"""A float, or for several sensitivities a tuple of floats. The type does not say which of the two it is: a union with
+the tuple would have to be taken apart wherever the scale of one number is used.
+"""
+
 
 class Additive(ReleasesNumbers):
     """Base of the mechanisms that release ``value + noise``.
@@ -91,12 +96,12 @@ class Additive(ReleasesNumbers):
         return Noise(self._laws, self._scales, self._sensitivities, self._steps, self._joint)
 
     @property
-    def scale(self) -> float | tuple[float, ...]:
+    def scale(self) -> PerCoordinate:
         """The scale of the noise; one for each coordinate if there are several."""
         return _one_or_all(self._scales)
 
     @property
-    def variance(self) -> float | tuple[float, ...]:
+    def variance(self) -> PerCoordinate:
         """The variance of the ideal noise; one for each coordinate if there are several."""
         return _one_or_all(
             [scale * scale * self._unit_variance(law) for law, scale in zip(self._laws, self._scales, strict=True)]
@@ -174,7 +179,7 @@ class Additive(ReleasesNumbers):
             out[start : start + BLOCK] = values.add_saturating(block, self._integer_noise(block, source))
         return out
 
-    def error(self, confidence: float = 0.95, *, coordinates: int = 1, integer: bool | None = None) -> Any:
+    def error(self, confidence: float = 0.95, *, coordinates: int = 1, integer: bool | None = None) -> PerCoordinate:
         """The half-width w with ``P(|released - value| <= w) >= confidence``; one for each coordinate if they differ.
 
         For ``coordinates`` above 1, all of them stay within w together: they are independent, so each has
@@ -214,7 +219,7 @@ class Additive(ReleasesNumbers):
         return max(0.0, float(math.ceil(width - 0.5))) if step == 1 else width + step / 2
 
 
-def _one_or_all(result: Sequence[float]) -> float | tuple[float, ...]:
+def _one_or_all(result: Sequence[float]) -> PerCoordinate:
     return result[0] if len(result) == 1 else tuple(result)
 
 

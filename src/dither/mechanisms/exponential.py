@@ -18,7 +18,8 @@ from dither.callbacks import outcome, silenced
 from dither.errors import InvalidData, NotPrivate, message
 from dither.exact import exactly, exp, up
 from dither.guarantees import ZCDP, PureDP
-from dither.mechanisms.selection import Selection, paired, read_scores
+from dither.mechanisms.continuous import ContinuousExponential
+from dither.mechanisms.selection import Candidate, Selection, paired, read_scores
 from dither.randomness import MIN_SCALE, Source, bernoulli_exp, discrete_laplace_one, exponential_race, mark, resolve
 
 _BITS = 80
@@ -92,14 +93,15 @@ class Exponential(Selection):
         return index
 
     @spends
-    def select(self, candidates: Sequence[Any], scores: Any, *, source: Source | None = None) -> Any:
+    def select(self, candidates: Sequence[Candidate], scores: Any, *, source: Source | None = None) -> Candidate:
         """The chosen candidate.
 
         >>> Exponential(sensitivity=1, epsilon=1).select(["no", "yes"], [0, 1000])
         'yes'
         """
         names = paired(candidates, scores)
-        return mark(names[covered(self.select_index)(scores, source=source)], resolve(source))
+        chosen: Candidate = mark(names[covered(self.select_index)(scores, source=source)], resolve(source))
+        return chosen
 
     def probabilities(self, scores: Any) -> NDArray[np.float64]:
         """The probability of each candidate, correct to a few units in the last place.
@@ -199,12 +201,12 @@ class Exponential(Selection):
                 return chosen
 
     @staticmethod
-    def continuous(*, sensitivity: float, epsilon: float, bounds: tuple[float, float], monotone: bool = False) -> Any:
+    def continuous(
+        *, sensitivity: float, epsilon: float, bounds: tuple[float, float], monotone: bool = False
+    ) -> ContinuousExponential:
         """The same over an interval, for scores that are quadratic (or linear, or constant) in pieces; see
         :class:`ContinuousExponential`.
         """
-        from dither.mechanisms.continuous import ContinuousExponential
-
         return ContinuousExponential(sensitivity, epsilon, monotone, bounds)
 
 

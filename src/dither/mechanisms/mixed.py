@@ -11,7 +11,7 @@ from dither import arguments
 from dither.accounting import Event
 from dither.budget_hooks import covered
 from dither.guarantees import ApproxDP, PureDP
-from dither.mechanisms.additive import plain
+from dither.mechanisms.additive import PerCoordinate, plain
 from dither.mechanisms.gaussian import Gaussian
 from dither.mechanisms.laplace import Laplace
 from dither.mechanisms.noise import Noise
@@ -104,16 +104,18 @@ class MixedNoise(ReleasesNumbers):
         return self.mechanism.noise
 
     @property
-    def scale(self) -> Any:
+    def scale(self) -> PerCoordinate:
         """The scale of the noise that is used."""
         return self.mechanism.scale
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> PerCoordinate:
         """The variance of the noise that is used."""
         return self.mechanism.variance
 
-    def error(self, confidence: float = 0.95, *, coordinates: int | None = None, integer: bool | None = None) -> Any:
+    def error(
+        self, confidence: float = 0.95, *, coordinates: int | None = None, integer: bool | None = None
+    ) -> PerCoordinate:
         """The half-width of the noise that is used; all ``coordinates`` together by default."""
         return self.mechanism.error(
             confidence, coordinates=self.coordinates if coordinates is None else coordinates, integer=integer

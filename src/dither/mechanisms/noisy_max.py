@@ -16,7 +16,7 @@ from dither.budget_hooks import covered, spends
 from dither.errors import InvalidArgument, message
 from dither.guarantees import PureDP
 from dither.mechanisms.exponential import relative_rates
-from dither.mechanisms.selection import Selection, paired, read_scores
+from dither.mechanisms.selection import Candidate, Selection, paired, read_scores
 from dither.randomness import Exponential as ExponentialLaw
 from dither.randomness import Gumbel, Source, exponential_race, mark, resolve
 
@@ -84,14 +84,15 @@ class NoisyMax(Selection):
         return index
 
     @spends
-    def select(self, candidates: Sequence[Any], scores: Any, *, source: Source | None = None) -> Any:
+    def select(self, candidates: Sequence[Candidate], scores: Any, *, source: Source | None = None) -> Candidate:
         """The winning candidate.
 
         >>> NoisyMax(sensitivity=1, epsilon=1).select(["no", "yes"], [0, 1000])
         'yes'
         """
         names = paired(candidates, scores)
-        return mark(names[covered(self.select_index)(scores, source=source)], resolve(source))
+        chosen: Candidate = mark(names[covered(self.select_index)(scores, source=source)], resolve(source))
+        return chosen
 
     def error(self, candidates: int, confidence: float = 0.95, *, ties: int = 1) -> float:
         """How far the winner's score is below the best at most, with this confidence.

@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from functools import cached_property
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ from dither.errors import InvalidArgument, InvalidData, WrongType, message
 from dither.exact import Enclosure, divide, exp_neg, up
 from dither.exact.search import smallest_float
 from dither.guarantees import PureDP
-from dither.intake import as_values
+from dither.intake import as_label, as_values
 from dither.mechanisms.additive import plain
 from dither.mechanisms.pictures import Pictured
 from dither.randomness import Source, mark, resolve, trial, trials, uniform_integer, uniform_integers
@@ -203,6 +204,20 @@ class RandomizedResponse(Pictured):
         gap = 1 - Fraction(exp_neg(own_epsilon - exact_epsilon, _BITS)[0], one)
         return up(Fraction(self.truth_probability(_BITS)[1], one) * gap)
 
+    @overload
+    def release(self, value: int, *, source: Source | None = None) -> int: ...
+    @overload
+    def release(self, value: str, *, source: Source | None = None) -> str: ...
+    @overload
+    def release(self, value: NDArray[Any], *, source: Source | None = None) -> NDArray[Any]: ...
+    @overload
+    def release(
+        self, value: list[int] | list[bool] | tuple[int, ...], *, source: Source | None = None
+    ) -> list[int]: ...
+    @overload
+    def release(self, value: list[str] | tuple[str, ...], *, source: Source | None = None) -> list[str]: ...
+    @overload
+    def release(self, value: Any, *, source: Source | None = None) -> Any: ...
     @spends
     def release(self, value: Any, *, source: Source | None = None) -> Any:
         """A report for one category, or for each of a list, an array or a Series of them.
@@ -212,14 +227,13 @@ class RandomizedResponse(Pictured):
         there.
         """
         resolved = resolve(source)
-        if type(value) in (int, bool) and isinstance(self.categories, int):
+        if type(value) in (int, bool, str):  # the usual ones, which need no closer look
             return mark(self._report(value, resolved), resolved)
         if isinstance(value, (dict, set, frozenset)):
             raise WrongType(message("value", "a category, or a column of them", type(value).__name__, "pass a list"))
         dimensions = 1 if isinstance(value, (list, tuple)) else getattr(value, "ndim", int(hasattr(value, "to_numpy")))
         if dimensions == 0:
-            [report] = self._reports([value.item() if isinstance(value, np.ndarray) else value], resolved)
-            return mark(report, resolved)
+            return mark(self._report(value.item() if isinstance(value, np.ndarray) else value, resolved), resolved)
         if dimensions != 1:
             raise InvalidArgument(message("value", "one dimension", f"{dimensions} dimensions", "pass one column"))
         if len(value) == 0:
@@ -271,9 +285,13 @@ class RandomizedResponse(Pictured):
             kinds = (int, bool) if k == 2 else (int,)
             codes = [int(label) if type(label) in kinds and 0 <= label < k else -1 for label in values]
         else:
-            index = {label: i for i, label in enumerate(self.categories)}
-            codes = [index.get(label, -1) for label in values]
+            codes = [self._index.get(label, -1) for label in values]
         return np.array(codes, dtype=np.int64)
+
+    @cached_property
+    def _index(self) -> dict[Any, int]:
+        """The number of each label, where there are labels."""
+        return {} if isinstance(self.categories, int) else {label: i for i, label in enumerate(self.categories)}
 
     def _holding(self, dtype: Any) -> Any:
         """A type that holds every report, whichever categories were in the data."""
@@ -282,13 +300,24 @@ class RandomizedResponse(Pictured):
         holds = dtype.kind in "bO" or (dtype.kind in "iu" and self.category_count - 1 <= np.iinfo(dtype).max)
         return dtype if holds else np.dtype(np.int64)
 
-    def _report(self, value: int, source: Source) -> int:
-        """The report for one integer or boolean, drawn as :meth:`_reports` draws many."""
-        k = self.category_count
-        code = int(value) if 0 <= value < k and (k == 2 or type(value) is int) else uniform_integer(k, source)
+    def _encode_one(self, value: Any) -> int:
+        """The number of one value's category, as :meth:`_encode` says it of many; -1 for what is none."""
+        k, kind = self.categories, type(value)
+        label = value if kind is int or kind is str else as_label(value)
+        if not isinstance(k, int):
+            return self._index.get(label, -1)
+        is_number = type(label) is int or (k == 2 and type(label) is bool)
+        return int(label) if is_number and 0 <= label < k else -1
+
+    def _report(self, value: Any, source: Source) -> Any:
+        """The report for one value, drawn as :meth:`_reports` draws many."""
+        k, code = self.category_count, self._encode_one(value)
+        if code < 0:
+            code = uniform_integer(k, source)
         truthful = trial(self.probability, self.truth_probability, source)
         other = uniform_integer(k - 1, source)
-        return code if truthful else other + (other >= code)
+        report = code if truthful else other + (other >= code)
+        return report if isinstance(self.categories, int) else self.categories[report]
 
     def _reports(self, labels: Any, source: Source) -> list[Any]:
         """A report for each, as a label or a number."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,8 @@ from dither import arguments
 from dither.errors import InvalidArgument, InvalidData, WrongType, message
 from dither.mechanisms.pictures import Pictured
 from dither.neighbors import AddRemove, Neighbors, relation
+
+Candidate = TypeVar("Candidate")
 
 _EXACT = 1 << 53
 _FAR = Fraction(2) ** 1000
@@ -86,7 +88,7 @@ def _from_integers(scores: Sequence[Any]) -> Scores:
     return Scores(floats, lambda i: max(finite[i] - top, -_FAR))
 
 
-def paired(candidates: Sequence[Any], scores: Any) -> Sequence[Any]:
+def paired(candidates: Sequence[Candidate], scores: Any) -> Sequence[Candidate]:
     """The candidates, to be taken by their place; refused if they do not match their scores.
 
     >>> paired("ab", [1, 2])

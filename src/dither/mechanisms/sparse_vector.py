@@ -152,7 +152,7 @@ class SparseVectorSession(Stateful):
         return {"mechanism": self.mechanism, "threshold": self.threshold, "source": self._source}
 
     @observed
-    def ask(self, value: Any, *, answer: Any = None) -> Any:
+    def ask(self, value: float | Fraction, *, answer: float | Fraction | None = None) -> bool | float:
         """False if ``value`` is below the threshold; otherwise True, or, if the mechanism is numeric, a noisy number.
 
         That number is of ``value`` itself, or of ``answer``, another number of the same sensitivity.

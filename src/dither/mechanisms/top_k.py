@@ -19,7 +19,7 @@ from dither.exact.search import bisect_fractions
 from dither.guarantees import ZCDP, ApproxDP, PureDP
 from dither.mechanisms.exponential import Exponential
 from dither.mechanisms.pictures import Pictured
-from dither.mechanisms.selection import paired, read_scores
+from dither.mechanisms.selection import Candidate, paired, read_scores
 from dither.randomness import Source, mark, noisy_top_k, resolve
 
 _BITS = 96
@@ -108,7 +108,7 @@ class TopK(Pictured):
         return indices
 
     @spends
-    def select(self, candidates: Sequence[Any], scores: Any, *, source: Source | None = None) -> list[Any]:
+    def select(self, candidates: Sequence[Candidate], scores: Any, *, source: Source | None = None) -> list[Candidate]:
         """The k winning candidates, the best first.
 
         >>> TopK(1, sensitivity=1, epsilon=1).select(["no", "yes"], [0, 1000])

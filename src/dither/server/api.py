@@ -9,11 +9,12 @@ import json
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.routing import Match, Route
 
-from dither.errors import DitherError, InvalidArgument, message
+from dither.errors import DitherError
 from dither.server.documents import document
 from dither.server.endpoints import API, ENDPOINTS, Call, Endpoint
 from dither.server.errors import NotFound
@@ -42,7 +43,7 @@ def _endpoint(endpoint: Endpoint) -> Route:
     async def serve(request: Request) -> Response:
         service: Service = request.app.state.service
         body = await request.body()
-        call = Call(request.path_params, request.query_params, body, request.headers.get(KEY_HEADER))
+        call = Call(endpoint, request.path_params, request.query_params, body, request.headers.get(KEY_HEADER))
 
         who: Principal = request.state.principal  # dither.server.admission refuses whoever has no token
         quick = _recorded(endpoint, service, who, call)
@@ -50,10 +51,7 @@ def _endpoint(endpoint: Endpoint) -> Route:
             return JSONResponse(quick)
 
         def work() -> Any:
-            unknown = set(call.query) - set(endpoint.query)
-            if unknown:
-                expected = ", ".join(endpoint.query) or "none"
-                raise InvalidArgument(message("query", expected, "another parameter", "leave it out"))
+            call.check()
             result = endpoint.run(service, who, call)
             if isinstance(result, Job):
                 return result if result.state == "waiting" else _job(service, who, result)
@@ -75,9 +73,10 @@ def _recorded(endpoint: Endpoint, service: Service, who: Principal, call: Call) 
     to be woken up twice takes longer. Whatever else it may be is None, and is done, or refused, in a thread."""
     if endpoint.quick is None or not service.context.is_quick(call.path.get("table", "")):
         return None
-    if set(call.query) - set(endpoint.query) or len(call.body) > _SHORT:
+    if len(call.body) > _SHORT:
         return None
     try:
+        call.check()
         job = endpoint.quick(service, who, call)
     except DitherError:
         return None
@@ -97,11 +96,20 @@ def _job(service: Service, who: Principal, job: Job) -> dict[str, Any]:
     return result
 
 
+def allowed_methods(request: Request) -> list[str]:
+    """The methods that a path is served with; none where there is no such path."""
+    routes = [item for item in request.app.routes if isinstance(item, Route) and item.endpoint is not _unknown]
+    served = [item.methods or set() for item in routes if item.matches(request.scope)[0] is not Match.NONE]
+    return sorted(set().union(*served))
+
+
 async def _openapi(_: Request) -> Response:
     return JSONResponse(described())
 
 
-async def _unknown(_: Request) -> Response:
+async def _unknown(request: Request) -> Response:
+    if allowed_methods(request):
+        raise HTTPException(405)
     raise NotFound.of("path")
 
 
@@ -112,4 +120,4 @@ ROUTES = (
 )
 """The routes of the interface."""
 
-__all__ = ["ROUTES", "error_response"]
+__all__ = ["ROUTES", "allowed_methods", "error_response"]

@@ -83,9 +83,14 @@ async def _http_error(request: Request, error: Exception) -> Response:
         return _response(request, NotFound.of("path"))
     if status >= 500:
         return _response(request, error)
-    return _response(
-        request, InvalidArgument(message("request", "another method or form", "this one", "see the docs")), status
-    )
+    if status == 405:
+        allowed = ", ".join(api.allowed_methods(request))
+        refused = InvalidArgument(message("method", allowed, "a method that is not allowed here", "use one of these"))
+        response = _response(request, refused, status)
+        response.headers["allow"] = allowed
+        return response
+    wrong = message("request", "a request that can be read", "a malformed one", "see the documentation of the API")
+    return _response(request, InvalidArgument(wrong), status)
 
 
 class ServerErrors:

@@ -6,7 +6,7 @@ import re
 from functools import cache
 from typing import Any
 
-from dither.server.endpoints import API, ENDPOINTS, Endpoint
+from dither.server.endpoints import API, ENDPOINTS, Endpoint, Parameter
 from dither.wire.problems import CONTENT_TYPE
 from dither.wire.routes import KEY_HEADER
 
@@ -48,18 +48,6 @@ _ANSWER = {
         "receipt": {"type": "string"},
     },
 }
-_FIELDS: dict[str, Any] = {
-    "question": {
-        "description": "SQL, or an object with sql, or with a tree as dither.connect sends it.",
-        "anyOf": [{"type": "string"}, {"type": "object"}],
-    },
-    "options": {"type": "object", "description": "The options of a release by name: epsilon, error, delta …"},
-    "limit": {
-        "type": ["object", "null"],
-        "description": 'A guarantee: {"kind": "pure", "epsilon": "1/2"}.',
-    },
-    "each_person": {"type": "boolean"},
-}
 
 
 @cache
@@ -88,12 +76,17 @@ def described() -> dict[str, Any]:
     }
 
 
+def _schema(item: Parameter) -> dict[str, Any]:
+    """What a parameter may be, and what it is where it is left out."""
+    return {**item.kind.schema, **({} if item.default is None else {"default": item.default})}
+
+
 def _operation(endpoint: Endpoint) -> dict[str, Any]:
     parameters: list[dict[str, Any]] = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
         for name in _PATH_PARTS.findall(endpoint.path)
     ]
-    parameters += [{"name": name, "in": "query", "schema": {"type": "string"}} for name in endpoint.query]
+    parameters += [{"name": name, "in": "query", "schema": _schema(item)} for name, item in endpoint.query.items()]
     if endpoint.has_key:
         words = "Names this release for ever: sent again, the same answer is returned, and nothing is charged."
         parameters.append({"name": KEY_HEADER, "in": "header", "description": words, "schema": {"type": "string"}})
@@ -115,8 +108,8 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
         "responses": responses,
     }
     if endpoint.body:
-        properties = {name: _FIELDS.get(name, {"type": ["string", "null"]}) for name in endpoint.body}
-        needed = [name for name, is_needed in endpoint.body.items() if is_needed]
+        properties = {name: _schema(item) for name, item in endpoint.body.items()}
+        needed = [name for name, item in endpoint.body.items() if item.required]
         fields = {"type": "object", "properties": properties, "required": needed, "additionalProperties": False}
         result["requestBody"] = {"required": bool(needed), "content": {"application/json": {"schema": fields}}}
     return result

@@ -22,7 +22,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,8 @@ from dither.randomness import Source, bernoulli_exp, exponential_race, resolve, 
 from dither.stats.column import NanPolicy, known_size, read
 from dither.stats.estimate import EstimateFloat, EstimateInt
 from dither.stats.smooth import smooth_quantile
+
+Category = TypeVar("Category")
 
 _BITS = 30
 _EDGE = math.log(1e6)
@@ -304,12 +306,12 @@ def iqr(
 @spends_arguments
 def mode(
     x: Any,
-    categories: Sequence[Any],
+    categories: Sequence[Category],
     epsilon: float,
     *,
     neighbors: Neighbors = ReplaceOne,
     source: Source | None = None,
-) -> Any:
+) -> Category:
     """The most common of public categories, by permute-and-flip on their counts; records of no category are not
     counted.
 
@@ -331,7 +333,8 @@ def mode(
         position = index.get(item)
         if position is not None:
             counts[position] += 1
-    return covered(mechanism.select)(labels, counts, source=source)
+    chosen: Category = covered(mechanism.select)(labels, counts, source=source)
+    return chosen
 
 
 def _extreme(

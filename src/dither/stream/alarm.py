@@ -6,7 +6,7 @@ import threading
 from collections.abc import Sequence
 from fractions import Fraction
 from sys import float_info
-from typing import Any
+from typing import Any, cast
 
 from dither import arguments
 from dither.accounting import Pure
@@ -129,8 +129,8 @@ class ThresholdAlarm(Stateful):
             above = self._sum - self.thresholds[self.passed]
             # sums beyond all floats are the largest one: that moves no two of them further from each other, and an
             # error here would tell the sum
-            answer: bool = self._session.ask(max(-_LARGEST, min(above, _LARGEST)))
-        return answer
+            # a session without numeric answers says True or False
+            return cast(bool, self._session.ask(max(-_LARGEST, min(above, _LARGEST))))
 
     def error(self, steps: int, confidence: float = 0.95) -> float:
         """An a such that, with this confidence, no threshold is announced below it by more than a, nor passed by more

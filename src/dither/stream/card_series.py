@@ -46,6 +46,7 @@ def named_series(table: dither.Table, name: str) -> Series:
 def _aggregate(text: str, name: str) -> Aggregate:
     item = SeriesAggregate.read(text, name)
     if item.kind == "sum":
+        assert item.column is not None
         return sum_(item.column)
     return people() if item.kind == "people" else count(item.column)
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +44,7 @@ from dither.stream.series_lines import SECRET, Lines, Secret, participating
 from dither.stream.series_mechanism import SeriesMechanism
 from dither.stream.series_spec import Late, SeriesSpec, check_moments, stated_budget
 from dither.tables.builder import steps
+from dither.tables.builder.steps import Condition, Grouping
 from dither.tables.compile.context import Statement, StatementContext
 from dither.tables.compile.periods import person_periods
 from dither.tables.compile.queries import DialectSql
@@ -87,11 +88,11 @@ class Over(RowlessObject):
     stated: _Stated = field(repr=False)
     query: Query = field(default_factory=lambda: Query({}))
 
-    def where(self, condition: Any) -> Over:
-        """Only rows for which a condition holds, too."""
+    def where(self, condition: Condition | Sequence[Condition]) -> Over:
+        """Only rows for which a condition holds, too; of several in a list, all must hold."""
         return replace(self, query=steps.where(self.query, condition, self.table.card))
 
-    def group_by(self, *groups: Any, **named: Any) -> Over:
+    def group_by(self, *groups: Grouping | Sequence[Grouping], **named: Grouping) -> Over:
         """A series for each value of these columns or expressions, whose keys are public."""
         return replace(self, query=steps.group_by(self.query, groups, named, self.table.card))
 
@@ -125,16 +126,16 @@ def over(
     *,
     column: str,
     horizon: int,
-    start: object = None,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    rho: float | None = None,
-    max_participations: int = 1,
-    min_separation: int = 1,
-    max_rows: int | None = None,
-    late: Literal["ignore", "arrival"] = "ignore",
-    arrived: str | None = None,
-    name: str | None = None,
+    start: object,
+    epsilon: float | None,
+    delta: float | None,
+    rho: float | None,
+    max_participations: int,
+    min_separation: int,
+    max_rows: int | None,
+    late: Late,
+    arrived: str | None,
+    name: str | None,
 ) -> Over:
     """A table over time: see :meth:`dither.Table.over`."""
     card = table.card

@@ -10,7 +10,7 @@ from dither import markup
 from dither.comparison import unhashable
 from dither.digits import two_digits
 from dither.errors import InvalidArgument, message
-from dither.extras import need
+from dither.extras import Axes, need
 from dither.homes import public_in
 from dither.tables.answer import Answer, shown
 from dither.tables.card.model import Type  # noqa: F401
@@ -77,7 +77,7 @@ class SeriesAnswer(Answer):
         output += [f"left: {self.left}"] if self.left is not None else []
         return "\n".join([*output, *map(printable, self.notes)])
 
-    def plot(self, name: str | None = None, *, axes: Any = None) -> Any:
+    def plot(self, name: str | None = None, *, axes: Axes | None = None) -> Axes:
         """A line for each group with a band of its errors (95 %); returns the axes."""
         lines = self.lines(name)
         column = name if name is not None else next(item for item in self.columns if item in self.errors)

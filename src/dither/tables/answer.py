@@ -15,7 +15,7 @@ from dither import markup, terminal
 from dither.comparison import unhashable
 from dither.digits import rounded, significant, two_digit_decimals, with_error
 from dither.errors import InvalidArgument, message
-from dither.extras import need
+from dither.extras import Axes, PandasFrame, PolarsFrame, need
 from dither.homes import public_in
 from dither.ledger.report import safe
 from dither.tables.card.model import Type
@@ -189,15 +189,17 @@ class Answer:
                 fields.append(pa.field(other, pa.list_(pa.float64()) if several else pa.float64()))
         return pa.table(columns, schema=pa.schema(fields))
 
-    def to_pandas(self, errors: bool = True) -> Any:
+    def to_pandas(self, errors: bool = True) -> PandasFrame:
         """A pandas frame."""
         return self.to_arrow(errors).to_pandas()
 
-    def to_polars(self, errors: bool = True) -> Any:
+    def to_polars(self, errors: bool = True) -> PolarsFrame:
         """A Polars frame."""
         import polars
 
-        return polars.from_arrow(self.to_arrow(errors))
+        frame = polars.from_arrow(self.to_arrow(errors))
+        assert isinstance(frame, polars.DataFrame)
+        return frame
 
     def to_json(self) -> str:
         """JSON: rows with their errors, what is left out, the cost and the notes, whether it was recorded earlier, and
@@ -239,7 +241,7 @@ class Answer:
         else:
             raise InvalidArgument(message("format", "json, csv or parquet", ending, "choose one of these"))
 
-    def plot(self, name: str | None = None, *, axes: Any = None) -> Any:
+    def plot(self, name: str | None = None, *, axes: Axes | None = None) -> Axes:
         """Bars of one noisy column (the first by default) with their errors; returns the axes."""
         noisy = [c for c in self.columns if c in self.errors and not any(isinstance(v, (list, str)) for v in self[c])]
         column = name if name is not None else next(iter(noisy), None)

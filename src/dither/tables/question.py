@@ -6,8 +6,9 @@ process, on the table's engine and accounts; :mod:`dither.client` has one that a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Unpack
+from typing import TYPE_CHECKING, NoReturn, Protocol, Unpack
 
 import dither
 from dither import markup
@@ -15,6 +16,8 @@ from dither.comparison import unhashable
 from dither.guarantees import Guarantee
 from dither.homes import public_in
 from dither.tables.answer import Answer
+from dither.tables.builder import steps
+from dither.tables.builder.steps import Condition, Grouping
 from dither.tables.card.model import Card
 from dither.tables.card.wording import clip
 from dither.tables.engines import with_public_values
@@ -148,16 +151,12 @@ class Question(RowlessObject):
         after = "Nothing is read or charged yet: explain(epsilon=1) shows the plan, release(epsilon=1) asks."
         return markup.block(markup.heading(f"Question about {self.card.name}"), about, markup.lines([after]))
 
-    def where(self, condition: Any) -> Question:
-        """Only rows for which a condition holds, too."""
-        from dither.tables.builder import steps
-
+    def where(self, condition: Condition | Sequence[Condition]) -> Question:
+        """Only rows for which a condition holds, too; of several in a list, all must hold."""
         return replace(self, query=steps.where(self.query, condition, self._relation_card), text=None)
 
-    def group_by(self, *groups: Any, **named: Any) -> Question:
+    def group_by(self, *groups: Grouping | Sequence[Grouping], **named: Grouping) -> Question:
         """An answer for each value of these columns or expressions."""
-        from dither.tables.builder import steps
-
         return replace(self, query=steps.group_by(self.query, groups, named, self._relation_card), text=None)
 
     def per_person(self, **aggregates: Aggregate) -> Question:
@@ -172,14 +171,10 @@ class Question(RowlessObject):
         ...     print(totals.agg(mean=dp.mean("total")).release(epsilon=1).columns)
         ('mean',)
         """
-        from dither.tables.builder import steps
-
         return replace(self, query=steps.per_person(self.query, aggregates, self.card), text=None)
 
     def agg(self, *unnamed: object, **aggregates: Aggregate) -> Question:
         """What to ask of each group; each aggregate has a name."""
-        from dither.tables.builder import steps
-
         steps.refuse_unnamed(unnamed)
         return replace(self, query=steps.agg(self.query, aggregates, self._relation_card), text=None)
 

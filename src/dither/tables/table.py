@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, SupportsIndex
 
+import dither
 from dither import arguments, markup
 from dither.errors import InvalidArgument, WrongType, message
 from dither.guarantees import Guarantee
 from dither.homes import public_in
 from dither.ledger import Ledger, Receipt
 from dither.tables.answer import shown
+from dither.tables.builder.steps import Condition, Grouping
 from dither.tables.card.accounts import TableAccounts, open_ledger, read_ledger
 from dither.tables.card.model import Card, ColumnCard, Type, limited, tightened
 from dither.tables.card.private_tables import check_private_tables
@@ -23,7 +25,7 @@ from dither.tables.engines import connect
 from dither.tables.engines.folders import PrivateFolder
 from dither.tables.execute import incidents
 from dither.tables.habits import RowlessObject, missing_attribute
-from dither.tables.query.tree import Aggregate, Expression, Query
+from dither.tables.query.tree import Aggregate, Query
 from dither.tables.question import LOCAL, Asker, Question
 from dither.tables.stated_columns import StatedColumns
 
@@ -117,11 +119,11 @@ class Table(RowlessObject):
             raise InvalidArgument(message("table", f"one of {', '.join(names)}", "none", fix))
         return self[self.card.name] if self.card.tables else Question(self, Query({}))
 
-    def where(self, condition: str | Expression) -> Question:
-        """Only rows for which a condition holds."""
+    def where(self, condition: Condition | Sequence[Condition]) -> Question:
+        """Only rows for which a condition holds; of several in a list, all must hold."""
         return self._own().where(condition)
 
-    def group_by(self, *groups: Any, **named: Any) -> Question:
+    def group_by(self, *groups: Grouping | Sequence[Grouping], **named: Grouping) -> Question:
         """An answer for each value of these columns or expressions."""
         return self._own().group_by(*groups, **named)
 
@@ -133,7 +135,23 @@ class Table(RowlessObject):
         """A question of a table with a row for each person: :meth:`dither.Question.per_person`."""
         return self._own().per_person(**aggregates)
 
-    def over(self, unit: str, **stated: Any) -> Any:
+    def over(
+        self,
+        unit: Literal["hour", "day", "week", "month"],
+        *,
+        column: str,
+        horizon: int,
+        start: str | date | None = None,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        rho: float | None = None,
+        max_participations: int = 1,
+        min_separation: int = 1,
+        max_rows: int | None = None,
+        late: Literal["ignore", "arrival"] = "ignore",
+        arrived: str | None = None,
+        name: str | None = None,
+    ) -> dither.stream.Over:
         """The table over time, to be released period by period for one charge: ``over("day", column="visited_at",
         horizon=365, start="2026-01-01", epsilon=1, delta=1e-9).agg(n=dp.count())`` is a :class:`dither.stream.Series`.
 
@@ -158,7 +176,23 @@ class Table(RowlessObject):
         if self.asker is not LOCAL:
             fix = "release a series where its ledger is: dither series CARD NAME"
             raise InvalidArgument(message("over", "a table that was opened here", "one on a server", fix))
-        return import_module("dither.stream.series").over(self, unit, **stated)
+        over: dither.stream.Over = import_module("dither.stream.series").over(
+            self,
+            unit,
+            column=column,
+            horizon=horizon,
+            start=start,
+            epsilon=epsilon,
+            delta=delta,
+            rho=rho,
+            max_participations=max_participations,
+            min_separation=min_separation,
+            max_rows=max_rows,
+            late=late,
+            arrived=arrived,
+            name=name,
+        )
+        return over
 
     @property
     def left(self) -> Guarantee | None:

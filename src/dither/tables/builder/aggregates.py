@@ -12,14 +12,14 @@ from typing import cast
 
 from dither import arguments
 from dither.errors import InvalidArgument, WrongType, message
-from dither.tables.builder.expressions import expression, term
+from dither.tables.builder.expressions import Operand, expression, term
 from dither.tables.card.model import Type
 from dither.tables.card.values import Value, literal_type, plain_value
 from dither.tables.query.tree import Aggregate, Bounds, Call, Column, Kind, Literal
 from dither.tables.query.typecheck import typed
 
 
-def count(value: object = None, *, weight: float | None = None) -> Aggregate:
+def count(value: Operand | None = None, *, weight: float | None = None) -> Aggregate:
     """How many rows; with a column, how many where it is not NULL.
 
     >>> count().kind, count("amount").kind
@@ -30,7 +30,7 @@ def count(value: object = None, *, weight: float | None = None) -> Aggregate:
     return Aggregate("count_value", expression(value, "count"), weight=_weight(weight))
 
 
-def count_distinct(value: object, *, weight: float | None = None) -> Aggregate:
+def count_distinct(value: Operand, *, weight: float | None = None) -> Aggregate:
     """How many different values, of which each person adds at most ``max_rows`` to a group.
 
     >>> count_distinct("product").kind
@@ -48,7 +48,7 @@ def people(*, weight: float | None = None) -> Aggregate:
     return Aggregate("people", weight=_weight(weight))
 
 
-def sum_(value: object, bounds: object = None, *, weight: float | None = None) -> Aggregate:
+def sum_(value: Operand, bounds: object = None, *, weight: float | None = None) -> Aggregate:
     """The sum.
 
     >>> sum_("amount", (0, 100)).bounds
@@ -57,7 +57,7 @@ def sum_(value: object, bounds: object = None, *, weight: float | None = None) -
     return _numbers("sum", value, bounds, weight)
 
 
-def mean(value: object, bounds: object = None, *, weight: float | None = None) -> Aggregate:
+def mean(value: Operand, bounds: object = None, *, weight: float | None = None) -> Aggregate:
     """The mean.
 
     >>> mean("amount").kind
@@ -66,7 +66,7 @@ def mean(value: object, bounds: object = None, *, weight: float | None = None) -
     return _numbers("mean", value, bounds, weight)
 
 
-def var(value: object, bounds: object = None, *, weight: float | None = None) -> Aggregate:
+def var(value: Operand, bounds: object = None, *, weight: float | None = None) -> Aggregate:
     """The variance, with divisor n - 1.
 
     >>> var("amount").kind
@@ -75,7 +75,7 @@ def var(value: object, bounds: object = None, *, weight: float | None = None) ->
     return _numbers("var", value, bounds, weight)
 
 
-def std(value: object, bounds: object = None, *, weight: float | None = None) -> Aggregate:
+def std(value: Operand, bounds: object = None, *, weight: float | None = None) -> Aggregate:
     """The standard deviation: the root of :func:`var`.
 
     >>> std("amount").kind
@@ -85,8 +85,8 @@ def std(value: object, bounds: object = None, *, weight: float | None = None) ->
 
 
 def covariance(
-    value: object,
-    other: object,
+    value: Operand,
+    other: Operand,
     bounds: object = None,
     other_bounds: object = None,
     *,
@@ -102,7 +102,7 @@ def covariance(
 
 
 def corr(
-    value: object, other: object, bounds: object = None, other_bounds: object = None, *, weight: float | None = None
+    value: Operand, other: Operand, bounds: object = None, other_bounds: object = None, *, weight: float | None = None
 ) -> Aggregate:
     """The correlation of two values, of rows where neither is NULL.
 
@@ -113,7 +113,7 @@ def corr(
 
 
 def regression_slope(
-    value: object, other: object, bounds: object = None, other_bounds: object = None, *, weight: float | None = None
+    value: Operand, other: Operand, bounds: object = None, other_bounds: object = None, *, weight: float | None = None
 ) -> Aggregate:
     """The slope of the line of least squares that predicts ``value`` from ``other``.
 
@@ -124,7 +124,7 @@ def regression_slope(
 
 
 def regression_intercept(
-    value: object, other: object, bounds: object = None, other_bounds: object = None, *, weight: float | None = None
+    value: Operand, other: Operand, bounds: object = None, other_bounds: object = None, *, weight: float | None = None
 ) -> Aggregate:
     """What the line of least squares that predicts ``value`` from ``other`` predicts where ``other`` is 0.
 
@@ -135,7 +135,7 @@ def regression_intercept(
 
 
 def regression_r2(
-    value: object, other: object, bounds: object = None, other_bounds: object = None, *, weight: float | None = None
+    value: Operand, other: Operand, bounds: object = None, other_bounds: object = None, *, weight: float | None = None
 ) -> Aggregate:
     """The share of the variance of ``value`` that a line through ``other`` explains: the square of :func:`corr`.
 
@@ -145,7 +145,7 @@ def regression_r2(
     return _pair("regr_r2", value, other, bounds, other_bounds, weight)
 
 
-def min_(value: object, bounds: object = None, *, weight: float | None = None) -> Aggregate:
+def min_(value: Operand, bounds: object = None, *, weight: float | None = None) -> Aggregate:
     """The least value.
 
     >>> min_("amount").kind
@@ -154,7 +154,7 @@ def min_(value: object, bounds: object = None, *, weight: float | None = None) -
     return _numbers("min", value, bounds, weight)
 
 
-def max_(value: object, bounds: object = None, *, weight: float | None = None) -> Aggregate:
+def max_(value: Operand, bounds: object = None, *, weight: float | None = None) -> Aggregate:
     """The largest value.
 
     >>> max_("amount").kind
@@ -163,7 +163,7 @@ def max_(value: object, bounds: object = None, *, weight: float | None = None) -
     return _numbers("max", value, bounds, weight)
 
 
-def median(value: object, bounds: object = None, *, weight: float | None = None) -> Aggregate:
+def median(value: Operand, bounds: object = None, *, weight: float | None = None) -> Aggregate:
     """The median.
 
     >>> median("amount").at
@@ -172,7 +172,7 @@ def median(value: object, bounds: object = None, *, weight: float | None = None)
     return _numbers("quantile", value, bounds, weight)
 
 
-def quantile(value: object, q: float, bounds: object = None, *, weight: float | None = None) -> Aggregate:
+def quantile(value: Operand, q: float, bounds: object = None, *, weight: float | None = None) -> Aggregate:
     """The quantile at ``q``, from 0 to 1.
 
     >>> quantile("amount", 0.9).at
@@ -185,7 +185,7 @@ def quantile(value: object, q: float, bounds: object = None, *, weight: float | 
     return replace(_numbers("quantile", value, bounds, weight), at=float(q))
 
 
-def mode(value: object, keys: Sequence[Value] | None = None, *, weight: float | None = None) -> Aggregate:
+def mode(value: Operand, keys: Sequence[Value] | None = None, *, weight: float | None = None) -> Aggregate:
     """The most common of the keys (the card's where None).
 
     >>> mode("region", keys=["a", "b"]).keys
@@ -195,7 +195,7 @@ def mode(value: object, keys: Sequence[Value] | None = None, *, weight: float | 
     return Aggregate("mode", expression(value, "mode"), keys=listed, weight=_weight(weight))
 
 
-def histogram(value: object, edges: Sequence[float], *, weight: float | None = None) -> Aggregate:
+def histogram(value: Operand, edges: Sequence[float], *, weight: float | None = None) -> Aggregate:
     """How many values lie between each edge and the next (the last bin contains its end).
 
     >>> histogram("age", [0, 50, 100]).edges
@@ -224,13 +224,13 @@ def distinct_keys(keys: object, what: str) -> tuple[Value, ...]:
     return listed
 
 
-def _numbers(kind: Kind, value: object, bounds: object, weight: float | None) -> Aggregate:
+def _numbers(kind: Kind, value: Operand, bounds: object, weight: float | None) -> Aggregate:
     limits = cast(Bounds, bounds if bounds is None or bounds == "auto" else arguments.bounds(bounds))
     return Aggregate(kind, expression(value, kind), bounds=limits, weight=_weight(weight))
 
 
 def _pair(
-    kind: Kind, value: object, other: object, bounds: object, other_bounds: object, weight: float | None
+    kind: Kind, value: Operand, other: Operand, bounds: object, other_bounds: object, weight: float | None
 ) -> Aggregate:
     limits = None if bounds is None else arguments.bounds(bounds)
     other_limits = None if other_bounds is None else arguments.bounds(other_bounds, "other_bounds")

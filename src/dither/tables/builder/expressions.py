@@ -202,6 +202,12 @@ class Term:
         return f"Term({_shown(self.expression)})"
 
 
+Operand = str | Term | Expression
+"""A column by its name, or an expression."""
+Condition = str | Term | Expression
+"""A condition in SQL, or an expression."""
+
+
 def col(name: str, table: str | None = None) -> Term:
     """A column of the table, or of a public table joined to it.
 

@@ -39,7 +39,7 @@ from dither.tables.builder.aggregates import (
     sum_,
     var,
 )
-from dither.tables.builder.expressions import Term, case, col, condition, expression
+from dither.tables.builder.expressions import Condition, Operand, Term, case, col, condition, expression
 from dither.tables.card.model import Card, Type
 from dither.tables.card.values import Value
 from dither.tables.card.wording import clip
@@ -72,7 +72,13 @@ from dither.tables.query.tree import (
 )
 from dither.tables.query.typecheck import Types, require_boolean, require_number, typed
 
+Grouping = Operand | Group
+"""What can be grouped by: a column, an expression, or either with its public keys (:func:`among`)."""
+
 __all__ = [
+    "Condition",
+    "Grouping",
+    "Operand",
     "Term",
     "agg",
     "among",
@@ -106,7 +112,7 @@ __all__ = [
 ]
 
 
-def desc(value: object) -> Order:
+def desc(value: Operand) -> Order:
     """Sort by this, falling.
 
     >>> desc("n")
@@ -115,7 +121,7 @@ def desc(value: object) -> Order:
     return Order(expression(value, "order"), descending=True)
 
 
-def among(value: object, keys: Iterable[Value]) -> Group:
+def among(value: Operand, keys: Iterable[Value]) -> Group:
     """A column or expression to group by, and its public keys: each is in the answer, and no other.
 
     >>> among("region", ["a", "b"]).keys

@@ -14,6 +14,8 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
 
+import pyarrow as pa
+
 from dither.errors import InvalidArgument, InvalidData, message
 from dither.ledger.recorded import decode, encode
 from dither.randomness import resolve
@@ -280,9 +282,20 @@ def _rows_of(engine: Any) -> Callable[[Statement], list[tuple[Any, ...]]]:
 
     def rows(statement: Statement) -> list[tuple[Any, ...]]:
         result = engine.run(statement)
-        return list(zip(*(column.to_pylist() for column in result.columns), strict=True)) if result.num_rows else []
+        return list(zip(*(_values(column) for column in result.columns), strict=True)) if result.num_rows else []
 
     return rows
+
+
+def _values(column: Any) -> list[Any]:
+    """The values of an Arrow column; by way of NumPy where they are integers, at a tenth of the time.
+
+    >>> _values(pa.chunked_array([[1, 2], [3]])), _values(pa.array([1, None])), _values(pa.array(["a"]))
+    ([1, 2, 3], [1, None], ['a'])
+    """
+    plain = pa.types.is_integer(column.type) and not column.null_count
+    result: list[Any] = column.to_numpy().tolist() if plain else column.to_pylist()
+    return result
 
 
 __all__ = ["release"]

@@ -203,9 +203,14 @@ def _binned(
         bins = (aggregate.value, aggregate.edges, aggregate.keys)
         if bins not in counts_of:
             assert aggregate.value is not None
+            # there are thousands of lines for each group, so that little is done for each
+            places, lines = len(plan.keys), run(bounding.bins(frame, aggregate.value, aggregate.edges, aggregate.keys))
+            written: dict[tuple[Any, ...], Bins] = {}
+            for line in lines:
+                written.setdefault(line[:places], {})[line[places]] = line[places + 1]
             result: dict[Key, Bins] = {}
-            for *group, place, count in run(bounding.bins(frame, aggregate.value, aggregate.edges, aggregate.keys)):
-                result.setdefault(_group(plan, tuple(group)), {})[place] = count
+            for group, counts in written.items():
+                result.setdefault(_group(plan, group), {}).update(counts)
             counts_of[bins] = result
         yield item, counts_of[bins]
 

@@ -147,7 +147,7 @@ def fragile(start_site, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Process, "program", (str(Path(__file__).with_name("holding_worker.py")),))
         patch.setenv("HOLD_WORKER", str(folder / "hold"))
-        yield start_site(folder, tick=0.2, time_limit=600.0, memory_limit_mb=4000, max_questions_each=3)
+        yield start_site(folder, tick=0.2, time_limit=600.0, memory_limit_mb=3000, max_questions_each=3)
 
 
 def stopped(site):

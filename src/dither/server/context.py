@@ -17,6 +17,7 @@ from dither.server.errors import NotFound
 from dither.server.jobs import Jobs
 from dither.server.limits import RateLimit
 from dither.server.lock import FolderLock
+from dither.server.machine import worker_memory_mb
 from dither.server.pool import Pool
 from dither.server.principal import Principal
 from dither.server.roles import authorize
@@ -68,7 +69,7 @@ class Context:
         warm_up = [{"do": "open", "card": folder.get(name).path} for name in folder.names()]
         pools = [
             Pool(
-                size, memory_mb=config.memory_limit_mb, time_limit=config.time_limit, warm_up=list(warm_up),
+                size, memory_mb=worker_memory_mb(config), time_limit=config.time_limit, warm_up=list(warm_up),
                 clock=clock, warm=config.warm,
             )
             for size in (config.workers, 1)

@@ -12,6 +12,7 @@ import signal
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 
 import uvicorn
@@ -20,10 +21,14 @@ from starlette.applications import Starlette
 from dither.errors import InvalidArgument, message
 from dither.server.app import create_app
 from dither.server.config import Config, read_config
+from dither.server.machine import most_connections, raise_descriptors
 from dither.server.patience import ImpatientProtocol
 from dither.server.service import Service
 
-_CONFIG = "DITHER_SERVE_FOLDER", "DITHER_SERVE_CONFIG", "DITHER_SERVE_OPTIONS"
+_OPTIONS = "_DITHER_SERVE_OPTIONS"
+"""The variable by which one process leaves the configuration to those that it starts."""
+_WAITING = 512
+"""How many connections the kernel keeps until they are accepted."""
 Say = Callable[[str], None]
 
 
@@ -54,6 +59,12 @@ class _Server(uvicorn.Server):
             for number, handler in before.items():
                 signal.signal(number, handler)
 
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, and let the kernel keep more connections waiting than are accepted at once."""
+        await super().startup(sockets)
+        for listener in sockets or ():
+            listener.listen(_WAITING)
+
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Stop; a second signal does not hurry it."""
         self.should_exit = True
@@ -66,7 +77,7 @@ def listen(config: Config) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((config.host, config.port))
-        listener.listen(512)
+        listener.listen(_WAITING)
     except OSError as error:
         listener.close()
         fix = "choose another with --port, or stop what listens there"
@@ -92,6 +103,8 @@ def _bracketed(host: str) -> str:
 
 
 def _settings(app: Starlette | str, config: Config, **more: object) -> uvicorn.Config:
+    cards = len(list(Path(config.folder).glob("*.toml")))
+    connections = most_connections(config, cards, raise_descriptors())
     return uvicorn.Config(
         app,
         log_level="warning",
@@ -99,7 +112,8 @@ def _settings(app: Starlette | str, config: Config, **more: object) -> uvicorn.C
         server_header=False,
         proxy_headers=bool(config.trusted_proxies),
         forwarded_allow_ips=list(config.trusted_proxies),
-        limit_concurrency=2000,
+        limit_concurrency=connections,
+        backlog=max(4, connections // 4),  # so many are accepted at once, before the first of them is looked at
         timeout_keep_alive=15,
         timeout_graceful_shutdown=int(config.time_limit) + 30,
         h11_max_incomplete_event_size=32 * 1024,
@@ -123,7 +137,6 @@ def _serve_several(config: Config, listener: socket.socket, say: Say) -> None:
         announce(service, f"http://{_bracketed(host)}:{port}", say)
     finally:
         service.stop()
-    os.environ[_CONFIG[0]] = config.folder
     _remember(config)
     settings = _settings("dither.server.run:app_from_environment", config, factory=True, workers=config.processes)
     Multiprocess(settings, [listener]).run()
@@ -134,14 +147,14 @@ def _remember(config: Config) -> None:
     import json
     from dataclasses import asdict
 
-    os.environ[_CONFIG[2]] = json.dumps(asdict(config))
+    os.environ[_OPTIONS] = json.dumps(asdict(config))
 
 
 def app_from_environment() -> Starlette:
     """The application of one of several processes."""
     import json
 
-    options = json.loads(os.environ[_CONFIG[2]])
+    options = json.loads(os.environ[_OPTIONS])
     folder = options.pop("folder")
     return create_app(read_config(folder, environment={}, **options))
 

@@ -1,4 +1,4 @@
-"""Limits that follow from the machine: all processes together fit into its memory, all connections into its descriptors."""
+"""Limits that follow from the machine: all processes fit into its memory, all connections into its descriptors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ def grouped(root, *lines, **limits):
     (root / "proc/self").mkdir(parents=True)
     (root / "proc/self/cgroup").write_text("".join(f"{line}\n" for line in lines))
     for place, text in limits.items():
-        file = root / "sys/fs/cgroup" / place.replace("__", "/").replace("_max", ".max").replace("limit", "memory.limit")
+        file = (
+            root / "sys/fs/cgroup" / place.replace("__", "/").replace("_max", ".max").replace("limit", "memory.limit")
+        )
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(f"{text}\n")
     return root

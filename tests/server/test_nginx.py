@@ -96,7 +96,8 @@ class Proxy:
         self.process = subprocess.Popen(self.command)
 
         def listens() -> bool:
-            assert self.process is not None and self.process.poll() is None, self.logs()
+            assert self.process is not None
+            assert self.process.poll() is None, self.logs()
             with socket.socket() as probe:
                 return probe.connect_ex(("127.0.0.1", self.tls)) == 0
 

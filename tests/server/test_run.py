@@ -80,7 +80,17 @@ def test_idle_sockets_take_no_descriptor_that_the_server_needs(tmp_path):
 
 
 def test_too_few_descriptors_are_refused_at_the_start(tmp_path):
-    command = ["sh", "-c", 'ulimit -n 80; exec "$@"', "sh", sys.executable, "-m", "dither", "serve", str(fill(tmp_path))]
+    command = [
+        "sh",
+        "-c",
+        'ulimit -n 80; exec "$@"',
+        "sh",
+        sys.executable,
+        "-m",
+        "dither",
+        "serve",
+        str(fill(tmp_path)),
+    ]
     result = subprocess.run([*command, "--port", "0"], capture_output=True, text=True)
     assert result.returncode == 2
     assert "LimitNOFILE" in result.stderr

@@ -69,7 +69,9 @@ def _number(most: float, example: float, least: float | None = None) -> Kind:
         return right and (not whole or value == int(value))
 
     low = "above 0" if least is None else f"from {least:g} on"
-    return Kind(f"a {'whole ' * whole}number {low} and at most {most:g}", holds, int if whole else float, f"{example:g}")
+    return Kind(
+        f"a {'whole ' * whole}number {low} and at most {most:g}", holds, int if whole else float, f"{example:g}"
+    )
 
 
 def _optional(kind: Kind) -> Kind:

@@ -115,9 +115,12 @@ def _propose(service: Service, who: Principal, call: Call) -> Any:
 
 
 def _grant(service: Service, who: Principal, call: Call) -> Any:
-    given = call.fields(("user", "table"), ("limit",))
+    given = call.fields(("user", "table"), ("limit", "first"))
     user, table = text(given["user"], "user"), text(given["table"], "table")
-    return service.users.grant(who, user, table, limit=_limit(given.get("limit")))
+    first = given.get("first", False)
+    if not isinstance(first, bool):
+        raise InvalidArgument(message("first", "true or false", "another", 'write "first": true'))
+    return service.users.grant(who, user, table, limit=_limit(given.get("limit")), first=first)
 
 
 def _revoke(service: Service, who: Principal, call: Call) -> Any:
@@ -150,6 +153,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("GET", "/tables", "The tables that may be asked", lambda s, w, _: {"tables": s.tables.list(w)}),
     Endpoint("GET", "/tables/{table}", "What is public about a table",
              lambda s, w, c: s.tables.card(w, c.path["table"])),
+    Endpoint("GET", "/cards", "Cards and plans that are not in force as they stand",
+             lambda s, w, _: {"problems": s.tables.problems(w)}),
     Endpoint("POST", "/tables/{table}/explain", "Explain a question; nothing is charged", _explain, _ASKED),
     Endpoint("POST", "/tables/{table}/questions", "Ask a question", _ask, _ASKED, _JOB, True, True,
              quick=_recorded),
@@ -178,7 +183,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("GET", "/users", "All users", lambda s, w, _: {"users": s.users.list(w)}),
     Endpoint("GET", "/grants", "Who may ask what",
              lambda s, w, c: {"grants": s.users.grants(w, table=c.query.get("table"))}, {}, ("table",)),
-    Endpoint("POST", "/grants", "Let a user ask a table", _grant, {"user": True, "table": True, "limit": False}),
+    Endpoint("POST", "/grants", "Let a user ask a table", _grant,
+             {"user": True, "table": True, "limit": False, "first": False}),
     Endpoint("DELETE", "/grants/{user}/{table}", "Let a user ask a table no longer", _revoke),
     Endpoint("GET", "/limits", "Changes of limits", lambda s, w, _: {"changes": s.budgets.changes(w)}),
     Endpoint("POST", "/limits", "Propose another limit (not with a token)", _propose,

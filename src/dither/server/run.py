@@ -91,6 +91,8 @@ def announce(service: Service, address: str, say: Say) -> None:
     """Say where the server is, and, until there is a steward, by which link the first one signs in."""
     tables = service.context.folder.names()
     say(f"dither serves {len(tables)} table(s) on {service.config.public_url or address}")
+    for item in service.context.folder.refusals():
+        say(f"not in force: {item.file}: {item.problem}")
     link = service.auth.first_link() if service.config.is_local else None
     if link is not None:
         say(f"first steward, once: {address}{link}")

@@ -17,10 +17,12 @@ from dither.server import schema
 from dither.server.auth import Authentication, check_name, ends_credentials, password_hash
 from dither.server.context import Context
 from dither.server.errors import Conflict, Forbidden, NotFound
+from dither.server.pins import void_signatures
 from dither.server.principal import Principal
 from dither.server.results import Grant, User
 from dither.server.roles import ROLES, authorize
 from dither.server.times import iso
+from dither.server.use_cases.budgets import void_changes
 from dither.wire import guarantees
 
 _users, _grants = schema.users, schema.grants
@@ -83,7 +85,8 @@ class Users:
         self, who: Principal, name: str, *, roles: Iterable[str] | None = None, active: bool | None = None
     ) -> User:
         """Change the roles of a user, or whether they may sign in. Their sessions and tokens end with it, and
-        a link for their password when they may not."""
+        a link for their password when they may not. What somebody proposed or signed off who is no steward afterwards
+        is void."""
         context = self._context
         with context.acting(who, "users.change", name, logged=True):
             self._known(name)
@@ -94,7 +97,9 @@ class Users:
                 raise Conflict(message("steward", "another one", "the one who is signed in", fix))
             if values:
                 ends = ends_credentials(name, but=who.credential, links=active is False)
-                context.store.run(_users.update().where(_users.c.name == name).values(**values), *ends)
+                loses = active is False or (roles is not None and "steward" not in values["roles"].split())
+                void = (void_changes(name), void_signatures(name)) if loses else ()
+                context.store.run(_users.update().where(_users.c.name == name).values(**values), *ends, *void)
             return self._known(name)
 
     def invite(self, who: Principal, name: str) -> str:
@@ -116,10 +121,12 @@ class Users:
         statement = statement if table is None else statement.where(_grants.c.dataset == table)
         return tuple(_grant(row) for row in self._context.store.rows(statement))
 
-    def grant(self, who: Principal, user: str, table: str, *, limit: Guarantee | None = None) -> Grant:
-        """Let a user ask a table. ``limit`` opens an account of their own in the ledger; from then on everybody who
-        asks this table needs one. One above what each analyst has is a raise, which takes two stewards: grant that
-        first, and propose the rest (:meth:`Budgets.propose`)."""
+    def grant(
+        self, who: Principal, user: str, table: str, *, limit: Guarantee | None = None, first: bool = False
+    ) -> Grant:
+        """Let a user ask a table. ``limit`` opens an account of their own in the ledger; from the first one on,
+        everybody who asks this table needs one, which ``first`` confirms. One above what each analyst has is a raise,
+        which takes two stewards: grant that first, and propose the rest (:meth:`Budgets.propose`)."""
         context = self._context
         with context.acting(who, "grants.change", f"{user}: {table}", logged=True):
             self._known(user)
@@ -128,6 +135,8 @@ class Users:
                 filter = context.folder.get(table).card.filter
                 if not (context.config.single_steward and who.scopes is None):
                     _check_within_template(ledger, table, limit, filter)
+                if not first:
+                    self._check_not_first(ledger, table, user)
                 ledger.admit(table, user, limit=limit, filter=filter, signed_by=who.name)
                 context.folder.keep_receipt(table)
             stated = "" if limit is None else json.dumps(guarantees.to_json(limit))
@@ -136,6 +145,17 @@ class Users:
             context.store.run(_grants.delete().where(*same), _grants.insert().values(**row))
             known = context.store.one(sa.select(_grants).where(*same))
             return _grant(known)
+
+    def _check_not_first(self, ledger: Ledger, table: str, user: str) -> None:
+        """Refuse the first account of an analyst on a table where none is opened for everybody, and say who could not
+        ask any more."""
+        if any(account.kind == "analyst" for account in ledger.accounts(table)):
+            return
+        rows = self._context.store.rows(sa.select(_grants.c.user).where(_grants.c.dataset == table))
+        others = ", ".join(sorted(row.user for row in rows if row.user != user)) or "nobody so far"
+        changes = f"from this first limit on {table}, only analysts with a limit may ask it; granted without: {others}"
+        fix = "confirm it (first = true), then grant limits to the others; or leave the limit out"
+        raise Conflict(message("limit", f"to be confirmed: {changes}", "no confirmation", fix))
 
     def revoke(self, who: Principal, user: str, table: str) -> None:
         """Let a user ask a table no longer. What they asked stays recorded and paid."""

@@ -185,7 +185,7 @@ def test_a_question_that_takes_too_long_is_ended(fragile, monkeypatch):
     [pid] = site.service.context.pool.pids
     limits = Path(f"/proc/{pid}/limits").read_text()
     [space] = [line.split()[3] for line in limits.splitlines() if line.startswith("Max data size")]
-    assert space == str(4000 << 20)
+    assert space == str(3000 << 20)
     stopped(site)
     monkeypatch.setattr(site.service.context.pool, "_limit", 1.0)
     job = ended(site, "ann", ask(site, again=True))

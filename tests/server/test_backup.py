@@ -77,14 +77,14 @@ def test_a_copy_is_consistent_while_others_write(served, tmp_path):
     writer.start()
     try:
         for number in range(3):
-            backup(config_of(folder), tmp_path / f"copy{number}")
+            backup(config_of(folder), tmp_path / f"copy{number}", keys=tmp_path / "keys")
     finally:
         stop.set()
         writer.join()
     for number in range(3):
         place = tmp_path / f"restored{number}"
         place.mkdir()
-        restore(config_of(place), tmp_path / f"copy{number}")
+        restore(config_of(place), tmp_path / f"copy{number}", keys=tmp_path / "keys")
         with closing(Store(str(place / "dither-server.sqlite"))) as store:
             known = [row.receipt for row in store.rows(sa.select(schema.answers.c.receipt))]
         with dp.ledger.open(place / "visits.sqlite", create=False) as ledger:
@@ -101,6 +101,8 @@ def test_a_backup_is_for_its_owner_alone_and_whole(served, tmp_path):
     assert (tmp_path / "copy").stat().st_mode & 0o777 == 0o700
     assert {path.stat().st_mode & 0o777 for path in (tmp_path / "copy").iterdir()} == {0o600}
     assert not list((tmp_path / "copy").glob("*receipt*"))
+    secret = (folder / "visits.sqlite.key").read_bytes().strip()
+    assert not [path.name for path in (tmp_path / "copy").iterdir() if secret in path.read_bytes()]
     with pytest.raises(InvalidArgument, match="new folder"):
         backup(config_of(folder), tmp_path / "copy")
     (folder / "new.toml").write_text("[[[")
@@ -112,7 +114,7 @@ def test_a_backup_is_for_its_owner_alone_and_whole(served, tmp_path):
     assert backup(config_of(folder), tmp_path / "second").ledgers[0].place == "visits.sqlite"
 
 
-@each("name", ["backup.json", "ledger-0.sqlite", "ledger-0.sqlite.key", "server.sqlite", "visits.toml"])
+@each("name", ["backup.json", "ledger-0.sqlite", "server.sqlite", "visits.toml"])
 def test_a_backup_that_was_changed_is_refused(backed_up, tmp_path, name):
     shutil.copytree(backed_up, tmp_path / "copy")
     content = bytearray((tmp_path / "copy" / name).read_bytes())
@@ -126,7 +128,7 @@ def test_a_backup_that_was_changed_is_refused(backed_up, tmp_path, name):
 def backed_up(tmp_path_factory):
     folder = fill(tmp_path_factory.mktemp("cards"))
     Service.start(config_of(folder)).stop()
-    backup(config_of(folder), folder.parent / "kept-copy")
+    backup(config_of(folder), folder.parent / "kept-copy", keys=folder.parent / "kept-keys")
     return folder.parent / "kept-copy"
 
 
@@ -140,7 +142,7 @@ def test_names_that_lead_elsewhere_are_refused(backed_up, tmp_path):
 
 
 def remove(folder, *endings):
-    for ending in endings or ("", ".key", "-journal"):
+    for ending in endings or ("", "-journal"):
         (folder / f"visits.sqlite{ending}").unlink(missing_ok=True)
 
 
@@ -213,9 +215,11 @@ def test_what_is_sound_and_newer_stays(served, tmp_path):
 
 @each("damage", ["cut", "zeroed", "other", "journal", "key"])
 def test_what_is_damaged_is_put_aside_and_restored(backed_up, tmp_path, damage):
-    folder = tmp_path / "cards"
+    folder, keys = tmp_path / "cards", backed_up.with_name("kept-keys")
     folder.mkdir()
-    restore(config_of(folder), backed_up)
+    with pytest.raises(InvalidArgument, match="--keys"):
+        restore(config_of(folder), backed_up)
+    restore(config_of(folder), backed_up, keys=keys)
     ledger = folder / "visits.sqlite"
     content = ledger.read_bytes()
     match damage:
@@ -224,7 +228,7 @@ def test_what_is_damaged_is_put_aside_and_restored(backed_up, tmp_path, damage):
         case "zeroed":
             ledger.write_bytes(content[:4096] + bytes(len(content) - 4096))
         case "other":
-            remove(folder)
+            remove(folder, "", ".key", "-journal")
             with dp.ledger.open(ledger) as fresh:
                 fresh.create("visits", limit=dp.PureDP(1000))
         case "journal":  # of another file: it would be rolled back into the copy
@@ -232,8 +236,9 @@ def test_what_is_damaged_is_put_aside_and_restored(backed_up, tmp_path, damage):
             (folder / "visits.sqlite-journal").write_bytes(b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7" + bytes(2000))
         case "key":
             (folder / "visits.sqlite.key").write_text("ab" * 32)
-    [found] = [item for item in restore(config_of(folder), backed_up) if item.what == "visits.sqlite"]
-    assert (found.outcome, found.lost, found.refused) == ("restored", 0, False)
+    [found] = [item for item in restore(config_of(folder), backed_up, keys=keys) if item.what == "visits.sqlite"]
+    outcome = "kept" if damage == "key" else "restored"  # a sound ledger that lacks its key is not replaced
+    assert (found.outcome, found.lost, found.refused) == (outcome, 0, False)
     assert list(folder.glob("visits.sqlite*.replaced-*"))
     Service.start(config_of(folder)).stop()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -210,6 +211,43 @@ def test_a_ledger_that_is_removed_is_not_made_anew(start_site, tmp_path):
     assert ended.state == "refused"
     assert ended.problem.title == "LedgerError"
     assert not (tmp_path / "visits.sqlite").exists()
+
+
+def page_of(site, name):
+    """A browser of somebody who is signed in: get and post, with the token of the form."""
+    client = site.client()
+    client.cookies.set("dither_session", site.service.auth.start_session(name, "test"))
+
+    def post(path, **fields):
+        token = re.search(r'name="csrf" value="(\w+)"', client.get("/account").text).group(1)
+        return client.post(path, data={"csrf": token, **fields}, headers={"Origin": "http://testserver"})
+
+    return client.get, post
+
+
+def test_stewards_see_and_sign_off_on_their_page(own, edited):
+    get, post = page_of(own, "sam")
+    assert "not in force" not in get("/steward").text
+    edited("visits.toml", ('ledger = "visits.sqlite"', 'ledger = "fresh.sqlite"'))
+    (own.folder / "half.toml").write_text("[[[")
+    shown = get("/steward").text
+    assert "another ledger or receipt" in shown
+    assert "half.toml" in shown
+    assert shown.count("Sign it off") == 1  # a mistake is mended, and not signed
+    done = post("/steward/sign-off", file="visits.toml", reason="a new study").text
+    assert "A second steward has to sign it off" in done
+    assert "Signed off by sam" in done
+    assert "That did not work" in post("/steward/sign-off", file="half.toml", reason="x").text
+    second = page_of(own, "sue")[1]("/steward/sign-off", file="visits.toml", reason="yes").text
+    assert "when the server is started again" in second
+    assert page_of(own, "ann")[1]("/steward/sign-off", file="visits.toml", reason="x").status_code == 403
+
+
+def test_a_first_limit_is_confirmed_on_the_page(own):
+    post = page_of(own, "sam")[1]
+    refused = post("/people/grant", user="ann", table="other", epsilon="1").text
+    assert "from this first limit on other" in refused
+    assert "ann may ask other." in post("/people/grant", user="ann", table="other", epsilon="1", first="yes").text
 
 
 def test_passwords_are_not_pinned():

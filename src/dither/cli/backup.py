@@ -37,9 +37,9 @@ def words(item: copies.Restored) -> str:
     return f"{start} {lost}: {_REFUSED if item.refused else _ACCEPTED}"
 
 
-def backup(folder: str, into: str, config: str | None, database: str | None) -> None:
+def backup(folder: str, into: str, keys: str | None, config: str | None, database: str | None) -> None:
     """Copy the ledgers and the server's database of a folder, and print their receipts."""
-    manifest = copies.backup(read_config(folder, config, database=database), into)
+    manifest = copies.backup(read_config(folder, config, database=database), into, keys=keys)
     for saved in manifest.ledgers:
         echo(f"{saved.place}: receipt {saved.head}")
     for what in manifest.elsewhere:
@@ -50,6 +50,7 @@ def backup(folder: str, into: str, config: str | None, database: str | None) -> 
 def restore(
     source: str,
     folder: str,
+    keys: str | None,
     config: str | None,
     database: str | None,
     accept_loss: bool,
@@ -58,8 +59,8 @@ def restore(
 ) -> bool:
     """Restore what is missing or damaged, and print what was lost; whether a ledger is refused for it."""
     found = copies.restore(
-        read_config(folder, config, database=database), source, accept_loss=accept_loss, signed_by=signed_by or "",
-        reason=reason or "",
+        read_config(folder, config, database=database), source, keys=keys, accept_loss=accept_loss,
+        signed_by=signed_by or "", reason=reason or "",
     )  # fmt: skip
     for item in found:
         echo(words(item))

@@ -34,6 +34,7 @@ from dither.errors import DitherError, InvalidArgument, LedgerError, message
 from dither.guarantees import ZCDP, Guarantee, PureDP
 from dither.ledger import Ledger, Receipt, receipts
 from dither.ledger import open as open_ledger
+from dither.ledger import secret as _secret
 from dither.ledger.files import journal_file, key_file
 from dither.server import schema
 from dither.server.config import FILE_NAME, Config
@@ -54,11 +55,13 @@ _NOTHING: dict[str, Guarantee] = {"epsilon": PureDP(1e-9), "rho": ZCDP(1e-12)}
 
 @dataclass(frozen=True)
 class SavedLedger:
-    """A ledger in a backup: where it was, its copy, its last receipt, and where the receipts of its tables are kept."""
+    """A ledger in a backup: where it was, its copy, its last receipt, the fingerprint of its secret, and where the
+    receipts of its tables are kept."""
 
     place: str
     copy: str
     head: str
+    secret: str
     receipts: tuple[str, ...]
 
 
@@ -92,11 +95,12 @@ class Restored:
 # -- backup -----------------------------------------------------------------------------------------------------------
 
 
-def backup(config: Config, into: str | os.PathLike[str]) -> Manifest:
+def backup(config: Config, into: str | os.PathLike[str], *, keys: str | os.PathLike[str] | None = None) -> Manifest:
     """Copy the ledgers, the server's database, cards, plans and configuration of a folder into a new folder.
 
-    The folder appears when everything is in it and every ledger has been verified. It holds the ledgers' secrets:
-    only its owner may read it.
+    The folder appears when everything is in it and every ledger has been verified; only its owner may read it. The
+    ledgers' secrets are not in it: whoever has both can test who is in the data. ``keys`` is a folder to which they
+    are copied, once.
     """
     target = Path(into).absolute()
     if os.path.lexists(target):
@@ -106,7 +110,7 @@ def backup(config: Config, into: str | os.PathLike[str]) -> Manifest:
     part = target.with_name(f"{target.name}.part-{os.getpid()}")
     part.mkdir(mode=0o700)
     try:
-        manifest = _filled(config, part)
+        manifest = _filled(config, part, None if keys is None else Path(keys))
         _write(part / MANIFEST, json.dumps({"version": _VERSION, **asdict(manifest)}, indent=1).encode())
         os.rename(part, target)
     except (OSError, sqlite3.Error):
@@ -116,7 +120,7 @@ def backup(config: Config, into: str | os.PathLike[str]) -> Manifest:
     return manifest
 
 
-def _filled(config: Config, part: Path) -> Manifest:
+def _filled(config: Config, part: Path, keys: Path | None) -> Manifest:
     elsewhere, database, pinned = [], "", ()
     if "://" in config.place:
         elsewhere.append(DATABASE)
@@ -134,8 +138,15 @@ def _filled(config: Config, part: Path) -> Manifest:
             elsewhere.append(f"the ledger {place}")
             continue
         copy = f"ledger-{number}.sqlite"
-        head = _copy_ledger(Path(config.folder) / place, part / copy)
-        saved.append(SavedLedger(place, copy, str(head), tuple(sorted(set(kept)))))
+        source = Path(config.folder) / place
+        secret = _secret.find_given(None) or _secret.read_file(key_file(source))
+        if keys is not None and not _key_in(keys, secret.fingerprint).exists():
+            keys.mkdir(mode=0o700, exist_ok=True)
+            _write(_key_in(keys, secret.fingerprint), secret.value.hex().encode() + b"\n")
+        _copy_database(source, part / copy)
+        with open_ledger(part / copy, secret=secret.value, create=False, read_only=True) as ledger:
+            head = ledger.verify().head
+        saved.append(SavedLedger(place, copy, str(head), secret.fingerprint, tuple(sorted(set(kept)))))
     files = []
     for path in sorted(Path(config.folder).glob("*.toml")):
         if path.is_file():
@@ -177,12 +188,9 @@ def _copy_database(source: Path, target: Path) -> None:
     _sync(target)
 
 
-def _copy_ledger(source: Path, target: Path) -> Receipt:
-    _copy_database(source, target)
-    if key_file(source).exists():
-        _write(key_file(target), key_file(source).read_bytes())
-    with open_ledger(target, create=False, read_only=True) as ledger:
-        return ledger.verify().head
+def _key_in(keys: Path, fingerprint: str) -> Path:
+    """Where the secret of a ledger is in a folder of secrets."""
+    return keys / f"{fingerprint}.key"
 
 
 # -- restore ----------------------------------------------------------------------------------------------------------
@@ -209,12 +217,19 @@ def read_manifest(source: str | os.PathLike[str]) -> Manifest:
 
 
 def restore(
-    config: Config, source: str | os.PathLike[str], *, accept_loss: bool = False, signed_by: str = "", reason: str = ""
+    config: Config,
+    source: str | os.PathLike[str],
+    *,
+    keys: str | os.PathLike[str] | None = None,
+    accept_loss: bool = False,
+    signed_by: str = "",
+    reason: str = "",
 ) -> tuple[Restored, ...]:
     """Put back what is missing or damaged in a folder, and say what was lost. No server may be running on it.
 
-    ``accept_loss`` sets the limits in a ledger that has lost entries to what is known to be spent; ``signed_by`` and
-    ``reason`` stay in its history.
+    ``keys`` is the folder with the ledgers' secrets, where they are not beside the ledgers. ``accept_loss`` sets the
+    limits in a ledger that has lost entries to what is known to be spent; ``signed_by`` and ``reason`` stay in its
+    history.
     """
     if accept_loss and not (signed_by and reason):
         fix = "pass --signed-by NAME --reason WHY"
@@ -226,6 +241,8 @@ def restore(
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     result = []
     try:
+        for saved in manifest.ledgers:
+            _restore_key(saved, folder, None if keys is None else Path(keys), stamp)
         for name in manifest.files:
             if not os.path.lexists(folder / name):
                 _write(folder / name, (Path(source) / name).read_bytes())
@@ -248,12 +265,9 @@ def _restore_ledger(
     place, head = folder / saved.place, Receipt.read(saved.head)
     outcome: Literal["kept", "restored"] = "kept" if _holds(place, head) else "restored"
     if outcome == "restored":
-        for path in (place, journal_file(place), key_file(place)):
+        for path in (place, journal_file(place)):  # a journal of another file would be rolled back into the copy
             if os.path.lexists(path):
                 os.replace(path, f"{path}.replaced-{stamp}")
-        key = key_file(source / saved.copy)
-        if key.exists():
-            _write(key_file(place), key.read_bytes())
         _write(place, (source / saved.copy).read_bytes())
     kept = {path: receipts.read(path) for path in (folder / name for name in saved.receipts)}
     with open_ledger(place, create=False) as ledger:
@@ -269,6 +283,23 @@ def _restore_ledger(
             for path in kept:
                 receipts.keep(path, ledger.head)
         return Restored(saved.place, outcome, head.seq, lost if says else None, bool(ahead) and not accept_loss)
+
+
+def _restore_key(saved: SavedLedger, folder: Path, keys: Path | None, stamp: str) -> None:
+    """Put the secret of a ledger beside its place, unless it is there, or given by the environment."""
+    place = key_file(folder / saved.place)
+    given = _secret.find_given(None)
+    if given is None:
+        with suppress(DitherError):
+            given = _secret.read_file(place)
+    if given is not None and given.fingerprint == saved.secret:
+        return
+    if keys is None or not _key_in(keys, saved.secret).exists():
+        fix = "pass --keys FOLDER, the one to which dither backup --keys copied it"
+        raise InvalidArgument(message("keys", f"the secret of {saved.place}", "another, or none", fix))
+    if os.path.lexists(place):
+        os.replace(place, f"{place}.replaced-{stamp}")
+    _write(place, _key_in(keys, saved.secret).read_bytes())
 
 
 def _holds(place: Path, head: Receipt) -> bool:

@@ -153,7 +153,7 @@ class Users:
             return
         rows = self._context.store.rows(sa.select(_grants.c.user).where(_grants.c.dataset == table))
         others = ", ".join(sorted(row.user for row in rows if row.user != user)) or "nobody so far"
-        changes = f"from this first limit on {table}, only analysts with a limit may ask it; granted without: {others}"
+        changes = f"from this first limit on {table}, only analysts with one may ask it; granted without: {others}"
         fix = "confirm it (first = true), then grant limits to the others; or leave the limit out"
         raise Conflict(message("limit", f"to be confirmed: {changes}", "no confirmation", fix))
 

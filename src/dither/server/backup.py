@@ -121,7 +121,8 @@ def backup(config: Config, into: str | os.PathLike[str], *, keys: str | os.PathL
 
 
 def _filled(config: Config, part: Path, keys: Path | None) -> Manifest:
-    elsewhere, database, pinned = [], "", ()
+    elsewhere: list[str] = []
+    database, pinned = "", tuple[Pin, ...]()
     if "://" in config.place:
         elsewhere.append(DATABASE)
     elif Path(config.place).is_file():  # before the ledgers: no answer without its charge
@@ -204,8 +205,8 @@ def read_manifest(source: str | os.PathLike[str]) -> Manifest:
         if given.pop("version") != _VERSION:
             raise ValueError
         ledgers = tuple(SavedLedger(**{**item, "receipts": tuple(item["receipts"])}) for item in given.pop("ledgers"))
-        lists = {name: tuple(given.pop(name)) for name in ("files", "elsewhere")}
-        result = Manifest(ledgers=ledgers, **lists, **given)
+        files, elsewhere = tuple(given.pop("files")), tuple(given.pop("elsewhere"))
+        result = Manifest(ledgers=ledgers, files=files, elsewhere=elsewhere, **given)
         named = {*result.files, *(item.copy for item in ledgers), *filter(None, [result.database])}
         plain = all(Path(name).name == name for name in result.hashes) and named <= result.hashes.keys()
         whole = plain and all(_hash(folder / name) == known for name, known in result.hashes.items())
@@ -325,15 +326,14 @@ def _close_limits(ledger: Ledger, signed_by: str, reason: str) -> None:
     for account in ledger.accounts():
         if account.limit is None or (account.kind == "analyst" and not account.name):
             continue
-        limit = _NOTHING[account.unit] if account.spent is None else account.spent
-        signed = {"signed_by": signed_by, "reason": reason}
-        if account.kind == "people":
+        of_people, owner = account.kind == "people", account.owner
+        if of_people:  # through any of the datasets that share them
             owner = next(a.owner for a in ledger.accounts() if a.kind == "dataset" and a.population == account.owner)
-            ledger.change_limit(owner, _NOTHING[account.unit], each_person=True, **signed)
-        elif account.kind == "analyst":
-            ledger.change_limit(account.owner, limit, analyst=account.name, **signed)
-        else:
-            ledger.change_limit(account.owner, limit, **signed)
+        limit = account.spent if account.spent is not None and not of_people else _NOTHING[account.unit]
+        analyst = account.name if account.kind == "analyst" else None
+        ledger.change_limit(
+            owner, limit, signed_by=signed_by, reason=reason, analyst=analyst, each_person=of_people
+        )  # fmt: skip
 
 
 def _restore_database(manifest: Manifest, source: Path, place: str, stamp: str) -> Restored:

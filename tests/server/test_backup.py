@@ -13,7 +13,6 @@ import sqlalchemy as sa
 from serving import PASSWORD, fill
 
 import dither as dp
-from dither.cli.backup import words
 from dither.errors import DitherError, InvalidArgument, LedgerError
 from dither.ledger import Receipt, receipts
 from dither.server import schema
@@ -250,7 +249,6 @@ def test_nobody_is_signed_in_on_a_restored_database(served, tmp_path):
         (folder / f"dither-server.sqlite{ending}").unlink(missing_ok=True)
     [database] = [item for item in restore(config_of(folder), tmp_path / "copy") if item.what.startswith("the server")]
     assert database.outcome == "restored"
-    assert "tokens are revoked" in words(database)
     service = Service.start(config_of(folder))
     try:
         with pytest.raises(NotSignedIn):
@@ -271,29 +269,6 @@ def test_nothing_is_restored_under_a_running_server(served, tmp_path):
             restore(config_of(folder), tmp_path / "copy")
     finally:
         service.stop()
-
-
-def test_a_backup_on_the_command_line(served, tmp_path):
-    from typer.testing import CliRunner
-
-    from dither.cli.app import app
-
-    folder, _ = served
-    run = CliRunner()
-    made = run.invoke(app, ["backup", str(folder), str(tmp_path / "copy")])
-    assert made.exit_code == 0
-    assert "visits.sqlite: receipt 11:" in made.output
-    charge(folder, 1)
-    remove(folder)
-    (folder / "visits.toml").unlink()
-    lost = run.invoke(app, ["restore", str(tmp_path / "copy"), str(folder)])
-    assert lost.exit_code == 1
-    assert "visits.toml: restored." in lost.output
-    assert "At least 2 later entries are lost" in lost.output
-    given = ["--accept-loss", "--signed-by", "sam", "--reason", "a fire"]
-    accepted = run.invoke(app, ["restore", str(tmp_path / "copy"), str(folder), *given])
-    assert accepted.exit_code == 0
-    assert "nothing is left in its accounts" in accepted.output
 
 
 def test_a_database_of_postgresql_is_named_and_not_copied(served, tmp_path):

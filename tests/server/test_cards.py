@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import re
-from pathlib import Path
 
 import pytest
 from serving import COUNT, PASSWORD, fill
@@ -13,10 +11,8 @@ from serving import COUNT, PASSWORD, fill
 import dither as dp
 from dither.server.config import Config
 from dither.server.errors import NotFound
-from dither.server.pins import Pin
 from dither.server.principal import Principal
 from dither.server.service import Service
-from dither.tables.card.model import Card, ColumnCard
 from support import each
 
 API = "/api/v1"
@@ -248,12 +244,3 @@ def test_a_first_limit_is_confirmed_on_the_page(own):
     refused = post("/people/grant", user="ann", table="other", epsilon="1").text
     assert "from this first limit on other" in refused
     assert "ann may ask other." in post("/people/grant", user="ann", table="other", epsilon="1", first="yes").text
-
-
-def test_passwords_are_not_pinned():
-    card = Card(
-        "t", "postgresql://u:hunter2@h/d::rows", {"a": ColumnCard("integer")}, ledger="postgresql://u:hunter2@h/ledger"
-    )
-    pin = Pin.of(Path("/cards/t.toml"), card, "/elsewhere/t.receipt")
-    assert "hunter2" not in json.dumps([pin.ledger, *pin.sources])
-    assert (pin.ledger, pin.sources) == ("postgresql://h/ledger", ("postgresql://h/d::rows",))

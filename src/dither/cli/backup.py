@@ -24,8 +24,8 @@ def words(item: copies.Restored) -> str:
     if item.outcome == "missing":
         return f"{item.what}: not in this backup; PostgreSQL's own tools restore it."
     if not item.entry:
-        more = f" {_STOPPED}" if (item.what, item.outcome) == (copies.DATABASE, "restored") else ""
-        return f"{item.what}: {item.outcome}.{more}"
+        advice = f" {_STOPPED}" if (item.what, item.outcome) == (copies.DATABASE, "restored") else ""
+        return f"{item.what}: {item.outcome}.{advice}"
     if item.outcome == "kept" and not item.lost:
         return f"{item.what}: kept. It is sound, and holds all that the backup holds."
     start = f"{item.what}: {item.outcome}, of entry {item.entry}."
@@ -58,13 +58,13 @@ def restore(
     reason: str | None,
 ) -> bool:
     """Restore what is missing or damaged, and print what was lost; whether a ledger is refused for it."""
-    found = copies.restore(
+    result = copies.restore(
         read_config(folder, config, database=database), source, keys=keys, accept_loss=accept_loss,
         signed_by=signed_by or "", reason=reason or "",
     )  # fmt: skip
-    for item in found:
+    for item in result:
         echo(words(item))
-    return any(item.refused for item in found)
+    return any(item.refused for item in result)
 
 
 __all__ = ["backup", "restore", "words"]

@@ -241,6 +241,7 @@ def test_stewards_see_and_sign_off_on_their_page(own, edited):
 
 def test_a_first_limit_is_confirmed_on_the_page(own):
     post = page_of(own, "sam")[1]
+    assert "bob may ask other." in post("/people/grant", user="bob", table="other").text
     refused = post("/people/grant", user="ann", table="other", epsilon="1").text
     assert "from this first limit on other" in refused
     assert "ann may ask other." in post("/people/grant", user="ann", table="other", epsilon="1", first="yes").text

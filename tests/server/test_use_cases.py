@@ -96,11 +96,21 @@ def test_a_first_limit_says_whom_it_locks_out(start_site, tmp_path):
     grant = {"user": "ann", "table": "visits", "limit": {"kind": "pure", "epsilon": "1"}}
     refused = sam.post("/api/v1/grants", json=grant)
     assert refused.status_code == 409
-    assert "granted without: bob" in refused.json()["expected"]
+    assert "and bob have none" in refused.json()["expected"]
     assert [account.kind for account in ledger.accounts("visits")] == ["dataset"]
     assert sam.post("/api/v1/grants", json=grant | {"first": "yes"}).status_code == 422
     assert sam.post("/api/v1/grants", json=grant | {"first": True}).status_code == 200
     assert sam.post("/api/v1/grants", json=grant | {"user": "bob"}).status_code == 200  # not the first any more
+    useless = sam.post("/api/v1/grants", json={"user": "rea", "table": "visits"})  # who could not ask
+    assert (useless.status_code, useless.json()["name"]) == (409, "limit")
+    assert sam.post("/api/v1/grants", json={"user": "bob", "table": "visits"}).status_code == 200  # who has an account
+
+
+def test_a_first_limit_that_locks_nobody_out_needs_no_confirmation(start_site, tmp_path):
+    fill(tmp_path)
+    one = start_site(fill(tmp_path, name="second"))
+    users, sam = one.service.users, one.people["sam"]
+    assert users.grant(sam, "ann", "second", limit=dp.PureDP(1)).limit == "ε = 1"
 
 
 def test_a_limit_that_is_lower_no_longer_waits_for_a_second_steward(own, monkeypatch):
@@ -150,9 +160,9 @@ def test_grants_with_an_account_of_ones_own(own):
     users, sam = own.service.users, own.people["sam"]
     with pytest.raises(NotFound):
         own.service.questions.ask(own.people["ann"], "second", COUNT, {"epsilon": 1})
+    users.grant(sam, "bob", "second")
     grant = users.grant(sam, "ann", "second", limit=dp.PureDP(1), first=True)
     assert grant.limit == "ε = 1"
-    users.grant(sam, "bob", "second")
     sql = "SELECT COUNT(*) AS n FROM second"
     assert wait(own, "ann", own.service.questions.ask(own.people["ann"], "second", sql, {"epsilon": 0.75})).answer_id
     refused = wait(own, "ann", own.service.questions.ask(own.people["ann"], "second", sql, {"epsilon": 0.5}))

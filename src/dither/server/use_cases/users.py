@@ -125,18 +125,18 @@ class Users:
         self, who: Principal, user: str, table: str, *, limit: Guarantee | None = None, first: bool = False
     ) -> Grant:
         """Let a user ask a table. ``limit`` opens an account of their own in the ledger; from the first one on,
-        everybody who asks this table needs one, which ``first`` confirms. One above what each analyst has is a raise,
-        which takes two stewards: grant that first, and propose the rest (:meth:`Budgets.propose`)."""
+        everybody who asks this table needs one, which ``first`` confirms where others are granted it. One above what
+        each analyst has is a raise, which takes two stewards: grant that first, and propose the rest
+        (:meth:`Budgets.propose`)."""
         context = self._context
         with context.acting(who, "grants.change", f"{user}: {table}", logged=True):
             self._known(user)
             ledger = context.folder.ledger(table)
+            self._check_nobody_is_locked_out(ledger, table, user, limit is not None, first)
             if limit is not None:
                 filter = context.folder.get(table).card.filter
                 if not (context.config.single_steward and who.scopes is None):
                     _check_within_template(ledger, table, limit, filter)
-                if not first:
-                    self._check_not_first(ledger, table, user)
                 ledger.admit(table, user, limit=limit, filter=filter, signed_by=who.name)
                 context.folder.keep_receipt(table)
             stated = "" if limit is None else json.dumps(guarantees.to_json(limit))
@@ -146,16 +146,21 @@ class Users:
             known = context.store.one(sa.select(_grants).where(*same))
             return _grant(known)
 
-    def _check_not_first(self, ledger: Ledger, table: str, user: str) -> None:
-        """Refuse the first account of an analyst on a table where none is opened for everybody, and say who could not
-        ask any more."""
-        if any(account.kind == "analyst" for account in ledger.accounts(table)):
-            return
-        rows = self._context.store.rows(sa.select(_grants.c.user).where(_grants.c.dataset == table))
-        others = ", ".join(sorted(row.user for row in rows if row.user != user)) or "nobody so far"
-        changes = f"from this first limit on {table}, only analysts with one may ask it; granted without: {others}"
-        fix = "confirm it (first = true), then grant limits to the others; or leave the limit out"
-        raise Conflict(message("limit", f"to be confirmed: {changes}", "no confirmation", fix))
+    def _check_nobody_is_locked_out(self, ledger: Ledger, table: str, user: str, limited: bool, first: bool) -> None:
+        """From the first account of an analyst on, whoever has none may not ask, unless the table opens one for
+        everybody. Refuse a first one that is not confirmed, where it would lock somebody out, and a grant that would be
+        of no use."""
+        accounts = {account.name for account in ledger.accounts(table) if account.kind == "analyst"}
+        if limited and not accounts and not first:
+            rows = self._context.store.rows(sa.select(_grants.c.user).where(_grants.c.dataset == table))
+            others = ", ".join(sorted(row.user for row in rows if row.user != user))
+            if others:
+                changes = f"from this first limit on {table}, only analysts with one may ask it, and {others} have none"
+                fix = "confirm it (first = true), then grant limits to the others; or leave the limit out"
+                raise Conflict(message("limit", f"to be confirmed: {changes}", "no confirmation", fix))
+        if not limited and accounts and not accounts & {"", user}:
+            expected = f"one for {user}: analysts have limits on {table}, and nobody without one may ask it"
+            raise Conflict(message("limit", expected, "none", "state a limit"))
 
     def revoke(self, who: Principal, user: str, table: str) -> None:
         """Let a user ask a table no longer. What they asked stays recorded and paid."""

@@ -213,7 +213,7 @@ class Config:
     warm: bool = _setting(True, FLAG)
     tick: float = _setting(0.25, _number(60.0, 0.25))
     time_limit: float = _setting(120.0, _number(86_400.0, 120.0))
-    memory_limit_mb: int | None = _setting(None, _optional(_number(1 << 20, 4096, least=256)))
+    memory_limit_mb: int | None = _setting(None, _optional(_number(1 << 20, 4096, least=512)))
     max_body_bytes: int = _setting(256 * 1024, _number(1 << 26, 256 * 1024))
     read_timeout: float = _setting(10.0, _number(3600.0, 10.0))
     max_questions_each: int = _setting(4, _number(1000, 4))

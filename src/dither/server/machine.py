@@ -17,7 +17,8 @@ from dither.server.config import Config
 SERVER_MB = 512
 """What the process that serves takes itself."""
 MOST_WORKER_MB = 8192
-_LEAST_WORKER_MB = 256
+_LEAST_WORKER_MB = 512
+"""With less, a process cannot open a table."""
 _MB = 1 << 20
 
 MOST_CONNECTIONS = 2000
@@ -73,8 +74,8 @@ def worker_memory_mb(config: Config, root: Path = _ROOT) -> int:
     """The memory that each process of a question may use: what is stated, refused where all of them together would not
     fit into the control group; otherwise an equal share of the group's memory or of the machine's, at most 8 GiB.
 
-    >>> worker_memory_mb(Config(folder=".", memory_limit_mb=300))
-    300
+    >>> worker_memory_mb(Config(folder=".", memory_limit_mb=600))
+    600
     """
     group = group_memory_mb(root)
     count = config.processes * (config.workers + 1)  # one more for explanations
@@ -90,6 +91,8 @@ def worker_memory_mb(config: Config, root: Path = _ROOT) -> int:
         return config.memory_limit_mb
     known = [memory for memory in (group, _physical_mb()) if memory is not None]
     result = min(MOST_WORKER_MB, share(min(known))) if known else MOST_WORKER_MB
+    if group is None:  # the whole machine, which may swap
+        return max(result, _LEAST_WORKER_MB)
     if result < _LEAST_WORKER_MB:
         expected = f"{_LEAST_WORKER_MB} MB for each of {count} processes"
         fix = "have fewer workers, or give the server more memory"

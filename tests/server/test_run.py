@@ -61,7 +61,7 @@ def test_idle_sockets_take_no_descriptor_that_the_server_needs(tmp_path):
     server = Running(fill(tmp_path), open_files=160, **SMALL)
     host, port = server.url.removeprefix("http://").split(":")
     link = re.search(r"/welcome/\S+", server.process.stdout.readline()).group()
-    idle = []
+    idle, held = [], []
     try:
         for number in range(360):
             idle.append(socket.create_connection((host, int(port)), 600))
@@ -70,9 +70,10 @@ def test_idle_sockets_take_no_descriptor_that_the_server_needs(tmp_path):
                     idle[-1].sendall(b"GET /health HTTP/1.1\r\nHost")
             if not number % 90:
                 assert httpx.get(f"{server.url}/health", timeout=600).status_code == 200
+            if sys.platform == "linux":
+                held.append(len(list(Path(f"/proc/{server.process.pid}/fd").iterdir())))
         assert httpx.get(server.url + link, timeout=600).status_code == 200
-        held = len(list(Path(f"/proc/{server.process.pid}/fd").iterdir())) if sys.platform == "linux" else 0
-        assert held < 140  # a worker needs a handful
+        assert max(held, default=0) < 130  # there is always room for what else the server opens
     finally:
         for connection in idle:
             connection.close()

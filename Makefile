@@ -3,6 +3,7 @@
 # make bench  the benchmarks        make lock    pin the versions used by CI
 # make serve-demo   the server on the demo's table, with people to sign in as
 # make browser   Chromium for the tests of pages, where apt is there; elsewhere what to install
+# make nginx     nginx for the test of deploy/nginx.conf, likewise
 # make audit  the dependencies against the advisory database, which needs a network; make check has a list of its own
 # make neighbors NEIGHBOR_QUESTIONS=20000   the search for questions that are not private, with more of them than make test has
 # make differential DIFFERENTIAL_QUESTIONS=20000   random SQL, noise removed, against DuckDB on the raw rows
@@ -28,7 +29,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 DOCS := out/docs
 
-.PHONY: browser demo docs serve-demo test check audit neighbors differential mutants coverage versions lint bench bench-compare which-noise lock clean
+.PHONY: browser nginx demo docs serve-demo test check audit neighbors differential mutants coverage versions lint bench bench-compare which-noise lock clean
 
 $(VENV)/run.stamp: pyproject.toml $(LOCK)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -52,15 +53,18 @@ lint: $(VENV)/dev.stamp
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-check: lint browser
+check: lint browser nginx
 	$(BIN)/python scripts/audit_dependencies.py
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
-test: lint browser
+test: lint browser nginx
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 browser:
 	sh scripts/install_browser.sh
+
+nginx: $(VENV)/run.stamp
+	sh scripts/install_nginx.sh $(VENV)/nginx
 
 audit: $(VENV)/dev.stamp
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check pip-audit

@@ -84,14 +84,16 @@ def until_it_ends(client: Any, response: Any) -> Any:
 class Running:
     """A server in a process of its own."""
 
-    def __init__(self, folder: Path, *arguments: str, **environment: str) -> None:
+    def __init__(self, folder: Path, *arguments: str, open_files: int | None = None, **environment: str) -> None:
         import os
 
         command = [sys.executable, "-m", "dither", "serve", str(folder), "--port", "0", *arguments]
+        if open_files is not None:
+            command = ["sh", "-c", f'ulimit -n {open_files}; exec "$@"', "sh", *command]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, **environment})
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
-        match = re.search(r"http://\S+", line)
+        match = re.search(r"https?://\S+", line)
         assert match, line
         self.url = match.group()
 

@@ -19,7 +19,7 @@ def test_the_same_question_at_the_same_moment_is_one_job(site, monkeypatch):
     context = site.service.context
     jobs, store = context.jobs, context.store
     message = {
-        "do": "ask", "card": context.folder.get("visits").path, "question": {"sql": COUNT},
+        "do": "ask", "card": context.folder.get("visits").document, "question": {"sql": COUNT},
         "options": {"epsilon": 0.25}, "analyst": "ann", "key": "ann/at once",
     }  # fmt: skip
     asked = Asked("ann", "visits", "question", COUNT, {"epsilon": 0.25}, "a" * 64, message)

@@ -129,3 +129,78 @@ def test_the_server_is_impatient(tmp_path, monkeypatch):
     with listener, pytest.raises(Stopped):
         run.serve(Config(folder=str(tmp_path)), print)
     assert settings[0].http is ImpatientProtocol
+
+
+async def opened(address, parts):
+    """A connection, or what it got: an error means that it was closed."""
+    reader, writer = await asyncio.open_connection(*address)
+    try:
+        for part in parts:
+            writer.write(part)
+            await writer.drain()
+    except OSError:
+        pass
+    return reader, writer
+
+
+def test_whoever_sends_a_request_is_served_however_many_idle_connections_there_are():
+    """The oldest idle connections make room: 5 that say nothing, 5 that begin, 5 that have had an answer."""
+    limit = 8
+    kinds = [b"", b"GET / HT", REQUEST]
+
+    async def talk():
+        listener = socket.create_server(("127.0.0.1", 0))
+        settings = uvicorn.Config(
+            hello, http=Seen, lifespan="off", log_level="error", timeout_keep_alive=10_000, limit_concurrency=limit
+        )
+        server = uvicorn.Server(settings)
+        serving = asyncio.create_task(server.serve(sockets=[listener]))
+        idle, served, most = [], 0, 0
+        async with asyncio.timeout(600):
+            while not server.started:
+                await asyncio.sleep(0.01)
+            for part in [kind for kind in kinds for _ in range(5)]:
+                idle.append(await opened(listener.getsockname(), [part]))
+                reader, writer = await opened(listener.getsockname(), [REQUEST])
+                served += (await reader.readuntil(b"hi")).startswith(b"HTTP/1.1 200 OK")
+                writer.close()
+                most = max(most, len(server.server_state.connections))
+            for _, writer in idle:
+                writer.close()
+            server.should_exit = True
+            await serving
+        return served, most
+
+    served, most = asyncio.run(talk())
+    assert served == 15
+    assert most < limit
+
+
+def test_a_client_that_does_not_take_its_answer_is_cut_off():
+    class Hurried(Seen):
+        write_seconds = 0.05
+
+    async def large(scope, receive, send):
+        size = 1 << 26  # more than the kernel takes
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % size)]})
+        for _ in range(64):
+            await send({"type": "http.response.body", "body": bytes(size // 64), "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+    async def talk():
+        listener = socket.create_server(("127.0.0.1", 0))
+        server = uvicorn.Server(uvicorn.Config(large, http=Hurried, lifespan="off", log_level="critical"))
+        serving = asyncio.create_task(server.serve(sockets=[listener]))
+        async with asyncio.timeout(600):
+            while not server.started:
+                await asyncio.sleep(0.01)
+            client = socket.create_connection(listener.getsockname())
+            client.sendall(REQUEST)
+            while not Seen.made or server.server_state.connections:
+                await asyncio.sleep(0.01)
+            client.close()
+            server.should_exit = True
+            await serving
+
+    Seen.made.clear()
+    asyncio.run(talk())

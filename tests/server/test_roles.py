@@ -17,6 +17,7 @@ EXPECTED = """
 tables.list        steward analyst auditor          explain
 tables.card        steward analyst auditor          explain
 tables.gaps        steward auditor                  steward
+tables.sign        steward                          -
 questions.explain  analyst                          explain
 questions.ask      analyst                          ask
 questions.job      steward analyst                  ask
@@ -75,6 +76,8 @@ def test_every_role_and_scope_with_every_action(action):
 CALLS = {
     ("tables", "list"): ("tables.list", ()),
     ("tables", "card"): ("tables.card", ("visits",)),
+    ("tables", "problems"): ("tables.gaps", ()),
+    ("tables", "sign_off"): ("tables.sign", ("nowhere.toml",), {"reason": "test"}),
     ("questions", "explain"): ("questions.explain", ("visits", "SELECT COUNT(*) AS n FROM visits", {"epsilon": 1})),
     ("questions", "ask"): ("questions.ask", ("visits", "SELECT COUNT(*) AS n FROM visits", {"epsilon": 1})),
     ("questions", "job"): ("questions.job", ("x",)),

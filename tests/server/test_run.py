@@ -6,8 +6,10 @@ import asyncio
 import importlib.util
 import re
 import socket
+import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import httpx2 as httpx
@@ -54,6 +56,48 @@ def test_from_the_first_link_to_a_clean_stop(tmp_path):
     assert code == 0
     with dp.ledger.open(tmp_path / "visits.sqlite", create=False) as ledger:
         assert ledger.verify().entries == 1
+
+
+def test_idle_sockets_take_no_descriptor_that_the_server_needs(tmp_path):
+    """With 160 descriptors, 360 clients that say nothing or begin a request keep nobody from being served, and the
+    process of a question can still be started."""
+    server = Running(fill(tmp_path), open_files=160, **SMALL)
+    host, port = server.url.removeprefix("http://").split(":")
+    link = re.search(r"/welcome/\S+", server.process.stdout.readline()).group()
+    idle, held = [], []
+    try:
+        for number in range(360):
+            idle.append(socket.create_connection((host, int(port)), 600))
+            if number % 2:
+                with suppress(OSError):  # it was closed for another one already
+                    idle[-1].sendall(b"GET /health HTTP/1.1\r\nHost")
+            if not number % 90:
+                assert httpx.get(f"{server.url}/health", timeout=600).status_code == 200
+            if sys.platform == "linux":
+                held.append(len(list(Path(f"/proc/{server.process.pid}/fd").iterdir())))
+        assert httpx.get(server.url + link, timeout=600).status_code == 200
+        assert max(held, default=0) < 130  # there is always room for what else the server opens
+    finally:
+        for connection in idle:
+            connection.close()
+        assert server.stop() == 0
+
+
+def test_too_few_descriptors_are_refused_at_the_start(tmp_path):
+    command = [
+        "sh",
+        "-c",
+        'ulimit -n 80; exec "$@"',
+        "sh",
+        sys.executable,
+        "-m",
+        "dither",
+        "serve",
+        str(fill(tmp_path)),
+    ]
+    result = subprocess.run([*command, "--port", "0"], capture_output=True, text=True)
+    assert result.returncode == 2
+    assert "LimitNOFILE" in result.stderr
 
 
 def test_a_port_that_is_taken():

@@ -10,8 +10,10 @@ import pytest
 from serving import COUNT, fill
 
 import dither as dp
+from dither.server import schema
 from dither.server.cards import Folder
 from dither.server.errors import Conflict, Forbidden, NotFound, TooMany
+from dither.server.pins import Pins
 
 PLAN = """card = "visits.toml"
 tables = [["region"], []]
@@ -61,6 +63,56 @@ def test_raising_a_limit_takes_two(own):
         budgets.propose(sam, "second", dp.PureDP(1), reason="")
 
 
+def test_what_a_steward_proposed_is_void_when_they_are_none_any_more(own):
+    """Two stewards are two who are stewards when the limit is changed."""
+    budgets, users, sam, sue = own.service.budgets, own.service.users, own.people["sam"], own.people["sue"]
+    ledger = own.service.context.folder.ledger("second")
+    before = ledger.left("second")
+    steward = ["steward"]
+    ways = [({"active": False}, {"active": True}), ({"roles": ["analyst"]}, {"roles": steward})]
+    for loses, regains in ways:
+        change = budgets.propose(sue, "second", dp.PureDP(500), reason="before I go")
+        users.change(sam, "sue", **loses)
+        assert [item.state for item in budgets.changes(sam) if item.id == change.id] == ["void"]
+        users.change(sam, "sue", **regains)  # which brings nothing back
+        with pytest.raises(Conflict):
+            budgets.approve(sam, change.id)
+    later = budgets.propose(sue, "second", dp.PureDP(500), reason="before I go")
+    own.service.context.store.run(schema.users.update().where(schema.users.c.name == "sue").values(active=False))
+    with pytest.raises(Conflict, match="stewards now"):  # however the role was lost
+        budgets.approve(sam, later.id)
+    own.service.context.store.run(schema.users.update().where(schema.users.c.name == "sue").values(active=True))
+    budgets.withdraw(sam, later.id)
+    assert ledger.left("second") == before
+    assert users.change(sam, "sue", roles=["steward", "analyst"]).active  # a steward who stays one
+    change = budgets.propose(sue, "second", dp.PureDP(500), reason="I stay")
+    users.change(sam, "sue", roles=steward)
+    assert budgets.withdraw(sam, change.id).state == "withdrawn"
+
+
+def test_a_first_limit_says_whom_it_locks_out(start_site, tmp_path):
+    one = start_site(fill(tmp_path))
+    ledger, sam = one.service.context.folder.ledger("visits"), one.client("sam")
+    grant = {"user": "ann", "table": "visits", "limit": {"kind": "pure", "epsilon": "1"}}
+    refused = sam.post("/api/v1/grants", json=grant)
+    assert refused.status_code == 409
+    assert "and bob have none" in refused.json()["expected"]
+    assert [account.kind for account in ledger.accounts("visits")] == ["dataset"]
+    assert sam.post("/api/v1/grants", json=grant | {"first": "yes"}).status_code == 422
+    assert sam.post("/api/v1/grants", json=grant | {"first": True}).status_code == 200
+    assert sam.post("/api/v1/grants", json=grant | {"user": "bob"}).status_code == 200  # not the first any more
+    useless = sam.post("/api/v1/grants", json={"user": "rea", "table": "visits"})  # who could not ask
+    assert (useless.status_code, useless.json()["name"]) == (409, "limit")
+    assert sam.post("/api/v1/grants", json={"user": "bob", "table": "visits"}).status_code == 200  # who has an account
+
+
+def test_a_first_limit_that_locks_nobody_out_needs_no_confirmation(start_site, tmp_path):
+    fill(tmp_path)
+    one = start_site(fill(tmp_path, name="second"))
+    users, sam = one.service.users, one.people["sam"]
+    assert users.grant(sam, "ann", "second", limit=dp.PureDP(1)).limit == "ε = 1"
+
+
 def test_a_limit_that_is_lower_no_longer_waits_for_a_second_steward(own, monkeypatch):
     """What is lower is judged by the limit as it is when it is changed, whatever others do at the same time."""
     from threading import Barrier, Thread
@@ -96,7 +148,7 @@ def test_one_steward_is_enough_where_that_is_configured(own):
 
 def test_limits_of_the_ledger_outlive_the_card(own):
     """A limit that was changed is not what the card says; the next start takes the ledger's."""
-    again = Folder(str(own.folder))
+    again = Folder(str(own.folder), Pins(own.service.context.store))
     try:
         assert again.get("second").card.budget == dp.PureDP(5)
         assert again.ledger("second").left("second") == dp.PureDP(7)
@@ -108,9 +160,9 @@ def test_grants_with_an_account_of_ones_own(own):
     users, sam = own.service.users, own.people["sam"]
     with pytest.raises(NotFound):
         own.service.questions.ask(own.people["ann"], "second", COUNT, {"epsilon": 1})
-    grant = users.grant(sam, "ann", "second", limit=dp.PureDP(1))
-    assert grant.limit == "ε = 1"
     users.grant(sam, "bob", "second")
+    grant = users.grant(sam, "ann", "second", limit=dp.PureDP(1), first=True)
+    assert grant.limit == "ε = 1"
     sql = "SELECT COUNT(*) AS n FROM second"
     assert wait(own, "ann", own.service.questions.ask(own.people["ann"], "second", sql, {"epsilon": 0.75})).answer_id
     refused = wait(own, "ann", own.service.questions.ask(own.people["ann"], "second", sql, {"epsilon": 0.5}))

@@ -318,6 +318,46 @@ def serve(
 
 
 @app.command(cls=Command)
+def backup(
+    folder: str = typer.Argument(metavar="FOLDER", help="A served folder; the server may be running."),
+    into: str = typer.Argument(metavar="BACKUP", help="A new folder for the copy."),
+    keys: str | None = typer.Option(
+        None, metavar="FOLDER", help="Copy the ledgers' secrets to this folder, once; keep it apart from the backups."
+    ),
+    config: str | None = typer.Option(None, metavar="FILE", help="The configuration; else dither-server.toml."),
+    database: str | None = typer.Option(None, metavar="PLACE", help="The server's database, as for dither serve."),
+) -> None:
+    """Copy ledgers, the server's database and cards, consistently, and verify the copy."""
+    from dither.cli import backup as backup_command
+
+    backup_command.backup(folder, into, keys, config, database)
+
+
+@app.command(cls=Command)
+def restore(
+    source: str = typer.Argument(metavar="BACKUP", help="A folder that dither backup has made."),
+    folder: str = typer.Argument(metavar="FOLDER", help="The folder to restore; its server must be stopped."),
+    keys: str | None = typer.Option(
+        None, metavar="FOLDER", help="The folder with the ledgers' secrets, where they are lost, too."
+    ),
+    config: str | None = typer.Option(None, metavar="FILE", help="The configuration; else dither-server.toml."),
+    database: str | None = typer.Option(None, metavar="PLACE", help="The server's database, as for dither serve."),
+    accept_loss: bool = typer.Option(
+        False, "--accept-loss", help="Use a ledger that has lost entries: nothing is left in its accounts."
+    ),
+    signed_by: str | None = typer.Option(
+        None, "--signed-by", "--by", metavar="NAME", help="With --accept-loss: who is responsible."
+    ),
+    reason: str | None = typer.Option(None, metavar="TEXT", help="With --accept-loss: why; it stays in the history."),
+) -> None:
+    """Restore what is missing or damaged from a backup, and say what was lost; a receipt is never put back."""
+    from dither.cli import backup as backup_command
+
+    if backup_command.restore(source, folder, keys, config, database, accept_loss, signed_by, reason):
+        raise typer.Exit(1)
+
+
+@app.command(cls=Command)
 def report(
     deployment: str = typer.Option(..., metavar="CARD", help="The card of the table that the record is about."),
     output: str | None = typer.Option(

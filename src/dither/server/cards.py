@@ -1,36 +1,45 @@
 """The cards and plans of the served folder.
 
 A card's name is the table's name; what is not in the folder cannot be named. A card that is edited counts from the next
-request on. Its limits are those of the ledger once there are accounts: stewards change them there, signed, and the
-card need not be edited for it.
+request on, unless it cannot be read, or would give rows a fresh budget (:mod:`dither.server.pins`): then the last good
+one stays in force, and stewards see what is wrong. Its limits are those of the ledger once there are accounts: stewards
+change them there, signed, and the card need not be edited for it.
 """
 
 from __future__ import annotations
 
 import os
 import threading
-import tomllib
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
-from dither.errors import InvalidArgument, LedgerError, message
+from dither.errors import DitherError, InvalidArgument, LedgerError, message
 from dither.ledger import Ledger, receipts
 from dither.ledger import open as open_ledger_at
 from dither.publish import plan_file
 from dither.server.config import FILE_NAME
 from dither.server.errors import NotFound
+from dither.server.pins import Pin, Pins
 from dither.tables.card import toml
 from dither.tables.card.accounts import open_ledger
 from dither.tables.card.model import Card
+from dither.tables.card.toml_file import contents, read_bytes
+
+State = tuple[int, ...]
+RESTART = "have stewards sign it off, and start the server again; or undo it"
 
 
 @dataclass(frozen=True)
 class Served:
-    """A card of the folder, as it is now."""
+    """A card that is in force: what its file held, which may have been edited since."""
 
     path: str
-    state: tuple[int, ...]
+    state: State
     card: Card
+    text: str = field(repr=False)
 
     @property
     def name(self) -> str:
@@ -47,8 +56,47 @@ class Served:
         """Text that changes with the card."""
         return f"{self.name} {' '.join(map(str, self.state))}"
 
+    @property
+    def pin(self) -> Pin:
+        """What it says of its ledger and its rows."""
+        return Pin.of(Path(self.path), self.card, self.receipt_file)
 
-def fingerprint(path: str) -> tuple[int, ...]:
+    @property
+    def document(self) -> dict[str, str]:
+        """The card for a worker, which reads no file of the folder: what it gets is what is in force here."""
+        return {"path": self.path, "text": self.text, "receipt": self.receipt_file}
+
+
+def served_card(document: dict[str, str]) -> Card:
+    """The card of a worker's task, with the receipt that its ledger has to hold."""
+    path = Path(document["path"])
+    card = toml.parse(contents(document["text"].encode("utf-8"), "card"), path.parent)
+    if "://" in (card.ledger or "") and card.incident_log is None:
+        card = replace(card, incident_log=str(path.parent / f"{card.name}.incidents.log"))
+    return replace(card, receipt=document["receipt"])
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A file that is not in force as it stands: why, for stewards, and what would have to be signed off, if that is
+    the reason."""
+
+    file: str
+    problem: str
+    pin: Pin | None = None
+
+
+@dataclass(frozen=True)
+class _Read:
+    """What a file of the folder holds."""
+
+    state: State
+    served: Served | None = None
+    plan: dict[str, Any] | None = None
+    problem: str = ""
+
+
+def fingerprint(path: str) -> State:
     """What changes when a file does."""
     try:
         status = os.stat(path)
@@ -79,66 +127,111 @@ def aligned(card: Card) -> Card:
 
 
 class Folder:
-    """The cards of a folder, by the names of their tables, with their ledgers."""
+    """The cards of a folder that are in force, by the names of their tables, with their ledgers."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, pins: Pins) -> None:
         self.place = Path(folder).absolute()
+        self.pins = pins
         self._lock = threading.RLock()
+        self._files: dict[str, _Read] = {}
         self._served: dict[str, Served] = {}
+        self._refusals: dict[str, Refusal] = {}
         self._ledgers: dict[str, Ledger] = {}
         if not self.place.is_dir():
             raise InvalidArgument(message("folder", "a folder with cards", "none", "check its path"))
-        self.scan()
+        self._start()
+
+    # -- which cards are in force -----------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        """Take over what was signed off. On the first start of all, whatever is there is pinned as it is."""
+        self._look()
+        pinned, readable = self.pins.all(), list(self._readable())
+        names = [served.name for served in readable]
+        for served in readable:
+            is_first = not pinned and names.count(served.name) == 1
+            is_signed = bool(served.pin.difference(pinned)) and self.pins.is_signed(served.pin)
+            if is_signed:
+                _retire_receipt(served)
+            if is_first or is_signed:
+                self.pins.keep(served.pin)
+        self._decide()
 
     def scan(self) -> None:
-        """Read all cards; refused if two have the same name."""
+        """Look at all files again, if any was added, removed or edited."""
         with self._lock:
-            by_path = {served.path: served for served in self._served.values()}
-            result: dict[str, Served] = {}
-            for path in self._files("card"):
-                state = fingerprint(path)
-                known = by_path.get(path)
-                served = known if known is not None and known.state == state else Served(path, state, toml.read(path))
-                if served.name in result:
-                    fix = "give one of them another name"
-                    raise InvalidArgument(message("cards", "a name for each", f"{served.name} twice", fix))
-                result[served.name] = served
-            self._served = result
+            if self._look():
+                self._decide()
 
-    def _files(self, kind: str) -> list[str]:
-        """The cards or the plans, by what stands in them."""
-        result = []
+    def _look(self) -> bool:
+        """Read the files that have changed; whether there were any."""
+        result: dict[str, _Read] = {}
         for path in sorted(self.place.glob("*.toml")):
             if path.name == FILE_NAME or not path.is_file():
                 continue
-            try:
-                given = tomllib.loads(path.read_text(encoding="utf-8"))
-            except (OSError, ValueError):
-                given = {"source": ""}  # reading it as a card says what is wrong
-            is_plan = "source" not in given and "card" in given
-            if is_plan == (kind == "plan"):
-                result.append(str(path))
-        return result
+            with suppress(NotFound):  # it has gone meanwhile
+                state, known = fingerprint(str(path)), self._files.get(str(path))
+                result[str(path)] = known if known is not None and known.state == state else _read(path, state)
+        changed, self._files = result != self._files, result
+        return changed
+
+    def _readable(self) -> Iterator[Served]:
+        return (read.served for read in self._files.values() if read.served is not None)
+
+    def _decide(self) -> None:
+        """Which cards are in force: of each file the one that it holds, or the last good one."""
+        pinned, before = self.pins.all(), {served.path: served for served in self._served.values()}
+        owners = {pin.name: pin.file for pin in pinned}
+        names = [served.name for served in self._readable()]
+        in_force: dict[str, Served] = {}
+        refusals: dict[str, Refusal] = {}
+        for path, read in self._files.items():
+            file, served, problem, pin = Path(path).name, read.served, read.problem, None
+            if served is not None:
+                difference = served.pin.difference(pinned)
+                if names.count(served.name) > 1 and owners.get(served.name) != file:
+                    problem = message("name", "one for each card", f"{served.name} twice", "give it another name")
+                elif difference:
+                    pin = served.pin
+                    problem = message("card", "the ledger and the name that its rows have", difference, RESTART)
+            if problem:
+                refusals[file] = Refusal(file, problem, pin)
+                served = before.get(path)
+            if served is not None:
+                in_force[served.name] = served
+        for served in in_force.values():
+            if not any(pin.covers(served.pin) for pin in pinned):  # a new table, or one whose rows are elsewhere now
+                self.pins.keep(served.pin)
+        self._served, self._refusals = in_force, refusals
 
     def names(self) -> list[str]:
         """The names of all tables."""
         self.scan()
         return sorted(self._served)
 
+    def refusals(self) -> tuple[Refusal, ...]:
+        """The files that are not in force as they stand: for stewards."""
+        self.scan()
+        return tuple(self._refusals[file] for file in sorted(self._refusals))
+
     def get(self, name: str) -> Served:
-        """The card of a table, as it is now."""
+        """The card of a table that is in force."""
         with self._lock:
             served = self._served.get(name)
             if served is None:
                 raise NotFound.of("table")
-            state = fingerprint(served.path)
-            if state != served.state:
+            read = self._files.get(served.path)
+            if read is None or fingerprint(served.path) != read.state:
                 self.scan()
-                return self._served[name] if name in self._served else self.get(name)
-            return served
+                if name not in self._served:
+                    raise NotFound.of("table")
+            return self._served[name]
+
+    # -- ledgers ----------------------------------------------------------------------------------------------------
 
     def ledger(self, name: str) -> Ledger:
-        """The ledger of a table, in which its accounts are open. It holds the receipt that was kept."""
+        """The ledger of a table, in which its accounts are open. It holds the receipt that was kept, and from now on
+        one is kept: a ledger that is removed is not made anew."""
         served = self.get(name)
         with self._lock:
             if name not in self._ledgers:
@@ -146,23 +239,29 @@ class Folder:
                 if card.ledger is None:
                     fix = "state ledger in the card"
                     raise InvalidArgument(message("ledger", "where the budget is kept", "nowhere", fix))
-                self._ledgers[name] = open_ledger(card, card.ledger, receipts.read(served.receipt_file))[0]
+                ledger = open_ledger(card, card.ledger, receipts.read(served.receipt_file))[0]
+                receipts.keep(served.receipt_file, ledger.head)
+                self._ledgers[name] = ledger
             return self._ledgers[name]
 
     def keep_receipt(self, name: str) -> None:
         """Keep the last receipt of a table's ledger, so that an older copy of it is refused at the next start."""
         receipts.keep(self.get(name).receipt_file, self.ledger(name).head)
 
+    # -- plans ------------------------------------------------------------------------------------------------------
+
     def plans(self) -> dict[str, tuple[str, str]]:
-        """The plans: for each name (of its file, without the ending) the path, and the name of its table."""
+        """The plans: for each name (of its file, without the ending) the path, and the name of its table. Of a plan
+        that cannot be read, stewards see why among the refusals."""
         self.scan()
         by_path = {os.path.realpath(served.path): served.name for served in self._served.values()}
         result = {}
-        for path in self._files("plan"):
-            given = plan_file.read_plan(Path(path))
-            card = os.path.realpath(plan_file.card_path(given, self.place))
-            if card in by_path:
-                result[Path(path).stem] = (path, by_path[card])
+        for path, read in self._files.items():
+            if read.plan is not None:
+                with suppress(DitherError):  # a card that is not there
+                    card = os.path.realpath(plan_file.card_path(read.plan, self.place))
+                    if card in by_path:
+                        result[Path(path).stem] = (path, by_path[card])
         return result
 
     def close(self) -> None:
@@ -173,4 +272,31 @@ class Folder:
             self._ledgers.clear()
 
 
-__all__ = ["Folder", "Served", "aligned", "fingerprint"]
+def _retire_receipt(served: Served) -> None:
+    """Put a receipt aside that the ledger which was signed off does not hold: it is of the one before, and evidence."""
+    kept = receipts.read(served.receipt_file)
+    if kept is None:
+        return
+    try:
+        with open_ledger_at(str(served.card.ledger), create=False, read_only=True, receipt=kept):
+            return
+    except DitherError:
+        os.replace(served.receipt_file, f"{served.receipt_file}.entry-{kept.seq}")
+
+
+def _read(path: Path, state: State) -> _Read:
+    """What a file holds: a card, a plan, or what is wrong with it."""
+    try:
+        raw = read_bytes(path, "card", "or draft a card with dither init")
+        given = contents(raw, "card")
+        if "source" not in given and "card" in given:
+            return _Read(state, plan=plan_file.read_plan(path))
+        card = toml.parse(given, path.parent)
+        if card.ledger is None:
+            raise InvalidArgument(message("ledger", "where the budget is kept", "nowhere", "state ledger in the card"))
+        return _Read(state, served=Served(str(path), state, card, raw.decode("utf-8-sig")))
+    except DitherError as error:
+        return _Read(state, problem=str(error))
+
+
+__all__ = ["Folder", "Refusal", "Served", "aligned", "fingerprint", "served_card"]

@@ -1,33 +1,155 @@
 """The configuration of a server: a file ``dither-server.toml``, and environment variables that come before it.
 
 Every key of :class:`Config` may stand in the file, and as ``DITHER_`` and its name in capitals in the environment
-(``DITHER_TICK=0.5``). What both leave out has its default. Secrets (``database``, ``oidc_client_secret``) are best put
-into the environment; they are never logged or shown.
+(``DITHER_TICK=0.5``). What both leave out has its default. Each key has one :class:`Kind`, which says what its values
+are; a key, a variable or a value that is not one of these is refused before the server starts. Secrets (``database``,
+``oidc_client_secret``) are best put into the environment; they are never logged or shown.
 """
 
 from __future__ import annotations
 
+import ipaddress
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
+from urllib.parse import SplitResult, urlsplit
 
+from dither.client.connecting import TOKEN_VARIABLE
 from dither.errors import InvalidArgument, message
+from dither.ledger.secret import VARIABLE as LEDGER_KEY
+from dither.server.roles import ROLES
 from dither.tables.card.toml_file import contents, read_bytes
-from dither.tables.card.wording import closest
+from dither.tables.card.wording import clip, closest
 
 FILE_NAME = "dither-server.toml"
 PREFIX = "DITHER_"
-_ELSEWHERE = frozenset({"DITHER_LEDGER_SECRET"})
-_SHORTEST_TOKEN = 20
+ELSEWHERE = frozenset({LEDGER_KEY, TOKEN_VARIABLE, "DITHER_TEST_BROWSER", "DITHER_ADULT"})
+"""Variables that begin like those of the configuration and are read by other parts of dither."""
 _LOCAL = frozenset({"127.0.0.1", "::1", "localhost"})
-_MOST = {
-    "port": 65535, "processes": 64, "workers": 256, "tick": 60.0, "time_limit": 86_400.0, "memory_limit_mb": 1 << 20,
-    "max_body_bytes": 1 << 26, "max_questions_each": 1000, "max_waiting": 100_000, "questions_per_minute": 1_000_000,
-    "requests_per_minute": 10_000_000, "sign_ins_per_minute": 10_000, "session_hours": 24 * 90, "idle_hours": 24 * 90,
-    "token_days": 3650, "read_timeout": 3600.0, "event_days": 36_500,
-}  # fmt: skip
+_SHORTEST_TOKEN = 20
+_WORDS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
+_OPEN_ROLES = tuple(role for role in ROLES if role != "steward")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What the values of a key are: in words, as a test, as they are read from a variable, and one of them in TOML."""
+
+    expected: str
+    holds: Callable[[Any], bool]
+    read: Callable[[str], Any]
+    example: str
+    is_secret: bool = False
+
+    def refusal(self, name: str, value: object, key: str) -> InvalidArgument:
+        """The error for a value that is none of these."""
+        shown = "another" if self.is_secret else clip(repr(value))
+        return InvalidArgument(message(name, self.expected, shown, f"write {key} = {self.example}"))
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _read_flag(text: str) -> bool:
+    return _WORDS[text.lower()]
+
+
+def _read_names(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _number(most: float, example: float, least: float | None = None) -> Kind:
+    """Numbers up to ``most``, above 0 or from ``least`` on; whole ones if the example is."""
+    whole = isinstance(example, int)
+
+    def holds(value: Any) -> bool:
+        right = _is_number(value) and (value > 0 if least is None else value >= least) and value <= most
+        return right and (not whole or value == int(value))
+
+    low = "above 0" if least is None else f"from {least:g} on"
+    return Kind(
+        f"a {'whole ' * whole}number {low} and at most {most:g}", holds, int if whole else float, f"{example:g}"
+    )
+
+
+def _optional(kind: Kind) -> Kind:
+    def holds(value: Any) -> bool:
+        return value is None or kind.holds(value)
+
+    return Kind(kind.expected, holds, kind.read, kind.example)
+
+
+def _text(expected: str, holds: Callable[[str], bool], example: str, *, is_secret: bool = False) -> Kind:
+    """Texts: none, or one for which a test holds."""
+
+    def right(value: Any) -> bool:
+        return isinstance(value, str) and (not value or (value.isprintable() and holds(value)))
+
+    return Kind(expected, right, str, f'"{example}"', is_secret)
+
+
+def _names(expected: str, holds: Callable[[str], bool], example: str, *, is_secret: bool = False) -> Kind:
+    """Lists of texts for each of which a test holds."""
+
+    def right(value: Any) -> bool:
+        return isinstance(value, tuple) and all(isinstance(item, str) and holds(item) for item in value)
+
+    return Kind(expected, right, _read_names, example, is_secret)
+
+
+def _split(text: str) -> SplitResult | None:
+    """The parts of a web address; None for another text."""
+    try:
+        parts = urlsplit(text)
+        named = parts.hostname and parts.port != 0 and not any(character.isspace() for character in text)
+    except ValueError:
+        return None
+    plain = named and parts.scheme in ("http", "https") and parts.username is None and not parts.query
+    return parts if plain and not parts.fragment else None
+
+
+def _is_origin(text: str) -> bool:
+    parts = _split(text)
+    return parts is not None and parts.path in ("", "/")
+
+
+def _is_issuer(text: str) -> bool:
+    parts = _split(text)
+    return parts is not None and (parts.scheme == "https" or parts.hostname in _LOCAL)
+
+
+def _is_host(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return text.replace("-", "a").replace(".", "a").isalnum() and not text.replace(".", "").isdigit()
+    return True
+
+
+def _is_database(text: str) -> bool:
+    return "://" not in text or text.startswith(("postgresql://", "postgresql+psycopg://"))
+
+
+def _is_token(text: str) -> bool:
+    return len(text) >= _SHORTEST_TOKEN and text.isascii() and text.isprintable()
+
+
+def _is_proxy(text: str) -> bool:
+    try:
+        return ipaddress.ip_network(text).prefixlen > 0  # one of length 0 is every address
+    except ValueError:
+        return False
+
+
+FLAG = Kind("true or false", lambda value: isinstance(value, bool), _read_flag, "true")
+OPTIONAL_FLAG = Kind("true or false", lambda value: value is None or isinstance(value, bool), _read_flag, "true")
+
+
+def _setting(default: Any, kind: Kind) -> Any:
+    return field(default=default, repr=not kind.is_secret, metadata={"kind": kind})
 
 
 @dataclass(frozen=True)
@@ -53,9 +175,10 @@ class Config:
         Whether these processes start with the server, rather than with the first question for each.
     tick
         Seconds from a question to the first moment at which its answer may be given; each later moment is twice as
-        long after the question.
+        long after the question. At most ``time_limit``.
     time_limit, memory_limit_mb
-        What one question may take before it is ended. It is then paid, and an incident.
+        What one question may take before it is ended. It is then paid, and an incident. By default each process of a
+        question gets an equal share of the memory (:func:`dither.server.machine.worker_memory_mb`).
     max_body_bytes, read_timeout
         The largest request, and how many seconds a client may take to send it.
     max_questions_each, max_waiting
@@ -73,10 +196,10 @@ class Config:
     event_days
         How many days the event log is kept.
     trusted_proxies
-        Addresses of reverse proxies whose ``X-Forwarded-For`` and ``X-Forwarded-Proto`` count.
+        Addresses or networks of reverse proxies whose ``X-Forwarded-For`` and ``X-Forwarded-Proto`` count.
     oidc_issuer, oidc_client_id, oidc_client_secret, oidc_roles
         Single sign-on by OpenID Connect, and the roles that somebody gets who signs in for the first time (none:
-        only people whom a steward has added).
+        only people whom a steward has added). Nobody becomes a steward by signing in.
 
     >>> Config(folder=".").tick
     0.25
@@ -85,57 +208,64 @@ class Config:
     dither.InvalidArgument: tick: expected a number above 0 and at most 60, got -1. Fix: write tick = 0.25.
     """
 
-    folder: str
-    database: str = field(default="", repr=False)
-    host: str = "127.0.0.1"
-    port: int = 8765
-    processes: int = 1
-    public_url: str = ""
-    single_steward: bool = False
-    workers: int = 2
-    warm: bool = True
-    tick: float = 0.25
-    time_limit: float = 120.0
-    memory_limit_mb: int = 8192
-    max_body_bytes: int = 256 * 1024
-    read_timeout: float = 10.0
-    max_questions_each: int = 4
-    max_waiting: int = 1000
-    questions_per_minute: int = 120
-    requests_per_minute: int = 1200
-    sign_ins_per_minute: int = 10
-    session_hours: int = 12
-    idle_hours: int = 2
-    token_days: int = 365
-    secure_cookies: bool | None = None
-    metrics_tokens: tuple[str, ...] = field(default=(), repr=False)
-    event_days: int = 400
-    trusted_proxies: tuple[str, ...] = ()
-    oidc_issuer: str = ""
-    oidc_client_id: str = ""
-    oidc_client_secret: str = field(default="", repr=False)
-    oidc_roles: tuple[str, ...] = ()
+    folder: str = field(metadata={"kind": _text("a folder", lambda _: True, "cards")})
+    database: str = _setting(
+        "", _text("a file, or postgresql://…", _is_database, "postgresql://dither@/dither", is_secret=True)
+    )
+    host: str = _setting("127.0.0.1", _text("a name or an address to listen on", _is_host, "127.0.0.1"))
+    port: int = _setting(8765, _number(65535, 8765, least=0))
+    processes: int = _setting(1, _number(64, 1))
+    public_url: str = _setting(
+        "", _text("an address with https:// or http:// and no path", _is_origin, "https://answers.example.org")
+    )
+    single_steward: bool = _setting(False, FLAG)
+    workers: int = _setting(2, _number(256, 2))
+    warm: bool = _setting(True, FLAG)
+    tick: float = _setting(0.25, _number(60.0, 0.25))
+    time_limit: float = _setting(120.0, _number(86_400.0, 120.0))
+    memory_limit_mb: int | None = _setting(None, _optional(_number(1 << 20, 4096, least=512)))
+    max_body_bytes: int = _setting(256 * 1024, _number(1 << 26, 256 * 1024))
+    read_timeout: float = _setting(10.0, _number(3600.0, 10.0))
+    max_questions_each: int = _setting(4, _number(1000, 4))
+    max_waiting: int = _setting(1000, _number(100_000, 1000))
+    questions_per_minute: int = _setting(120, _number(1_000_000, 120))
+    requests_per_minute: int = _setting(1200, _number(10_000_000, 1200))
+    sign_ins_per_minute: int = _setting(10, _number(10_000, 10))
+    session_hours: int = _setting(12, _number(24 * 90, 12))
+    idle_hours: int = _setting(2, _number(24 * 90, 2))
+    token_days: int = _setting(365, _number(3650, 365))
+    secure_cookies: bool | None = _setting(None, OPTIONAL_FLAG)
+    metrics_tokens: tuple[str, ...] = _setting(
+        (), _names(f"a list of tokens of at least {_SHORTEST_TOKEN} characters", _is_token, '["…"]', is_secret=True)
+    )
+    event_days: int = _setting(400, _number(36_500, 400))
+    trusted_proxies: tuple[str, ...] = _setting(
+        (), _names("a list of addresses or networks, none of all addresses", _is_proxy, '["127.0.0.1"]')
+    )
+    oidc_issuer: str = _setting("", _text("an address with https://", _is_issuer, "https://login.example.org"))
+    oidc_client_id: str = _setting("", _text("text", lambda _: True, "dither"))
+    oidc_client_secret: str = _setting("", _text("text", lambda _: True, "…", is_secret=True))
+    oidc_roles: tuple[str, ...] = _setting(
+        (), _names(f"a list of roles among {', '.join(_OPEN_ROLES)}", lambda role: role in _OPEN_ROLES, '["reader"]')
+    )
 
     def __post_init__(self) -> None:
         for item in fields(self):
-            value = getattr(self, item.name)
-            if isinstance(item.default, (int, float)) and not isinstance(item.default, bool):
-                most = _MOST[item.name]
-                right = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value <= most
-                right = right and (isinstance(item.default, float) or value == int(value))
-                if not right and not (item.name == "port" and value == 0):
-                    fix = f"write {item.name} = {item.default:g}"
-                    raise InvalidArgument(message(item.name, f"a number above 0 and at most {most:g}", value, fix))
+            value, kind = getattr(self, item.name), item.metadata["kind"]
+            if not kind.holds(value):
+                raise kind.refusal(item.name, value, item.name)
+        if not self.folder or not self.host:
+            name = "host" if self.folder else "folder"
+            raise InvalidArgument(message(name, "one", "none", f"name the {name}"))
+        if self.tick > self.time_limit:
+            fix = "write tick = 0.25, or a longer time_limit"
+            raise InvalidArgument(message("tick", f"at most time_limit, {self.time_limit:g}", f"{self.tick:g}", fix))
         if self.processes > 1 and "://" not in self.database:
             fix = "pass --database postgresql://…, or processes = 1"
             raise InvalidArgument(message("processes", "1 on SQLite", self.processes, fix))
         if self.oidc_issuer and not (self.oidc_client_id and self.oidc_client_secret and self.public_url):
             expected = "oidc_client_id, oidc_client_secret and public_url beside it"
             raise InvalidArgument(message("oidc_issuer", expected, "not all of them", "state them"))
-        if any(len(token) < _SHORTEST_TOKEN for token in self.metrics_tokens):
-            fix = "write what secrets.token_urlsafe(32) gives"
-            expected = f"tokens of at least {_SHORTEST_TOKEN} characters"
-            raise InvalidArgument(message("metrics_tokens", expected, "a shorter one", fix))
 
     @property
     def place(self) -> str:
@@ -161,6 +291,19 @@ class Config:
         return self.public_url.rstrip("/") or f"http://{host}:{self.port}"
 
 
+KINDS: Mapping[str, Kind] = {item.name: item.metadata["kind"] for item in fields(Config) if item.name != "folder"}
+"""The keys of the configuration, each with what its values are."""
+
+
+def variable_of(name: str) -> str:
+    """The environment variable of a key.
+
+    >>> variable_of("tick")
+    'DITHER_TICK'
+    """
+    return PREFIX + name.upper()
+
+
 def read_config(
     folder: str, path: str | None = None, environment: Mapping[str, str] | None = None, **given: Any
 ) -> Config:
@@ -168,62 +311,45 @@ def read_config(
 
     >>> read_config(".", environment={"DITHER_TICK": "0.5"}, port=9000).tick
     0.5
+    >>> read_config(".", environment={"DITHER_TIKC": "0.5"})
+    Traceback (most recent call last):
+    dither.InvalidArgument: DITHER_TIKC: expected a variable that dither reads, got another. Fix: write 'DITHER_TICK',
+    the nearest name.
     """
     place = Path(path) if path is not None else Path(folder) / FILE_NAME
-    stated: dict[str, Any] = {}
-    if path is not None or place.is_file():
-        stated = _contents(place)
-    names = {item.name: item for item in fields(Config)}
+    stated: dict[str, Any] = _contents(place) if path is not None or place.is_file() else {}
     for name in stated:
-        if name not in names or name == "folder":
-            raise InvalidArgument(message(name, "a key of the configuration", "another", closest(name, list(names))))
-    surroundings = os.environ if environment is None else environment
-    for variable, text in surroundings.items():
-        name = variable.removeprefix(PREFIX).lower()
-        if variable.startswith(PREFIX) and name in names and variable not in _ELSEWHERE and name != "folder":
-            stated[name] = _parsed(name, text, names[name].default)
+        if name not in KINDS:
+            raise InvalidArgument(message(clip(name), "a key of the configuration", "another", closest(name, KINDS)))
+    stated |= _from_environment(os.environ if environment is None else environment)
     stated |= {name: value for name, value in given.items() if value is not None}
-    for name in ("trusted_proxies", "oidc_roles", "metrics_tokens"):
-        if name in stated:
-            stated[name] = tuple(stated[name])
-    config = Config(folder=folder)
-    for name, value in stated.items():
-        _check_type(name, value, names[name].default)
-    return replace(config, **stated)
+    lists = {name: tuple(value) for name, value in stated.items() if isinstance(value, list)}
+    return Config(folder=folder, **(stated | lists))
+
+
+def _from_environment(surroundings: Mapping[str, str]) -> dict[str, Any]:
+    """The values of variables that begin with the prefix; one that nothing reads is refused."""
+    names = {variable_of(name): name for name in KINDS}
+    result = {}
+    for variable, text in surroundings.items():
+        if not variable.startswith(PREFIX) or variable in ELSEWHERE:
+            continue
+        if variable not in names:
+            fix = closest(variable, [*names, *sorted(ELSEWHERE)])
+            raise InvalidArgument(message(clip(variable), "a variable that dither reads", "another", fix))
+        kind = KINDS[names[variable]]
+        try:
+            value = kind.read(text)
+        except (ValueError, KeyError):
+            raise kind.refusal(variable, text, variable) from None
+        if not kind.holds(value):
+            raise kind.refusal(variable, text, variable)
+        result[names[variable]] = value
+    return result
 
 
 def _contents(place: Path) -> dict[str, Any]:
     return contents(read_bytes(place, "config", "or leave it out"), "config", place)
 
 
-def _parsed(name: str, text: str, default: Any) -> Any:
-    if isinstance(default, bool) or name == "secure_cookies":
-        words = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
-        if text.lower() not in words:
-            raise InvalidArgument(message(PREFIX + name.upper(), "true or false", "other text", "write true"))
-        return words[text.lower()]
-    if isinstance(default, tuple):
-        return tuple(part.strip() for part in text.split(",") if part.strip())
-    if isinstance(default, (int, float)):
-        try:
-            return type(default)(text)
-        except ValueError:
-            fix = f"write {default}"
-            raise InvalidArgument(message(PREFIX + name.upper(), "a number", "other text", fix)) from None
-    return text
-
-
-def _check_type(name: str, value: Any, default: Any) -> None:
-    if isinstance(default, bool) or name == "secure_cookies":
-        right = isinstance(value, bool)
-    elif isinstance(default, (int, float)):
-        right = isinstance(value, (int, float)) and not isinstance(value, bool)
-    elif isinstance(default, tuple):
-        right = all(isinstance(item, str) for item in value)
-    else:
-        right = isinstance(value, str)
-    if not right:
-        raise InvalidArgument(message(name, f"a value like {default!r}", "one of another type", "correct its type"))
-
-
-__all__ = ["FILE_NAME", "Config", "read_config"]
+__all__ = ["ELSEWHERE", "FILE_NAME", "KINDS", "PREFIX", "Config", "Kind", "read_config", "variable_of"]

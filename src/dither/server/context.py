@@ -17,6 +17,8 @@ from dither.server.events import EventLog
 from dither.server.jobs import Jobs
 from dither.server.limits import RateLimit
 from dither.server.lock import FolderLock
+from dither.server.machine import worker_memory_mb
+from dither.server.pins import Pins
 from dither.server.pool import Pool
 from dither.server.principal import Principal
 from dither.server.roles import authorize
@@ -61,14 +63,18 @@ class Context:
 
     @classmethod
     def _started(cls, config: Config, clock: Clock, lock: FolderLock | None) -> Context:
-        folder = Folder(config.folder)
-        for name in folder.names():
-            folder.ledger(name)  # a ledger that went back is refused now
         store = Store(config.place)
-        warm_up = [{"do": "open", "card": folder.get(name).path} for name in folder.names()]
+        try:
+            folder = Folder(config.folder, Pins(store, single_steward=config.single_steward))
+            for name in folder.names():
+                folder.ledger(name)  # a ledger that went back is refused now
+        except BaseException:
+            store.close()
+            raise
+        warm_up = [{"do": "open", "card": folder.get(name).document} for name in folder.names()]
         pools = [
             Pool(
-                size, memory_mb=config.memory_limit_mb, time_limit=config.time_limit, warm_up=list(warm_up),
+                size, memory_mb=worker_memory_mb(config), time_limit=config.time_limit, warm_up=list(warm_up),
                 clock=clock, warm=config.warm,
             )
             for size in (config.workers, 1)

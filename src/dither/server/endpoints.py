@@ -178,7 +178,7 @@ def _propose(service: Service, who: Principal, call: Call) -> Any:
 
 def _grant(service: Service, who: Principal, call: Call) -> Any:
     given = call.fields()
-    return service.users.grant(who, given["user"], given["table"], limit=given["limit"])
+    return service.users.grant(who, given["user"], given["table"], limit=given["limit"], first=given["first"])
 
 
 def _revoke(service: Service, who: Principal, call: Call) -> Any:
@@ -214,6 +214,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("GET", "/tables", "The tables that may be asked", lambda s, w, _: {"tables": s.tables.list(w)}),
     Endpoint("GET", "/tables/{table}", "What is public about a table",
              lambda s, w, c: s.tables.card(w, c.path["table"])),
+    Endpoint("GET", "/cards", "Cards and plans that are not in force as they stand",
+             lambda s, w, _: {"problems": s.tables.problems(w)}),
     Endpoint("POST", "/tables/{table}/explain", "Explain a question; nothing is charged", _explain, _ASKED),
     Endpoint("POST", "/tables/{table}/questions", "Ask a question", _ask, _ASKED, _WAIT, True, True,
              quick=_recorded),
@@ -243,7 +245,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("GET", "/grants", "Who may ask what",
              lambda s, w, c: {"grants": s.users.grants(w, table=c.argument("table"))}, {}, {"table": Parameter(TEXT)}),
     Endpoint("POST", "/grants", "Let a user ask a table", _grant,
-             {"user": _NEEDED, "table": _NEEDED, "limit": Parameter(NULLABLE_GUARANTEE)}),
+             {"user": _NEEDED, "table": _NEEDED, "limit": Parameter(NULLABLE_GUARANTEE),
+              "first": Parameter(BOOLEAN, False)}),
     Endpoint("DELETE", "/grants/{user}/{table}", "Let a user ask a table no longer", _revoke),
     Endpoint("GET", "/limits", "Changes of limits", lambda s, w, _: {"changes": s.budgets.changes(w)}),
     Endpoint("POST", "/limits", "Propose another limit (not with a token)", _propose,

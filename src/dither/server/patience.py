@@ -1,8 +1,10 @@
-"""Connections that never finish saying what they want are closed.
+"""Connections that never finish saying what they want, or never take the answer, are closed.
 
 uvicorn closes a connection that is idle after a response, and :class:`dither.server.limits.LimitedBodies` refuses a
-slow body. A client that sends a part of its headers, or nothing, would hold a connection for ever, and enough of them
-all that the server takes.
+slow body. A client that sends a part of its headers, or nothing, or does not read what it asked for, would hold a
+connection for ever. Enough of them would hold all descriptors that the process may have. So there is a limit on the
+number of connections, which leaves descriptors for all else (:mod:`dither.server.machine`), and when it is reached, the
+connection that has waited longest for a request is closed for the one that comes: whoever sends a request is served.
 """
 
 from __future__ import annotations
@@ -14,13 +16,20 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 
 class ImpatientProtocol(H11Protocol):
-    """uvicorn's HTTP/1.1, where the headers of a request are to be there within ``header_seconds``."""
+    """uvicorn's HTTP/1.1, where the headers of a request are to be there within ``header_seconds``, and what is sent is
+    to be taken within ``write_seconds``."""
 
     header_seconds = 20.0
+    write_seconds = 60.0
     _timer: asyncio.TimerHandle | None = None
+    _writing: asyncio.TimerHandle | None = None
+    _idle_since = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
-        """Wait for the first request."""
+        """Make room if there is none, and wait for the first request."""
+        limit = self.limit_concurrency
+        if limit is not None and len(self.connections) >= limit - 1:  # at the limit, uvicorn refuses every request
+            self._make_room()
         super().connection_made(transport)
         self._wait()
 
@@ -32,13 +41,54 @@ class ImpatientProtocol(H11Protocol):
         else:
             self._stop_waiting()
 
+    def on_response_complete(self) -> None:
+        """A response was sent: the connection is idle from now on, unless a request has come meanwhile."""
+        self._idle_since = self.loop.time()
+        super().on_response_complete()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """No other request came: hang up. What the client has not taken then, it does not get."""
+        super().timeout_keep_alive_handler()
+        self.loop.call_later(self.write_seconds, self.transport.abort)
+
+    def pause_writing(self) -> None:
+        """The client does not take what is sent: it has so much time."""
+        super().pause_writing()
+        if self._writing is None:
+            self._writing = self.loop.call_later(self.write_seconds, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """The client has taken it."""
+        super().resume_writing()
+        if self._writing is not None:
+            self._writing.cancel()
+            self._writing = None
+
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait no more."""
         self._stop_waiting()
+        if self._writing is not None:
+            self._writing.cancel()
+            self._writing = None
         super().connection_lost(exc)
+
+    def _make_room(self) -> None:
+        """Close the connection that has waited longest for a request, if one waits for any."""
+        others = [other for other in self.connections if isinstance(other, ImpatientProtocol) and other.is_idle]
+        oldest = min(others, key=lambda other: other._idle_since, default=None)
+        if oldest is not None:
+            self.connections.discard(oldest)  # now, and not when the loop comes to it: more may be accepted before
+            oldest.transport.abort()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it waits for a request, or for the rest of its headers."""
+        is_waiting = self._timer is not None or self.timeout_keep_alive_task is not None
+        return is_waiting and not self.transport.is_closing()
 
     def _wait(self) -> None:
         if self._timer is None:  # once for a request: a byte now and then gains no time
+            self._idle_since = self.loop.time()
             self._timer = self.loop.call_later(self.header_seconds, self._give_up)
 
     def _stop_waiting(self) -> None:

@@ -70,6 +70,8 @@ class Process:
         )
         assert self._process.stdout is not None
         self._output = self._process.stdout.fileno()
+        self._events = select.poll()  # select takes no descriptor above 1023, which a server with many clients has
+        self._events.register(self._output, select.POLLIN)
         self._rest = b""
         self._number = 0
 
@@ -87,8 +89,7 @@ class Process:
         until = time.monotonic() + seconds
         while True:
             while b"\n" not in self._rest:
-                ready, _, _ = select.select([self._output], [], [], max(0.0, until - time.monotonic()))
-                if not ready:
+                if not self._events.poll(1000 * max(0.0, until - time.monotonic())):
                     return None
                 part = os.read(self._output, 1 << 20)
                 if not part:

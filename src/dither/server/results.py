@@ -51,6 +51,17 @@ class TableCard:
 
 
 @dataclass(frozen=True)
+class CardProblem:
+    """A card or plan that is not in force as it stands in its file: why, and, if stewards may sign it off, who has
+    done so (``signed_by``) and how many have to (``needed``, else 0). The server is then to be started again."""
+
+    file: str
+    problem: str
+    signed_by: tuple[str, ...] = ()
+    needed: int = 0
+
+
+@dataclass(frozen=True)
 class Problem:
     """What went wrong, in words for whoever asked: ``type`` names the class of the error (``urn:dither:…``),
     ``detail`` is the whole sentence, and ``status`` the HTTP status.
@@ -209,7 +220,8 @@ class Grant:
 
 @dataclass(frozen=True)
 class LimitChange:
-    """A change of a limit: of the dataset, of one ``analyst``, or of each person."""
+    """A change of a limit: of the dataset, of one ``analyst``, or of each person. One that was pending when whoever
+    proposed it ceased to be a steward is void."""
 
     id: str
     table: str
@@ -220,7 +232,7 @@ class LimitChange:
     reason: str
     proposed_by: str
     proposed_at: str
-    state: Literal["pending", "done", "withdrawn"]
+    state: Literal["pending", "done", "withdrawn", "void"]
     approved_by: str | None = None
     receipt: str = ""
 

@@ -44,6 +44,7 @@ ACTIONS: dict[str, Rule] = {
     "tables.list": _rule("steward analyst auditor", "explain", "list tables"),
     "tables.card": _rule("steward analyst auditor", "explain", "see what is public about a table"),
     "tables.gaps": _rule("steward auditor", "steward", "see what a card leaves open"),
+    "tables.sign": _rule("steward", None, "sign off a card with another ledger"),
     "questions.explain": _rule("analyst", "explain", "explain a question"),
     "questions.ask": _rule("analyst", "ask", "ask a question"),
     "questions.job": _rule("steward analyst", "ask", "see how an own question stands"),

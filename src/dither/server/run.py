@@ -14,6 +14,7 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from pathlib import Path
 from types import FrameType
 
 import uvicorn
@@ -22,13 +23,17 @@ from starlette.applications import Starlette
 from dither.errors import InvalidArgument, message
 from dither.server.app import create_app
 from dither.server.config import Config, read_config
+from dither.server.machine import most_connections, raise_descriptors
 from dither.server.notify import Watchdog, notify
 from dither.server.patience import ImpatientProtocol
 from dither.server.request_log import CONFIGURATION
 from dither.server.service import Service
 from dither.server.ticks import Clock
 
-_CONFIG = "DITHER_SERVE_FOLDER", "DITHER_SERVE_CONFIG", "DITHER_SERVE_OPTIONS"
+_OPTIONS = "_DITHER_SERVE_OPTIONS"
+"""The variable by which one process leaves the configuration to those that it starts."""
+_WAITING = 512
+"""How many connections the kernel keeps until they are accepted."""
 Say = Callable[[str], None]
 
 
@@ -53,8 +58,10 @@ class _Server(uvicorn.Server):
     systemd that it is ready, lives and stops."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, and say so."""
+        """Start, let the kernel keep more connections waiting than are accepted at once, and say so."""
         await super().startup(sockets)
+        for listener in sockets or ():
+            listener.listen(_WAITING)
         self._watchdog = Watchdog()
         notify("READY=1")
 
@@ -90,7 +97,7 @@ def listen(config: Config) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((config.host, config.port))
-        listener.listen(512)
+        listener.listen(_WAITING)
     except OSError as error:
         listener.close()
         fix = "choose another with --port, or stop what listens there"
@@ -104,6 +111,8 @@ def announce(service: Service, address: str, say: Say) -> None:
     """Say where the server is, and, until there is a steward, by which link the first one signs in."""
     tables = service.context.folder.names()
     say(f"dither serves {len(tables)} table(s) on {service.config.public_url or address}")
+    for item in service.context.folder.refusals():
+        say(f"not in force: {item.file}: {item.problem}")
     link = service.auth.first_link() if service.config.is_local else None
     if link is not None:
         say(f"first steward, once: {address}{link}")
@@ -116,6 +125,8 @@ def _bracketed(host: str) -> str:
 
 
 def _settings(app: Starlette | str, config: Config, **more: object) -> uvicorn.Config:
+    cards = len(list(Path(config.folder).glob("*.toml")))
+    connections = most_connections(config, cards, raise_descriptors())
     return uvicorn.Config(
         app,
         log_config=CONFIGURATION,
@@ -123,7 +134,8 @@ def _settings(app: Starlette | str, config: Config, **more: object) -> uvicorn.C
         server_header=False,
         proxy_headers=bool(config.trusted_proxies),
         forwarded_allow_ips=list(config.trusted_proxies),
-        limit_concurrency=2000,
+        limit_concurrency=connections,
+        backlog=max(4, connections // 4),  # so many are accepted at once, before the first of them is looked at
         timeout_keep_alive=15,
         timeout_graceful_shutdown=int(config.time_limit) + 30,
         h11_max_incomplete_event_size=32 * 1024,
@@ -148,7 +160,6 @@ def _serve_several(config: Config, listener: socket.socket, say: Say) -> None:
         announce(service, f"http://{_bracketed(host)}:{port}", say)
     finally:
         service.stop()
-    os.environ[_CONFIG[0]] = config.folder
     _remember(config, clock)
     settings = _settings("dither.server.run:app_from_environment", config, factory=True, workers=config.processes)
 
@@ -174,12 +185,12 @@ def _serve_several(config: Config, listener: socket.socket, say: Say) -> None:
 def _remember(config: Config, clock: Clock) -> None:
     """Leave the configuration and the clock to the processes that are started from this one, in their environment
     alone. One that replaces another, much later, goes by the same clock."""
-    os.environ[_CONFIG[2]] = json.dumps({"config": asdict(config), "clock": clock.origin})
+    os.environ[_OPTIONS] = json.dumps({"config": asdict(config), "clock": clock.origin})
 
 
 def app_from_environment() -> Starlette:
     """The application of one of several processes."""
-    given = json.loads(os.environ[_CONFIG[2]])
+    given = json.loads(os.environ[_OPTIONS])
     folder = given["config"].pop("folder")
     return create_app(read_config(folder, environment={}, **given["config"]), clock=Clock(given["clock"]))
 

@@ -130,6 +130,24 @@ changes = sa.Table(
     sa.Column("approved_by", sa.String(64)),
     sa.Column("receipt", _TEXT, nullable=False),
 )
+cards = sa.Table(
+    "server_card",
+    metadata,
+    sa.Column("dataset", sa.String(200), primary_key=True),
+    sa.Column("file", _TEXT, nullable=False),
+    sa.Column("ledger", _TEXT, nullable=False),  # without a password, as all places here
+    sa.Column("receipt", _TEXT, nullable=False),
+    sa.Column("sources", _TEXT, nullable=False),
+    sa.Column("at", _TIME, nullable=False),
+)
+card_signatures = sa.Table(
+    "server_card_signature",
+    metadata,
+    sa.Column("digest", sa.String(64), primary_key=True),
+    sa.Column("user", sa.String(64), primary_key=True),
+    sa.Column("reason", _TEXT, nullable=False),
+    sa.Column("at", _TIME, nullable=False),
+)
 events = sa.Table(
     "server_event",
     metadata,
@@ -143,6 +161,6 @@ events = sa.Table(
 )
 
 __all__ = [
-    "VERSION", "about", "answers", "changes", "events", "grants", "identities", "jobs", "links", "metadata", "sessions",
-    "tokens", "users",
+    "VERSION", "about", "answers", "card_signatures", "cards", "changes", "events", "grants", "identities", "jobs",
+    "links", "metadata", "sessions", "tokens", "users",
 ]  # fmt: skip

@@ -40,7 +40,7 @@ class Service:
     """The use cases, by subject.
 
     ========================  ==========================================================================
-    ``service.tables``        list, card
+    ``service.tables``        list, card, problems, sign_off
     ``service.questions``     explain, ask, wait, job, jobs, cancel
     ``service.answers``       mine, answer, publish, unpublish, published, propose, proposals
     ``service.budgets``       own, dataset; limits: propose, approve, withdraw, changes; incidents, reopen

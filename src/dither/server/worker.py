@@ -16,17 +16,14 @@ import resource
 import signal
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from dither.errors import DataIncident
 from dither.ledger import Charge, Ledger
 from dither.publish import plan_file
 from dither.server import problems
-from dither.server.cards import aligned, fingerprint
+from dither.server.cards import aligned, served_card
 from dither.tables.answer import Answer
-from dither.tables.card import toml
 from dither.tables.card.accounts import TableAccounts
 from dither.tables.planning.derived_keys import MOST_VALUES
 from dither.tables.table import Table
@@ -76,7 +73,7 @@ class Worker:
     def __init__(self, send: Send) -> None:
         self._send = send
         self._number = 0
-        self._tables: dict[str, tuple[tuple[int, ...], Table, AnnouncedLedger]] = {}
+        self._tables: dict[str, tuple[dict[str, str], Table, AnnouncedLedger]] = {}
 
     def do(self, task: Mapping[str, Any]) -> Event:
         """Do one task; what is sent when it has ended."""
@@ -95,21 +92,19 @@ class Worker:
     def _announce(self, key: str) -> None:
         self._send({"event": "charging", "key": key, "number": self._number})
 
-    def _table(self, path: str) -> tuple[Table, AnnouncedLedger]:
-        state = fingerprint(path)
+    def _table(self, document: dict[str, str]) -> tuple[Table, AnnouncedLedger]:
+        """The table of a card as the server has it, which may not be what its file holds by now."""
+        path = document["path"]
         if path in self._tables:
             before, table, ledger = self._tables[path]
-            if before == state:
+            if before == document:
                 return table, ledger
             del self._tables[path]
             table.close()
-        card = aligned(toml.read(path))
-        if "://" in (card.ledger or "") and card.incident_log is None:
-            card = replace(card, incident_log=str(Path(path).absolute().parent / f"{card.name}.incidents.log"))
-        table = open_table(card)
+        table = open_table(aligned(served_card(document)))
         accounts = AnnouncedAccounts(table.accounts, self._announce)
         table.accounts = accounts
-        self._tables[path] = state, table, accounts.announced
+        self._tables[path] = document, table, accounts.announced
         return table, accounts.announced
 
 

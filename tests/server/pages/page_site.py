@@ -74,6 +74,7 @@ def write_folder(folder: Path, rows: int = 20_000) -> None:
     pq.write_table(pa.table({HOSTILE_COLUMN: keys, "weight": [1.0] * 1000}), folder / "hostile.parquet")
     (folder / "hostile.toml").write_text(HOSTILE_CARD, encoding="utf-8")
     (folder / "closed.toml").write_text(CLOSED_CARD, encoding="utf-8")
+    (folder / "half-typed.toml").write_text(f'name = "{HOSTILE}', encoding="utf-8")
 
 
 def fill(service: Service) -> dict[str, str]:

@@ -55,9 +55,10 @@ def _meter_of(budget: DatasetBudget) -> Any:
     return meter(budget.points[-1].total if budget.points else 0.0, budget.limit)
 
 
-@signed_in
-async def overview(request: Request, who: Principal) -> Response:
-    """The cards with their gaps and budgets, and what waits for a steward."""
+async def _overview_page(
+    request: Request, who: Principal, problem: Problem | None = None, notice: str = ""
+) -> Response:
+    """The cards with their gaps and budgets, those that are not in force, and what waits for a steward."""
     service, datasets = service_of(request), []
     for summary in await call(service.tables.list, who):
         shown = await call(service.tables.card, who, summary.name)
@@ -77,7 +78,25 @@ async def overview(request: Request, who: Principal) -> Response:
     if proposals:
         text = _counted(len(proposals), "answer that an analyst wants published", "answers to publish")
         todo.append({"path": "/publishing", "text": text})
-    return page(request, "steward.html", datasets=datasets, todo=todo)
+    cards = await call(service.tables.problems, who)
+    context = {"datasets": datasets, "todo": todo, "cards": cards, "can_sign": may(who, "tables.sign")}
+    return page(request, "steward.html", problem=problem, notice=notice, **context)
+
+
+@signed_in
+async def overview(request: Request, who: Principal) -> Response:
+    """The overview."""
+    return await _overview_page(request, who)
+
+
+@submitted(_overview_page)
+async def sign_off(request: Request, who: Principal, form: FormData) -> dict[str, Any]:
+    """Sign off a card with another ledger or name."""
+    file, reason = text_of(form, "file", 300), text_of(form, "reason", 500)
+    card = await call(service_of(request).tables.sign_off, who, file, reason=reason)
+    if len(card.signed_by) < card.needed:
+        return {"notice": f"{file} is signed off. A second steward has to sign it off, too."}
+    return {"notice": f"{file} is signed off. It counts when the server is started again."}
 
 
 def _counted(count: int, one: str, many: str) -> str:
@@ -144,7 +163,8 @@ async def change_people(request: Request, who: Principal, form: FormData) -> dic
             await call(users.end_all, who)
             notice = "Everybody else is signed out, all tokens are revoked, and links that were not used are void."
         case "grant":
-            await call(users.grant, who, name, table, limit=limit_of(form))
+            first = text_of(form, "first", 10) == "yes"
+            await call(users.grant, who, name, table, limit=limit_of(form), first=first)
             notice = f"{name} may ask {table}."
         case "revoke":
             await call(users.revoke, who, name, table)
@@ -236,6 +256,7 @@ async def reopen(request: Request, who: Principal) -> Response:
 
 ROUTES = [
     Route("/steward", overview),
+    Route("/steward/sign-off", sign_off, methods=["POST"]),
     Route("/steward/{table}", dataset),
     Route("/people", people),
     Route("/people", change_people, methods=["POST"]),

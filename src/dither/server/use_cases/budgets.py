@@ -178,6 +178,8 @@ class Budgets:
         same limit.
         """
         pending = self._settle(connection, change, "done", by)
+        for name in (pending.proposed_by, by):  # as it is now: a request may have begun before a role was lost
+            _check_steward(connection, name)
         names = pending.proposed_by if pending.proposed_by == by else f"{pending.proposed_by}, {by}"
         limit = guarantees.from_json(json.loads(pending.limit), "limit")
         receipt = self._context.folder.ledger(pending.dataset).change_limit(
@@ -235,6 +237,20 @@ class Budgets:
         return IncidentState(
             table, incidents.total(), card.max_incidents, closure.is_open, log, tuple(lines[::-1]), closed_for
         )
+
+
+def void_changes(user: str) -> sa.Executable:
+    """The statement that makes void what somebody has proposed who is no steward any more."""
+    return _changes.update().where(_changes.c.proposed_by == user, _changes.c.state == "pending").values(state="void")
+
+
+def _check_steward(connection: sa.Connection, name: str) -> None:
+    """Refuse, within a transaction, a change that somebody proposed or approved who is no steward."""
+    users = schema.users
+    row = connection.execute(sa.select(users).where(users.c.name == name).with_for_update()).fetchone()
+    if row is None or not row.active or "steward" not in row.roles.split():
+        fix = "have a steward propose it again"
+        raise Conflict(message("change", "two who are stewards now", "somebody who is not", fix))
 
 
 def _change(row: Any) -> LimitChange:

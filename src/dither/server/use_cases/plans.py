@@ -43,7 +43,7 @@ class Plans:
         context = self._context
         with context.acting(who, "plans.explain", plan):
             path, table = self._place(plan)
-            task = {"do": "explain_plan", "card": context.folder.get(table).path, "plan": path, "analyst": who.name}
+            task = {"do": "explain_plan", "card": context.folder.get(table).document, "plan": path, "analyst": who.name}
             event = context.explaining.call(task, context.config.time_limit)
             if event is None:
                 expected = "one that can be planned within the limits"
@@ -72,7 +72,7 @@ class Plans:
             if row is not None:
                 return Job(f"recorded-{row.id}", table, plan, "answered", iso(row.at), "publication", row.id)
             task: dict[str, Any] = {
-                "do": "release_plan", "card": served.path, "plan": path, "analyst": who.name, "key": scoped
+                "do": "release_plan", "card": served.document, "plan": path, "analyst": who.name, "key": scoped
             }  # fmt: skip
             asked = Asked(who.name, table, "publication", plan, {}, request, task)
             return context.jobs.start(asked, context.event(who.name, "plans.release", plan))

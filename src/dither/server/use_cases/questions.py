@@ -60,7 +60,7 @@ class Questions:
             context.check_granted(who, table)
             document, stated = _question(question), wire_options.to_json(wire_options.from_json(dict(options)))
             message_ = {
-                "do": "explain", "card": context.folder.get(table).path, "question": document, "options": stated,
+                "do": "explain", "card": context.folder.get(table).document, "question": document, "options": stated,
                 "analyst": who.name,
             }  # fmt: skip
         with self._explaining.taken(who.name):  # each holds a thread, and they stand in one queue
@@ -124,7 +124,7 @@ class Questions:
         if stated.get("again") and key is None:
             request = _request([request, secrets.token_hex(16)])
         message_ = {
-            "do": "ask", "card": served.path, "question": document, "options": stated, "analyst": who.name,
+            "do": "ask", "card": served.document, "question": document, "options": stated, "analyst": who.name,
             "key": scoped,
         }  # fmt: skip
         return Asked(who.name, table, "question", words(document), stated, request, message_)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dither.errors import LedgerError
+from dither.ledger.checks import checked_name
 from dither.ledger.incidents import Closure
+from dither.server.cards import Served
 from dither.server.context import Context
 from dither.server.errors import NotFound
 from dither.server.limits import Places
 from dither.server.principal import Principal
 from dither.server.problems import LEDGER, as_error, from_json
-from dither.server.results import TableCard, TableSummary
+from dither.server.results import CardProblem, TableCard, TableSummary
 from dither.server.roles import may
 from dither.tables.card import toml
 from dither.tables.card.accounts import TableAccounts
@@ -51,17 +53,41 @@ class Tables:
                 raise NotFound.of("table")
             served = context.folder.get(table)
             with self._reading.taken(who.name):  # one with public tables waits for the process of explanations
-                public = self._public(served.path, served.card)
+                public = self._public(served)
             left, is_open = self._state(served.card, who)
             gaps = tuple(toml.gaps(served.card)) if may(who, "tables.gaps") else ()
             exact = context.folder.ledger(table).left(table)
             return TableCard(public, left, granted, is_open, gaps, exact, *self._limits(table, who))
 
-    def _public(self, path: str, card: Card) -> Card:
+    def problems(self, who: Principal) -> tuple[CardProblem, ...]:
+        """The cards and plans that are not in force as they stand in their files, and why."""
+        folder = self._context.folder
+        with self._context.acting(who, "tables.gaps"):
+            return tuple(
+                CardProblem(item.file, item.problem)
+                if item.pin is None
+                else CardProblem(item.file, item.problem, folder.pins.signers(item.pin), folder.pins.needed)
+                for item in folder.refusals()
+            )
+
+    def sign_off(self, who: Principal, file: str, *, reason: str) -> CardProblem:
+        """Sign off a card that names another ledger, or another name for its rows: it counts when as many stewards as
+        are needed have done so and the server is started again."""
+        context = self._context
+        with context.acting(who, "tables.sign", file, logged=True):
+            why = checked_name(reason, "reason", 1000)
+            pin = next((item.pin for item in context.folder.refusals() if item.file == file), None)
+            if pin is None:
+                raise NotFound.of("card")
+            context.folder.pins.sign(pin, who.name, why)
+            return next(item for item in self.problems(who) if item.file == file)
+
+    def _public(self, served: Served) -> Card:
         """The public part of a card, with the values of public tables as their keys."""
-        if not card.public:
-            return cards.from_json(cards.to_json(card))
-        event = self._context.explaining.call({"do": "card", "card": path}, self._context.config.time_limit)
+        if not served.card.public:
+            return cards.from_json(cards.to_json(served.card))
+        task = {"do": "card", "card": served.document}
+        event = self._context.explaining.call(task, self._context.config.time_limit)
         if event is None:
             raise LedgerError(LEDGER)
         if "problem" in event:

@@ -17,10 +17,12 @@ from dither.server import schema
 from dither.server.auth import Authentication, check_name, ends_credentials, password_hash
 from dither.server.context import Context
 from dither.server.errors import Conflict, Forbidden, NotFound
+from dither.server.pins import void_signatures
 from dither.server.principal import Principal
 from dither.server.results import Grant, User
 from dither.server.roles import ROLES, authorize
 from dither.server.times import iso
+from dither.server.use_cases.budgets import void_changes
 from dither.wire import guarantees
 
 _users, _grants = schema.users, schema.grants
@@ -83,7 +85,8 @@ class Users:
         self, who: Principal, name: str, *, roles: Iterable[str] | None = None, active: bool | None = None
     ) -> User:
         """Change the roles of a user, or whether they may sign in. Their sessions and tokens end with it, and
-        a link for their password when they may not."""
+        a link for their password when they may not. What somebody proposed or signed off who is no steward afterwards
+        is void."""
         context = self._context
         with context.acting(who, "users.change", name, logged=True):
             self._known(name)
@@ -94,7 +97,9 @@ class Users:
                 raise Conflict(message("steward", "another one", "the one who is signed in", fix))
             if values:
                 ends = ends_credentials(name, but=who.credential, links=active is False)
-                context.store.run(_users.update().where(_users.c.name == name).values(**values), *ends)
+                loses = active is False or (roles is not None and "steward" not in values["roles"].split())
+                void = (void_changes(name), void_signatures(name)) if loses else ()
+                context.store.run(_users.update().where(_users.c.name == name).values(**values), *ends, *void)
             return self._known(name)
 
     def invite(self, who: Principal, name: str) -> str:
@@ -128,14 +133,18 @@ class Users:
         statement = statement if table is None else statement.where(_grants.c.dataset == table)
         return tuple(_grant(row) for row in self._context.store.rows(statement))
 
-    def grant(self, who: Principal, user: str, table: str, *, limit: Guarantee | None = None) -> Grant:
-        """Let a user ask a table. ``limit`` opens an account of their own in the ledger; from then on everybody who
-        asks this table needs one. One above what each analyst has is a raise, which takes two stewards: grant that
-        first, and propose the rest (:meth:`Budgets.propose`)."""
+    def grant(
+        self, who: Principal, user: str, table: str, *, limit: Guarantee | None = None, first: bool = False
+    ) -> Grant:
+        """Let a user ask a table. ``limit`` opens an account of their own in the ledger; from the first one on,
+        everybody who asks this table needs one, which ``first`` confirms where others are granted it. One above what
+        each analyst has is a raise, which takes two stewards: grant that first, and propose the rest
+        (:meth:`Budgets.propose`)."""
         context = self._context
         with context.acting(who, "grants.change", f"{user}: {table}", logged=True):
             self._known(user)
             ledger = context.folder.ledger(table)
+            self._check_nobody_is_locked_out(ledger, table, user, limit is not None, first)
             if limit is not None:
                 filter = context.folder.get(table).card.filter
                 if not (context.config.single_steward and who.scopes is None):
@@ -148,6 +157,22 @@ class Users:
             context.store.run(_grants.delete().where(*same), _grants.insert().values(**row))
             known = context.store.one(sa.select(_grants).where(*same))
             return _grant(known)
+
+    def _check_nobody_is_locked_out(self, ledger: Ledger, table: str, user: str, limited: bool, first: bool) -> None:
+        """From the first account of an analyst on, whoever has none may not ask, unless the table opens one for
+        everybody. Refuse a first one that is not confirmed, where it would lock somebody out, and a grant that would be
+        of no use."""
+        accounts = {account.name for account in ledger.accounts(table) if account.kind == "analyst"}
+        if limited and not accounts and not first:
+            rows = self._context.store.rows(sa.select(_grants.c.user).where(_grants.c.dataset == table))
+            others = ", ".join(sorted(row.user for row in rows if row.user != user))
+            if others:
+                changes = f"from this first limit on {table}, only analysts with one may ask it, and {others} have none"
+                fix = "confirm it (first = true), then grant limits to the others; or leave the limit out"
+                raise Conflict(message("limit", f"to be confirmed: {changes}", "no confirmation", fix))
+        if not limited and accounts and not accounts & {"", user}:
+            expected = f"one for {user}: analysts have limits on {table}, and nobody without one may ask it"
+            raise Conflict(message("limit", expected, "none", "state a limit"))
 
     def revoke(self, who: Principal, user: str, table: str) -> None:
         """Let a user ask a table no longer. What they asked stays recorded and paid."""

@@ -1,0 +1,404 @@
+"""Backups of a served folder: a consistent copy of its ledgers and of the server's own database, and the way back.
+
+``backup`` copies the server's database first and the ledgers afterwards, each as of one moment, while the server runs.
+So a copy never holds an answer whose charge it does not hold. The other way round, a charge whose answer is in the
+ledger alone, costs nothing: asked again, the recorded answer is given.
+
+``restore`` puts back what is missing or damaged, and nothing else. A ledger that holds all that the copy holds stays as
+it is, and so does a database that can be read: a copy is older, and would forget. What is replaced is put aside. **A
+receipt is never put back**: it is how a ledger that forgot something is recognized. Where the receipt that was kept is
+later than the copy, charges are lost, and nobody can say how much: that ledger is refused from then on, until
+``accept_loss`` sets every limit in it to what is known to be spent, signed and with a reason. Stewards may raise the
+limits afterwards, in the usual way. In a restored database nobody is signed in, and no token or link works: it does not
+know what was revoked since.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import sqlite3
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+
+import sqlalchemy as sa
+
+from dither.errors import DitherError, InvalidArgument, LedgerError, message
+from dither.guarantees import ZCDP, Guarantee, PureDP
+from dither.ledger import Ledger, Receipt, receipts
+from dither.ledger import open as open_ledger
+from dither.ledger import secret as _secret
+from dither.ledger.files import journal_file, key_file
+from dither.server import schema
+from dither.server.config import FILE_NAME, Config
+from dither.server.lock import FolderLock
+from dither.server.pins import Pin, Pins
+from dither.server.store import Store
+from dither.server.times import iso
+from dither.tables.card import toml
+from dither.tables.card.toml_file import contents
+
+MANIFEST = "backup.json"
+DATABASE = "the server's database"
+_VERSION = 1
+_PRIVATE = stat.S_IRUSR | stat.S_IWUSR
+_NOTHING: dict[str, Guarantee] = {"epsilon": PureDP(1e-9), "rho": ZCDP(1e-12)}
+"""Limits under which nothing can be asked."""
+
+
+@dataclass(frozen=True)
+class SavedLedger:
+    """A ledger in a backup: where it was, its copy, its last receipt, the fingerprint of its secret, and where the
+    receipts of its tables are kept."""
+
+    place: str
+    copy: str
+    head: str
+    secret: str
+    receipts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What is in a backup. ``elsewhere`` are databases that are not, since they have backups of their own."""
+
+    at: str
+    ledgers: tuple[SavedLedger, ...]
+    database: str
+    files: tuple[str, ...]
+    elsewhere: tuple[str, ...]
+    hashes: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Restored:
+    """What became of one thing: ``kept`` as it was, ``restored``, or ``missing`` (to be restored by other means).
+
+    ``entry`` is the last one that the copy of a ledger has. ``lost`` is the least number of entries that the receipt
+    knows of and the ledger does not; None where no receipt was kept. ``refused`` says that the ledger is refused until
+    the loss is accepted."""
+
+    what: str
+    outcome: Literal["kept", "restored", "missing"]
+    entry: int = 0
+    lost: int | None = None
+    refused: bool = False
+
+
+# -- backup -----------------------------------------------------------------------------------------------------------
+
+
+def backup(config: Config, into: str | os.PathLike[str], *, keys: str | os.PathLike[str] | None = None) -> Manifest:
+    """Copy the ledgers, the server's database, cards, plans and configuration of a folder into a new folder.
+
+    The folder appears when everything is in it and every ledger has been verified; only its owner may read it. The
+    ledgers' secrets are not in it: whoever has both can test who is in the data. ``keys`` is a folder to which they
+    are copied, once.
+    """
+    target = Path(into).absolute()
+    if os.path.lexists(target):
+        raise InvalidArgument(message("backup", "a new folder", "one that exists", "choose another name"))
+    if not target.parent.is_dir():
+        raise InvalidArgument(message("backup", "a place in a folder that exists", "another", "make the folder first"))
+    part = target.with_name(f"{target.name}.part-{os.getpid()}")
+    part.mkdir(mode=0o700)
+    try:
+        manifest = _filled(config, part, None if keys is None else Path(keys))
+        _write(part / MANIFEST, json.dumps({"version": _VERSION, **asdict(manifest)}, indent=1).encode())
+        os.rename(part, target)
+    except (OSError, sqlite3.Error):
+        raise LedgerError(message("backup", "files that can be copied", "one that cannot", "check the disk")) from None
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    return manifest
+
+
+def _filled(config: Config, part: Path, keys: Path | None) -> Manifest:
+    elsewhere: list[str] = []
+    database, pinned = "", tuple[Pin, ...]()
+    if "://" in config.place:
+        elsewhere.append(DATABASE)
+    elif Path(config.place).is_file():  # before the ledgers: no answer without its charge
+        database = "server.sqlite"
+        _copy_database(Path(config.place), part / database)
+        with closing(Store(str(part / database))) as store:
+            pinned = Pins(store).all()
+    by_ledger: dict[str, list[str]] = {}
+    for pin in _pins(Path(config.folder), pinned):
+        by_ledger.setdefault(pin.ledger, []).append(pin.receipt)
+    saved = []
+    for number, (place, kept) in enumerate(sorted(by_ledger.items())):
+        if "://" in place:
+            elsewhere.append(f"the ledger {place}")
+            continue
+        copy = f"ledger-{number}.sqlite"
+        source = Path(config.folder) / place
+        secret = _secret.find_given(None) or _secret.read_file(key_file(source))
+        if keys is not None and not _key_in(keys, secret.fingerprint).exists():
+            keys.mkdir(mode=0o700, exist_ok=True)
+            _write(_key_in(keys, secret.fingerprint), secret.value.hex().encode() + b"\n")
+        _copy_database(source, part / copy)
+        with open_ledger(part / copy, secret=secret.value, create=False, read_only=True) as ledger:
+            head = ledger.verify().head
+        saved.append(SavedLedger(place, copy, str(head), secret.fingerprint, tuple(sorted(set(kept)))))
+    files = []
+    for path in sorted(Path(config.folder).glob("*.toml")):
+        if path.is_file():
+            _write(part / path.name, path.read_bytes())
+            files.append(path.name)
+    hashes = {path.name: _hash(path) for path in sorted(part.iterdir())}
+    return Manifest(iso(time.time()), tuple(saved), database, tuple(files), tuple(elsewhere), hashes)
+
+
+def _pins(folder: Path, pinned: tuple[Pin, ...]) -> Iterator[Pin]:
+    """The ledgers and receipts of all cards, those of cards that were served before among them. A card that cannot be
+    read, and was not served either, is refused: its ledger would be left out."""
+    yield from pinned
+    for path in sorted(folder.glob("*.toml")):
+        if path.name == FILE_NAME or not path.is_file():
+            continue
+        try:
+            given = contents(path.read_bytes(), "card")
+            if "source" not in given and "card" in given:
+                continue
+            card = toml.parse(given, path.absolute().parent)
+        except InvalidArgument as error:
+            if any(pin.file == path.name for pin in pinned):
+                continue
+            raise InvalidArgument(f"{path.name}: {error}") from None
+        if card.ledger is not None and ("://" in card.ledger or Path(card.ledger).exists()):
+            yield Pin.of(path.absolute(), card, card.receipt or f"{path.absolute()}.receipt")
+
+
+def _copy_database(source: Path, target: Path) -> None:
+    """A copy as of one moment, whoever writes meanwhile."""
+    os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _PRIVATE))
+    with (
+        closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=rw", uri=True, timeout=120)) as reading,
+        closing(sqlite3.connect(target)) as writing,
+    ):
+        reading.backup(writing)
+        writing.execute("PRAGMA journal_mode = DELETE")
+    _sync(target)
+
+
+def _key_in(keys: Path, fingerprint: str) -> Path:
+    """Where the secret of a ledger is in a folder of secrets."""
+    return keys / f"{fingerprint}.key"
+
+
+# -- restore ----------------------------------------------------------------------------------------------------------
+
+
+def read_manifest(source: str | os.PathLike[str]) -> Manifest:
+    """What is in a backup; one that is not as it was written is refused."""
+    folder = Path(source)
+    try:
+        given = json.loads((folder / MANIFEST).read_bytes())
+        if given.pop("version") != _VERSION:
+            raise ValueError
+        ledgers = tuple(SavedLedger(**{**item, "receipts": tuple(item["receipts"])}) for item in given.pop("ledgers"))
+        files, elsewhere = tuple(given.pop("files")), tuple(given.pop("elsewhere"))
+        result = Manifest(ledgers=ledgers, files=files, elsewhere=elsewhere, **given)
+        named = {*result.files, *(item.copy for item in ledgers), *filter(None, [result.database])}
+        plain = all(Path(name).name == name for name in result.hashes) and named <= result.hashes.keys()
+        whole = plain and all(_hash(folder / name) == known for name, known in result.hashes.items())
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        whole = False
+    if not whole:
+        raise InvalidArgument(message("backup", "a backup as it was written", "another", "choose another backup"))
+    return result
+
+
+def restore(
+    config: Config,
+    source: str | os.PathLike[str],
+    *,
+    keys: str | os.PathLike[str] | None = None,
+    accept_loss: bool = False,
+    signed_by: str = "",
+    reason: str = "",
+) -> tuple[Restored, ...]:
+    """Put back what is missing or damaged in a folder, and say what was lost. No server may be running on it.
+
+    ``keys`` is the folder with the ledgers' secrets, where they are not beside the ledgers. ``accept_loss`` sets the
+    limits in a ledger that has lost entries to what is known to be spent; ``signed_by`` and ``reason`` stay in its
+    history.
+    """
+    if accept_loss and not (signed_by and reason):
+        fix = "pass --signed-by NAME --reason WHY"
+        raise InvalidArgument(message("accept_loss", "who signs it and for what reason", "not both", fix))
+    manifest, folder = read_manifest(source), Path(config.folder)
+    if not folder.is_dir():
+        raise InvalidArgument(message("folder", "a folder to restore into", "none", "make it first"))
+    lock = None if "://" in config.place else FolderLock(config.place)
+    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    result = []
+    try:
+        for saved in manifest.ledgers:
+            _restore_key(saved, folder, None if keys is None else Path(keys), stamp)
+        for name in manifest.files:
+            if not os.path.lexists(folder / name):
+                _write(folder / name, (Path(source) / name).read_bytes())
+                result.append(Restored(name, "restored"))
+        for saved in manifest.ledgers:
+            result.append(_restore_ledger(saved, Path(source), folder, stamp, accept_loss, signed_by, reason))
+        if manifest.database:
+            result.append(_restore_database(manifest, Path(source), config.place, stamp))
+    except OSError:
+        raise LedgerError(message("restore", "files that can be written", "another", "check the disk")) from None
+    finally:
+        if lock is not None:
+            lock.release()
+    return (*result, *(Restored(what, "missing") for what in manifest.elsewhere))
+
+
+def _restore_ledger(
+    saved: SavedLedger, source: Path, folder: Path, stamp: str, accept_loss: bool, signed_by: str, reason: str
+) -> Restored:
+    place, head = folder / saved.place, Receipt.read(saved.head)
+    outcome: Literal["kept", "restored"] = "kept" if _holds(place, head) else "restored"
+    if outcome == "restored":
+        for path in (place, journal_file(place)):  # a journal of another file would be rolled back into the copy
+            if os.path.lexists(path):
+                os.replace(path, f"{path}.replaced-{stamp}")
+        _write(place, (source / saved.copy).read_bytes())
+    kept = {path: receipts.read(path) for path in (folder / name for name in saved.receipts)}
+    with open_ledger(place, create=False) as ledger:
+        ahead = [known for known in kept.values() if known is not None and not _has(ledger, known)]
+        lost = max((max(1, known.seq - ledger.head.seq) for known in ahead), default=0)
+        says = any(known is not None for known in kept.values())
+        if ahead and accept_loss:
+            _close_limits(ledger, signed_by, f"restored from a copy of entry {head.seq}: {reason}")
+            for path, known in kept.items():
+                if known in ahead:
+                    os.replace(path, f"{path}.entry-{known.seq}")
+        if not ahead or accept_loss:
+            for path in kept:
+                receipts.keep(path, ledger.head)
+        return Restored(saved.place, outcome, head.seq, lost if says else None, bool(ahead) and not accept_loss)
+
+
+def _restore_key(saved: SavedLedger, folder: Path, keys: Path | None, stamp: str) -> None:
+    """Put the secret of a ledger beside its place, unless it is there, or given by the environment."""
+    place = key_file(folder / saved.place)
+    given = _secret.find_given(None)
+    if given is None:
+        with suppress(DitherError):
+            given = _secret.read_file(place)
+    if given is not None and given.fingerprint == saved.secret:
+        return
+    if keys is None or not _key_in(keys, saved.secret).exists():
+        fix = "pass --keys FOLDER, the one to which dither backup --keys copied it"
+        raise InvalidArgument(message("keys", f"the secret of {saved.place}", "another, or none", fix))
+    if os.path.lexists(place):
+        os.replace(place, f"{place}.replaced-{stamp}")
+    _write(place, _key_in(keys, saved.secret).read_bytes())
+
+
+def _holds(place: Path, head: Receipt) -> bool:
+    """Whether there is a sound ledger that holds all that the copy holds."""
+    try:
+        with open_ledger(place, create=False, read_only=True) as ledger:
+            ledger.verify(head)
+    except DitherError:
+        return False
+    return True
+
+
+def _has(ledger: Ledger, receipt: Receipt) -> bool:
+    try:
+        ledger.expect(receipt)
+    except DitherError:
+        return False
+    return True
+
+
+def _close_limits(ledger: Ledger, signed_by: str, reason: str) -> None:
+    """Leave nothing in any account: charges that are lost may have spent all that seems to be left."""
+    for account in ledger.accounts():
+        if account.limit is None or (account.kind == "analyst" and not account.name):
+            continue
+        of_people, owner = account.kind == "people", account.owner
+        if of_people:  # through any of the datasets that share them
+            owner = next(a.owner for a in ledger.accounts() if a.kind == "dataset" and a.population == account.owner)
+        limit = account.spent if account.spent is not None and not of_people else _NOTHING[account.unit]
+        analyst = account.name if account.kind == "analyst" else None
+        ledger.change_limit(
+            owner, limit, signed_by=signed_by, reason=reason, analyst=analyst, each_person=of_people
+        )  # fmt: skip
+
+
+def _restore_database(manifest: Manifest, source: Path, place: str, stamp: str) -> Restored:
+    """Put the server's database back unless there is one that can be read; nobody can sign in with what it held."""
+    path = Path(place)
+    if _is_sound(path):
+        return Restored(DATABASE, "kept")
+    for ending in ("", "-wal", "-shm", "-journal"):
+        if os.path.lexists(f"{path}{ending}"):
+            os.replace(f"{path}{ending}", f"{path}{ending}.replaced-{stamp}")
+    _write(path, (source / manifest.database).read_bytes())
+    with closing(Store(place)) as store:
+        now, changes = time.time(), schema.changes
+        restored = {"at": now, "user": "restore", "action": "restore", "subject": manifest.at, "outcome": "done"}
+        store.run(
+            schema.sessions.delete(),
+            schema.links.delete(),
+            schema.card_signatures.delete(),
+            schema.tokens.update().where(schema.tokens.c.revoked_at.is_(None)).values(revoked_at=now),
+            changes.update().where(changes.c.state == "pending").values(state="void"),
+            schema.events.insert().values(**restored, detail=""),
+        )
+    return Restored(DATABASE, "restored")
+
+
+def _is_sound(path: Path) -> bool:
+    if not path.is_file() or not path.stat().st_size:
+        return False
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=120)) as connection:
+            sound: bool = connection.execute("PRAGMA integrity_check(1)").fetchone()[0] == "ok"
+            connection.execute(str(sa.select(schema.about)))
+    except sqlite3.Error:
+        return False
+    return sound
+
+
+# -- files ------------------------------------------------------------------------------------------------------------
+
+
+def _write(path: Path, content: bytes) -> None:
+    """A file of its owner alone, whole and on disk; there must be none yet."""
+    fresh = path.with_name(f"{path.name}.new-{os.getpid()}")
+    with suppress(FileNotFoundError):
+        fresh.unlink()
+    handle = os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _PRIVATE)
+    with os.fdopen(handle, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.rename(fresh, path)
+    _sync(path.parent)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _hash(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+__all__ = ["DATABASE", "Manifest", "Restored", "SavedLedger", "backup", "read_manifest", "restore"]

@@ -1,0 +1,131 @@
+"""What the machine gives a server: memory and descriptors, and the limits that follow from them.
+
+A server whose processes may together use more than they have is killed as a whole, by the kernel, while questions are
+charged; one that runs out of descriptors accepts nobody, and can start no worker. So both limits are computed from what
+there is, and a configuration that does not fit is refused at the start.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+from pathlib import Path
+
+from dither.errors import InvalidArgument, message
+from dither.server.config import Config
+
+SERVER_MB = 512
+"""What the process that serves takes itself."""
+MOST_WORKER_MB = 8192
+_LEAST_WORKER_MB = 512
+"""With less, a process cannot open a table."""
+_MB = 1 << 20
+
+MOST_CONNECTIONS = 2000
+_LEAST_CONNECTIONS = 16
+_OWN_DESCRIPTORS = 64
+"""For the server itself: its modules, its store and the connections of that, its log, a process that is started."""
+_EACH_WORKER, _EACH_TABLE = 6, 6
+_ROOT = Path("/")
+
+
+def group_memory_mb(root: Path = _ROOT) -> int | None:
+    """The memory that the process's control group may use, as systemd (``MemoryMax``) and containers state it; None
+    without a limit. The smallest of the limits of the groups that it is in counts."""
+    limits: list[int] = []
+    for version, name, start in _groups(root):
+        for place in (start, *start.parents):
+            try:
+                text = (place / name).read_text(encoding="ascii").strip()
+            except OSError:
+                text = "max"
+            if text.isdigit() and int(text) < 1 << 60:  # version 1 states a number without meaning for no limit
+                limits.append(int(text) // _MB)
+            if place == version:
+                break
+    return min(limits, default=None)
+
+
+def _groups(root: Path) -> list[tuple[Path, str, Path]]:
+    """The control groups of memory: the root of the hierarchy, the name of the file with the limit, and the group."""
+    try:
+        lines = (root / "proc/self/cgroup").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return []
+    result, top = [], root / "sys/fs/cgroup"
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if not controllers:
+            result.append((top, "memory.max", top / path.lstrip("/")))
+        elif "memory" in controllers.split(","):
+            result.append((top / "memory", "memory.limit_in_bytes", top / "memory" / path.lstrip("/")))
+    return result
+
+
+def _physical_mb() -> int | None:
+    try:
+        size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (OSError, ValueError):
+        return None
+    return size // _MB if size > 0 else None
+
+
+def worker_memory_mb(config: Config, root: Path = _ROOT) -> int:
+    """The memory that each process of a question may use: what is stated, refused where all of them together would not
+    fit into the control group; otherwise an equal share of the group's memory or of the machine's, at most 8 GiB.
+
+    >>> worker_memory_mb(Config(folder=".", memory_limit_mb=600))
+    600
+    """
+    group = group_memory_mb(root)
+    count = config.processes * (config.workers + 1)  # one more for explanations
+
+    def share(memory: int) -> int:
+        return (memory - config.processes * SERVER_MB) // count
+
+    if config.memory_limit_mb is not None:
+        if group is not None and config.memory_limit_mb > share(group):
+            expected = f"at most {max(0, share(group))}, for {count} processes in {group} MB"
+            fix = "leave it out, have fewer workers, or raise MemoryMax or the memory of the container"
+            raise InvalidArgument(message("memory_limit_mb", expected, config.memory_limit_mb, fix))
+        return config.memory_limit_mb
+    known = [memory for memory in (group, _physical_mb()) if memory is not None]
+    result = min(MOST_WORKER_MB, share(min(known))) if known else MOST_WORKER_MB
+    if group is None:  # the whole machine, which may swap
+        return max(result, _LEAST_WORKER_MB)
+    if result < _LEAST_WORKER_MB:
+        expected = f"{_LEAST_WORKER_MB} MB for each of {count} processes"
+        fix = "have fewer workers, or give the server more memory"
+        raise InvalidArgument(message("workers", expected, f"{max(0, result)} MB", fix))
+    return result
+
+
+def raise_descriptors() -> int:
+    """Raise the limit on open files to the most that this process may have, and return it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 1 << 20 if hard == resource.RLIM_INFINITY else hard
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        soft = wanted
+    return 1 << 20 if soft == resource.RLIM_INFINITY else soft
+
+
+def most_connections(config: Config, tables: int, descriptors: int) -> int:
+    """How many connections a process may have at the same time, so that descriptors are left for all else that it
+    opens: workers, ledgers, its own database, and as many connections that were accepted a moment ago.
+
+    >>> most_connections(Config(folder="."), 3, 8192), most_connections(Config(folder="."), 3, 256)
+    (2000, 78)
+    """
+    needed = _OWN_DESCRIPTORS + _EACH_WORKER * (config.workers + 1) + _EACH_TABLE * tables
+    result = min(MOST_CONNECTIONS, (descriptors - needed) // 2)
+    if result < _LEAST_CONNECTIONS:
+        expected = f"at least {needed + 2 * _LEAST_CONNECTIONS} descriptors"
+        raise InvalidArgument(message("open files", expected, descriptors, "raise LimitNOFILE, or ulimit -n"))
+    return result
+
+
+__all__ = [
+    "MOST_CONNECTIONS", "MOST_WORKER_MB", "SERVER_MB", "group_memory_mb", "most_connections", "raise_descriptors",
+    "worker_memory_mb",
+]  # fmt: skip

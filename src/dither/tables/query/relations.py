@@ -34,6 +34,7 @@ from dither.tables.query.ranges import Range
 from dither.tables.query.resolve import Rows, type_of
 from dither.tables.query.tree import (
     Call,
+    CappedRows,
     Column,
     Expression,
     Join,
@@ -201,7 +202,7 @@ def relation_schema(card: Card, source: Source, describe: Describe = describe_ty
     if isinstance(source, UnionAll):
         return _of_union(card, source, describe)
     inner = relation_schema(card, source.source, describe)
-    if isinstance(source, PublicMembership):
+    if isinstance(source, (PublicMembership, CappedRows)):
         return inner
     inside = replace(card, columns=inner.columns)
     person = {person_of(card): inner.columns[person_of(card)]}

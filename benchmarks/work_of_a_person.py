@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -24,13 +25,15 @@ NOTES = (
     "Data: 20 people with 12 visits each, few, so that their work does not hide that of one person more, who has 10 to "
     "6,000 visits: a day, a moment, an amount, a kind, and a note of some 260 characters. Some questions are asked of "
     "2,000 people, too: what an engine does once for all rows must not depend on one person either.",
-    "CPU time of DuckDB, all threads, for all statements of a question with that person, less the same without: the "
-    "least of rounds in which both take turns. Where rows are combined, the target is 2 % of the server's tick. Where "
-    "they are not, the work is proportional to the rows: there is no target.",
+    "CPU time of DuckDB, all threads, for all statements of a question, prepared, with that person, less the same "
+    "without: the least of rounds in which both take turns. Where rows are combined, the target is 2 % of the server's "
+    "tick. Where they are not, the work is proportional to the rows: there is no target. A join of unions that read "
+    "the table 24 times does both: it reads 24 times 6,000 rows to find those that are combined.",
 )
 PEOPLE, VISITS = (20, 2000), 12
 SIZES = (10, 60, 600, 6000)
 SHARE = 0.02
+_NUMBERS = itertools.count()
 
 _A = "SELECT COUNT(*) AS n FROM visits a JOIN visits b ON a.who = b.who"
 _THREE = f"{_A} JOIN visits c ON a.who = c.who"
@@ -123,8 +126,11 @@ class Asked:
         question = table.sql(sql)
         plan = question.plan(epsilon=1)
         parts = zip(plan.aggregations, statement_contexts(question, plan), strict=True)
-        self.engine = table.engine
-        self.statements = [item for part, context in parts for item in statements_of(part, context)]
+        self.connection = table.engine._connection
+        statements = [item for part, context in parts for item in statements_of(part, context)]
+        self.names = [f"s{next(_NUMBERS)}" for _ in statements]
+        for name, statement in zip(self.names, statements, strict=True):  # planning would take most of the time
+            self.connection.execute(f"PREPARE {name} AS {statement.text}")
         source = plan.query.source
         limits = [item.most for item in ([] if source is None else sources(source)) if isinstance(item, CappedRows)]
         self.limit = f", at most {limits[0]} rows each" if limits else ""
@@ -132,8 +138,8 @@ class Asked:
     def run(self) -> float:
         """The CPU seconds of the engine."""
         start = time.process_time()
-        for statement in self.statements:
-            self.engine.run(statement)
+        for name in self.names:
+            self.connection.execute(f"EXECUTE {name}").fetchall()
         return time.process_time() - start
 
 

@@ -21,6 +21,9 @@ from dither.tables.planning.explain import explain
 from dither.tables.planning.person_work import MAX_WORK, with_limited_work
 from dither.tables.planning.plan import statements_of
 from dither.tables.query import nodes
+from dither.tables.query.operations.casts import CASTS
+from dither.tables.query.operations.date_arithmetic import DATE_ARITHMETIC
+from dither.tables.query.operations.dates import DATES
 from dither.tables.query.operations.text import TEXT
 from dither.tables.query.relations import relation_schema
 from dither.tables.query.tree import CappedRows, PersonJoin, Source, sources
@@ -148,8 +151,9 @@ def test_the_limit_follows_from_the_question_alone_and_falls_with_its_size():
     assert compared > three >= 20 > three_many
 
 
-def test_every_operation_that_looks_at_each_character_has_a_weight():
-    assert {row.name for row in TEXT} | {"cast"} == set(person_work._TEXT_UNITS)
+def test_every_operation_whose_time_its_sql_does_not_tell_has_a_weight():
+    listed = {row.name for family in (TEXT, DATES, DATE_ARITHMETIC, CASTS) for row in family}
+    assert listed == set(person_work._OPERATION_UNITS)
 
 
 def test_the_answer_and_the_plan_say_how_many_rows_of_a_person_are_combined():

@@ -23,7 +23,6 @@ from dither.tables.planning import automatic, plan
 from dither.tables.planning.counted_groups import refuse_counted_groups
 from dither.tables.planning.estimate import expected_error, rounded_error
 from dither.tables.planning.key_selection import every_group, number_of_groups
-from dither.tables.planning.person_work import with_limited_work
 from dither.tables.planning.plan import Plan, first
 from dither.tables.planning.relation_cards import card_of_question, with_unstated_bounds
 from dither.tables.query import evaluate
@@ -43,7 +42,10 @@ def plan_question(
     Private aggregations of one question share its epsilon and its delta equally. Where all of them are normal noise,
     they are one vector of it, which takes less noise than a share for each.
     """
-    query = with_limited_work(query, card)
+    if any(item.source is not None for item in query.aggregations):
+        from dither.tables.planning.person_work import with_limited_work  # which other questions do not need
+
+        query = with_limited_work(query, card)
     if not query.more:
         parts = [_Aggregation(query, None, card, options, listed_only, unused_delta)]
     else:

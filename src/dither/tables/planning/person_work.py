@@ -57,14 +57,17 @@ MAX_WORK = 1 << 20
 numbers, some 4 ns: all of them are some 4 ms, less than 2 % of a tick of the server."""
 _ROW = 16
 """Units for a row that is made, counted, or looked up in another table."""
-_CHARACTERS = 100
+_WINDOW = 96
+"""Units for a row that is ordered within the rows of its person."""
+_CHARACTERS = 80
 """How many characters of SQL are a unit. Of arithmetic, comparisons and CASE inside each other the time is proportional
 to them, since what an operation is written with stands in it several times."""
-_TEXT_UNITS = {
-    "lower": 1024, "upper": 1024, "ilike": 1024, "trim": 256, "ltrim": 256, "rtrim": 256, "replace": 128, "cast": 64,
-    "right": 48, "ends_with": 48, "like": 24, "contains": 24, "starts_with": 24, "substr": 24, "length": 24, "||": 24,
+_OPERATION_UNITS = {
+    "lower": 2048, "upper": 2048, "ilike": 2048, "trim": 512, "ltrim": 512, "rtrim": 512, "replace": 256, "cast": 64,
+    "right": 64, "ends_with": 64, "like": 64, "contains": 64, "starts_with": 32, "substr": 32, "length": 32, "||": 48,
+    "date_add": 24, "date_diff": 12, "date_part": 4, "date_trunc": 4,
 }  # fmt: skip
-"""Units for operations that look at every character, of texts of some 256 characters."""
+"""Further units for operations on dates, and for those that look at every character, of texts of some 500 of them."""
 
 _Polynomial = tuple[int, ...]
 """A function of the limit: the coefficients of 1, k, k^2, …"""
@@ -180,13 +183,13 @@ def _of_join(source: PersonJoin, card: Card) -> tuple[_Polynomial | None, _Polyn
     work, filters = _add(left_work, right_work), source.kind in ("semi", "anti")
     if left is None or right is None:  # of which the other one has one row, or is looked up
         return (left if filters else None), work
-    made = _times(left, right)
-    made = _add(made, left if source.kind in ("left", "full") else ())
-    made = _add(made, right if source.kind in ("right", "full") else ())
-    work = _add(work, _times(made, (_ROW + _units(inner_lookup(source, card), source.on),)))
+    combinations = _times(left, right)
+    combinations = _add(combinations, left if source.kind in ("left", "full") else ())
+    combinations = _add(combinations, right if source.kind in ("right", "full") else ())
+    work = _add(work, _times(combinations, (_ROW + _units(inner_lookup(source, card), source.on),)))
     if filters:
         return left, work
-    return ((1,) if relation_schema(card, source).one_row else made), work
+    return ((1,) if relation_schema(card, source).one_row else combinations), work
 
 
 def _of_question(query: Query, card: Card) -> _Polynomial:
@@ -197,8 +200,8 @@ def _of_question(query: Query, card: Card) -> _Polynomial:
         find = expressions.lookup(known, {join.table: join.table for join in query.joins})
         values = [value for item in query.aggregates.values() for value in (item.value, item.other)]
         own = [query.where, *(join.own for join in query.joins), *(group.value for group in query.groups), *values]
-        made = 1 + len(query.joins) + len(query.groups) + len(query.aggregates)
-        work = _add(work, _times(rows, (made * _ROW + _units(find, *own),)))
+        lookups = 1 + len(query.joins) + len(query.groups) + len(query.aggregates)
+        work = _add(work, _times(rows, (lookups * _ROW + _units(find, *own),)))
     # keys of groups are numbered by statements of their own, and so may be the bins of a value, or its bounds chosen
     own_statements = sum(item.value is not None for item in query.aggregates.values())
     return _times(work, (1 + len(query.groups) + own_statements,))
@@ -216,13 +219,13 @@ def _units_of(source: Projection | PerPerson | Windowed | PublicMembership, card
             for item in source.windows.values()
             for value in (item.value, *item.partition, *(key.value for key in item.order))
         ]
-        return len(source.windows) * (_ROW + width) + _units(find, *used)
+        return len(source.windows) * (_WINDOW + _ROW * width) + _units(find, *used)
     values = [source.where, *(join.own for join in source.joins)]
-    made = 1 + len(source.joins)
+    lookups = 1 + len(source.joins)
     if isinstance(source, Projection):
-        return made * _ROW + _units(find, *values, *source.columns.values())
+        return lookups * _ROW + _units(find, *values, *source.columns.values())
     aggregated = [item.value for item in source.aggregates.values()]
-    return (made + len(aggregated)) * _ROW + _units(find, *values, *source.groups.values(), *aggregated)
+    return (lookups + len(aggregated)) * _ROW + _units(find, *values, *source.groups.values(), *aggregated)
 
 
 def _units(find: Lookup, *values: Expression | None) -> int:
@@ -232,7 +235,7 @@ def _units(find: Lookup, *values: Expression | None) -> int:
         if isinstance(value, Call):
             operations = (node.op for node in walk(value) if isinstance(node, Call))
             result += 1 + nodes.count_characters(expressions.compile(value, find).node) // _CHARACTERS
-            result += sum(_TEXT_UNITS.get(name, 0) for name in operations)
+            result += sum(_OPERATION_UNITS.get(name, 0) for name in operations)
     return result
 
 

@@ -21,7 +21,7 @@ from suite import Row, missed, number, table
 SUITES = (
     "noise", "selection", "smooth", "accounting", "ledger", "tables", "relations", "auditing",
     "learning_logistic", "learning_regression", "learning_groups", "learning_peers", "import_time", "coverage",
-    "answers", "publish", "stream",
+    "answers", "publish", "stream", "work_of_a_person",
 )  # fmt: skip
 PEERS = {"noise": "noise_peers", "selection": "selection_peers"}
 ROUNDS = 3

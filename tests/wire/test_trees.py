@@ -94,7 +94,8 @@ def test_every_class_of_a_tree_is_known():
     defined = {
         name for name, item in vars(tree).items() if dataclasses.is_dataclass(item) and item.__module__ == tree.__name__
     }
-    assert set(trees.NODES) == defined == set(NODES)
+    # no question states how many rows of a person are combined: a document that does is refused
+    assert set(trees.NODES) == defined - {"CappedRows"} == set(NODES)
 
 
 def holds(node: object, name: str) -> bool:

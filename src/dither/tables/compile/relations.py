@@ -7,6 +7,8 @@ every other row stays the same, bit for bit, on every engine.
 
 * Rows of a private table are those that have a person; the others belong to nobody.
 * A projection computes from one row and from public tables.
+* Which rows of a person are kept where they are limited depends on the rows of that person alone: the first in the
+  order of all columns that are read of them, so that only rows that are the same in these are interchangeable.
 * An aggregate of a person, a window function and a join all group, partition or join by the person first.
 * Nothing depends on the order in which an engine meets rows. Sums are of whole numbers. Where these are small, sums
   below 2^53 are exact as doubles in any order, and somebody with so many values that a sum could be larger has none
@@ -41,8 +43,10 @@ from dither.tables.compile.queries import (
     free_prefix,
     join,
     once,
+    over,
     placeholder,
     relation,
+    row_number,
     select,
 )
 from dither.tables.query import nodes
@@ -63,6 +67,7 @@ from dither.tables.query.relations import (
     sum_scale,
 )
 from dither.tables.query.tree import (
+    CappedRows,
     Column,
     Expression,
     Join,
@@ -114,6 +119,15 @@ def relation_sql(source: Source, card: Card, tables: Mapping[str, exp.Expr], dia
     return _Compiler(card, tables, dialect_sql).query(source)
 
 
+def inner_lookup(source: Projection | PerPerson | Windowed | PublicMembership | PersonJoin, card: Card) -> Lookup:
+    """How the expressions of a node find the columns of what is inside it."""
+    compiler = _Compiler(card, {}, DialectSql("duckdb"))
+    if isinstance(source, PersonJoin):
+        return compiler.find_both(source)
+    joins = source.joins if isinstance(source, (Projection, PerPerson)) else ()
+    return compiler.find(source.source, joins)
+
+
 @dataclass(frozen=True)
 class _Number:
     """How a column is added up: steps, each worth ``1 / scale``, which are whole or are ``split`` into whole numbers.
@@ -148,12 +162,13 @@ class _Compiler:
             return self._existence(source) if source.kind in ("semi", "anti") else self._person_join(source)
         if isinstance(source, PublicMembership):
             return self._membership(source)
-        return self._union(source)
+        return self._capped(source) if isinstance(source, CappedRows) else self._union(source)
 
     def _schema(self, source: Source) -> RelationSchema:
         return relation_schema(self.card, source, describe)
 
-    def _find(self, source: Source, joins: Sequence[Join] = ()) -> Lookup:
+    def find(self, source: Source, joins: Sequence[Join] = ()) -> Lookup:
+        """How expressions find the columns of a relation, and of public tables joined to it."""
         inside = replace(self.card, columns=self._schema(source).columns)
         return expressions.lookup(inside, {item.table: f"p{i}" for i, item in enumerate(joins)})
 
@@ -167,7 +182,7 @@ class _Compiler:
 
     def _rows(self, source: Projection | PerPerson, columns: Sequence[exp.Expr]) -> exp.Select:
         """Columns of the rows that the node is about."""
-        find = self._find(source.source, source.joins)
+        find = self.find(source.source, source.joins)
         joins = [
             public_join(item, self.tables[item.table], self.card.public[item.table], f"p{i}", find)
             for i, item in enumerate(source.joins)
@@ -176,7 +191,7 @@ class _Compiler:
         return select(list(columns), relation(self.query(source.source), "t"), joins=joins, where=where)
 
     def _projection(self, source: Projection) -> exp.Select:
-        find = self._find(source.source, source.joins)
+        find = self.find(source.source, source.joins)
         shown = [_named(nodes.column(self.person, "t"), self.person)]
         shown += [_named(_value(value, find).node, name) for name, value in source.columns.items()]
         nodes.check_length(*shown)
@@ -186,7 +201,7 @@ class _Compiler:
 
     def _per_person(self, source: PerPerson) -> exp.Select:
         """Values of rows, aggregates of these by person, and what is computed from the aggregates."""
-        find = self._find(source.source, source.joins)
+        find = self.find(source.source, source.joins)
         keys = [self.person, *source.groups]
         columns = [_named(nodes.column(self.person, "t"), self.person)]
         columns += [_named(_value(value, find).node, name) for name, value in source.groups.items()]
@@ -237,7 +252,7 @@ class _Compiler:
     # -- windows ------------------------------------------------------------------------------------------------------
 
     def _windowed(self, source: Windowed) -> exp.Select:
-        find, schema = self._find(source.source), self._schema(source.source)
+        find, schema = self.find(source.source), self._schema(source.source)
         # NaN is NULL also where it stands: rows that are alike in the order must be alike in all that can be seen
         kept = [_named(_value(Column(name), find).node, name) for name in schema.columns]
         every = [_ordered(_value(Column(name), find).node) for name in schema.columns if name != self.person]
@@ -306,10 +321,35 @@ class _Compiler:
             return [_named(over(call("COUNT", value), window.frame), name)], _count(result)
         return [_named(over(call(kind.upper(), value), window.frame), name)], result
 
+    def _capped(self, source: CappedRows) -> exp.Select:
+        """The first rows of each person. DuckDB orders the rows of those who have more alone, since it counts rows much
+        faster than it orders them; the others would order all rows to count them."""
+        find, names = self.find(source.source), list(self._schema(source.source).columns)
+        columns, person = [nodes.column(name) for name in names], [nodes.column(self.person)]
+        order, most = [nodes.column(name) for name in source.seen] or person, integer(source.most)
+        free = free_prefix(names)
+        place, count = nodes.column(f"{free}place"), nodes.column(f"{free}count")
+        # as for windows, rows that are alike in the order must be alike in all that can be seen
+        rows = select([_named(_value(Column(name), find).node, name) for name in names], self._inner(source.source))
+
+        def first(rows: exp.Expr) -> exp.Select:
+            numbered = select([*columns, _named(row_number(order, person), place.name)], rows)
+            return select(columns, relation(numbered, "r"), where=[binary("<=", place, most)])
+
+        if self.dialect_sql.dialect != "duckdb":
+            return first(relation(rows, "t"))
+        counted = select([exp.Star(), _named(over(count_rows(), person), count.name)], relation(rows, "t"))
+        known = exp.to_table("counted")
+        few = select(columns, known, where=[binary("<=", count, most)])
+        many = first(relation(select(columns, known, where=[binary(">", count, most)]), "t"))
+        both = exp.Union(this=few, expression=many, distinct=False)
+        result = select([exp.Star()], both.subquery("t", copy=False))
+        return result.with_("counted", as_=counted, materialized=True, copy=False)
+
     # -- several relations --------------------------------------------------------------------------------------------
 
     def _person_join(self, source: PersonJoin) -> exp.Select:
-        left, right = self._schema(source.left), self._schema(source.right)
+        left = self._schema(source.left)
         people = nodes.column(self.person, "l"), nodes.column(self.person, "r")
         person = {"right": people[1], "full": nodes.coalesce(*people)}.get(source.kind, people[0])
         shown = [_named(person, self.person)]
@@ -319,25 +359,25 @@ class _Compiler:
             shown += [] if name is None else [_named(side, name)]
         on = [binary("=", *people)]
         if source.on is not None:
-            on.append(expressions.condition(source.on, self._find_both(source, left, right)))
+            on.append(expressions.condition(source.on, self.find_both(source)))
         sides = relation(self.query(source.left), "l"), relation(self.query(source.right), "r")
         joined = exp.Join(this=sides[1], on=all_of(on), **_SIDES[source.kind])
         return select(shown, sides[0], joins=[joined])
 
     def _existence(self, source: PersonJoin) -> exp.Select:
         """The rows of the left relation for which the right one has, or has not, a row of the person."""
-        left, right = self._schema(source.left), self._schema(source.right)
-        shown = [nodes.column(name, "l") for name in left.columns]
+        shown = [nodes.column(name, "l") for name in self._schema(source.left).columns]
         where = [binary("=", nodes.column(self.person, "l"), nodes.column(self.person, "r"))]
         if source.on is not None:
-            where.append(expressions.condition(source.on, self._find_both(source, left, right)))
+            where.append(expressions.condition(source.on, self.find_both(source)))
         partner = select([integer(1)], relation(self.query(source.right), "r"), where=where)
         exists: exp.Expr = exp.Exists(this=partner)
         kept = exists if source.kind == "semi" else nodes.not_(exists)
         return select(shown, relation(self.query(source.left), "l"), where=[kept])
 
-    def _find_both(self, source: PersonJoin, left: RelationSchema, right: RelationSchema) -> Lookup:
+    def find_both(self, source: PersonJoin) -> Lookup:
         """How the condition of a join finds columns of both sides."""
+        left, right = self._schema(source.left), self._schema(source.right)
         sides: dict[str, tuple[exp.Expr, ColumnCard]] = {
             name: (nodes.column(name, "l"), column) for name, column in left.columns.items()
         }
@@ -349,7 +389,7 @@ class _Compiler:
 
     def _membership(self, source: PublicMembership) -> exp.Select:
         columns = self._schema(source.source).columns
-        value = _value(source.value, self._find(source.source)).node
+        value = _value(source.value, self.find(source.source)).node
         listed = select([nodes.column(source.column, "m")], relation(self.tables[source.table], "m"))
         member: exp.Expr = exp.In(this=nodes.operand(value), query=listed.subquery(copy=False))
         kept = nodes.not_(member) if source.negated else member
@@ -527,4 +567,4 @@ _SIDES: dict[str, dict[str, str]] = {
     "full": {"side": "FULL"},
 }
 
-__all__ = ["describe", "relation_sql"]
+__all__ = ["describe", "inner_lookup", "relation_sql"]

@@ -42,6 +42,10 @@ def plan_question(
     Private aggregations of one question share its epsilon and its delta equally. Where all of them are normal noise,
     they are one vector of it, which takes less noise than a share for each.
     """
+    if any(item.source is not None for item in query.aggregations):
+        from dither.tables.planning.person_work import with_limited_work  # which other questions do not need
+
+        query = with_limited_work(query, card)
     if not query.more:
         parts = [_Aggregation(query, None, card, options, listed_only, unused_delta)]
     else:

@@ -46,8 +46,8 @@ from dither.tables.planning.null_keys import null_notes
 from dither.tables.planning.plan import Choice, Plan
 from dither.tables.planning.quantiles import Quantiles
 from dither.tables.planning.quantiles import errors as rank_errors
-from dither.tables.query.relations import RelationCard, base_of
-from dither.tables.query.tree import SIMPLE, Aggregate, show
+from dither.tables.query.relations import RelationCard, base_of, describe_relation
+from dither.tables.query.tree import SIMPLE, Aggregate, CappedRows, PersonJoin, show, sources
 
 ADDED = ("count", "count_value", "sum", "histogram")
 """The kinds of aggregates that are too low by as much as the limits leave out."""
@@ -351,7 +351,7 @@ def unit_notes(card: Card) -> tuple[str, ...]:
 
 def plan_notes(plan: Plan) -> tuple[str, ...]:
     """Return what an explanation and an answer say about one private aggregation of a question."""
-    left_out = (*limitations(plan), *unit_notes(plan.card), *null_notes(plan))
+    left_out = (*limitations(plan), *combined_notes(plan), *unit_notes(plan.card), *null_notes(plan))
     return (*left_out, *held_notes(plan), *unseen_bounds_notes(plan), *interval_notes(plan), *empty_group_notes(plan))
 
 
@@ -399,6 +399,21 @@ def limitations(
         sentence = f"each person counts for at most {describe_limits(plan)}, so {sentence}"
     unknown = any(UNKNOWN_AMOUNT in effect for effect in effects)
     return (Note("undercount_unknown" if unknown else "limits", sentence),)
+
+
+def combined_notes(plan: Plan) -> tuple[str, ...]:
+    """What is said of rows of a person that are combined with each other, of which only so many are."""
+    result = []
+    for item in () if plan.query.source is None else sources(plan.query.source):
+        if isinstance(item, PersonJoin):
+            to = "EXISTS" if item.kind in ("semi", "anti") else "the join"
+            for side in (item.left, item.right):
+                if isinstance(side, CappedRows):
+                    rows = "1 row" if side.most == 1 else f"{side.most:,} rows"
+                    what = describe_relation(side.source, base_of(plan.card))
+                    contributed = f"each person contributes at most {rows} of {what} to {to}"
+                    result.append(f"{contributed}: the first in the order of the columns that are read")
+    return tuple(Note("limits", text) for text in dict.fromkeys(result))
 
 
 def bias_notes(plan: Plan, bias: bool) -> tuple[str, ...]:

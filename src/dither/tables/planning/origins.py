@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from dither.tables.query.evaluate import folded
 from dither.tables.query.tree import (
     Call,
+    CappedRows,
     Column,
     Expression,
     Join,
@@ -79,7 +80,7 @@ class Rows:
             yield Rows(source.source, _parts(source.where), source.joins), _renamed(named)
         elif isinstance(source, Windowed):
             yield Rows(source.source), _renamed(dict.fromkeys(source.windows))
-        elif isinstance(source, PublicMembership):
+        elif isinstance(source, (PublicMembership, CappedRows)):
             yield Rows(source.source), _renamed({})
         elif isinstance(source, PersonJoin):
             yield from _sides(source)

@@ -34,6 +34,7 @@ from dither.tables.query.ranges import Range
 from dither.tables.query.resolve import Rows, type_of
 from dither.tables.query.tree import (
     Call,
+    CappedRows,
     Column,
     Expression,
     Join,
@@ -89,8 +90,9 @@ class RelationSchema:
     ``columns`` contain the person, under the name of the card's unit. ``one_row`` is whether nobody has two rows.
     ``people`` are columns that hold the person or NULL, ``numbers`` those that number the rows of a person from 1 on.
 
-    Somebody with r rows has at most ``copies * r**degree`` rows in the relation. Both are limited, since what an engine
-    does for one person should not be seen in how long it takes.
+    Somebody with r rows has at most ``copies * r**degree`` rows in the relation. Both are limited, and so is r where
+    rows are combined (:mod:`dither.tables.planning.person_work`), since what an engine does for one person should not
+    be seen in how long it takes.
     """
 
     columns: Mapping[str, ColumnCard]
@@ -201,7 +203,7 @@ def relation_schema(card: Card, source: Source, describe: Describe = describe_ty
     if isinstance(source, UnionAll):
         return _of_union(card, source, describe)
     inner = relation_schema(card, source.source, describe)
-    if isinstance(source, PublicMembership):
+    if isinstance(source, (PublicMembership, CappedRows)):
         return inner
     inside = replace(card, columns=inner.columns)
     person = {person_of(card): inner.columns[person_of(card)]}

@@ -240,7 +240,20 @@ class UnionAll:
     sources: tuple[Source, ...]
 
 
-Source = PrivateRows | Projection | PerPerson | Windowed | PersonJoin | PublicMembership | UnionAll
+@dataclass(frozen=True)
+class CappedRows:
+    """At most ``most`` rows of each person of a relation: the first in the order of its columns ``seen``, which are all
+    that the question reads of it.
+
+    No question states it. It is put where rows of a person are combined (:mod:`dither.tables.planning.person_work`).
+    """
+
+    source: Source
+    most: int
+    seen: tuple[str, ...]
+
+
+Source = PrivateRows | Projection | PerPerson | Windowed | PersonJoin | PublicMembership | UnionAll | CappedRows
 """A private relation: every row has a person and depends on the rows of that person, and on public tables, alone."""
 
 

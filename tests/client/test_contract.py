@@ -232,7 +232,7 @@ def test_keys_name_releases(visits):
 
 def test_asking_anew_draws_new_noise(visits):
     question = QUESTIONS["public keys"](visits)
-    assert len({str(question.release(epsilon=0.1, again=True).rows) for _ in range(5)}) == 5
+    assert len({str(question.release(epsilon=0.01, again=True, force=True).rows) for _ in range(5)}) == 5
 
 
 def test_an_answer_that_would_be_noise_alone_asks_for_confirmation(visits):

@@ -215,7 +215,7 @@ def test_what_is_left_is_exact(visits):
     assert question.explain(epsilon=9.8).refused
     question.release(epsilon=9.7)
     with refuses(dp.BudgetExceeded):
-        question.release(epsilon=0.001)
+        question.release(epsilon=0.001, force=True)
 
 
 def test_keys_name_releases(visits):
@@ -232,7 +232,17 @@ def test_keys_name_releases(visits):
 
 def test_asking_anew_draws_new_noise(visits):
     question = QUESTIONS["public keys"](visits)
-    assert len({str(question.release(epsilon=0.01, again=True).rows) for _ in range(5)}) == 5
+    assert len({str(question.release(epsilon=0.01, again=True, force=True).rows) for _ in range(5)}) == 5
+
+
+def test_an_answer_that_would_be_noise_alone_asks_for_confirmation(visits):
+    question, left = QUESTIONS["public keys"](visits), visits.left
+    assert "asks for confirmation" in str(question.explain(epsilon=0.01))
+    with refuses(dp.InvalidArgument, "± of n", "the answer would be noise alone", "force=True"):
+        question.release(epsilon=0.01)
+    assert visits.left == left
+    answer = question.release(epsilon=0.01, force=True)
+    assert question.release(epsilon=0.01).rows == answer.rows  # it is paid for
 
 
 OPTIONS: list[dict[str, Any]] = [

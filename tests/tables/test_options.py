@@ -78,7 +78,7 @@ def question():
 
 @pytest.mark.parametrize("method", ["plan", "explain", "release"])
 def test_an_unknown_option_is_refused_with_the_nearest_name(question, method):
-    expected = "max_row: expected epsilon, error, .* or again, got an unknown option. Fix: write 'max_rows'"
+    expected = "max_row: expected epsilon, error, .* again or force, got an unknown option. Fix: write 'max_rows'"
     with pytest.raises(WrongType, match=expected):
         getattr(question, method)(epsilon=1, max_row=2)
 

@@ -105,6 +105,7 @@ CALLS = {
     ("users", "add"): ("users.change", ("Bad Name",), {"roles": ["reader"]}),
     ("users", "change"): ("users.change", ("nobody",)),
     ("users", "invite"): ("users.change", ("nobody",)),
+    ("users", "end_all"): ("users.change", ()),
     ("users", "grants"): ("grants.list", ()),
     ("users", "grant"): ("grants.change", ("nobody", "visits")),
     ("users", "revoke"): ("grants.change", ("nobody", "visits")),

@@ -14,7 +14,7 @@ from dither.guarantees import Guarantee
 from dither.ledger import Ledger
 from dither.ledger.units import Filter, Limit
 from dither.server import schema
-from dither.server.auth import Authentication, check_name, ends_credentials, password_hash
+from dither.server.auth import Authentication, check_name, check_session, ends_credentials, password_hash
 from dither.server.context import Context
 from dither.server.errors import Conflict, Forbidden, NotFound
 from dither.server.pins import void_signatures
@@ -118,8 +118,11 @@ class Users:
         context = self._context
         with context.acting(who, "users.change", "everybody", logged=True):
             names = [row.name for row in context.store.rows(sa.select(_users.c.name))]
-            ends = [statement for name in names for statement in ends_credentials(name, but=who.credential)]
-            context.store.run(*ends, schema.links.delete())
+            with context.store.writing() as connection:
+                check_session(connection, who)
+                for statement in (s for name in names for s in ends_credentials(name, but=who.credential)):
+                    connection.execute(statement)
+                connection.execute(schema.links.delete())
 
     def _link(self, name: str) -> str:
         return f"/welcome/{self._auth.new_link('password', name)}"

@@ -73,6 +73,8 @@ ELSEWHERE = {
     "_HalfTail": "the auditor's arithmetic about public numbers",
     "_SharedCoins": "the auditor's coins",
     "_Player": "the auditor's coins",
+    "Watch": "what one run after the other left behind; nothing is drawn",
+    "_Memory": "copies of what an audited function stores",
     "Sampler": "the auditor's processes",
     "Server": "it adds up reports, which anybody may see",
     "HeavyHitterSearch": "it adds up reports, which anybody may see",

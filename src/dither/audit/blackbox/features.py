@@ -56,8 +56,8 @@ class Outputs:
             if name.endswith(" kind"):
                 column = [self.constants[name]] if name in self.constants else self.columns[name]
                 place = name.removesuffix(" kind").partition(" ")[0]
-                found = {kind for kind in column if kind.startswith(OPAQUE)}
-                kinds |= {f"{kind.removeprefix(OPAQUE)}{f' at {place}' if place else ''}": None for kind in found}
+                unknown = {kind for kind in column if kind.startswith(OPAQUE)}
+                kinds |= {f"{kind.removeprefix(OPAQUE)}{f' at {place}' if place else ''}": None for kind in unknown}
         return tuple(kinds)
 
     def column(self, name: str) -> Array:

@@ -24,8 +24,8 @@ form) is a leaf of the kind :data:`OPAQUE`. It cannot be compared, and nothing c
 >>> difference({"n": 3, "keys": ["a"]}, {"n": 3, "keys": ["b"]})
 ' at [key 2][0]'
 >>> import sqlite3
->>> [leaf.kind for _, leaf in leaves(sqlite3.connect(":memory:"))]
-['cannot be compared: sqlite3.Connection']
+>>> next(leaf.kind for _, leaf in leaves(sqlite3.connect(":memory:")))
+'cannot be compared: sqlite3.Connection'
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ class Frozen:
     """An output as the leaves that it had when it was observed: a later change of the object does not reach them.
 
     >>> Frozen.of([1, 2]).leaves[0]
-    ('', ' type', Leaf(kind='list of int', value=None))
+    (' type', ' type', Leaf(kind='list of int', value=None))
     """
 
     leaves: tuple[tuple[str, str, Leaf], ...]
@@ -268,10 +268,10 @@ def difference(one: Any, other: Any) -> str | None:
     if one is other:
         return None
     first, second = (item if type(item) is Frozen else Frozen.of(item) for item in (one, other))
-    found = first_difference(first, second)
-    if found is None and first.opaque:
+    place = first_difference(first, second)
+    if place is None and first.opaque:
         return f" (cannot be compared: {first.opaque[0]})"
-    return found
+    return place
 
 
 def first_difference(one: Frozen, other: Frozen) -> str | None:
@@ -375,17 +375,19 @@ def is_library(name: str) -> bool:
     (True, True, False)
     """
     top = name.partition(".")[0]
+    if top in ("__main__", "__mp_main__"):
+        return False
     if top in sys.stdlib_module_names or top == "dither":
-        return top not in ("__main__", "__mp_main__")
+        return True
     file = getattr(sys.modules.get(top), "__file__", None) or ""
     return "site-packages" in file or "dist-packages" in file
 
 
 def _is_importable(value: Any) -> bool:
-    found: Any = sys.modules.get(module_of(value))
+    item: Any = sys.modules.get(module_of(value))
     for name in value.__qualname__.split("."):
-        found = getattr(found, "__dict__", {}).get(name)
-    return found is value
+        item = getattr(item, "__dict__", {}).get(name)
+    return item is value
 
 
 def _class_parts(kind: type) -> list[Child]:
@@ -429,8 +431,8 @@ def _attribute_parts(value: Any, internals: frozenset[str] = frozenset()) -> lis
 def attributes(instance: Any) -> Attributes:
     """Everything stored in an object: its slots and its ``__dict__``, without the caches of library classes.
 
-    >>> attributes(ValueError("no"))
-    {}
+    >>> attributes(slice(1, 2))
+    {'start': 1, 'stop': 2, 'step': None}
     """
     result: Attributes = {}
     kind = type(instance)
@@ -453,9 +455,9 @@ def attributes(instance: Any) -> Attributes:
 
 def _is_cache(kind: type, name: Any) -> bool:
     for base in kind.__mro__:
-        found = vars(base).get(name)
-        if found is not None:
-            return isinstance(found, cached_property) and is_library(module_of(base))
+        item = vars(base).get(name)
+        if item is not None:
+            return isinstance(item, cached_property) and is_library(module_of(base))
     return False
 
 
@@ -850,7 +852,7 @@ def _cell(value: CellType) -> list[Child]:
 
 def _enum(value: Enum) -> list[Child]:
     kind = type(value)
-    return [(" type", Leaf(f"{module_of(kind)}.{kind.__qualname__} {value._name_}"))]
+    return [(" type", Leaf(f"{module_of(kind)}.{kind.__qualname__} {vars(value)['_name_']}"))]
 
 
 def _lock(value: Any) -> list[Child]:

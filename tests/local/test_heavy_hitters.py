@@ -114,10 +114,10 @@ def test_a_text_that_is_no_unicode_is_refused_without_being_shown() -> None:
 
 
 def test_a_search_in_which_nothing_is_frequent_finds_nothing():
-    words = [f"{i:03d}" for i in range(900)]
+    words = [f"{chr(97 + i % 25)}{chr(97 + i % 23)}{i % 7}" for i in range(900)]
     for _ in range(5):
-        assert dp.local.HeavyHitters(epsilon=1, threshold=0.2, max_bytes=3).search(words) == []
-    search = dp.local.HeavyHitters(epsilon=1, threshold=0.2, max_bytes=3).start()
+        assert dp.local.HeavyHitters(epsilon=8, threshold=0.3, max_bytes=3).search(words) == []
+    search = dp.local.HeavyHitters(epsilon=8, threshold=0.3, max_bytes=3).start()
     for _ in search.plan.rounds:
         if not search.ended:
             search.add(search.privatize(words)).advance()

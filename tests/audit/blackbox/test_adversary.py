@@ -116,7 +116,8 @@ LEAKS = {
 @each("name", LEAKS)
 def test_leaks_are_found(name):
     assert not replay(lambda x: LEAKS[name](float(x.sum())), X, Y).passed
-    assert replay(lambda _: LEAKS[name](10.0), X, Y).passed
+    # a release from a seed is not private, whatever the seed
+    assert replay(lambda _: LEAKS[name](10.0), X, Y).passed is (name != "a seed")
 
 
 def asked_by_the_data(x):

@@ -149,7 +149,7 @@ def collect_outputs(outputs: Any) -> Outputs:
         if len(outputs) and width:
             return Outputs(len(outputs), {"": _numeric(outputs.reshape(len(outputs), width))}, _constants(outputs[0]))
     # the rows of one array are views of it, and so of all runs
-    outputs_list = [row.copy() for row in outputs] if type(outputs) is np.ndarray else list(outputs)
+    outputs_list = [row.copy() if isinstance(row, np.ndarray) else row for row in outputs]
     uniform = _uniform(outputs_list)
     if uniform is not None:
         return Outputs(len(outputs_list), {"": uniform}, _constants(outputs_list[0]))

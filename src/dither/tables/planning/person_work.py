@@ -54,7 +54,8 @@ from dither.tables.query.tree import (
 
 MAX_WORK = 1 << 20
 """How many units of work are done for the combinations of one person's rows. A unit is what DuckDB takes to compare two
-numbers, some 4 ns: all of them are some 4 ms, less than 2 % of a tick of the server."""
+numbers, some 4 ns: all of them are some 4 ms, less than 2 % of a tick of the server. This is measured, not proven
+(``benchmarks/work_of_a_person.py``)."""
 _ROW = 16
 """Units for a row that is made, counted, or looked up in another table."""
 _WINDOW = 96

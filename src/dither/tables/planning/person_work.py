@@ -64,7 +64,7 @@ _CHARACTERS = 80
 """How many characters of SQL are a unit. Of arithmetic, comparisons and CASE inside each other the time is proportional
 to them, since what an operation is written with stands in it several times."""
 _OPERATION_UNITS = {
-    "lower": 2048, "upper": 2048, "ilike": 2048, "trim": 512, "ltrim": 512, "rtrim": 512, "replace": 256, "cast": 64,
+    "lower": 1024, "upper": 1024, "ilike": 1024, "trim": 512, "ltrim": 512, "rtrim": 512, "replace": 256, "cast": 64,
     "right": 64, "ends_with": 64, "like": 64, "contains": 64, "starts_with": 32, "substr": 32, "length": 32, "||": 48,
     "date_add": 24, "date_diff": 12, "date_part": 4, "date_trunc": 4,
 }  # fmt: skip

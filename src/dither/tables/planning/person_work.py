@@ -54,7 +54,8 @@ from dither.tables.query.tree import (
 
 MAX_WORK = 1 << 20
 """How many units of work are done for the combinations of one person's rows. A unit is what DuckDB takes to compare two
-numbers, some 4 ns: all of them are some 4 ms, less than 2 % of a tick of the server."""
+numbers, some 4 ns: all of them are some 4 ms, less than 2 % of a tick of the server. This is measured, not proven
+(``benchmarks/work_of_a_person.py``)."""
 _ROW = 16
 """Units for a row that is made, counted, or looked up in another table."""
 _WINDOW = 96
@@ -63,7 +64,7 @@ _CHARACTERS = 80
 """How many characters of SQL are a unit. Of arithmetic, comparisons and CASE inside each other the time is proportional
 to them, since what an operation is written with stands in it several times."""
 _OPERATION_UNITS = {
-    "lower": 2048, "upper": 2048, "ilike": 2048, "trim": 512, "ltrim": 512, "rtrim": 512, "replace": 256, "cast": 64,
+    "lower": 1024, "upper": 1024, "ilike": 1024, "trim": 512, "ltrim": 512, "rtrim": 512, "replace": 256, "cast": 64,
     "right": 64, "ends_with": 64, "like": 64, "contains": 64, "starts_with": 32, "substr": 32, "length": 32, "||": 48,
     "date_add": 24, "date_diff": 12, "date_part": 4, "date_trunc": 4,
 }  # fmt: skip

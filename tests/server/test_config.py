@@ -52,6 +52,8 @@ BAD = {
     "idle_hours": [0],
     "token_days": [3651],
     "secure_cookies": ["true", 0],
+    "metrics_tokens": ["a" * 40, ("short",), ("a" * 40, "b"), (1,)],
+    "event_days": [0, 36_501],
     "trusted_proxies": ["*", ("*",), ("proxy",), ("0.0.0.0/0",), ("::/0",), ("10.0.0.1/8",), (1,)],
     "oidc_issuer": ["login.example.org", "http://login.example.org", "https://a?b"],
     "oidc_client_id": [1],
@@ -78,7 +80,7 @@ def test_every_key_takes_its_own_example(name):
 
 @pytest.mark.parametrize(
     ("text", "fix"),
-    [("tik = 1", "'tick'"), ("trusted_proxy = []", "'trusted_proxies'"), ("tick", "tick = 0.25"),
+    [("tik = 1", "'tick'"), ("trusted_proxy = []", "'trusted_proxies'"), ("tick", "key = value"), ("tick = 0", "tick = 0.25"),
      ("folder = 'x'", "use one of"), ("trusted_proxies = '*'", "127"), ("oidc_roles = ['admin']", "reader")],
 )  # fmt: skip
 def test_mistakes_in_the_file_are_named(tmp_path, text, fix):

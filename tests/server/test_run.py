@@ -107,7 +107,7 @@ def test_a_port_that_is_taken():
 
 def test_a_process_that_replaces_another_goes_by_the_same_clock(monkeypatch, tmp_path):
     clock, config = Clock(), Config(folder=str(tmp_path), metrics_tokens=("a" * 40,))
-    monkeypatch.setenv(run._CONFIG[2], "")
+    monkeypatch.setenv(run._OPTIONS, "")
     run._remember(config, clock)
     monkeypatch.setattr(time, "time", lambda: 0.0)  # the system's clock was set back to 1970
     made = []

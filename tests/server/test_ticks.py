@@ -30,8 +30,8 @@ def test_moments_count_from_the_question():
     assert next_tick(1000.0, 1003.0, 0.25) == 1004.0
 
 
-DATED = {"auth.py", "events.py", "metrics.py", "oidc.py", "ticks.py", "use_cases/accounts.py", "use_cases/answers.py",
-         "use_cases/budgets.py", "use_cases/users.py"}  # fmt: skip
+DATED = {"auth.py", "backup.py", "events.py", "metrics.py", "oidc.py", "pins.py", "ticks.py", "use_cases/accounts.py",
+         "use_cases/answers.py", "use_cases/budgets.py", "use_cases/users.py"}  # fmt: skip
 """What is dated for people, or expires after hours. All else goes by :class:`Clock` or ``time.monotonic``."""
 
 

@@ -29,6 +29,7 @@ ELSEWHERE = frozenset({LEDGER_KEY, TOKEN_VARIABLE, "DITHER_TEST_BROWSER", "DITHE
 """Variables that begin like those of the configuration and are read by other parts of dither."""
 _LOCAL = frozenset({"127.0.0.1", "::1", "localhost"})
 _SHORTEST_TOKEN = 20
+_TOKENS = '["what-secrets.token_urlsafe(32)-gives"]'
 _WORDS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 _OPEN_ROLES = tuple(role for role in ROLES if role != "steward")
 
@@ -236,7 +237,7 @@ class Config:
     token_days: int = _setting(365, _number(3650, 365))
     secure_cookies: bool | None = _setting(None, OPTIONAL_FLAG)
     metrics_tokens: tuple[str, ...] = _setting(
-        (), _names(f"a list of tokens of at least {_SHORTEST_TOKEN} characters", _is_token, '["…"]', is_secret=True)
+        (), _names(f"a list of tokens of at least {_SHORTEST_TOKEN} characters", _is_token, _TOKENS, is_secret=True)
     )
     event_days: int = _setting(400, _number(36_500, 400))
     trusted_proxies: tuple[str, ...] = _setting(

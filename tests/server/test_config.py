@@ -81,7 +81,8 @@ def test_every_key_takes_its_own_example(name):
 @pytest.mark.parametrize(
     ("text", "fix"),
     [("tik = 1", "'tick'"), ("trusted_proxy = []", "'trusted_proxies'"), ("tick", "key = value"),
-     ("tick = 0", "tick = 0.25"), ("folder = 'x'", "use one of"), ("trusted_proxies = '*'", "127"), ("oidc_roles = ['admin']", "reader")],
+     ("tick = 0", "tick = 0.25"), ("folder = 'x'", "use one of"),
+     ("trusted_proxies = '*'", "127"), ("oidc_roles = ['admin']", "reader")],
 )  # fmt: skip
 def test_mistakes_in_the_file_are_named(tmp_path, text, fix):
     (tmp_path / "c.toml").write_text(text)

@@ -24,6 +24,7 @@ PARTS = {
 }
 """Files that are no benchmark by themselves, and what they are."""
 OWN_PROCESS = {"server": "it is run as a module, and starts servers"}
+STEMS = {path.stem for path in BENCHMARKS.glob("*.py")}
 QUICK = sorted(path.stem for path in BENCHMARKS.glob("*.py") if path.stem not in PARTS)
 
 
@@ -32,12 +33,20 @@ QUICK = sorted(path.stem for path in BENCHMARKS.glob("*.py") if path.stem not in
 def test_the_quick_form_runs(name, monkeypatch, tmp_path, capsys):
     """In this process, which has everything imported; a suite prints a table, the others lines."""
     monkeypatch.syspath_prepend(str(BENCHMARKS))
+    others = {
+        name: module for name, module in sys.modules.items() if name.split(".")[0] in STEMS
+    }  # such as tests/tables
+    for module in others:
+        del sys.modules[module]
     monkeypatch.setattr(sys, "argv", [str(BENCHMARKS / f"{name}.py"), "--quick"])
     monkeypatch.chdir(tmp_path)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a benchmark says what it meets, and nothing is asserted about it
         with contextlib.suppress(SystemExit):  # by which a suite says, with --check, whether it met its targets
             runpy.run_path(sys.argv[0], run_name="__main__")
+    for module in [name for name in sys.modules if name.split(".")[0] in STEMS]:
+        del sys.modules[module]
+    sys.modules.update(others)
     assert capsys.readouterr().out.count("\n") >= 2
 
 

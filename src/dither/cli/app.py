@@ -96,7 +96,10 @@ def init(
 
 @app.command(cls=Command)
 def check(card: str = _CARD_OR_URL) -> None:
-    """Validate a card: list what is missing, and which cells of the source do not read as it says."""
+    """Validate a card and list what is missing.
+
+    Cells of the source that do not read as the card says are counted, column by column.
+    """
     from dither.cli import tables
 
     tables.check(card)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dither
 from dither.errors import InvalidArgument, message
-from dither.stream.series import Series, over
+from dither.stream.series import Series
 from dither.tables.builder.aggregates import count, people, sum_
 from dither.tables.card.series import SeriesAggregate
 from dither.tables.card.wording import clip, closest
@@ -27,8 +27,7 @@ def named_series(table: dither.Table, name: str) -> Series:
         fix = closest(name, known) if known and isinstance(name, str) else f"add [series.{clip(str(name))}] to the card"
         raise InvalidArgument(message("series", "a series of the card", got, fix))
     stated = known[name]
-    days = over(
-        table,
+    days = table.over(
         stated.over,  # type: ignore[arg-type]
         column=stated.column,
         horizon=stated.horizon,

@@ -53,7 +53,7 @@ def release(question: Question, options: ReleaseOptions) -> Answer:
     request = identify(question, plan, options)
     if request.recorded_as is not None:
         plan, request = as_recorded_before(question, plan, request, options)
-    if not options.force and not _is_recorded(question, plan, request, options):
+    if not options.force and options.error is None and not _is_recorded(question, plan, request, options):
         refuse_noise_only(plan)
     contexts = statement_contexts(question, plan)
     check(question, plan, contexts, options)

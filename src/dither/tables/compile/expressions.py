@@ -434,5 +434,6 @@ def _even(edges: tuple[float, ...]) -> bool:
 
 __all__ = [
     "GRID_BITS", "Lookup", "TypedSql", "as_it_is", "bin_of", "bounded", "check_length", "compile", "condition", "hold",
-    "is_nan", "key", "literal", "lookup", "number", "public_interval", "remembering", "scale_of", "whole_steps", "wider",
+    "is_nan", "key", "literal", "lookup", "number", "public_interval", "remembering", "scale_of", "whole_steps",
+    "wider",
 ]  # fmt: skip

@@ -78,6 +78,7 @@ from dither.tables.query.tree import (
     WindowFunction,
     show,
 )
+from dither.tables.query.whole_numbers import is_whole
 
 _SMALL = 1 << 26
 """The largest steps that are added as doubles."""
@@ -103,7 +104,8 @@ def describe(expression: Expression, card: Card, where: Expression | None, joins
     if typed.range is None:
         return replace(column, type=typed.type)
     bounds = expressions.public_interval(expression, find, expressions.compile)
-    return ComputedColumn(typed.type, bounds, extent=typed.range)
+    double = typed.type == "integer" and not is_whole(expression, lambda item: find(item)[1])
+    return ComputedColumn(typed.type, bounds, extent=typed.range, double_in_sql=double)
 
 
 def _as_it_is(expression: Expression, find: Lookup) -> TypedSql:

@@ -183,7 +183,11 @@ def _object(value: Any) -> dict[str, Any]:
     result: dict[str, Any] = {"is": _KINDS[kind]}
     for field in fields(value):
         item = getattr(value, field.name)
-        if (kind, field.name) in _FOLLOWS_FROM_TEXT or _is_default(field, item) or (kind in (Card, PrivateTable) and not _is_about_answers(value, field.name)):
+        if (
+            (kind, field.name) in _FOLLOWS_FROM_TEXT
+            or _is_default(field, item)
+            or (kind in (Card, PrivateTable) and not _is_about_answers(value, field.name))
+        ):
             continue
         result[field.name] = plain(item, in_order=(kind, field.name) in _IN_ORDER)
     return result

@@ -104,7 +104,9 @@ def shape_answer(released: Sequence[Released], cost: Guarantee, options: Release
     errors |= _errors_of_arithmetic(plan, noisy, options, lines, kept, shown)
     errors = {name: errors[name] for name in shown if name in errors}
     lines_shown = tuple(tuple(line[name] for name in shown) for line in kept)
-    by_law = {name for name, item in plan.query.aggregates.items() if item.kind not in SIMPLE and types[name] == "number"}
+    by_law = {
+        name for name, item in plan.query.aggregates.items() if item.kind not in SIMPLE and types[name] == "number"
+    }
     kinds = tuple(
         _held_by(
             types.get(column.name) if isinstance(column, Column) and column.name not in by_law else None,
@@ -364,7 +366,9 @@ def _notes(plan: Plan) -> tuple[str, ...]:
         if plan.other:
             result.append(Note("other_groups", "the last row, without a key, is all groups that are not shown"))
     if plan.reduced and plan.query.rolled_up:
-        result.append(Note("levels", "levels add up, but for rounding: they are of the rows whose keys in all columns are public"))
+        result.append(
+            Note("levels", "levels add up, but for rounding: they are of the rows whose keys in all columns are public")
+        )
     return tuple(result)
 
 

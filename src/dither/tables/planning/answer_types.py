@@ -12,12 +12,11 @@ from __future__ import annotations
 from dither.tables.card.model import Type
 from dither.tables.compile import expressions
 from dither.tables.planning.plan import Plan
-from dither.tables.query.tree import Aggregate, Call, Column, Expression, Literal
-from dither.tables.query.typecheck import Types, typed
+from dither.tables.query.tree import Aggregate
+from dither.tables.query.whole_numbers import is_whole
 
 _COUNTS = ("count", "count_value", "count_distinct", "people", "histogram")
 _OF_ITS_TYPE = ("sum", "min", "max", "mode")
-_OF_ALL_ARGUMENTS = ("+", "-", "*", "neg", "abs", "%", "//", "coalesce", "greatest", "least")
 
 
 def answer_type(plan: Plan, aggregate: Aggregate) -> Type:
@@ -29,38 +28,7 @@ def answer_type(plan: Plan, aggregate: Aggregate) -> Type:
     find = expressions.lookup(plan.card, {join.table: join.table for join in plan.query.joins})
     if aggregate.kind == "mode":
         return expressions.compile(aggregate.value, find).type
-    return "integer" if is_whole(aggregate.value, lambda column: find(column)[1].type) else "number"
+    return "integer" if is_whole(aggregate.value, lambda column: find(column)[1]) else "number"
 
 
-def is_whole(expression: Expression, types: Types) -> bool:
-    """Whether SQL computes an expression as a whole number. FLOOR(x) is whole, and can be divided by ``//`` here; in
-    SQL it is a double.
-
-    >>> types = {Column("n"): "integer", Column("x"): "number"}.__getitem__
-    >>> [is_whole(item, types) for item in (Column("n"), Call("*", (Column("n"), Literal(2))), Column("x"))]
-    [True, True, False]
-    >>> is_whole(Call("floor", (Column("x"),)), types)
-    False
-    """
-    checked, kind = typed(expression, types)
-    return kind == "integer" and not _is_double(checked, types)
-
-
-def _is_double(expression: Expression, types: Types) -> bool:
-    """Whether SQL computes a number as a double, or with digits after the point."""
-    if not isinstance(expression, Call):
-        kind = types(expression) if isinstance(expression, Column) else typed(expression, types)[1]
-        return kind == "number"
-    op, args = expression.op, expression.args
-    if op in ("floor", "ceil"):
-        return True
-    if op in ("round", "trunc", "nullif"):
-        return _is_double(args[0], types)
-    if op == "case":
-        args = (*args[1:-1:2], args[-1])
-    elif op not in _OF_ALL_ARGUMENTS:
-        return typed(expression, types)[1] == "number"
-    return any(_is_double(item, types) for item in args if item != Literal(None))
-
-
-__all__ = ["answer_type", "is_whole"]
+__all__ = ["answer_type"]

@@ -24,6 +24,7 @@ from dither.tables.notes import Note
 from dither.tables.planning.derived_keys import PublicFacts
 from dither.tables.planning.origins import Rows
 from dither.tables.planning.plan import Plan
+from dither.tables.planning.relation_cards import card_of_question
 from dither.tables.query.evaluate import folded
 from dither.tables.query.operations import operation
 from dither.tables.query.operations.base import NUMBERS
@@ -62,7 +63,7 @@ def null_notes(plan: Plan) -> tuple[str, ...]:
     lost: dict[str, list[str]] = {"are": [], "may be": []}
     for group, keys in public:
         if group.keys is None:
-            for text, verb in _beyond(group.value, keys, query, find):
+            for text, verb in _beyond(group.value, keys, plan):
                 lost[verb].append(text)
     for verb, texts in lost.items():
         if texts:
@@ -96,11 +97,13 @@ def _with_null(group: Group, find: Lookup) -> str:
     return f"COALESCE({text}, …)"
 
 
-def _beyond(
-    value: Expression, keys: tuple[Value, ...], query: Query, find: Lookup
-) -> Iterator[tuple[str, str]]:
-    """The columns of a key, each with its bounds in the card, beyond which rows have no key: where keys follow from
-    bounds, and not from the question alone. What is computed from a number beyond them may be one of the keys."""
+def _beyond(key: Expression, keys: tuple[Value, ...], plan: Plan) -> Iterator[tuple[str, str]]:
+    """The columns of a key, in the rows that it comes from, each with its bounds in the card, beyond which rows have no
+    key: where keys follow from bounds, and not from the question alone. What is computed from a number beyond them may
+    be one of the keys."""
+    *_, (rows, value) = Rows.asked(plan.query).levels(key)
+    card_there = card_of_question(Query({}, source=rows.source), base_of(plan.card)) if rows.path else plan.card
+    find = expressions.lookup(card_there, {join.table: join.table for join in rows.joins})
     raw = (value, *value.args) if isinstance(value, Call) and value.op == "coalesce" else (value,)
     for column in dict.fromkeys(node for node in walk(folded(value)) if isinstance(node, Column)):
         card = find(column)[1]
@@ -113,7 +116,7 @@ def _beyond(
             return find(other) if other != column else (find(other)[0], card)
 
         try:
-            stated = PublicFacts.of(without, query.where).values(value)
+            stated = PublicFacts(without, rows.conditions).values(value)
         except DitherError:  # without bounds it cannot be computed at all
             stated = None
         if stated is None or not set(stated) <= set(keys):

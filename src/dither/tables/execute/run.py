@@ -94,8 +94,8 @@ def answer(
                 for place, counts in zip(places, counts_of_groups, strict=True)
             ]
         for name, share in ranked.shares.items():
-            whole = answer_type(plan, plan.query.aggregates[name]) == "integer"
-            values = [_middle(ranked.aggregate, place[share], whole) for place in places]
+            rounded = answer_type(plan, plan.query.aggregates[name]) == "integer"
+            values = [_middle(ranked.aggregate, place[share], rounded) for place in places]
             result.answers[name] = values
             result.errors[name] = [
                 None if spans is None else _farthest(ranked.aggregate, value, spans[i][share])

@@ -225,11 +225,11 @@ class PublicFacts:
         if values is None:
             return None
         fixed = [item.value for item in call.args if isinstance(item, Literal) and item.value is not None]
-        known = [value for value in values if value is not None]
+        known: list[Any] = [value for value in values if value is not None]
+        least = call.op == "least"
         try:
-            end: Any = (max if call.op == "greatest" else min)(cast(Any, fixed), default=None)
-            if end is not None:
-                known = [value for value in known if (value >= end if call.op == "greatest" else value <= end)]  # type: ignore[operator]
+            for end in cast(list[Any], fixed):
+                known = [value for value in known if (value <= end if least else value >= end)]
         except TypeError:
             return None
         return _in_order(tuple(known))

@@ -42,10 +42,8 @@ def _held(source: Source, card: Card) -> Iterator[str]:
     for value in dict.fromkeys(item.value for item in every if item.kind in ("sum", "mean")):
         for column in () if value is None else clamped_columns(value, find):
             low, high = find(column)[1].bounds or (0, 0)
-            held = (
-                f"{column.name} is held within {low:,.15g} to {high:,.15g}, the bounds of the card, before it is added"
-            )
-            yield f"{held} up for each {person_of(card)}: values beyond count as the nearer bound"
+            clamped = f"values of {column.name} are clamped to {low:,.15g} to {high:,.15g}, the bounds of the card"
+            yield f"{clamped}, before they are added up for each {person_of(card)}"
 
 
 def clamped_columns(value: Expression, find: Lookup) -> list[Column]:

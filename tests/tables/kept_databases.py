@@ -17,11 +17,12 @@ def databases_kept() -> Iterator[None]:
     kept: dict[bool, Any] = {}
     opening = IsolatedDatabase.__init__
 
-    def open_once(self: Any, post: Any, *columns: Any, strict: bool = False, **_: Any) -> None:
+    def open_once(self: Any, post: Any, *columns: Any, strict: bool = False, wide: bool = False, **_: Any) -> None:
         if strict not in kept:
             opening(self, post, *columns, strict=strict)
             self._timer.cancel()
             kept[strict] = self._connection
+        self._wide = wide
         self._post, self._columns = post, dict(zip(post.tables, map(dict, columns), strict=True))
         self._connection = kept[strict]
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from datetime import date, datetime, timedelta
 
 import pyarrow as pa
+import pytest
 
 import dither as dp
 from support import each, refuses
@@ -158,3 +159,86 @@ def test_what_engines_or_their_versions_compute_differently_is_refused(value, fi
     bounds = {"half": (-75, 75), "whole": (-300, 300)}
     with dp.open(HALVES, bounds=bounds, budget=dp.PureDP(1)) as table, refuses(dp.InvalidArgument, fix):
         table.sql(f"SELECT COUNT(*) AS n FROM data WHERE {value} > 1").explain(epsilon=1)
+
+
+AGES = pa.table(
+    {
+        "who": list(range(600)),
+        "age": [(20, 30, 41)[i % 3] for i in range(600)],
+        "amount": [(50.0, 150.0, -30.0, 400.0)[i % 4] for i in range(600)],
+        "day": pa.array([date(2024, 1, 1) + timedelta(days=i % 60) for i in range(600)], pa.date32()),
+    }
+)
+AGE_BOUNDS = {"age": (30, 50), "amount": (0, 100), "day": (date(2024, 1, 20), date(2024, 3, 31))}
+
+
+@each("relation", ["data", "(SELECT who, age, amount, day, age AS a FROM data) AS s"])
+@each(
+    ("key", "where"),
+    [
+        ("age / 2", "age IN (20, 30, 41)"), ("age // 10", "age > 0"), ("FLOOR(amount / 50) * 50", "amount < 1000"),
+        ("SIGN(amount - 100)", "age > 0"), ("CAST(amount AS INT) % 10", "amount IS NOT NULL"), ("age % 7", "age > 0"),
+        ("LEAST(age, 35)", "age > 0"), ("ROUND(amount / 40)", "age > 0"), ("age * 2 + 1", "age > 0"),
+        ("age", "age > 0"),
+        ("DATE_DIFF('day', day, DATE '2024-03-01') // 7", "age > 0"), ("CAST(age AS TEXT)", "age > 0"),
+        ("age + FLOOR(amount / 100)", "age > 0"),
+    ],
+)  # fmt: skip
+def test_keys_are_made_of_values_as_they_are(relation, key, where):
+    """A row is in the group that its own value makes, or in none, which is announced; groups are those of the card."""
+    sql = f"SELECT {key} AS k, COUNT(*) AS n FROM {relation} WHERE {where} GROUP BY 1"
+    with dp.open(AGES, unit="who", bounds=AGE_BOUNDS, budget=dp.PureDP(1000)) as table:
+        answer = answered(table, sql)
+    expected = {row[0]: row[1] for row in truth(sql, data=AGES)}
+    shown = dict(answer.rows)
+    assert {k: n for k, n in shown.items() if n} == {k: n for k, n in expected.items() if k in shown}
+    announced = any("in no group" in note and "beyond" in note for note in answer.notes)
+    assert announced or sum(shown.values()) == sum(expected.values())
+
+
+def test_rows_beyond_the_bounds_are_in_no_group_where_their_key_could_overflow():
+    """Beyond the bounds, products of two columns are no whole numbers that doubles hold."""
+    sql = "SELECT FLOOR(amount * age / 1000) AS k, COUNT(*) AS n FROM data GROUP BY 1"
+    with dp.open(AGES, unit="who", bounds=AGE_BOUNDS, budget=dp.PureDP(1000)) as table:
+        answer = answered(table, sql)
+    within = truth(f"{sql[:-11]} WHERE age BETWEEN 30 AND 50 AND amount BETWEEN 0 AND 100 GROUP BY 1", data=AGES)
+    assert {k: n for k, n in answer.rows if n} == dict(within)
+    assert any("age beyond 30" in note and "amount beyond 0" in note for note in answer.notes)
+
+
+def test_different_values_and_the_most_common_one_are_of_values_as_they_are():
+    sql = (
+        "SELECT COUNT(DISTINCT age // 10) AS n, MODE(FLOOR(amount / 50)) AS m FROM data WHERE amount <> 50 OR age = 41"
+    )
+    with dp.open(AGES, unit="who", bounds=AGE_BOUNDS, budget=dp.PureDP(1000)) as table:
+        assert answered(table, sql).rows == ((3, 1),)
+
+
+def test_columns_of_a_select_inside_are_as_they_are():
+    """They are held within their bounds where they are added up, as columns of a table are."""
+    inside = "(SELECT who, age + 0 AS a, amount * 2 AS b FROM data) AS s"
+    sql = f"SELECT COUNT(*) AS n, COUNT(*) FILTER (WHERE b > 250) AS m FROM {inside} WHERE a < 25 OR b >= 800"
+    with dp.open(AGES, unit="who", bounds=AGE_BOUNDS, budget=dp.PureDP(1000)) as table:
+        assert alike(answered(table, sql).rows, truth(sql, data=AGES))
+        held = answered(table, f"SELECT SUM(b) AS s FROM {inside}").rows
+    assert held == ((pytest.approx(150 * (100 + 200 + 0 + 200), rel=1e-6),),)
+
+
+@each(
+    ("rows", "held"),
+    [
+        ("(SELECT who FROM data GROUP BY who HAVING SUM(amount) > 120)", ["amount"]),
+        ("(SELECT who, AVG(age) AS m FROM data GROUP BY who) AS s WHERE m > 35", ["age"]),
+        ("(SELECT *, SUM(amount * 2) OVER (PARTITION BY who) AS s FROM data) AS t WHERE s > 9", ["amount"]),
+        ("(SELECT who, SUM(CASE WHEN amount > 9 THEN 1 ELSE 0 END) AS k FROM data GROUP BY who) WHERE k > 0", []),
+        ("(SELECT who, MAX(amount) AS k FROM data GROUP BY who) WHERE k > 120", []),
+        ("data WHERE amount > 120", []),
+    ],
+)
+def test_sums_of_a_persons_values_say_that_these_are_held_within_bounds(rows, held):
+    sql = f"SELECT COUNT(*) AS n FROM {rows}"
+    with dp.open(AGES, unit="who", bounds=AGE_BOUNDS, budget=dp.PureDP(1000)) as table:
+        answer = answered(table, sql)
+    assert [note.split()[2] for note in answer.notes if "before they are added up for each who" in note] == held
+    if not held:
+        assert alike(answer.rows, truth(sql, data=AGES))

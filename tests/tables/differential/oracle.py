@@ -5,7 +5,8 @@ An answer is right if it has DuckDB's rows. Three things are agreed on that SQL 
 * A group with public keys is there whether it has rows or not: which ones follows from the values that the card, a
   public table and the conditions on the column itself leave. It counts 0; a sum of nothing is 0, and any other number
   of nothing is NULL. SQL on top of such groups sees them too.
-* A row whose public key is NULL is in no group. The answer has to say so (``NULL``).
+* A row whose public key is NULL is in no group. The answer has to say so (``NULL``). So is a row whose key is none of
+  those that follow from the bounds of the card, where values beyond these occur.
 * What limits or bounds change has to be said: by which limits, or of which column.
 """
 
@@ -41,7 +42,7 @@ from dither.tables.sql.named_tables import named_tables
 from dither.tables.sql.parse import parse
 from tables.differential import random_tables
 from tables.differential.random_questions import Block, Question
-from tables.differential.random_tables import DOMAINS, PUBLIC_COLUMNS, PUBLIC_ROWS, Data
+from tables.differential.random_tables import BEYOND, DOMAINS, PUBLIC_COLUMNS, PUBLIC_ROWS, Data
 from tables.glass import glass
 from tables.kept_databases import databases_kept
 
@@ -248,6 +249,8 @@ class Case:
                 result.append(fits[0])
             elif block.levels and None in row[:places] and lacking:
                 continue  # of the levels, those without the key that is NULL have its rows
+            elif not same_key and self._is_beyond(block, row[:places], answer):
+                self.seen.add("keys beyond bounds")
             elif same_key or not not_shown:  # otherwise its people are in other groups
                 what = f"other numbers: {same_key}" if same_key else f"a missing group: {answer.rows[:8]}"
                 raise Finding(f"{what}\nDuckDB: {row}")
@@ -259,6 +262,17 @@ class Case:
             result.append(row)
             self.seen.add("empty groups")
         return result
+
+    def _is_beyond(self, block: Block, key: Row, answer: Answer) -> bool:
+        """Whether a key follows from values beyond the bounds of the card alone, and the answer says that it lacks
+        such rows."""
+        if not any(re.search("beyond .* in no group", note) for note in answer.notes):
+            return False
+        for column, value in zip(block.keys, key, strict=True):
+            within = self.tables.run(f"SELECT DISTINCT {column.values} FROM {column.source}")
+            if column.origin.endswith(BEYOND) and value not in {plain(row[0]) for row in within}:
+                return True
+        return False
 
     def _fits(self, block: Block, answer: Answer, shown: Row, truth: Row) -> bool:
         """Whether a row is the true one, but for what notes say of its numbers: a column has no answer at all, or has

@@ -8,10 +8,11 @@ an answer may have; everything else it reads from the text.
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from tables.differential.random_tables import COLUMNS, DOMAINS, PUBLIC_COLUMNS
+from tables.differential.random_tables import BEYOND, COLUMNS, DOMAINS, PUBLIC_COLUMNS
 
 
 @dataclass(frozen=True)
@@ -208,9 +209,19 @@ KEYS: dict[str, list[str]] = {
         "LEAST({c}, 3)",
         "FLOOR({c} / 2)",
         "COALESCE({c}, 0)",
+        "{c} // 4",
+        "{c} / 2",
+        "SIGN({c} - 4)",
     ],
     "id": ["{c}", "{c}", "{c} IN (1, 4)"],
-    "number": ["FLOOR({c} / 32)", "{c} > 50", "CASE WHEN {c} < 40 THEN 'low' ELSE 'high' END"],
+    "number": [
+        "FLOOR({c} / 32)",
+        "FLOOR({c} / 32) * 32",
+        "CAST({c} AS INTEGER) % 10",
+        "SIGN({c} - 100)",
+        "{c} > 50",
+        "CASE WHEN {c} < 40 THEN 'low' ELSE 'high' END",
+    ],
     "boolean": ["{c}", "NOT {c}", "CASE WHEN {c} THEN 'yes' ELSE 'no' END"],
 }
 OF_TWO = ["{a} > {b}", "{a} = {b}", "{a} >= {b}", "{a} - {b} > 0"]  # fmt: skip
@@ -340,8 +351,8 @@ class Generator:
             source = f"values_{name}_{column}" if column in DOMAINS[name] else f"values_{card.type}"
             written = f"{alias}.{column}" if alias else column
             kind = "id" if column in ("pid", "visit_id", "plan_id") else card.type
-            # aggregates of prices are rounded to a grid; of the others, all values are on it
-            bounded = card.bounds is not None and column != "price"
+            # aggregates of prices are rounded to a grid, and those of other columns held within bounds
+            bounded = card.bounds is not None and column not in ("price", *BEYOND)
             columns.append(Column(written, kind, f"{name} {written}", source, bounded=bounded))
         shown = f"{name} AS {alias}" if alias and self.pick.random() < 0.5 else f"{name} {alias}" if alias else name
         return Scope(shown, tuple(columns), f"{alias}.pid" if alias else "pid")
@@ -699,8 +710,13 @@ def outer_scope_again(one: Generator) -> Form:
 
 def over_groups(one: Generator) -> Form:
     """SQL on the answer of one block."""
-    block = one.block(groups=one.pick.choice([1, 1, 2]))
+    scope = one.scope()
+    block = one.block(scope, groups=one.pick.choice([1, 1, 2]))
     one.tags.add("outer")
+    if is_whole(block.aggregates[0], scope) and one.pick.random() < 0.5:
+        one.tags.add("whole numbers")
+        template = one.pick.choice(OF_WHOLE_NUMBERS)
+        return template, [block], template
     template = one.pick.choice(
         [
             "WITH m AS ({0}) SELECT COUNT(*) AS n, MAX(a0) AS most FROM m",
@@ -714,6 +730,22 @@ def over_groups(one: Generator) -> Form:
         ]
     )
     return template, [block], template
+
+
+OF_WHOLE_NUMBERS = [
+    "WITH m AS ({0}) SELECT k0, a0 // 3 AS w FROM m", "SELECT k0, a0 % 4 AS w FROM ({0}) AS q",
+    "WITH m AS ({0}) SELECT k0, a0::VARCHAR || ' pieces' AS w FROM m",
+    "WITH m AS ({0}) SELECT SUM(a0) * 100 // 7 AS w, MAX(a0)::VARCHAR AS v FROM m",
+    "SELECT k0, 100 * a0 // (COUNT(*) OVER () + 1) AS w FROM ({0}) AS q",
+]  # fmt: skip
+"""SQL that means something else on doubles."""
+
+
+def is_whole(aggregate: str, scope: Scope) -> bool:
+    """Whether DuckDB computes an aggregate as a whole number, where that is seen from its text."""
+    match = re.match(r"(?:SUM|MIN|MAX)\(([\w.]+)( \* 2 \+ 1)?\)", aggregate)
+    kinds = {column.name: column.type for column in scope.columns}
+    return aggregate.startswith(("COUNT(", "SUM(CASE")) or (match is not None and kinds.get(match[1]) == "integer")
 
 
 def share_of_total(one: Generator) -> Form:
@@ -732,7 +764,8 @@ def share_of_total(one: Generator) -> Form:
 def levels(one: Generator) -> Form:
     """ROLLUP, CUBE and GROUPING SETS."""
     block = one.block(groups=2)
-    if len(block.keys) < 2 or any(key.nullable for key in block.keys):  # NULL would be a key and a level
+    beyond = any(key.origin.split(".")[-1].endswith(BEYOND) for key in block.keys)  # whose rows totals are without
+    if len(block.keys) < 2 or beyond or any(key.nullable for key in block.keys):  # NULL would be a key and a level
         return "{0}", [block], ""
     one.tags.add("levels")
     kinds = [

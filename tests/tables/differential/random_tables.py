@@ -36,6 +36,8 @@ COLUMNS: dict[str, dict[str, ColumnCard]] = {
         "qty": ColumnCard("integer", (0, 9)),
         "vip": ColumnCard("boolean"),
         "price": ColumnCard("number", (0, 128)),
+        "fee": ColumnCard("number", (0, 128)),
+        "score": ColumnCard("integer", (0, 9)),
     },
     "claims": {
         "pid": ColumnCard("integer"),
@@ -61,11 +63,21 @@ PUBLIC_COLUMNS = {
 }
 PUBLIC_ROWS: dict[str, Sequence[tuple[Any, ...]]] = {"plans": PLANS, "areas": AREAS}
 DOMAINS: dict[str, dict[str, list[Any]]] = {
-    "visits": {"region": list(REGIONS), "day": DAYS, "qty": list(range(10)), "vip": [False, True]},
+    "visits": {
+        "region": list(REGIONS),
+        "day": DAYS,
+        "qty": list(range(10)),
+        "vip": [False, True],
+        "score": list(range(10)),
+        "fee": [quarters / 4 for quarters in range(513)],
+    },
     "claims": {"kind": list(KINDS), "day": DAYS, "qty": list(range(10))},
     "people": {"sex": ["f", "m"], "age": list(range(100)), "region": list(REGIONS)},
 }
 """Every value that a column with public keys can have, by what the card says."""
+BEYOND = ("fee", "score")
+"""Columns with values beyond their bounds. They are in conditions and keys, and in nothing that is added up, where such
+a value counts as the bound."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +130,8 @@ def _visit(pick: random.Random, person: int | None, nulls: float) -> dict[str, A
         "qty": pick.choice([0, 1, 1, 2, 3, 5, 9]),
         "vip": pick.random() < 0.4,
         "price": pick.choice([9.99, 19.99, 49.95, pick.randint(0, 12800) / 100]),
+        "fee": pick.choice([-0.5, 0.25, 31.75, 32, 99.5, 100, 128, 128.25, 300, pick.randint(-160, 1200) / 4]),
+        "score": pick.choice([0, 1, 2, 2, 5, 9, 9, -1, -7, 10, 25, 10**9]),
     }
     return {"pid": person, **_with_nulls(pick, row, nulls)}
 

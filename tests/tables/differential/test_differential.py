@@ -30,7 +30,8 @@ MOST_REFUSED = 0.15
 FEATURES = {
     "several blocks", "shadowing", "alias equal to a column", "membership", "semi join", "join", "left join",
     "public join", "per person", "window", "qualify", "union or distinct", "subquery", "having", "order", "levels",
-    "outer", "empty groups", "NULL keys", "limits", "generous", "automatic", "tight",
+    "outer", "whole numbers", "keys beyond bounds", "empty groups", "NULL keys", "limits", "generous", "automatic",
+    "tight",
 }  # fmt: skip
 """What answered questions have, and what their answers show."""
 

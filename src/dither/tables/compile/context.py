@@ -148,7 +148,7 @@ class StatementContext:
     @cached_property
     def grouped(self) -> list[TypedSql]:
         """The groups' expressions."""
-        result = [expressions.compile(group.value, self.find) for group in self.query.groups]
+        result = [expressions.key(group.value, self.find) for group in self.query.groups]
         nodes.check_length(*(typed.node for typed in result))
         for group, typed, keys in zip(self.query.groups, result, self.keys, strict=True):
             if typed.type == "number" and keys is None:

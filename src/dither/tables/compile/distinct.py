@@ -39,7 +39,7 @@ def distinct_values(context: StatementContext, value: Expression) -> Statement:
 
 
 def _distinct_values(context: StatementContext, value: Expression) -> exp.Select:
-    typed = expressions.compile(value, context.find)
+    typed = expressions.key(value, context.find)
     x = typed.node
     if typed.type == "number":
         arms = [(expressions.is_nan(x), nodes.literal(None)), (binary("=", x, double(0.0)), double(0.0))]

@@ -9,6 +9,8 @@ is what makes it safe:
 * in a condition it is what it is beyond its bounds as well, from 2^-40 to 2^40 in size, so that ``x + 0 > 5000`` is
   ``x > 5000``: bounds are for what a row adds to an answer, and a condition decides only whether it does. Where such
   values could overflow, as in EXP(x), those of a condition are held within the bounds, too;
+* in a key it is what it is as in a condition: a row is not to be in a group that its own value does not make. Where
+  values beyond the bounds could overflow, the key is NULL for them;
 * so no sum, difference or product can overflow or underflow (PostgreSQL raises an error on either, which would depend
   on the data); what could, by its range, is refused before any data is read;
 * division by zero is NULL, as is a text that cannot be cast, the logarithm of 0 or a date beyond the calendar: what an
@@ -60,12 +62,13 @@ class _Compilation:
 
     Without it a node inside CASE would be compiled in both ways for each of those around it: time would double with
     every level. Nodes are kept, so that none can take another's place in memory, and its ``id``. In ``conditions``
-    columns are taken beyond their bounds.
+    columns are taken beyond their bounds; ``null_beyond`` them, numbers are NULL in arithmetic.
     """
 
-    def __init__(self, find: Lookup) -> None:
-        self._find = find
+    def __init__(self, find: Lookup, null_beyond: bool = False) -> None:
+        self._find, self.null_beyond = find, null_beyond
         self._conditions: _Compilation | None = None
+        self._null_beyond: _Compilation | None = self if null_beyond else None
         self._results: dict[tuple[int, bool], tuple[Expression, TypedSql]] = {}
         self._lengths: dict[int, int] = {}
         self._counted: list[exp.Expr] = []
@@ -85,6 +88,19 @@ class _Compilation:
     def beyond_bounds(self) -> bool:
         """Whether columns are taken beyond their bounds."""
         return self._conditions is self
+
+    def as_it_is(self, expression: Expression) -> TypedSql | None:
+        """The expression with columns beyond their bounds; None where that is refused, or has another type."""
+        with suppress(InvalidArgument, WrongType):
+            result = self.conditions.value(expression)
+            return result if result.type == self.value(expression).type else None
+        return None
+
+    def without_values_beyond(self, expression: Expression) -> TypedSql:
+        """The expression with numbers beyond their bounds as NULL."""
+        if self._null_beyond is None:
+            self._null_beyond = _Compilation(self._find, null_beyond=True)
+        return self._null_beyond.value(expression)
 
     def value(self, expression: Expression) -> TypedSql:
         return self._once(expression, as_number=False)
@@ -166,6 +182,25 @@ def compile(expression: Expression, find: Lookup) -> TypedSql:
     '"t"."a" < CAST(\\'5\\' AS BIGINT)'
     """
     return _compilation(find).value(expression)
+
+
+def key(expression: Expression, find: Lookup) -> TypedSql:
+    """An expression that rows are grouped by as SQL: that of values beyond their bounds as well, or NULL for them.
+
+    >>> find = lambda column: (nodes.column("a", "t"), ColumnCard("integer", (0, 9)))
+    >>> half = Call("//", (Column("a"), Literal(2)))
+    >>> "'9'" in nodes.render(compile(half, find).node, "duckdb"), "'9'" in nodes.render(key(half, find).node, "duckdb")
+    (True, False)
+    """
+    compiler = _compilation(find)
+    return compiler.as_it_is(expression) or compiler.without_values_beyond(expression)
+
+
+def as_it_is(expression: Expression, find: Lookup) -> TypedSql:
+    """An expression as SQL with the values of its columns as they are beyond their bounds, where that cannot overflow,
+    and within them elsewhere."""
+    compiler = _compilation(find)
+    return compiler.as_it_is(expression) or compiler.value(expression)
 
 
 def condition(expression: Expression, find: Lookup) -> exp.Expr:
@@ -300,8 +335,13 @@ def _column_within_bounds(column: Column, compiler: _Compilation) -> TypedSql:
     low, high = card.bounds
     if compiler.beyond_bounds:
         low, high = min(low, -_FAR), max(high, _FAR)
+    beyond: list[tuple[exp.Expr, exp.Expr]] = []
+    if compiler.null_beyond:
+        ends = map(_integer_bound if card.type == "integer" else nodes.double, (low, high))
+        beyond = [(nodes.binary(sign, node, end), nodes.literal(None)) for sign, end in zip("<>", ends, strict=True)]
     if card.type == "integer":
         arms = [
+            *beyond,
             (nodes.binary("<=", node, _integer_bound(low)), nodes.double(low)),
             (nodes.binary(">=", node, _integer_bound(high)), nodes.double(high)),
         ]
@@ -313,6 +353,7 @@ def _column_within_bounds(column: Column, compiler: _Compilation) -> TypedSql:
     first, last = (0.0 if abs(bound) < least else bound for bound in (low, high))
     arms = [
         (is_nan(node), nodes.literal(None)),
+        *beyond,
         (nodes.binary("<=", node, nodes.double(low)), nodes.double(first)),
         (nodes.binary(">=", node, nodes.double(high)), nodes.double(last)),
     ]
@@ -412,6 +453,7 @@ def _even(edges: tuple[float, ...]) -> bool:
 
 
 __all__ = [
-    "GRID_BITS", "Lookup", "TypedSql", "bin_of", "bounded", "check_length", "compile", "condition", "hold", "is_nan",
-    "literal", "lookup", "number", "public_interval", "remembering", "scale_of", "whole_steps", "wider",
+    "GRID_BITS", "Lookup", "TypedSql", "as_it_is", "bin_of", "bounded", "check_length", "compile", "condition", "hold",
+    "is_nan", "key", "literal", "lookup", "number", "public_interval", "remembering", "scale_of", "whole_steps",
+    "wider",
 ]  # fmt: skip

@@ -199,7 +199,7 @@ class KeyCodes:
     def clauses(self, find: Lookup, name: str) -> Clauses:
         """The codes, by whatever is fastest: the difference to the first of consecutive whole numbers, comparisons with
         a few keys, or a join with a table that has each of them once."""
-        typed = expressions.compile(self.value, find)
+        typed = expressions.key(self.value, find)
         x, missing = typed.node, nodes.is_null(typed.node)
         joins: list[exp.Join] = []
         if self.staged is None and len(self.keys) <= MOST_COMPARISONS:

@@ -83,6 +83,7 @@ from dither.tables.query.tree import (
     WindowFunction,
     show,
 )
+from dither.tables.query.whole_numbers import is_whole
 
 _SMALL = 1 << 26
 """The largest steps that are added as doubles."""
@@ -104,11 +105,21 @@ def describe(expression: Expression, card: Card, where: Expression | None, joins
     if isinstance(expression, Column):
         return column
     find = expressions.lookup(card, {item.table: item.table for item in joins})
-    typed = expressions.compile(expression, find)
+    typed = _as_it_is(expression, find)
     if typed.range is None:
         return replace(column, type=typed.type)
     bounds = expressions.public_interval(expression, find, expressions.compile)
-    return ComputedColumn(typed.type, bounds, extent=typed.range)
+    double = typed.type == "integer" and not is_whole(expression, lambda item: find(item)[1])
+    return ComputedColumn(typed.type, bounds, extent=typed.range, double_in_sql=double)
+
+
+def _as_it_is(expression: Expression, find: Lookup) -> TypedSql:
+    """An expression as SQL, that of values beyond the bounds of its columns as well where its own bounds follow from
+    these: it is held within them when it is added up, as a column of a table is. Otherwise its range has to hold."""
+    typed = expressions.compile(expression, find)
+    if typed.range is not None and expressions.public_interval(expression, find, expressions.compile) is None:
+        return typed
+    return expressions.as_it_is(expression, find)
 
 
 def relation_sql(source: Source, card: Card, tables: Mapping[str, exp.Expr], dialect_sql: DialectSql) -> exp.Select:
@@ -407,7 +418,7 @@ class _Compiler:
 def public_join(item: Join, table: exp.Expr, known: PublicTable, name: str, find: Lookup) -> exp.Join:
     """A join with a public table under a name; no row has two partners. That rules out keys of which several would be
     the same as doubles: large whole numbers that differ."""
-    own, public_type = expressions.compile(item.own, find), find(Column(item.other, item.table))[1].type
+    own, public_type = expressions.key(item.own, find), find(Column(item.other, item.table))[1].type
     if (own.type, public_type) == ("number", "integer"):
         fix = f"state {item.other} as a number in the card"
         raise InvalidArgument(message("JOIN", "keys of one type", f"{own.type} and {public_type}", fix))
@@ -421,7 +432,7 @@ def _named(node: exp.Expr, name: str) -> exp.Expr:
 
 def _value(expression: Expression, find: Lookup) -> TypedSql:
     """An expression as it is; a double is never -0.0, which equals 0.0 without being the same."""
-    result = expressions.compile(expression, find)
+    result = _as_it_is(expression, find)
     if result.type != "number":
         return result
     return replace(result, node=binary("+", result.node, nodes.double(0.0)))

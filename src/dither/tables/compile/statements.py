@@ -379,7 +379,7 @@ def _bins(
         bin = bin_of(value, edges, context.find)
     else:
         assert keys is not None
-        x = expressions.compile(value, context.find).node
+        x = expressions.key(value, context.find).node
         arms = [(binary("=", x, expressions.literal(key).node), integer(i)) for i, key in enumerate(keys)]
         bin = case(arms, nodes.literal(None))
         nodes.check_length(bin)

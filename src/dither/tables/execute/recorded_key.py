@@ -89,6 +89,8 @@ _KINDS: dict[type, str] = {
     PersonAggregate: "person aggregate", WindowFunction: "window function",
     Card: "card", ColumnCard: "column", PublicTable: "public table", PrivateTable: "private table",
 }  # fmt: skip
+_FOLLOWS_FROM_TEXT = {(Aggregate, "discrete")}
+"""Fields that only SQL sets, whose text is in the key already: they are no part of it, as they were not before."""
 _IN_ORDER = {(Query, "aggregates"), (Shape, "columns")}
 _NOT_ABOUT_ANSWERS = frozenset(
     {
@@ -181,7 +183,11 @@ def _object(value: Any) -> dict[str, Any]:
     result: dict[str, Any] = {"is": _KINDS[kind]}
     for field in fields(value):
         item = getattr(value, field.name)
-        if _is_default(field, item) or (kind in (Card, PrivateTable) and not _is_about_answers(value, field.name)):
+        if (
+            (kind, field.name) in _FOLLOWS_FROM_TEXT
+            or _is_default(field, item)
+            or (kind in (Card, PrivateTable) and not _is_about_answers(value, field.name))
+        ):
             continue
         result[field.name] = plain(item, in_order=(kind, field.name) in _IN_ORDER)
     return result

@@ -18,6 +18,7 @@ from dither.inference import NoiseLaw, mode_probability
 from dither.tables.compile import statements as bounding
 from dither.tables.compile.statements import Measure, Statement, StatementContext
 from dither.tables.planning import levels
+from dither.tables.planning.answer_types import answer_type
 from dither.tables.planning.empty_groups import without_values
 from dither.tables.planning.estimate import estimate, inside_rank, most_rows_of_a_person, rounded_error
 from dither.tables.planning.key_selection import Key, every_group, group_numbers, noisy_measures
@@ -93,7 +94,8 @@ def answer(
                 for place, counts in zip(places, counts_of_groups, strict=True)
             ]
         for name, share in ranked.shares.items():
-            values = [_middle(ranked.aggregate, place[share]) for place in places]
+            rounded = answer_type(plan, plan.query.aggregates[name]) == "integer"
+            values = [_middle(ranked.aggregate, place[share], rounded) for place in places]
             result.answers[name] = values
             result.errors[name] = [
                 None if spans is None else _farthest(ranked.aggregate, value, spans[i][share])
@@ -248,7 +250,7 @@ def _chosen(choice: Choice, filled: NDArray[np.int64], plan: Plan, confidence: f
     target = inside if aggregate.kind == "min" else int(up_to[-1]) - inside
     misses = np.maximum(0, np.maximum(up_to - filled - target, target - up_to))
     place = int(choice.mechanism.select_index(-misses))
-    value = _middle(aggregate, place)
+    value = _middle(aggregate, place, answer_type(plan, aggregate) == "integer")
     if noise is None:
         return _Chosen(value)
     return _Chosen(
@@ -265,11 +267,12 @@ def _farthest(aggregate: Aggregate, value: float, span: tuple[int, int]) -> floa
     return float(max(value - low, high - value, 0.0))
 
 
-def _middle(aggregate: Aggregate, place: int) -> float:
-    """The middle of a bin; of whole numbers, its number."""
+def _middle(aggregate: Aggregate, place: int, whole: bool) -> float:
+    """The middle of a bin, as a ``whole`` number where the answer is one; of bins of one whole number, its number."""
     assert aggregate.edges is not None
     low, high = aggregate.edges[place], aggregate.edges[place + 1]
-    return low if isinstance(low, int) else (low + high) / 2
+    middle = low if isinstance(low, int) else (low + high) / 2
+    return round(middle) if whole else middle
 
 
 def rehearse(plan: Plan, frame: StatementContext, engine: Any) -> None:

@@ -18,13 +18,13 @@ import numpy as np
 from dither.guarantees import Guarantee
 from dither.tables.answer import Answer
 from dither.tables.card.model import Type
-from dither.tables.compile import expressions
 from dither.tables.compile.statements import StatementContext
 from dither.tables.execute.replicates import errors_of_rows, evaluated, half_width, replicates
 from dither.tables.execute.run import NoisyTable
 from dither.tables.execute.unprocessed import NoisyColumns, unprocessed
 from dither.tables.notes import Note
 from dither.tables.options import ReleaseOptions
+from dither.tables.planning.answer_types import answer_type
 from dither.tables.planning.empty_groups import null_value_notes
 from dither.tables.planning.estimate import plan_notes
 from dither.tables.planning.key_selection import bin_labels
@@ -104,7 +104,9 @@ def shape_answer(released: Sequence[Released], cost: Guarantee, options: Release
     errors |= _errors_of_arithmetic(plan, noisy, options, lines, kept, shown)
     errors = {name: errors[name] for name in shown if name in errors}
     lines_shown = tuple(tuple(line[name] for name in shown) for line in kept)
-    by_law = {name for name, item in plan.query.aggregates.items() if item.kind not in (*SIMPLE, "mode")}
+    by_law = {
+        name for name, item in plan.query.aggregates.items() if item.kind not in SIMPLE and types[name] == "number"
+    }
     kinds = tuple(
         _held_by(
             types.get(column.name) if isinstance(column, Column) and column.name not in by_law else None,
@@ -327,16 +329,7 @@ def _types(plan: Plan, context: StatementContext, integer: bool = False) -> dict
     ``integer`` counts and sums are whole numbers."""
     types = {group.name: typed.type for group, typed in zip(plan.query.groups, context.grouped, strict=True)}
     for name, aggregate in plan.query.aggregates.items():
-        if aggregate.kind == "mode" and aggregate.value is not None:
-            types[name] = expressions.compile(aggregate.value, context.find).type
-        elif aggregate.kind in SIMPLE:
-            # least squares over levels moves counts off the whole numbers
-            whole = aggregate.kind == "histogram" or (
-                aggregate.kind != "sum" and plan.parts[name][0] not in plan.reduced
-            )
-            types[name] = "integer" if whole or integer else "number"
-        else:
-            types[name] = "number"
+        types[name] = "integer" if integer and aggregate.kind in SIMPLE else answer_type(plan, aggregate)
     return types
 
 
@@ -373,7 +366,9 @@ def _notes(plan: Plan) -> tuple[str, ...]:
         if plan.other:
             result.append(Note("other_groups", "the last row, without a key, is all groups that are not shown"))
     if plan.reduced and plan.query.rolled_up:
-        result.append(Note("levels", "levels add up: they are of the rows whose keys in all columns are public"))
+        result.append(
+            Note("levels", "levels add up, but for rounding: they are of the rows whose keys in all columns are public")
+        )
     return tuple(result)
 
 

@@ -218,6 +218,22 @@ class PublicFacts:
     def _of_nullif(self, call: Call) -> Values | None:
         return self._of_any([call.args[0], Literal(None)])
 
+    def _of_extreme(self, call: Call) -> Values | None:
+        """Any of the values that no constant excludes: GREATEST and LEAST leave NULLs out, and which arguments are NULL
+        is not public."""
+        values = self._of_any(call.args)
+        if values is None:
+            return None
+        fixed = [item.value for item in call.args if isinstance(item, Literal) and item.value is not None]
+        known: list[Any] = [value for value in values if value is not None]
+        least = call.op == "least"
+        try:
+            for end in cast(list[Any], fixed):
+                known = [value for value in known if (value <= end if least else value >= end)]
+        except TypeError:
+            return None
+        return _in_order(tuple(known))
+
     def _of_bin(self, call: Call) -> Values | None:
         return tuple(range(len(call.args) - 2))
 
@@ -279,6 +295,8 @@ _RULES: dict[str, Rule] = {
     "coalesce": PublicFacts._of_coalesce,
     "nullif": PublicFacts._of_nullif,
     "bin": PublicFacts._of_bin,
+    "greatest": PublicFacts._of_extreme,
+    "least": PublicFacts._of_extreme,
     "cast": PublicFacts._of_cast,
     "date_part": PublicFacts._of_part,
     "date_trunc": PublicFacts._of_part,

@@ -39,10 +39,12 @@ from dither.tables.card.model import Card
 from dither.tables.compile import expressions
 from dither.tables.compile.statements import Measure
 from dither.tables.notes import Note
+from dither.tables.planning.answer_types import answer_type
 from dither.tables.planning.automatic import BOUNDS_OF, unseen_bounds_notes
 from dither.tables.planning.empty_groups import empty_group_notes
 from dither.tables.planning.key_selection import every_group
 from dither.tables.planning.null_keys import null_notes
+from dither.tables.planning.person_sums import person_sum_notes
 from dither.tables.planning.plan import Choice, Plan
 from dither.tables.planning.quantiles import Quantiles
 from dither.tables.planning.quantiles import errors as rank_errors
@@ -68,15 +70,15 @@ def estimate(
     confidence: float,
 ) -> tuple[list[Any], list[float | None]]:
     """The answer of each group, and the half-width of its interval."""
+    rounded = answer_type(plan, aggregate) == "integer"
     if plan.population:
         answers = _of_population(aggregate.kind, plan, parts, [noisy[measure] for measure in parts], confidence)
         values = np.asarray(answers.value)
-        return _whole(values) if aggregate.kind in _COUNTS else values.tolist(), np.asarray(answers.error).tolist()
+        return _whole(values) if rounded else values.tolist(), np.asarray(answers.error).tolist()
     units = [measure.unit(plan.limits) for measure in parts]
-    rounded = _is_rounded(plan, parts, aggregate.kind)
     if len(parts) == 1:
         values = noisy[parts[0]] if units[0] == 1 else noisy[parts[0]] / units[0]
-        errors: list[float | None] = [_error(plan, parts[0], aggregate.kind, confidence)] * len(values)
+        errors: list[float | None] = [_error(plan, parts[0], rounded, confidence)] * len(values)
         return _whole(values) if rounded else values.tolist(), errors
     if parts[0].pair is not None:
         answers = _from_pair(plan, aggregate, parts, [noisy[measure] for measure in parts], confidence)
@@ -90,13 +92,14 @@ def estimate(
 
 def expected_error(plan: Plan, name: str, confidence: float = 0.95) -> float:
     """How far a count or a sum may be off by its noise, whatever the data are."""
-    parts, kind = plan.parts[name], plan.query.aggregates[name].kind
+    parts, aggregate = plan.parts[name], plan.query.aggregates[name]
+    rounded = answer_type(plan, aggregate) == "integer"
     if len(parts) == 1:
-        return _error(plan, parts[0], kind, confidence)
+        return _error(plan, parts[0], rounded, confidence)
     nothing = [np.zeros(1, dtype=np.int64) for _ in parts]
-    answer = _from_moments(kind, plan, parts, nothing, confidence)
+    answer = _from_moments(aggregate.kind, plan, parts, nothing, confidence)
     error = float(np.asarray(answer.error).max())
-    return float(rounded_error(error)) if _is_rounded(plan, parts, kind) else error
+    return float(rounded_error(error)) if rounded else error
 
 
 def error_for_size(plan: Plan, name: str, size: int, confidence: float = 0.95) -> float | None:
@@ -180,13 +183,8 @@ def refuse_noise_only(plan: Plan) -> None:
         )
 
 
-def _is_rounded(plan: Plan, parts: tuple[Measure, ...], kind: str) -> bool:
-    """Whether an answer is rounded to a whole number: counts are, unless they are made to add up."""
-    return kind in _COUNTS and parts[0] not in plan.reduced
-
-
-def _error(plan: Plan, measure: Measure, kind: str, confidence: float) -> float:
-    """How far an answer from one measure may be off; a count in smaller units is rounded to a whole number as well.
+def _error(plan: Plan, measure: Measure, rounded: bool, confidence: float) -> float:
+    """How far an answer from one measure may be off, which is ``rounded`` to a whole number or not.
 
     Least squares makes of the noise of several levels noise of a smaller variance that is nearer to normal. It is taken
     for noise of the same law with this variance, which is the same for normal noise; limits for Laplace noise cover
@@ -194,7 +192,8 @@ def _error(plan: Plan, measure: Measure, kind: str, confidence: float) -> float:
     """
     unit = measure.unit(plan.limits)
     error = float(plan.measures[measure].error(confidence, integer=True)) / unit * plan.reduced.get(measure, 1.0)
-    return float(rounded_error(error)) if _is_rounded(plan, (measure,), kind) and unit != 1 else error
+    whole = unit == 1 and measure not in plan.reduced
+    return float(rounded_error(error)) if rounded and not whole else error
 
 
 def rounded_error(error: Any) -> Any:
@@ -208,7 +207,7 @@ def rounded_error(error: Any) -> Any:
 
 
 def _whole(values: NDArray[Any]) -> list[int]:
-    """Counts as whole numbers."""
+    """Answers as whole numbers."""
     return [round(value) for value in values.tolist()]
 
 
@@ -351,8 +350,14 @@ def unit_notes(card: Card) -> tuple[str, ...]:
 
 def plan_notes(plan: Plan) -> tuple[str, ...]:
     """Return what an explanation and an answer say about one private aggregation of a question."""
+<<<<<<< HEAD
     left_out = (*limitations(plan), *combined_notes(plan), *unit_notes(plan.card), *null_notes(plan))
     return (*left_out, *held_notes(plan), *unseen_bounds_notes(plan), *interval_notes(plan), *empty_group_notes(plan))
+=======
+    left_out = (*limitations(plan), *unit_notes(plan.card), *null_notes(plan))
+    held = (*held_notes(plan), *person_sum_notes(plan))
+    return (*left_out, *held, *unseen_bounds_notes(plan), *interval_notes(plan), *empty_group_notes(plan))
+>>>>>>> whole
 
 
 def limitations(

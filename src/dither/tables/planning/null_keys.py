@@ -24,8 +24,10 @@ from dither.tables.notes import Note
 from dither.tables.planning.derived_keys import PublicFacts
 from dither.tables.planning.origins import Rows
 from dither.tables.planning.plan import Plan
+from dither.tables.planning.relation_cards import card_of_question
 from dither.tables.query.evaluate import folded
 from dither.tables.query.operations import operation
+from dither.tables.query.operations.base import NUMBERS
 from dither.tables.query.relations import base_of
 from dither.tables.query.tree import (
     Call,
@@ -41,6 +43,7 @@ from dither.tables.query.tree import (
     walk,
 )
 
+_ANY_NUMBER = (-(2.0**40), 2.0**40)
 _NEVER_NULL = ("is_null", "is_distinct")
 _COUNTS = ("count", "count_value", "count_distinct", "row_number", "rank", "dense_rank")
 
@@ -57,9 +60,15 @@ def null_notes(plan: Plan) -> tuple[str, ...]:
         texts = [_as_sql(group.value) or group.name for group in missing]
         included = ", ".join(_with_null(group, find) for group in missing)
         result.append(f"rows with NULL in {' or '.join(texts)} are in no group: GROUP BY {included} includes them")
-    beyond = [text for group, keys in public if group.keys is None for text in _beyond(group.value, keys, query, find)]
-    if beyond:
-        result.append(f"rows with {' or '.join(dict.fromkeys(beyond))}, the bounds of the card, are in no group")
+    lost: dict[str, list[str]] = {"are": [], "may be": []}
+    for group, keys in public:
+        if group.keys is None:
+            for text, verb in _beyond(group.value, keys, plan):
+                lost[verb].append(text)
+    for verb, texts in lost.items():
+        if texts:
+            which = " or ".join(dict.fromkeys(texts))
+            result.append(f"rows with {which}, the bounds of the card, {verb} in no group")
     return tuple(Note("no_key", text) for text in result)
 
 
@@ -88,26 +97,31 @@ def _with_null(group: Group, find: Lookup) -> str:
     return f"COALESCE({text}, …)"
 
 
-def _beyond(value: Expression, keys: tuple[Value, ...], query: Query, find: Lookup) -> Iterator[str]:
-    """The columns of a key, each with its bounds in the card, beyond which rows have no key: where keys follow from
-    bounds, and not from the question alone. Whole numbers that are computed with count as the nearer bound instead."""
+def _beyond(key: Expression, keys: tuple[Value, ...], plan: Plan) -> Iterator[tuple[str, str]]:
+    """The columns of a key, in the rows that it comes from, each with its bounds in the card, beyond which rows have no
+    key: where keys follow from bounds, and not from the question alone. What is computed from a number beyond them may
+    be one of the keys."""
+    *_, (rows, value) = Rows.asked(plan.query).levels(key)
+    card_there = card_of_question(Query({}, source=rows.source), base_of(plan.card)) if rows.path else plan.card
+    find = expressions.lookup(card_there, {join.table: join.table for join in rows.joins})
     raw = (value, *value.args) if isinstance(value, Call) and value.op == "coalesce" else (value,)
     for column in dict.fromkeys(node for node in walk(folded(value)) if isinstance(node, Column)):
         card = find(column)[1]
-        ends: Sequence[object] | None = card.bounds if card.type == "integer" and column in raw else card.period
+        ends: Sequence[object] | None = card.bounds if card.type in NUMBERS else card.period
         if ends is None or card.keys is not None or column.table is not None:
             continue
-        unbounded = replace(card, bounds=None, period=None)
+        unbounded = replace(card, bounds=None if card.bounds is None else _ANY_NUMBER, period=None)
 
         def without(other: Column, column: Column = column, card: ColumnCard = unbounded) -> tuple[Any, ColumnCard]:
             return find(other) if other != column else (find(other)[0], card)
 
         try:
-            stated = PublicFacts.of(without, query.where).values(value)
+            stated = PublicFacts(without, rows.conditions).values(value)
         except DitherError:  # without bounds it cannot be computed at all
             stated = None
         if stated is None or not set(stated) <= set(keys):
-            yield f"{column.name} beyond {ends[0]} to {ends[1]}"
+            computed = card.type in NUMBERS and column not in raw
+            yield f"{column.name} beyond {ends[0]} to {ends[1]}", "may be" if computed else "are"
 
 
 def _may_be_null(expression: Expression, rows: Rows, person: str | None) -> bool:

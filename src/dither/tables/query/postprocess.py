@@ -67,6 +67,8 @@ _TYPES: dict[str, Type] = {
     "DATE": "date",
 }
 _SOURCE = "dither_noisy_rows"
+_DIGITS = pa.decimal128(38, 0)
+_LARGEST_WIDE = 10**38 - 1
 Rows = Sequence[Sequence[Any]]
 """The rows of a noisy table."""
 _NUMBERS = (1000, 0, -3, 123_456_789)
@@ -86,12 +88,19 @@ class IsolatedDatabase:
     """A database in memory for the statement of one question; ``columns`` are those of each noisy table.
 
     ``seconds`` is what all its statements together may take. With ``strict`` a subquery in an expression that has
-    several rows is an error, as it is refused; otherwise it is one of them.
+    several rows is an error, as it is refused; otherwise it is one of them. With ``wide`` whole numbers have 128 bits,
+    as DuckDB's own sums of them have.
     """
 
     def __init__(
-        self, post: PostProcessing, *columns: Mapping[str, Type], seconds: float = SECONDS, strict: bool = False
+        self,
+        post: PostProcessing,
+        *columns: Mapping[str, Type],
+        seconds: float = SECONDS,
+        strict: bool = False,
+        wide: bool = False,
     ) -> None:
+        self._wide = wide
         self._post, self._columns = post, dict(zip(post.tables, map(dict, columns), strict=True))
         self._connection = duckdb.connect(
             ":memory:", config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}
@@ -147,10 +156,18 @@ class IsolatedDatabase:
         return result
 
     def _load(self, rows: Sequence[Sequence[Any]], table: str, columns: Mapping[str, Type]) -> None:
-        schema = pa.schema([pa.field(name, arrow_type(kind)) for name, kind in columns.items()])
-        values = [[_held(row[place], kind) for row in rows] for place, kind in enumerate(columns.values())]
+        whole = [name for name, kind in columns.items() if kind == "integer"] if self._wide else []
+        schema = pa.schema(
+            [pa.field(name, _DIGITS if name in whole else arrow_type(kind)) for name, kind in columns.items()]
+        )
+        most = _LARGEST_WIDE if self._wide else LARGEST_INTEGER
+        values = [[_held(row[place], kind, most) for row in rows] for place, kind in enumerate(columns.values())]
         self._connection.register(_SOURCE, pa.table(values, schema=schema))
-        self._connection.execute(f"CREATE OR REPLACE TEMP TABLE {_quoted(table)} AS SELECT * FROM {_SOURCE}")
+        shown = ", ".join(
+            f"CAST({_quoted(name)} AS HUGEINT) AS {_quoted(name)}" if name in whole else _quoted(name)
+            for name in columns
+        )
+        self._connection.execute(f"CREATE OR REPLACE TEMP TABLE {_quoted(table)} AS SELECT {shown} FROM {_SOURCE}")
         self._connection.unregister(_SOURCE)
 
     def close(self) -> None:
@@ -171,7 +188,8 @@ def run_on_any_numbers(
 ) -> PostProcessed | None:
     """The answer that a statement that was rehearsed makes of these tables; None if it makes none.
 
-    Where whole numbers become too large for the arithmetic of DuckDB, they are computed with as doubles. No rehearsal
+    Where whole numbers become too large for 64 bits, they are computed with in 128, and where these are too few, as
+    doubles. No rehearsal
     can rule out that a statement fails, takes long, or has many rows, on just these tables. That is no incident, since
     the tables are released already; so no exception leaves this function. ``keys`` is how many of the first columns of
     each table are its groups.
@@ -179,11 +197,14 @@ def run_on_any_numbers(
     >>> post, columns = PostProcessing("SELECT n * n AS square FROM noisy"), {"n": "integer"}
     >>> run_on_any_numbers(post, [columns], [0], [[(10**10,)]]).rows
     [(1e+20,)]
+    >>> post = PostProcessing("SELECT n * n // 70 AS whole FROM noisy")
+    >>> run_on_any_numbers(post, [columns], [0], [[(10**10,)]]).rows
+    [(1428571428571428571,)]
     >>> post = PostProcessing("SELECT make_date(2024, n, 1) AS day FROM noisy")
     >>> run_on_any_numbers(post, [columns], [0], [[(13,)]]) is None
     True
     """
-    for attempt in ("whole numbers", "doubles"):
+    for attempt in ("64 bits", "128 bits", "doubles"):
         as_computed = [
             {
                 name: "number" if kind == "integer" and place >= first and attempt == "doubles" else kind
@@ -192,7 +213,7 @@ def run_on_any_numbers(
             for item, first in zip(columns, keys, strict=True)
         ]
         try:
-            with IsolatedDatabase(post, *as_computed) as database:
+            with IsolatedDatabase(post, *as_computed, wide=attempt == "128 bits") as database:
                 return database.run(*tables)
         except (duckdb.InterruptException, InvalidArgument):  # doubles are no faster, and no fewer
             return None
@@ -220,18 +241,20 @@ def _rehearsed_once(
 ) -> PostProcessed:
     """Rehearse a statement once: it is asked for when it is read, explained and released, and opening a database takes
     longer than everything else. Refusals are not remembered, nor are rows, of which there may be many."""
-    try:
-        return _rehearsed(post, [dict(item) for item in columns], one_row)
-    except duckdb.OutOfRangeException:  # it is computed with as doubles then, see run_on_any_numbers
-        as_doubles = [{name: "number" if kind == "integer" else kind for name, kind in item} for item in columns]
+    for wide in (False, True):  # it is computed in 128 bits, or as doubles, see run_on_any_numbers
+        with suppress(duckdb.OutOfRangeException):
+            return _rehearsed(post, [dict(item) for item in columns], one_row, wide)
+    as_doubles = [{name: "number" if kind == "integer" else kind for name, kind in item} for item in columns]
     with _refusing():
         return _rehearsed(post, as_doubles, one_row)
 
 
-def _rehearsed(post: PostProcessing, columns: Sequence[Mapping[str, Type]], one_row: Collection[str]) -> PostProcessed:
+def _rehearsed(
+    post: PostProcessing, columns: Sequence[Mapping[str, Type]], one_row: Collection[str], wide: bool = False
+) -> PostProcessed:
     result = None
     rows = [_made_up_rows(item) for item in columns]
-    with IsolatedDatabase(post, *columns, strict=True) as database:
+    with IsolatedDatabase(post, *columns, strict=True, wide=wide) as database:
         for place in range(len(_NUMBERS) + 1 if one_row else 3):
             most = (0, 1)[place] if place < 2 else None
             tables = [
@@ -308,12 +331,15 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _held(value: Any, kind: Type) -> Any:
-    """A value as a column of the noisy table holds it."""
+def _held(value: Any, kind: Type, most: int) -> Any:
+    """A value as a column of the noisy table holds it; raises OverflowError for a whole number beyond ``most``."""
     if value is None:
         return None
     if kind == "integer":
-        return min(max(round(value), -LARGEST_INTEGER), LARGEST_INTEGER)
+        whole = round(value)
+        if abs(whole) > most:
+            raise OverflowError
+        return Decimal(whole) if most > LARGEST_INTEGER else whole
     return float(value) if kind == "number" else value
 
 

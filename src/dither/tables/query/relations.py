@@ -77,10 +77,11 @@ class ComputedColumn(ColumnCard):
     """A column that a relation computes. Every value is NULL or lies within ``extent``, whatever the data are.
 
     A column with an extent and without bounds is *open*: arithmetic with it is exact, and bounds of its aggregates are
-    for the question to state, or to be chosen privately.
+    for the question to state, or to be chosen privately. Whole numbers may be ``double_in_sql``, as FLOOR(x) is.
     """
 
     extent: Range | None = field(default=None, repr=False)
+    double_in_sql: bool = field(default=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -242,6 +243,11 @@ def extent_of(column: ColumnCard) -> Range | None:
     return column.extent if isinstance(column, ComputedColumn) and column.bounds is None else None
 
 
+def is_double_in_sql(column: ColumnCard) -> bool:
+    """Whether SQL computes a column of whole numbers as doubles."""
+    return isinstance(column, ComputedColumn) and column.double_in_sql
+
+
 def with_null(column: ColumnCard) -> ColumnCard:
     """What is public about a column that is NULL in further rows: NULL is one of its keys."""
     if column.keys is None or None in column.keys:
@@ -350,6 +356,7 @@ def _union_card(columns: list[ColumnCard]) -> ColumnCard:
         tuple(dict.fromkeys(key for item in keys for key in item)) if len(keys) == count else None,
         (min(low for low, _ in periods), max(high for _, high in periods)) if len(periods) == count else None,
         extent=functools.reduce(operator.or_, extents) if len(extents) == count else None,
+        double_in_sql=any(map(is_double_in_sql, columns)),
     )
 
 
@@ -408,7 +415,8 @@ def _sum_card(value: ColumnCard) -> ColumnCard:
         return ColumnCard(value.type)
     if step == 0 or size > LARGEST_STEPS * step:
         step, most = min(math.ldexp(1.0, -2 * PART_BITS) / sum_scale(size), 1.0), MAX_COUNT * size
-    return ComputedColumn(value.type, extent=Range.of(-most if low < 0 else 0.0, most if high > 0 else 0.0, step))
+    extent = Range.of(-most if low < 0 else 0.0, most if high > 0 else 0.0, step)
+    return ComputedColumn(value.type, extent=extent, double_in_sql=is_double_in_sql(value))
 
 
 def sum_scale(size: float) -> float:
@@ -422,6 +430,7 @@ def sum_scale(size: float) -> float:
 
 __all__ = [
     "LARGEST_STEPS", "MAX_COUNT", "MOST_VALUES", "PART_BITS", "ComputedColumn", "Describe", "RelationCard",
-    "RelationSchema", "base_of", "describe_relation", "describe_type", "extent_of", "own_name", "person_of",
-    "private_columns", "relation_card", "relation_schema", "shown_expressions", "sum_scale", "types_of", "with_null",
+    "RelationSchema", "base_of", "describe_relation", "describe_type", "extent_of", "is_double_in_sql", "own_name",
+    "person_of", "private_columns", "relation_card", "relation_schema", "shown_expressions", "sum_scale", "types_of",
+    "with_null",
 ]  # fmt: skip

@@ -79,7 +79,8 @@ class Aggregate:
     ``bounds`` (the card's where None). ``mode`` is the most common of ``keys``, ``histogram`` counts ``value`` between
     ``edges``. ``covar_pop``, ``covar_samp``, ``corr`` and ``regr_slope``, ``regr_intercept``, ``regr_r2`` (of a line
     that predicts ``value`` from ``other``) are of two values, the second within ``other_bounds``. ``weight`` is this
-    aggregate's part of the budget; None means: whatever makes relative errors equal.
+    aggregate's part of the budget; None means: whatever makes relative errors equal. A ``discrete`` quantile is one of
+    the values in SQL, and so a whole number where they are.
     """
 
     kind: Kind
@@ -91,6 +92,7 @@ class Aggregate:
     weight: float | None = None
     other: Expression | None = None
     other_bounds: tuple[float, float] | None = None
+    discrete: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "keys", plain_keys(self.keys))

@@ -49,7 +49,8 @@ _PLAIN: dict[str, Kind] = {
     "MEDIAN": "quantile",
 }
 _PAIRS: dict[str, Kind] = {kind.upper(): kind for kind in OF_PAIRS}
-_QUANTILES = ("PERCENTILE_CONT", "QUANTILE", "QUANTILE_CONT", "APPROX_QUANTILE", "APPROX_PERCENTILE")
+_DISCRETE = ("QUANTILE", "APPROX_QUANTILE", "APPROX_PERCENTILE")
+_QUANTILES = ("PERCENTILE_CONT", "QUANTILE_CONT", *_DISCRETE)
 _NEAREST = {
     "VAR_POP": "use VAR_SAMP, and multiply by (n - 1) / n if you must",
     "STDDEV_POP": "use STDDEV_SAMP",
@@ -117,7 +118,8 @@ def aggregate(node: exp.Expr, rows: Rows, card: Card) -> ParsedAggregate:
     if call.condition is not None:
         value = Call("case", (call.condition, value, Literal(None)))
     return ParsedAggregate(
-        Aggregate(_PLAIN.get(name, "quantile"), value, bounds=bounds, at=at), one_row=PER_GROUP in call.named
+        Aggregate(_PLAIN.get(name, "quantile"), value, bounds=bounds, at=at, discrete=name in _DISCRETE),
+        one_row=PER_GROUP in call.named,
     )
 
 

@@ -350,14 +350,9 @@ def unit_notes(card: Card) -> tuple[str, ...]:
 
 def plan_notes(plan: Plan) -> tuple[str, ...]:
     """Return what an explanation and an answer say about one private aggregation of a question."""
-<<<<<<< HEAD
     left_out = (*limitations(plan), *combined_notes(plan), *unit_notes(plan.card), *null_notes(plan))
-    return (*left_out, *held_notes(plan), *unseen_bounds_notes(plan), *interval_notes(plan), *empty_group_notes(plan))
-=======
-    left_out = (*limitations(plan), *unit_notes(plan.card), *null_notes(plan))
     held = (*held_notes(plan), *person_sum_notes(plan))
     return (*left_out, *held, *unseen_bounds_notes(plan), *interval_notes(plan), *empty_group_notes(plan))
->>>>>>> whole
 
 
 def limitations(

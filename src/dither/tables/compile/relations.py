@@ -333,26 +333,31 @@ class _Compiler:
         return [_named(over(call(kind.upper(), value), window.frame), name)], result
 
     def _capped(self, source: CappedRows) -> exp.Select:
-        """The first rows of each person. DuckDB orders the rows of those who have more alone, since it counts rows much
-        faster than it orders them; the others would order all rows to count them."""
+        """So many rows of each person, chosen whatever is in them: by a hash of the person and of the row's place in the
+        order of what is read. DuckDB orders the rows of those who have more alone, since it counts rows much faster than
+        it orders them; the others would order all rows to count them."""
         find, names = self.find(source.source), list(self._schema(source.source).columns)
         columns, person = [nodes.column(name) for name in names], [nodes.column(self.person)]
         order, most = [nodes.column(name) for name in source.seen] or person, integer(source.most)
         free = free_prefix(names)
-        place, count = nodes.column(f"{free}place"), nodes.column(f"{free}count")
+        rank, place, count = (nodes.column(f"{free}{name}") for name in ("rank", "place", "count"))
         # as for windows, rows that are alike in the order must be alike in all that can be seen
         rows = select([_named(_value(Column(name), find).node, name) for name in names], self._inner(source.source))
+        name_of_person = self.dialect_sql.as_text(person[0], self._schema(source.source).columns[self.person].type)
+        place_as_text = nodes.concatenate(exp.Literal.string("/"), self.dialect_sql.as_text(rank, "integer"))
+        hashed = self.dialect_sql.hash_60_bits(nodes.concatenate(name_of_person, place_as_text))
 
-        def first(rows: exp.Expr) -> exp.Select:
-            numbered = select([*columns, _named(row_number(order, person), place.name)], rows)
-            return select(columns, relation(numbered, "r"), where=[binary("<=", place, most)])
+        def chosen(rows: exp.Expr) -> exp.Select:
+            ranked = select([*columns, _named(row_number(order, person), rank.name)], rows)
+            placed = select([*columns, _named(row_number([hashed, rank], person), place.name)], relation(ranked, "s"))
+            return select(columns, relation(placed, "r"), where=[binary("<=", place, most)])
 
         if self.dialect_sql.dialect != "duckdb":
-            return first(relation(rows, "t"))
+            return chosen(relation(rows, "t"))
         counted = select([exp.Star(), _named(over(count_rows(), person), count.name)], relation(rows, "t"))
         known = exp.to_table("counted")
         few = select(columns, known, where=[binary("<=", count, most)])
-        many = first(relation(select(columns, known, where=[binary(">", count, most)]), "t"))
+        many = chosen(relation(select(columns, known, where=[binary(">", count, most)]), "t"))
         both = exp.Union(this=few, expression=many, distinct=False)
         result = select([exp.Star()], both.subquery("t", copy=False))
         return result.with_("counted", as_=counted, materialized=True, copy=False)

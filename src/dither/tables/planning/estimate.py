@@ -412,7 +412,7 @@ def combined_notes(plan: Plan) -> tuple[str, ...]:
                     rows = "1 row" if side.most == 1 else f"{side.most:,} rows"
                     what = describe_relation(side.source, base_of(plan.card))
                     contributed = f"each person contributes at most {rows} of {what} to {to}"
-                    result.append(f"{contributed}: the first in the order of the columns that are read")
+                    result.append(f"{contributed}, chosen whatever their values are; counts and sums can be too low by it")
     return tuple(Note("limits", text) for text in dict.fromkeys(result))
 
 

@@ -244,8 +244,8 @@ class UnionAll:
 
 @dataclass(frozen=True)
 class CappedRows:
-    """At most ``most`` rows of each person of a relation: the first in the order of its columns ``seen``, which are all
-    that the question reads of it.
+    """At most ``most`` rows of each person of a relation, chosen by a hash of their places in the order of its columns
+    ``seen``, which are all that the question reads of it.
 
     No question states it. It is put where rows of a person are combined (:mod:`dither.tables.planning.person_work`).
     """

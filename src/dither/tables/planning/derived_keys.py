@@ -216,7 +216,23 @@ class PublicFacts:
         return tuple(value for value in values if value is not None)
 
     def _of_nullif(self, call: Call) -> Values | None:
-        return self._of_any([call.args[0], Literal(None)])
+        """NULL, and the values that do not equal a constant; a second argument that is none may be NULL itself."""
+        first, other = call.args
+        values = self.values(first)
+        if values is None:
+            return None
+        if isinstance(other, Literal):
+            values = tuple(evaluate(Call("nullif", (Literal(value), other)), {}) for value in values)
+        return (*_distinct(value for value in values if value is not None), None)
+
+    def _of_round(self, call: Call) -> Values | None:
+        """To digits before the point: whole multiples of a power of ten, as they are computed."""
+        value, digits = call.args
+        known = self._of_arguments(call)
+        if known is not None or not (isinstance(digits, Literal) and isinstance(digits.value, int) and digits.value < 0):
+            return known
+        scale = Literal(10**-digits.value)
+        return self.values(Call("*", (Call(call.op, (Call("/", (value, scale)), Literal(0))), scale)))
 
     def _of_bin(self, call: Call) -> Values | None:
         return tuple(range(len(call.args) - 2))
@@ -278,6 +294,8 @@ _RULES: dict[str, Rule] = {
     "if": PublicFacts._of_if,
     "coalesce": PublicFacts._of_coalesce,
     "nullif": PublicFacts._of_nullif,
+    "round": PublicFacts._of_round,
+    "trunc": PublicFacts._of_round,
     "bin": PublicFacts._of_bin,
     "cast": PublicFacts._of_cast,
     "date_part": PublicFacts._of_part,

@@ -173,7 +173,8 @@ def test_every_derived_key_is_what_the_engine_makes_of_the_values():
 @each(
     ("group", "low", "high"),
     [(group, low, high)
-     for group in ("ROUND(distance, -2)", "TRUNC(distance, -1)", "ROUND(distance / 3, -1)", "TRUNC(ROUND(distance), -2)",
+     for group in ("ROUND(distance, -2)", "TRUNC(distance, -1)", "ROUND(distance / 3, -1)",
+                   "TRUNC(ROUND(distance), -2)",
                    "NULLIF(ROUND(distance, -2), 100)", "ROUND(ROUND(distance, -1), -2)", "FLOOR(distance / 50) * 50")
      for low, high in ((0, 449), (-260, 150), (-350.5, -49.5), (50, 4_000))],
 )  # fmt: skip

@@ -103,7 +103,7 @@ class PublicFacts:
             return values
         if isinstance(expression, Column):
             return self._of_column(expression)
-        typed = expressions.compile(expression, self._narrowed)
+        typed = expressions.compile(expression, self.narrowed)
         if typed.type == "boolean":
             return (False, True)
         rule = _RULES.get(expression.op, PublicFacts._of_arguments)
@@ -148,7 +148,7 @@ class PublicFacts:
                 high = _narrower(min, high, _limit(sign, value, card.type, lower=False))
         return low, high
 
-    def _narrowed(self, column: Column) -> tuple[Any, ColumnCard]:
+    def narrowed(self, column: Column) -> tuple[Any, ColumnCard]:
         """What is public about a column, of numbers with the bounds that conditions leave."""
         node, card = self.find(column)
         if card.type != "number" or card.bounds is None:
@@ -229,9 +229,10 @@ class PublicFacts:
         """To digits before the point: whole multiples of a power of ten, as they are computed."""
         value, digits = call.args
         known = self._of_arguments(call)
-        if known is not None or not (isinstance(digits, Literal) and isinstance(digits.value, int) and digits.value < 0):
+        places = digits.value if isinstance(digits, Literal) else None
+        if known is not None or not isinstance(places, int) or places >= 0:
             return known
-        scale = Literal(10**-digits.value)
+        scale = Literal(10**-places)
         return self.values(Call("*", (Call(call.op, (Call("/", (value, scale)), Literal(0))), scale)))
 
     def _of_bin(self, call: Call) -> Values | None:

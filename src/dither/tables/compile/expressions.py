@@ -195,11 +195,11 @@ def public_interval(
     if isinstance(expression, Column):
         return find(expression)[1].bounds
     known = write(expression, find).interval
-    opened, found = _with_open_quotients(expression, find)
-    columns = (found(node)[1] for node in walk(opened) if isinstance(node, Column))
+    opened, with_opened = _with_open_quotients(expression, find)
+    columns = (with_opened(node)[1] for node in walk(opened) if isinstance(node, Column))
     if all(extent_of(card) is None for card in columns):
         return known
-    return known if write(opened, wider(found)).interval == known else None
+    return known if write(opened, wider(with_opened)).interval == known else None
 
 
 def _with_open_quotients(expression: Expression, find: Lookup) -> tuple[Expression, Lookup]:
@@ -208,7 +208,7 @@ def _with_open_quotients(expression: Expression, find: Lookup) -> tuple[Expressi
     """
     opened: dict[Expression, ColumnCard] = {}
 
-    def found(column: Column) -> tuple[exp.Expr, ColumnCard]:
+    def with_opened(column: Column) -> tuple[exp.Expr, ColumnCard]:
         return (nodes.column(column.name, "t"), opened[column]) if column in opened else find(column)
 
     def visited(node: Expression) -> Expression:
@@ -217,16 +217,16 @@ def _with_open_quotients(expression: Expression, find: Lookup) -> tuple[Expressi
         node = Call(node.op, tuple(map(visited, node.args)))
         if node.op != "/":
             return node
-        divisor = number(node.args[1], found).range
+        divisor = number(node.args[1], with_opened).range
         if divisor is None or not divisor.low <= 0 <= divisor.high:
             return node
-        if divisor.quantum >= 1 and public_interval(node.args[1], found) is not None:
+        if divisor.quantum >= 1 and public_interval(node.args[1], with_opened) is not None:
             return node
         column = Column(f"quotient {len(opened)}", "of doubles")
-        opened[column] = ComputedColumn("number", extent=number(node, found).range)
+        opened[column] = ComputedColumn("number", extent=number(node, with_opened).range)
         return column
 
-    return visited(expression), found
+    return visited(expression), with_opened
 
 
 def wider(find: Lookup) -> Lookup:

@@ -97,11 +97,10 @@ def with_unstated_bounds(query: Query, card: Card) -> Query:
     {}
     """
     find = expressions.lookup(card, {join.table: join.table for join in query.joins})
-    facts = PublicFacts.of(find, query.where)
     aggregates = {
-        name: replace(item, bounds=_bounds_by_conditions(item, facts) or "auto") if _is_unbounded(item, find) else item
+        name: replace(item, bounds=_bounds_by_conditions(item, find, query.where) or "auto")
         for name, item in query.aggregates.items()
-        if query.source is not None or not isinstance(item.value, Column)
+        if (query.source is not None or not isinstance(item.value, Column)) and _is_unbounded(item, find)
     }
     return replace(query, aggregates={**query.aggregates, **aggregates})
 
@@ -116,12 +115,12 @@ def _is_unbounded(aggregate: Aggregate, find: Lookup) -> bool:
         return False
 
 
-def _bounds_by_conditions(aggregate: Aggregate, facts: PublicFacts) -> tuple[float, float] | None:
+def _bounds_by_conditions(aggregate: Aggregate, find: Lookup, where: Expression | None) -> tuple[float, float] | None:
     """The bounds of a computed value of rows that meet the conditions."""
     value = aggregate.value
     if value is None or isinstance(value, Column):
         return None
-    known = expressions.public_interval(value, facts.narrowed)
+    known = expressions.public_interval(value, PublicFacts.of(find, where).narrowed)
     return known if known is not None and known[0] < known[1] else None
 
 

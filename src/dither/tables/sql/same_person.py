@@ -35,7 +35,7 @@ def with_person_joins(tree: exp.Query, card: Card) -> None:
     >>> with_person_joins(tree, Card("v", "", {}, "p"))
     >>> print(tree.sql("duckdb").partition(" FROM ")[2])  # doctest: +NORMALIZE_WHITESPACE
     v LEFT JOIN (SELECT DISTINCT p AS "person" FROM c) AS "of_person" ON p = "of_person"."person"
-    WHERE a OR NOT "of_person"."person" IS NULL
+    WHERE a OR (NOT "of_person"."person" IS NULL)
     """
     public = {name.casefold() for name in card.public}
     joins = [join for join in tree.find_all(exp.Join) if join.this.name.casefold() not in public]

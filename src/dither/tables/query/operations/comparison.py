@@ -99,8 +99,8 @@ def _in(*arguments: Callable[[], Any]) -> bool | None:
     value, *others = (argument() for argument in arguments)
     if value is None:
         return None
-    found = any(compare(operator.eq, value, item) for item in others if item is not None)
-    return True if found else None if None in others else False
+    matches = any(compare(operator.eq, value, item) for item in others if item is not None)
+    return True if matches else None if None in others else False
 
 
 # -- BETWEEN ----------------------------------------------------------------------------------------------------------

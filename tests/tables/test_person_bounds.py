@@ -218,7 +218,7 @@ def test_what_cannot_be_bounded_is_refused_with_a_fix():
     with opened(STATED) as table:
         with pytest.raises(dp.InvalidArgument, match=r"LEAST\(GREATEST\(k, 0\), 100\)"):
             table.sql(f"SELECT CORR(k, s) AS c FROM {K}").release(epsilon=1.0)
-        sums = f"(SELECT pid, SUM(s / k) AS x FROM {BY_KIND} GROUP BY pid) AS u"
+        sums = f"(SELECT pid, SUM(s / k / s) AS x FROM {BY_KIND} GROUP BY pid) AS u"
         with pytest.raises(dp.InvalidArgument, match=r"hold it within bounds: LEAST\(GREATEST\("):
             table.sql(f"SELECT AVG(x) AS c FROM {sums}").release(epsilon=1.0)
 

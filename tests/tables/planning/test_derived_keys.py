@@ -72,7 +72,12 @@ GROUPS: dict[str, tuple[object, ...] | None] = {
     "CASE WHEN late THEN origin ELSE 'on time' END": ("EWR", "JFK", "LGA", "on time"),
     "CASE WHEN late THEN carrier ELSE 'on time' END": None,
     "COALESCE(CASE WHEN late THEN 'late' END, 'other')": ("late", "other"),
-    "NULLIF(origin, 'JFK')": ("EWR", "JFK", "LGA", None),
+    "NULLIF(origin, 'JFK')": ("EWR", "LGA", None),
+    "NULLIF(origin, LOWER(origin))": ("EWR", "JFK", "LGA", None),
+    "NULLIF(hour, 3) WHERE hour < 6": (0, 1, 2, 4, 5, None),
+    "NULLIF(ROUND(distance, -1), 30) WHERE distance < 40": (0, 10, 20, 40, None),
+    "ROUND(distance, -1) WHERE ROUND(distance, -1) > 70": (80, 90, 100),
+    "ROUND(distance * 100, -3)": tuple(range(0, 10_001, 1000)),
     "carrier IN ('AA', 'UA')": (False, True),
     "distance > 50": (False, True),
     "LOWER(origin)": ("ewr", "jfk", "lga"),
@@ -163,6 +168,24 @@ def test_every_derived_key_is_what_the_engine_makes_of_the_values():
             context = planned.frame(DialectSql("duckdb"), {"": engine.table}, 1)
             kept = engine.run(statements.contributors(context)).num_rows
             assert kept == 240, group
+
+
+@each(
+    ("group", "low", "high"),
+    [(group, low, high)
+     for group in ("ROUND(distance, -2)", "TRUNC(distance, -1)", "ROUND(distance / 3, -1)",
+                   "TRUNC(ROUND(distance), -2)",
+                   "NULLIF(ROUND(distance, -2), 100)", "ROUND(ROUND(distance, -1), -2)", "FLOOR(distance / 50) * 50")
+     for low, high in ((0, 449), (-260, 150), (-350.5, -49.5), (50, 4_000))],
+)  # fmt: skip
+def test_keys_of_rounded_numbers_are_those_that_some_number_has(group, low, high):
+    card = replace(CARD, columns={**CARD.columns, "distance": ColumnCard("number", (low, high))})
+    value = parse(f"SELECT {group} AS k, COUNT(*) AS n FROM flights GROUP BY 1", card).groups[0].value
+    numbers = [low + step / 2 for step in range(round((high - low) * 2) + 1)]
+    found = {evaluate(value, {"distance": number}) for number in numbers}
+    known = keys(group, card)
+    assert known is not None
+    assert set(known) == found | ({None} if "NULLIF" in group else set())
 
 
 def test_lists_too_long_to_combine_are_not_used():

@@ -247,8 +247,9 @@ def test_options_of_the_statement_hold_for_its_aggregation():
         (
             "SELECT COUNT(*) FROM flights f WHERE dep_delay > (SELECT AVG(dep_delay) FROM flights g "
             "WHERE g.month = f.month)",
-            ("a subquery in an expression", "ask it first"),
-            "SELECT COUNT(*) FROM flights f WHERE dep_delay > 12.6",
+            ("a subquery about rows of the same person", "compare the person of both", "ask first"),
+            "SELECT COUNT(*) FROM flights f WHERE dep_delay > (SELECT AVG(dep_delay) FROM flights g "
+            "WHERE g.tailnum = f.tailnum)",
         ),
         (
             f"WITH RECURSIVE m AS ({BY_MONTH}) SELECT * FROM m",

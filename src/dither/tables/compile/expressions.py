@@ -220,8 +220,8 @@ def public_interval(
     expression: Expression, find: Lookup, write: Callable[[Expression, Lookup], TypedSql] = number
 ) -> tuple[float, float] | None:
     """The least and the largest value of a number, where they follow from bounds of its columns; None where they are
-    those of what a relation can compute, or of what can be read from text. These would be others if columns without
-    bounds were wider.
+    those of what a relation, a division by almost 0 or a number read from text can be. These would be others if columns
+    without bounds, and quotients by what may be near 0, were wider.
 
     >>> find = lambda column: (nodes.column("k", "t"), ComputedColumn("integer", extent=Range.whole(1, 1 << 31)))
     >>> public_interval(Call("+", (Column("k"), Literal(1))), find)
@@ -232,10 +232,38 @@ def public_interval(
     if isinstance(expression, Column):
         return find(expression)[1].bounds
     known = write(expression, find).interval
-    columns = (find(node)[1] for node in walk(expression) if isinstance(node, Column))
+    opened, with_opened = _with_open_quotients(expression, find)
+    columns = (with_opened(node)[1] for node in walk(opened) if isinstance(node, Column))
     if all(extent_of(card) is None for card in columns):
         return known
-    return known if write(expression, wider(find)).interval == known else None
+    return known if write(opened, wider(with_opened)).interval == known else None
+
+
+def _with_open_quotients(expression: Expression, find: Lookup) -> tuple[Expression, Lookup]:
+    """The expression with columns without bounds in place of quotients by what may be near 0, or may be 0 and has no
+    bounds itself: how large such a quotient can be follows from how doubles are held, and says nothing of what it is.
+    """
+    opened: dict[Expression, ColumnCard] = {}
+
+    def with_opened(column: Column) -> tuple[exp.Expr, ColumnCard]:
+        return (nodes.column(column.name, "t"), opened[column]) if column in opened else find(column)
+
+    def visited(node: Expression) -> Expression:
+        if not isinstance(node, Call) or not any(isinstance(item, Call) and item.op == "/" for item in walk(node)):
+            return node
+        node = Call(node.op, tuple(map(visited, node.args)))
+        if node.op != "/":
+            return node
+        divisor = number(node.args[1], with_opened).range
+        if divisor is None or not divisor.low <= 0 <= divisor.high:
+            return node
+        if divisor.quantum >= 1 and public_interval(node.args[1], with_opened) is not None:
+            return node
+        column = Column(f"quotient {len(opened)}", "of doubles")
+        opened[column] = ComputedColumn("number", extent=number(node, with_opened).range)
+        return column
+
+    return visited(expression), with_opened
 
 
 _NUMBER_TYPES: tuple[Expression, ...] = tuple(map(Literal, NUMBERS))

@@ -90,6 +90,8 @@ _SMALL = 1 << 26
 _LARGEST_SPLIT = 2.0**114
 """How many steps a value without bounds may have, of which those below a 2^80th of the largest value are cut off: sums
 of a person's values have fewer."""
+_LARGEST_COARSE = 2.0**40
+"""How large any value without bounds may be: what is cut off of one is below 2^-40."""
 _CHOOSING = ("row_number", "lag", "lead", "first_value", "last_value")
 """Window functions that pick a row, or number rows: of rows that are alike in the order, one would be any."""
 
@@ -475,7 +477,7 @@ def _exact_steps(value: Expression, typed: TypedSql, x: exp.Expr, known: Range) 
     if known.size <= LARGEST_STEPS * step:
         steps = x if step == 1 else nodes.binary("*", x, nodes.double(1 / step))
         return _Number(cast(steps, "integer"), 1 / step, step == 1 and typed.type == "integer")
-    if known.size > _LARGEST_SPLIT * step:  # as of quotients: too little of a usual one would be left
+    if known.size > max(_LARGEST_SPLIT * step, _LARGEST_COARSE):  # too little of a usual one would be left
         fix = f"hold it within bounds: LEAST(GREATEST({show(value)}, 0), 100), for example"
         raise InvalidArgument(message(f"SUM or AVG of {show(value)}", "public bounds", "none", fix))
     return _split_steps(x, known)

@@ -36,7 +36,7 @@ from dither.tables.planning.estimate import ADDED, bias_notes, limitations, refu
 from dither.tables.planning.levels import with_least_squares
 from dither.tables.planning.plan import Plan, keys_of, statements_of
 from dither.tables.planning.relation_cards import with_unstated_bounds
-from dither.tables.query.tree import Column, private_tables, public_joins, public_tables
+from dither.tables.query.tree import Column, private_tables, public_joins, public_tables, show
 
 if TYPE_CHECKING:
     from dither.tables.question import Question
@@ -140,7 +140,9 @@ def statement_contexts(question: Question, plan: Plan) -> list[StatementContext]
         if not engine.unique(join.table, join.other):
             # a row with several partners would count several times
             expected = f"each {join.other} once, since it is joined on it"
-            raise InvalidData(message(f"public table {join.table}", expected, "one twice", "remove one of them"))
+            kept = f"WHERE {show(join.own)} IN (SELECT {join.other} FROM {join.table})"
+            fix = f"join it on a column with different values, or keep rows that are in it: {kept}"
+            raise InvalidData(message(f"public table {join.table}", expected, "one twice", fix))
     contexts = []
     for part in plan.aggregations:
         high, low = resolve(None).words(2).tolist()

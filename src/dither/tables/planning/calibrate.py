@@ -109,7 +109,7 @@ class _Aggregation:
     ) -> None:
         if query.source is not None:
             card = card_of_question(query, card)
-            query = with_unstated_bounds(query, card)
+        query = with_unstated_bounds(query, card)
         if options.interval == "population":
             _check_population(query)
         self.query, self.together, self._card, self._options = query, together, card, options

@@ -103,7 +103,7 @@ class PublicFacts:
             return values
         if isinstance(expression, Column):
             return self._of_column(expression)
-        typed = expressions.compile(expression, self._narrowed)
+        typed = expressions.compile(expression, self.narrowed)
         if typed.type == "boolean":
             return (False, True)
         rule = _RULES.get(expression.op, PublicFacts._of_arguments)
@@ -148,7 +148,7 @@ class PublicFacts:
                 high = _narrower(min, high, _limit(sign, value, card.type, lower=False))
         return low, high
 
-    def _narrowed(self, column: Column) -> tuple[Any, ColumnCard]:
+    def narrowed(self, column: Column) -> tuple[Any, ColumnCard]:
         """What is public about a column, of numbers with the bounds that conditions leave."""
         node, card = self.find(column)
         if card.type != "number" or card.bounds is None:
@@ -216,7 +216,24 @@ class PublicFacts:
         return tuple(value for value in values if value is not None)
 
     def _of_nullif(self, call: Call) -> Values | None:
-        return self._of_any([call.args[0], Literal(None)])
+        """NULL, and the values that do not equal a constant; a second argument that is none may be NULL itself."""
+        first, other = call.args
+        values = self.values(first)
+        if values is None:
+            return None
+        if isinstance(other, Literal):
+            values = tuple(evaluate(Call("nullif", (Literal(value), other)), {}) for value in values)
+        return (*_distinct(value for value in values if value is not None), None)
+
+    def _of_round(self, call: Call) -> Values | None:
+        """To digits before the point: whole multiples of a power of ten, as they are computed."""
+        value, digits = call.args
+        known = self._of_arguments(call)
+        places = digits.value if isinstance(digits, Literal) else None
+        if known is not None or not isinstance(places, int) or places >= 0:
+            return known
+        scale = Literal(10**-places)
+        return self.values(Call("*", (Call(call.op, (Call("/", (value, scale)), Literal(0))), scale)))
 
     def _of_extreme(self, call: Call) -> Values | None:
         """Any of the values that no constant excludes: GREATEST and LEAST leave NULLs out, and which arguments are NULL
@@ -294,6 +311,8 @@ _RULES: dict[str, Rule] = {
     "if": PublicFacts._of_if,
     "coalesce": PublicFacts._of_coalesce,
     "nullif": PublicFacts._of_nullif,
+    "round": PublicFacts._of_round,
+    "trunc": PublicFacts._of_round,
     "bin": PublicFacts._of_bin,
     "greatest": PublicFacts._of_extreme,
     "least": PublicFacts._of_extreme,

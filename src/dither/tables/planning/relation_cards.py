@@ -89,19 +89,20 @@ def _compared(expression: Column, column: ColumnCard, find: Lookup, where: Expre
 
 
 def with_unstated_bounds(query: Query, card: Card) -> Query:
-    """The question with bounds="auto" for aggregates of what a relation has without public bounds.
+    """The question with bounds="auto" for aggregates of what can be computed and has no public bounds: columns of a
+    relation, and quotients by what may be near 0. Of such quotients the bounds are those that WHERE leaves, where it
+    keeps the divisor away from 0.
 
     >>> with_unstated_bounds(Query({}), Card("visits", "visits.csv", {})).aggregates
     {}
     """
-    if query.source is None:
-        return query
     find = expressions.lookup(card, {join.table: join.table for join in query.joins})
     aggregates = {
-        name: replace(item, bounds="auto") if _is_unbounded(item, find) else item
+        name: replace(item, bounds=_bounds_by_conditions(item, find, query.where) or "auto")
         for name, item in query.aggregates.items()
+        if (query.source is not None or not isinstance(item.value, Column)) and _is_unbounded(item, find)
     }
-    return replace(query, aggregates=aggregates)
+    return replace(query, aggregates={**query.aggregates, **aggregates})
 
 
 def _is_unbounded(aggregate: Aggregate, find: Lookup) -> bool:
@@ -112,6 +113,15 @@ def _is_unbounded(aggregate: Aggregate, find: Lookup) -> bool:
         return expressions.public_interval(value, find) is None
     except InvalidArgument:  # arithmetic with a column of a private table that has no bounds
         return False
+
+
+def _bounds_by_conditions(aggregate: Aggregate, find: Lookup, where: Expression | None) -> tuple[float, float] | None:
+    """The bounds of a computed value of rows that meet the conditions."""
+    value = aggregate.value
+    if value is None or isinstance(value, Column):
+        return None
+    known = expressions.public_interval(value, PublicFacts.of(find, where).narrowed)
+    return known if known is not None and known[0] < known[1] else None
 
 
 __all__ = ["card_of_question", "narrowed_keys", "with_unstated_bounds"]

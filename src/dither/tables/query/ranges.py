@@ -87,14 +87,12 @@ class Range:
 
     def __truediv__(self, other: Range) -> Range:
         """Of quotients by what is not 0."""
+        near = [other.low, other.high]
         if other.low <= 0 <= other.high:
-            bound = self.size / other.least
-            low, high = -bound, bound
-        else:
-            ends = [a / b for a in (self.low, self.high) for b in (other.low, other.high)]
-            low, high = min(ends), max(ends)
+            near += [-other.least] * (other.low < 0) + [other.least] * (other.high > 0 or other.low == 0)
+        ends = [a / b for a in (self.low, self.high) for b in near if b]
         least = self.least / (other.size or 1.0)
-        return Range(low, high, least, _spacing(least))
+        return Range(min(ends), max(ends), least, _spacing(least))
 
     def __or__(self, other: Range) -> Range:
         """The values of either."""

@@ -25,12 +25,12 @@ from dither.tables.query.relations import relation_card
 from dither.tables.query.resolve import answer_type, spelling, unique
 from dither.tables.query.tree import PostProcessing, Query
 from dither.tables.sql.aggregations import Asked, aggregations
-from dither.tables.sql.expressions import find_column, is_aggregate, name_of, read, row_leaf, ungrouped
+from dither.tables.sql.expressions import find_column, is_aggregate, name_of, outer_columns, read, row_leaf, ungrouped
 from dither.tables.sql.grouping_sets import grouping_sets
 from dither.tables.sql.outer import render
 from dither.tables.sql.person_select import groups_by_person
 from dither.tables.sql.relations import is_private, refuse_unanswerable
-from dither.tables.sql.scopes import Clause, bind_tables, means_alias, read_item, unwrapped
+from dither.tables.sql.scopes import Clause, bind_tables, means_alias, read_item, unwrapped, write_groups_out
 from dither.tables.sql.select_reader import SelectReader, is_bucket
 
 _BLOCK = (
@@ -222,20 +222,36 @@ def _private_blocks(tree: exp.Query, card: Card) -> list[exp.Select]:
         if not isinstance(node, exp.Select) or id(node) in consumed or not _reads_rows(node, card):
             continue
         if not _aggregates(node):
-            raise _single_rows(node)
+            raise _single_rows(node, card)
         node.meta[_PLACE] = len(result)
         result.append(node)
         consumed |= {id(item) for item in _of_rows(node)}
     return result
 
 
-def _single_rows(select: exp.Select) -> InvalidArgument:
+def _single_rows(select: exp.Select, card: Card) -> InvalidArgument:
     """The refusal of a SELECT that would show rows of the table."""
+    person = card.unit or "person"
+    around = select.parent
+    while isinstance(around, exp.Subquery):
+        around = around.parent
+    if isinstance(around, (exp.Exists, exp.In)):
+        what = "EXISTS" if isinstance(around, exp.Exists) else "IN (SELECT …)"
+        if outer_columns(select, select):
+            fix = f"put it into WHERE, as a condition of its own: WHERE … AND {clip(around.sql('duckdb'), 200)}"
+            return refuse_sql(f"{what} about the person alone inside an expression", "columns of the row in it", fix)
+        fix = f"write {person} IN (SELECT {person} FROM …)"
+        return refuse_sql(f"{what} about rows of the same person", "rows of other people", fix)
     if select.args.get("distinct"):
         return refuse_sql("SELECT", "SELECT DISTINCT of rows", "use GROUP BY and COUNT(*)")
     if any(item.find(exp.Window) for item in select.expressions):
         fix = "use it over aggregates, with GROUP BY: LAG(COUNT(*)) OVER (ORDER BY key)"
         return refuse_sql("an aggregate", "a window function over single rows", fix)
+    if isinstance(select.parent, (exp.Intersect, exp.Except)):
+        word = "NOT IN" if isinstance(select.parent, exp.Except) else "IN"
+        got = f"{select.parent.key.upper()} of single rows"
+        fix = f"keep people by WHERE {person} {word} (SELECT {person} FROM …) in the first SELECT"
+        return refuse_sql("an aggregate", got, fix)
     if isinstance(select.parent, exp.SetOperation):
         fix = "aggregate in each SELECT, and join the answers: single rows are never released"
         return refuse_sql("an aggregate", f"{select.parent.key.upper()} of single rows", fix)
@@ -259,6 +275,7 @@ class _Block:
     def __init__(self, select: exp.Select, card: Card, options: dict[str, exp.Expr]) -> None:
         refuse_other_parts(select, *_BLOCK)
         self.select, self.card = select, card
+        write_groups_out(select)
         sets = grouping_sets(select.args.get("group"))
         if sets is not None:
             select.set("group", exp.Group(expressions=[node.copy() for nodes in sets for node in nodes]))

@@ -142,6 +142,17 @@ def is_aggregate(node: exp.Expr) -> bool:
     return isinstance(node, exp.Anonymous) and node.name.upper() in AGGREGATES
 
 
+def tables_in(query: exp.Expr) -> set[str]:
+    """What tables are called inside of a query, without regard to case."""
+    return {item.alias_or_name.casefold() for item in query.find_all(exp.Table, exp.Subquery)}
+
+
+def outer_columns(node: exp.Expr, query: exp.Expr) -> list[exp.Column]:
+    """The columns in a part of a query that are of a table outside of it."""
+    tables = tables_in(query)
+    return [item for item in node.find_all(exp.Column) if item.table and item.table.casefold() not in tables]
+
+
 def name_of(node: exp.Column) -> Column:
     """A column as it is written."""
     if isinstance(node.this, exp.Star):
@@ -164,6 +175,10 @@ def read(node: exp.Expr, leaf: Leaf) -> Expression:
     if reader is None:
         if isinstance(node, (exp.Filter, exp.WithinGroup)) and node.this.name.upper() in HINTS:
             return _function(node.this, leaf)
+        if isinstance(node, (exp.Select, exp.Subquery)) and outer_columns(node, node):
+            fix = "in its WHERE compare the person of both, and nothing else of the row around it, and select one "
+            fix += "aggregate; ask first what is of several people, and write its answer as a number"
+            raise refuse_sql("a subquery about rows of the same person", "another that looks at the row around it", fix)
         got, fix = NODES.get(type(node), (node.key.upper(), f"use comparisons, arithmetic, or one of {COMMON}"))
         raise refuse_sql("an expression dither can bound", got, hint(fix, node))
     return reader(node, leaf)

@@ -27,6 +27,8 @@ from dither.tables.query.resolve import spelling
 from dither.tables.query.tree import Query
 from dither.tables.sql.blocks import has_outer_part, read_blocks, read_select
 from dither.tables.sql.expressions import is_aggregate
+from dither.tables.sql.same_person import with_person_joins
+from dither.tables.sql.scopes import write_windows_out
 from dither.tables.sql.text import statement
 
 _NEVER = "single rows are never released"
@@ -45,7 +47,8 @@ def parse(text: str, card: Card) -> Query:
     dither.InvalidArgument: column: expected a column of the table, got 'amuont'. Fix: write amount, the nearest name.
     """
     tree, options = statement(text, card.name, list(card.columns), example(card))
-    _write_groups_out(tree, card)
+    write_windows_out(tree)
+    with_person_joins(tree, card)
     try:
         return read_select(tree, options, card)
     except InvalidArgument as error:
@@ -71,18 +74,6 @@ def example(card: Card) -> str:
 def _written(name: str) -> str:
     """A name as SQL writes it: in quotes where it has spaces or signs."""
     return exp.to_identifier(name).sql("duckdb")
-
-
-def _write_groups_out(tree: exp.Query, card: Card) -> None:
-    """Write the columns into GROUP BY ALL of a SELECT from the card's table: all that have no aggregate."""
-    for select in tree.find_all(exp.Select):
-        group, start = select.args.get("group"), select.args.get("from_")
-        named = start is not None and start.this.name.casefold() == card.name.casefold()
-        if group is None or group.args.get("all") is not True or not named:
-            continue
-        items = [item.unalias() for item in select.expressions]
-        groups = [item.copy() for item in items if not any(map(is_aggregate, item.walk()))]
-        select.set("group", exp.Group(expressions=groups) if groups else None)
 
 
 def _with_post_processing(tree: exp.Query, options: dict[str, exp.Expr], card: Card, error: InvalidArgument) -> Query:

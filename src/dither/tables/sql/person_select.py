@@ -38,7 +38,7 @@ from dither.tables.query.typecheck import require_boolean, typed
 from dither.tables.sql.expressions import find_column, name_of, read, row_leaf
 from dither.tables.sql.person_functions import is_person_aggregate, person_aggregate, window_function
 from dither.tables.sql.relations import materialized, rows_of, unique_name
-from dither.tables.sql.scopes import Clause, group_node, means_alias, select_items
+from dither.tables.sql.scopes import Clause, group_node, means_alias, select_items, write_groups_out
 
 _PARTS = ("expressions", "from_", "joins", "where", "group", "having", "qualify", "distinct")
 _REFUSED = {
@@ -94,11 +94,14 @@ def groups_by_person(select: exp.Select, card: Card) -> bool:
     """Whether a SELECT has GROUP BY or DISTINCT with the person, so that each row of its result is of one person."""
     if card.unit is None or not (select.args.get("group") or select.args.get("distinct")):
         return False
-    group = select.args.get("group")
     try:
         rows = rows_of(select, card)
         items = select_items(select)
     except InvalidArgument:
+        return False
+    write_groups_out(select)
+    group = select.args.get("group")
+    if group is None and not select.args.get("distinct"):
         return False
     nodes = list(select.expressions) if group is None else list(group.expressions)
     for written in nodes:
@@ -127,6 +130,7 @@ class _SelectRows:
             fix = f"write QUALIFY ROW_NUMBER() OVER (PARTITION BY {card.unit} ORDER BY …) = 1"
             raise refuse_sql("SELECT DISTINCT", "DISTINCT ON", fix)
         self.source_rows = rows_of(select, card)
+        write_groups_out(select)
         self.groups: dict[str, Expression] = {}
         self.aggregates: dict[str, PersonAggregate] = {}
         self.windows: dict[str, WindowFunction] = {}

@@ -26,7 +26,7 @@ from dither.tables.card.wording import clip
 from dither.tables.query.operations.base import refuse_sql
 from dither.tables.query.resolve import Rows, ambiguous
 from dither.tables.query.tree import Column, Expression
-from dither.tables.sql.expressions import name_of, number, read, row_leaf
+from dither.tables.sql.expressions import is_aggregate, name_of, number, read, row_leaf
 
 Clause = Literal["SELECT", "HAVING", "QUALIFY", "ORDER BY", "DISTINCT ON", "LIMIT"]
 Item = tuple[str | None, exp.Expr]
@@ -142,6 +142,39 @@ def select_items(select: exp.Select) -> list[Item]:
     return items
 
 
+def write_groups_out(select: exp.Select) -> None:
+    """Write the columns into GROUP BY ALL: those without an aggregate or a window function."""
+    group = select.args.get("group")
+    if group is not None and group.args.get("all") is True and not group.expressions:
+        items = [item.unalias() for item in select.expressions]
+        groups = [
+            item.copy()
+            for item in items
+            if not any(isinstance(node, exp.Window) or is_aggregate(node) for node in item.walk())
+        ]
+        select.set("group", exp.Group(expressions=groups) if groups else None)
+
+
+def write_windows_out(tree: exp.Query) -> None:
+    """Write what WINDOW names after each OVER that names it; a window that another one extends stays as it is."""
+    for select in tree.find_all(exp.Select):
+        windows = {item.name.casefold(): item for item in select.args.get("windows") or ()}
+        uses = [node for node in select.find_all(exp.Window) if node.args.get("over") and node.args.get("alias")]
+        uses = [node for node in uses if node.find_ancestor(exp.Select) is select]
+        if not windows or any(item.args.get("alias") for item in windows.values()):
+            continue
+        if any(node.args[part] for node in uses for part in ("partition_by", "order", "spec") if node.args.get(part)):
+            continue
+        if any(node.args["alias"].name.casefold() not in windows for node in uses):
+            continue
+        for node in uses:
+            meant = windows[node.args["alias"].name.casefold()].copy()
+            node.set("alias", None)
+            for part in ("partition_by", "order", "spec"):
+                node.set(part, meant.args.get(part))
+        select.set("windows", None)
+
+
 def group_node(node: exp.Expr, items: Sequence[Item], rows: Rows) -> exp.Expr:
     """What a part of GROUP BY stands for: itself, or an item of SELECT by its position or its name."""
     written = unwrapped(node)
@@ -202,5 +235,5 @@ def position(node: exp.Expr, count: int, clause: str) -> int:
 
 __all__ = [
     "Clause", "Item", "Scope", "bind_tables", "group_node", "means_alias", "position", "read_item", "select_items",
-    "unwrapped", "with_item",
+    "unwrapped", "with_item", "write_groups_out", "write_windows_out",
 ]  # fmt: skip

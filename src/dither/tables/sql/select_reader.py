@@ -31,7 +31,16 @@ from dither.tables.query.typecheck import require_boolean, typed
 from dither.tables.sql.aggregates import aggregate, default_name
 from dither.tables.sql.expressions import find_column, is_aggregate, name_of, number, read, row_leaf, ungrouped
 from dither.tables.sql.relations import rows_of
-from dither.tables.sql.scopes import Clause, Item, group_node, means_alias, position, select_items, unwrapped
+from dither.tables.sql.scopes import (
+    Clause,
+    Item,
+    group_node,
+    means_alias,
+    position,
+    select_items,
+    unwrapped,
+    write_groups_out,
+)
 
 _OPTIONS = ("epsilon", "delta", "max_groups_contributed", "max_rows_per_group", "privacy_unit_column")
 
@@ -49,6 +58,7 @@ class SelectReader:
 
     def __init__(self, tree: exp.Select, card: Card) -> None:
         self.tree, self.rows = tree, rows_of(tree, card)
+        write_groups_out(tree)
         self.base_card, self.card = card, relation_card(card, self.rows.source, where=self.rows.where)
         self.aggregates: dict[str, Aggregate] = {}
         self.groups: list[Group] = []

@@ -24,7 +24,7 @@ from dither.tables.query.operations.base import (
     refuse_other_parts,
     refuse_sql,
 )
-from dither.tables.query.tree import Call, Expression, Literal
+from dither.tables.query.tree import Call, Expression, Literal, show
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -83,6 +83,9 @@ def _comparison(name: str, node: str, relation: Callable[[Any, Any], Any]) -> Op
 def _check_in(call: Call, args: list[TypedExpression]) -> Checked:
     if not all(isinstance(item, Literal) for item, _ in args[1:]):
         raise InvalidArgument(message("IN", "a list of constants", "an expression", "write it as x = … OR x = …"))
+    if args[0][1] is None or all(kind is None for _, kind in args[1:]):
+        fix = "ask for x IS NULL or x IS NOT NULL, in Python col('x').is_null()"
+        raise InvalidArgument(message(show(call), "values", "NULL, which makes it NULL always", fix))
     return _check(call, args)
 
 
@@ -91,8 +94,13 @@ def _compile_in(call: Call, compiler: Compiler) -> TypedSql:
     return TypedSql(nodes.in_list(first.node, [other.node for other in others]), "boolean")
 
 
-def _in(value: Any, *others: Any) -> bool:
-    return any(compare(operator.eq, value, item) for item in others)
+def _in(*arguments: Callable[[], Any]) -> bool | None:
+    """A NULL among the others leaves it open, unless one of them is the value."""
+    value, *others = (argument() for argument in arguments)
+    if value is None:
+        return None
+    matches = any(compare(operator.eq, value, item) for item in others if item is not None)
+    return True if matches else None if None in others else False
 
 
 # -- BETWEEN ----------------------------------------------------------------------------------------------------------
@@ -151,7 +159,8 @@ COMPARISON = (
     _comparison(">=", "GTE", operator.ge),
     Operation(
         "in", "whether the first argument is one of the others, which are literals",
-        2, None, _check_in, _compile_in, _in, "s IN ('a', 'b')",
+        2, None, _check_in, _compile_in, _in, "s IN ('a', 'b')", strict=False, takes_null=True,
+        examples=("n IN (1, NULL)", "s IN ('a', NULL, 'b')"),
         syntax=Syntax("In", ("this", "expressions"), refuse=_refuse_other_than_list),
     ),
     Operation(

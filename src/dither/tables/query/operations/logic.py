@@ -7,6 +7,7 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from dither.errors import InvalidArgument, message
 from dither.tables.card.wording import clip
 from dither.tables.query.operations.base import (
     Checked,
@@ -22,7 +23,7 @@ from dither.tables.query.operations.base import (
     refuse_other_parts,
     refuse_sql,
 )
-from dither.tables.query.tree import Call, Expression
+from dither.tables.query.tree import Call, Expression, Literal, show
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -31,6 +32,16 @@ if TYPE_CHECKING:
 def _compile_connective(call: Call, compiler: Compiler) -> TypedSql:
     conditions = (compile_condition(argument, compiler) for argument in call.args)
     return TypedSql(functools.reduce(functools.partial(nodes.binary, call.op), conditions), "boolean")
+
+
+def _check_not(call: Call, args: list[TypedExpression]) -> Checked:
+    """NOT IN of a list with NULL is false or NULL: no row would be kept."""
+    inside = call.args[0]
+    if isinstance(inside, Call) and inside.op == "in" and Literal(None) in inside.args[1:]:
+        first, *values = [show(item) for item in inside.args if item != Literal(None)]
+        fix = f"leave NULL out: {first} NOT IN ({', '.join(values)}) keeps no row with NULL either"
+        raise InvalidArgument(message("NOT IN", "values", "NULL among them, so that it is never true", fix))
+    return check_boolean(call, args)
 
 
 def _compile_not(call: Call, compiler: Compiler) -> TypedSql:
@@ -80,7 +91,7 @@ LOGIC = (
         strict=False, syntax=Syntax("Or", ("this", "expression")),
     ),
     Operation(
-        "not", "whether it does not hold", 1, 1, check_boolean, _compile_not, operator.not_, "NOT b",
+        "not", "whether it does not hold", 1, 1, _check_not, _compile_not, operator.not_, "NOT b",
         syntax=Syntax("Not", ("this",)),
     ),
     Operation(

@@ -18,11 +18,10 @@ from dither.inference import NoiseLaw, mode_probability
 from dither.tables.compile import statements as bounding
 from dither.tables.compile.statements import Measure, Statement, StatementContext
 from dither.tables.planning import levels
-from dither.tables.planning.answer_types import answer_type
 from dither.tables.planning.empty_groups import without_values
 from dither.tables.planning.estimate import estimate, inside_rank, most_rows_of_a_person, rounded_error
 from dither.tables.planning.key_selection import Key, every_group, group_numbers, noisy_measures
-from dither.tables.planning.plan import Choice, Counts, Plan, statements_of
+from dither.tables.planning.plan import Choice, Counts, Plan, answer_type, statements_of
 from dither.tables.planning.quantiles import Quantiles, choose, extreme_interval, intervals
 from dither.tables.query.tree import Aggregate, Expression
 

@@ -24,11 +24,10 @@ from dither.tables.execute.run import NoisyTable
 from dither.tables.execute.unprocessed import NoisyColumns, unprocessed
 from dither.tables.notes import Note
 from dither.tables.options import ReleaseOptions
-from dither.tables.planning.answer_types import answer_type
 from dither.tables.planning.empty_groups import null_value_notes
 from dither.tables.planning.estimate import plan_notes
 from dither.tables.planning.key_selection import bin_labels
-from dither.tables.planning.plan import Plan, without_engine
+from dither.tables.planning.plan import Plan, answer_type, without_engine
 from dither.tables.query import evaluate
 from dither.tables.query.tree import SIMPLE, Aggregate, Column, Expression, PostProcessing, columns
 

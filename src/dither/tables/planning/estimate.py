@@ -39,13 +39,12 @@ from dither.tables.card.model import Card
 from dither.tables.compile import expressions
 from dither.tables.compile.statements import Measure
 from dither.tables.notes import Note
-from dither.tables.planning.answer_types import answer_type
 from dither.tables.planning.automatic import BOUNDS_OF, unseen_bounds_notes
 from dither.tables.planning.empty_groups import empty_group_notes
 from dither.tables.planning.key_selection import every_group
 from dither.tables.planning.null_keys import null_notes
 from dither.tables.planning.person_sums import person_sum_notes
-from dither.tables.planning.plan import Choice, Plan
+from dither.tables.planning.plan import Choice, Plan, answer_type
 from dither.tables.planning.quantiles import Quantiles
 from dither.tables.planning.quantiles import errors as rank_errors
 from dither.tables.query.relations import RelationCard, base_of, describe_relation
@@ -351,8 +350,7 @@ def unit_notes(card: Card) -> tuple[str, ...]:
 def plan_notes(plan: Plan) -> tuple[str, ...]:
     """Return what an explanation and an answer say about one private aggregation of a question."""
     left_out = (*limitations(plan), *combined_notes(plan), *unit_notes(plan.card), *null_notes(plan))
-    held = (*held_notes(plan), *person_sum_notes(plan))
-    return (*left_out, *held, *unseen_bounds_notes(plan), *interval_notes(plan), *empty_group_notes(plan))
+    return (*left_out, *held_notes(plan), *unseen_bounds_notes(plan), *interval_notes(plan), *empty_group_notes(plan))
 
 
 def limitations(
@@ -412,7 +410,7 @@ def combined_notes(plan: Plan) -> tuple[str, ...]:
                     rows = "1 row" if side.most == 1 else f"{side.most:,} rows"
                     what = describe_relation(side.source, base_of(plan.card))
                     contributed = f"each person contributes at most {rows} of {what} to {to}"
-                    result.append(f"{contributed}, chosen whatever their values are; counts and sums can be too low by it")
+                    result.append(f"{contributed}, chosen whatever their values are; counts and sums can be too low")
     return tuple(Note("limits", text) for text in dict.fromkeys(result))
 
 
@@ -445,7 +443,7 @@ def held_notes(plan: Plan) -> tuple[str, ...]:
         if known is None or known.low < bounds[0] or known.high > bounds[1]:
             held = f"{show(value)} is held within {bounds[0]:,.15g} to {bounds[1]:,.15g}, as the question states"
             result.append(Note("bounds", f"{held}: values beyond count as the nearer bound"))
-    return tuple(dict.fromkeys(result))
+    return (*dict.fromkeys(result), *person_sum_notes(plan))
 
 
 def interval_notes(plan: Plan) -> tuple[str, ...]:

@@ -16,7 +16,8 @@ so is the work. Everything in it is public.
 *Sensitivity.* It does not change. Which rows of a person are kept depends on the rows of that person alone, and not on
 the order in which an engine meets them: rows are numbered in the order of all columns that the question reads, so that
 only rows that are the same in these are interchangeable, and numbers are chosen by a hash of the person and the number.
-So the choice does not depend on the values, and averages of the rows kept are those of all rows but for chance. So a relation still has the rows of each person as a function of that person's rows.
+So the choice does not depend on the values, and averages of the rows kept are those of all rows but for chance.
+So a relation still has the rows of each person as a function of that person's rows.
 What a person adds to an answer is bounded after that, as for any rows (:mod:`dither.tables.compile.limits`).
 
 Not limited are rows that are combined with one row of the same person (a table per person), rows for which EXISTS asks

@@ -31,7 +31,7 @@ from dither.errors import InvalidArgument, message
 from dither.exact import root_up, up
 from dither.guarantees import ApproxDP, Guarantee, PureDP
 from dither.mechanisms import Exponential, Gaussian, Laplace
-from dither.tables.card.model import Card
+from dither.tables.card.model import Card, Type
 from dither.tables.compile import expressions, statements
 from dither.tables.compile.expressions import Lookup
 from dither.tables.compile.limits import MAX_TOTAL, Limits, Together
@@ -51,11 +51,14 @@ from dither.tables.planning.public_rows import tied_values
 from dither.tables.planning.quantiles import Quantiles, levels, ranks
 from dither.tables.planning.relation_cards import narrowed_keys
 from dither.tables.query.tree import Aggregate, Query, private_tables, public_tables, show
+from dither.tables.query.whole_numbers import is_whole
 
 KEY_SHARE = Fraction(1, 4)
 TOTAL_SHARE = Fraction(1, 5)
 INTERVAL_SHARE = Fraction(1, 3)
 _BITS = 80
+_COUNTS = ("count", "count_value", "count_distinct", "people", "histogram")
+_OF_ITS_TYPE = ("sum", "min", "max", "mode")
 
 
 @dataclass(frozen=True)
@@ -424,6 +427,22 @@ def _quantiles(plan: Plan, same: list[tuple[str, Aggregate, int]], epsilon: Frac
     return Quantiles(shares, same[0][1], ranks(ordered, epsilon_each, sensitivity), same[0][2], interval)
 
 
+def answer_type(plan: Plan, aggregate: Aggregate) -> Type:
+    """The type of the answers of an aggregate, as SQL has it, by the question and the card alone.
+
+    An answer that is a whole number in SQL is rounded to one where it is estimated, once: SQL on top of it means
+    something else on doubles, which ``//`` does not cut off.
+    """
+    if aggregate.kind in _COUNTS:
+        return "integer"
+    if aggregate.value is None or not (aggregate.kind in _OF_ITS_TYPE or aggregate.discrete):
+        return "number"
+    find = expressions.lookup(plan.card, {join.table: join.table for join in plan.query.joins})
+    if aggregate.kind == "mode":
+        return expressions.compile(aggregate.value, find).type
+    return "integer" if is_whole(aggregate.value, lambda column: find(column)[1]) else "number"
+
+
 def share_of(aggregate: Aggregate) -> Fraction:
     """The quantile asked for, as a fraction, to a millionth."""
     at = Fraction(str(aggregate.at)).limit_denominator(10**6)
@@ -432,4 +451,7 @@ def share_of(aggregate: Aggregate) -> Fraction:
     return at
 
 
-__all__ = ["Choice", "Counts", "KeySelection", "Noise", "Plan", "Quantiles", "first", "make", "share_of", "variance_of"]
+__all__ = [
+    "Choice", "Counts", "KeySelection", "Noise", "Plan", "Quantiles", "answer_type", "first", "make", "share_of",
+    "variance_of",
+]  # fmt: skip

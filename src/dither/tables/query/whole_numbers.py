@@ -22,6 +22,7 @@ Cards = Callable[[Column], ColumnCard]
 def is_whole(expression: Expression, cards: Cards) -> bool:
     """Whether SQL computes an expression as a whole number.
 
+    >>> from dither.tables.query.tree import Call
     >>> cards = {Column("n"): ColumnCard("integer"), Column("x"): ColumnCard("number")}.__getitem__
     >>> [is_whole(item, cards) for item in (Column("n"), Call("*", (Column("n"), Literal(2))), Column("x"))]
     [True, True, False]

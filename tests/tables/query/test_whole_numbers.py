@@ -12,8 +12,8 @@ import dither as dp
 from dither.errors import InvalidArgument
 from dither.tables.card.model import Card, ColumnCard
 from dither.tables.options import ReleaseOptions
-from dither.tables.planning.answer_types import answer_type
 from dither.tables.planning.calibrate import plan_question
+from dither.tables.planning.plan import answer_type
 from dither.tables.sql.parse import parse
 from support import each
 from tables.raw_rows import alike, answered, truth

@@ -335,9 +335,9 @@ class _Compiler:
         return [_named(over(call(kind.upper(), value), window.frame), name)], result
 
     def _capped(self, source: CappedRows) -> exp.Select:
-        """At most so many rows of each person, chosen whatever is in them: by a hash of the person and of the row's place
-        in the order of what is read. DuckDB orders the rows of those who have more alone, since it counts rows much
-        faster than it orders them; the others would order all rows to count them."""
+        """At most so many rows of each person, chosen whatever is in them: by a hash of the person and of the place of
+        the row in the order of what is read. DuckDB orders the rows of those who have more alone, since it counts rows
+        much faster than it orders them; the others would order all rows to count them."""
         find, names = self.find(source.source), list(self._schema(source.source).columns)
         columns, person = [nodes.column(name) for name in names], [nodes.column(self.person)]
         order, most = [nodes.column(name) for name in source.seen] or person, integer(source.most)

@@ -44,7 +44,7 @@ def test_groups_that_are_too_many_have_no_tables(table):
     question = table.sql("SELECT kind, COUNT(*) AS n FROM data GROUP BY kind")
     plan = plan_question(question.query, table.card, ReleaseOptions(epsilon=0.1))
     (measure,) = plan.measures
-    assert replicates([plan], [{measure: np.zeros(501)}], [501]) is None
+    assert replicates([plan], [{measure: np.zeros(1001)}], [1001]) is None
 
 
 def test_rows_are_found_by_their_keys_in_any_order():

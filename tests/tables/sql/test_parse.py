@@ -146,9 +146,9 @@ AGGREGATES = [
     ("MEDIAN(age)", "median_age", Aggregate("quantile", Column("age"), at=0.5)),
     ("PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY age)", "quantile_age", Aggregate("quantile", Column("age"), at=0.9)),
     ("PERCENTILE_CONT(age, 0.9)", "quantile_age", Aggregate("quantile", Column("age"), at=0.9)),
-    ("QUANTILE(age, 0)", "quantile_age", Aggregate("quantile", Column("age"), at=0.0)),
+    ("QUANTILE(age, 0)", "quantile_age", Aggregate("quantile", Column("age"), at=0.0, discrete=True)),
     ("QUANTILE_CONT(age, 1)", "quantile_age", Aggregate("quantile", Column("age"), at=1.0)),
-    ("APPROX_QUANTILE(age, 0.25)", "quantile_age", Aggregate("quantile", Column("age"), at=0.25)),
+    ("APPROX_QUANTILE(age, 0.25)", "quantile_age", Aggregate("quantile", Column("age"), at=0.25, discrete=True)),
     ("MODE(region)", "mode_region", Aggregate("mode", Column("region"), keys=("north", "south"))),
     (
         "MODE() WITHIN GROUP (ORDER BY region)",

@@ -27,7 +27,7 @@ from dither.tables.planning.plan import Plan
 
 MOST_TABLES, FEWEST_TABLES = 1000, 200
 """How many tables are drawn, by the number of groups."""
-MAX_ROWS = 100_000
+MAX_ROWS = 200_000
 """How many rows all tables have together; for so many groups that the tables would be too few there are no errors."""
 _VALUE_ONLY = 0.9999
 """A confidence at which an estimate has no sample of its noise: only its value is of interest here."""
@@ -83,7 +83,9 @@ def half_width(value: Any, sample: Values, confidence: float = 0.95) -> float | 
     if not _is_number(value):
         return None
     known = sorted(float(item) for item in sample if _is_number(item))
-    beyond = math.floor(len(sample) * (1 - confidence) / 2) - (len(sample) - len(known))
+    expected = len(sample) * (1 - confidence) / 2
+    # as many fewer as may be beyond the true limits by chance: the tables are few
+    beyond = max(math.floor(expected - math.sqrt(expected)), 0) - (len(sample) - len(known))
     if beyond < 0 or not known:
         return None
     low, high = known[beyond], known[-1 - beyond]
@@ -97,6 +99,7 @@ def errors_of_rows(
     rows: Sequence[Values],
     keys: Sequence[int],
     samples: Sequence[Sequence[Values]],
+    confidence: float = 0.95,
 ) -> dict[str, tuple[float | None, ...]]:
     """The errors of the columns that vary, each row found again in the samples by its values at the places ``keys``.
 
@@ -121,7 +124,7 @@ def errors_of_rows(
             lines = [table.get(key) for table in tables] if actual[key] is not None else []
             sample = [None if line is None else line[place] for line in lines]
             varies = varies or any(_is_number(item) and item != row[place] for item in sample)
-            column.append(half_width(row[place], sample) if sample else None)
+            column.append(half_width(row[place], sample, confidence) if sample else None)
         if varies and place not in keys:
             result[name] = tuple(column)
     return result

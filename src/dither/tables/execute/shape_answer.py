@@ -21,11 +21,12 @@ from dither.tables.card.model import Type
 from dither.tables.compile.statements import StatementContext
 from dither.tables.execute.replicates import errors_of_rows, evaluated, half_width, replicates
 from dither.tables.execute.run import NoisyTable
+from dither.tables.execute.selection import CONFIDENCE, chooses_by_noise, chosen_confidence, pushed_to_one_side
 from dither.tables.execute.unprocessed import NoisyColumns, unprocessed
 from dither.tables.notes import Note
 from dither.tables.options import ReleaseOptions
 from dither.tables.planning.empty_groups import null_value_notes
-from dither.tables.planning.estimate import plan_notes
+from dither.tables.planning.estimate import estimate, plan_notes
 from dither.tables.planning.key_selection import bin_labels
 from dither.tables.planning.plan import Plan, answer_type, without_engine
 from dither.tables.query import evaluate
@@ -33,6 +34,14 @@ from dither.tables.query.tree import SIMPLE, Aggregate, Column, Expression, Post
 
 if TYPE_CHECKING:
     from dither.tables.query.postprocess import PostProcessed
+
+
+_CHOSEN_BY_NOISE = Note("error", "rows are chosen by their noisy numbers, so their ± is wider than that of all groups")
+_ONE_SIDED = Note(
+    "error",
+    "no ± is known of what MAX, MIN, STDDEV, ranks or counts by a condition make of noisy numbers: "
+    "noise moves it to one side",
+)
 
 
 @dataclass(frozen=True)
@@ -90,17 +99,22 @@ def shape_answer(released: Sequence[Released], cost: Guarantee, options: Release
     shown = shape.columns or {name: Column(name) for name in names[:-1]} | bin_labels(plan.query.groups)
     kept = evaluate.apply(replace(shape, columns={**shown, "\0place": Column("\0place")}), names, lines)
     types = _types(plan, released[0].context, options.integer)
+    ordered = [item.value for item in shape.order] if shape.limit is not None else []
+    by_noise = any(_uses(item, plan.query.aggregates) for item in (shape.having, *ordered) if item is not None)
+    confidence = chosen_confidence(len(kept), len(lines)) if by_noise else CONFIDENCE
+    every_note += [_CHOSEN_BY_NOISE] if confidence > CONFIDENCE else []
+    known_errors = _errors_at(released[0], confidence)
     errors = {
-        name: tuple(noisy.errors[column.name][line["\0place"]] for line in kept)
+        name: tuple(known_errors[column.name][line["\0place"]] for line in kept)
         for name, column in shown.items()
-        if isinstance(column, Column) and column.name in noisy.errors
+        if isinstance(column, Column) and column.name in known_errors
     }
     probabilities = {
         name: tuple(noisy.probabilities[column.name][line["\0place"]] for line in kept)
         for name, column in shown.items()
         if isinstance(column, Column) and column.name in noisy.probabilities
     }
-    errors |= _errors_of_arithmetic(plan, noisy, options, lines, kept, shown)
+    errors |= _errors_of_arithmetic(plan, noisy, options, lines, kept, shown, confidence)
     errors = {name: errors[name] for name in shown if name in errors}
     lines_shown = tuple(tuple(line[name] for name in shown) for line in kept)
     by_law = {
@@ -132,6 +146,7 @@ def _errors_of_arithmetic(
     lines: list[dict[str, Any]],
     kept: list[dict[str, Any]],
     shown: Mapping[str, Expression],
+    confidence: float,
 ) -> dict[str, tuple[float | None, ...]]:
     """The errors of columns that are computed from aggregates; none for a column that uses an aggregate whose noise
     has no known law.
@@ -159,7 +174,21 @@ def _errors_of_arithmetic(
             continue
         chosen = {column: adjusted[column][:, places] for column in used}
         samples = evaluated(functools.partial(evaluate.evaluate, item), [lines[place] for place in places], chosen)
-        result[name] = tuple(half_width(line[name], sample) for line, sample in zip(kept, samples, strict=True))
+        result[name] = tuple(
+            half_width(line[name], sample, confidence) for line, sample in zip(kept, samples, strict=True)
+        )
+    return result
+
+
+def _errors_at(item: Released, confidence: float) -> Mapping[str, Sequence[float | None]]:
+    """The errors of a noisy table at a confidence; those of what is chosen among bins have their own."""
+    if confidence == CONFIDENCE:
+        return item.noisy.errors
+    result = dict(item.noisy.errors)
+    for name, parts in item.plan.parts.items():
+        _, errors = estimate(item.plan, item.plan.query.aggregates[name], parts, item.noisy.measures, confidence)
+        known = zip(item.noisy.errors[name], errors, strict=True)
+        result[name] = [None if before is None else error for before, error in known]
     return result
 
 
@@ -181,7 +210,12 @@ def _post_processed(
     )
     if result is None:
         return _without_sql(released, cost, options, notes)
-    errors = _errors_after(post, released, options, result)
+    groups = {name for item in released for name in item.groups}
+    rows = sum(len(item.noisy.keys) for item in released)
+    confidence = chosen_confidence(len(result.rows), rows) if chooses_by_noise(post.sql, groups) else CONFIDENCE
+    one_sided = pushed_to_one_side(post.sql)
+    errors = _errors_after(post, released, options, result, confidence, one_sided)
+    notes = [*notes, *([_CHOSEN_BY_NOISE] if confidence > CONFIDENCE else []), *([_ONE_SIDED] if one_sided else [])]
     if errors is None:
         notes = [*notes, Note("error", "the ± of computed columns could not be computed")]
     return Answer(
@@ -220,12 +254,18 @@ def _without_sql(released: Sequence[Released], cost: Guarantee, options: Release
 
 
 def _errors_after(
-    post: PostProcessing, released: Sequence[Released], options: ReleaseOptions, result: PostProcessed
+    post: PostProcessing,
+    released: Sequence[Released],
+    options: ReleaseOptions,
+    result: PostProcessed,
+    confidence: float,
+    one_sided: bool,
 ) -> dict[str, tuple[float | None, ...]] | None:
     """The errors of the columns that SQL made of the noisy tables: that of a column that was passed on is known, others
     come from running the SQL on tables as they might have been; None where that is not possible.
 
-    A column that depends on an aggregate whose noise has no known law (a quantile, a mode) has no error.
+    A column that depends on an aggregate whose noise has no known law (a quantile, a mode) has no error, and neither
+    has one that is computed where noise moves results to one side.
     """
     from dither.tables.query import postprocess
 
@@ -236,8 +276,8 @@ def _errors_after(
         for place, (name, kind) in enumerate(zip(result.names, result.types, strict=True))
         if kind not in ("integer", "number") or groups.get(name) == kind
     ]
-    passed_on = _passed_on(released, result, [item.noisy.errors for item in released], max)
-    if any(item.plan.population for item in released):
+    passed_on = _passed_on(released, result, [_errors_at(item, confidence) for item in released], max)
+    if one_sided or any(item.plan.population for item in released):
         return passed_on
     numeric = {name for name, kind in zip(result.names, result.types, strict=True) if kind in ("integer", "number")}
     if numeric <= {*passed_on, *(result.names[place] for place in keys)}:
@@ -273,7 +313,7 @@ def _errors_after(
     if _fingerprint(same) != _fingerprint(result.rows):
         return passed_on or None
     steady = [place for place in keys if result.names[place] in groups or _is_steady(place, result.rows, samples)]
-    computed_errors = errors_of_rows(result.names, result.rows, steady, samples)
+    computed_errors = errors_of_rows(result.names, result.rows, steady, samples, confidence)
     for place, name in enumerate(result.names):
         if name in computed_errors and _fingerprint(without, place, *steady) != _fingerprint(
             result.rows, place, *steady

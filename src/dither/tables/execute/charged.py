@@ -153,7 +153,6 @@ def _compute(
 
     subject = f"{table.card.name}: the question charged in entry {charge.receipt.seq} of the ledger"
 
-
     def after() -> None:
         keep_receipt(table, table.accounts.ledger.record_incident(charge))
 

@@ -31,6 +31,7 @@ for line in sys.stdin:
 @pytest.fixture
 def pool(monkeypatch, tmp_path):
     monkeypatch.setattr(pool_module, "_BETWEEN_STARTS", 0.01)
+    monkeypatch.setattr(pool_module, "_BETWEEN_LOOKS", 0.01)
     program = tmp_path / "echo.py"
     program.write_text(ECHO)
     monkeypatch.setattr(Process, "program", (str(program),))
@@ -78,10 +79,18 @@ def test_a_process_that_dies_is_replaced(pool):
         eventually(lambda: workers.ready == 2)
         assert [says(workers, "die"), says(workers, "die"), says(workers, "die")] == [None] * 3
         assert [says(workers) for _ in range(4)] == ["hello"] * 4
+
+
+@pytest.mark.parametrize("warm", [True, False])
+def test_a_process_that_dies_with_nothing_to_do_is_replaced_before_anybody_asks(pool, warm):
+    with pool(warm=warm) as workers:
+        eventually(lambda: workers.ready == 2)
+        eventually(lambda: says(workers) and len(workers.pids) == 2)  # one that is not warm starts with a question
         eventually(lambda: not any(slot.is_busy for slot in workers._slots))
-        for pid in workers.pids:  # while it has nothing to do: no question is lost by it
+        killed = workers.pids
+        for pid in killed:
             os.kill(pid, signal.SIGKILL)
-        eventually(lambda: workers.ready == 0)
+        eventually(lambda: len(workers.pids) == workers.ready == 2 and set(killed).isdisjoint(workers.pids))
         assert [says(workers) for _ in range(4)] == ["hello"] * 4
 
 

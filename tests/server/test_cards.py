@@ -9,6 +9,7 @@ import pytest
 from serving import COUNT, PASSWORD, fill
 
 import dither as dp
+from dither.ledger import receipts
 from dither.server.config import Config
 from dither.server.errors import NotFound
 from dither.server.principal import Principal
@@ -173,6 +174,15 @@ def test_another_ledger_takes_a_restart_and_two_stewards(tmp_path):
     card.write_text(card.read_text().replace('"fresh.sqlite"', '"visits.sqlite"'))  # and back takes the same
     assert served.tables.problems(sam)[0].signed_by == ()
     served.stop()
+
+
+def test_a_server_that_stops_keeps_the_last_receipt(tmp_path):
+    service, _, _ = started(fill(tmp_path))
+    ledger = service.context.folder.ledger("visits")
+    ledger.charge("visits", dp.PureDP(0.1))
+    head = ledger.head
+    service.stop()
+    assert receipts.read(tmp_path / "visits.toml.receipt") == head
 
 
 def test_one_steward_is_enough_where_that_is_configured(tmp_path):

@@ -32,9 +32,23 @@ def test_what_comes_later_counts(tmp_path):
 BAD = {
     "database": ["mysql://h/d", "a\nb"],
     "host": ["", "a b", "http://a", "a:80", "300.1.1.1", "a/b"],
-    "port": [-1, 65536, 1.5, "80"],
+    "port": [-1, 65536, 1.5, "80", True],
     "processes": [0, 65, 2],
-    "public_url": ["answers.example.org", "//a", "ftp://a", "https://", "https://a/path", "https://u@a", "https://a?b"],
+    "public_url": [
+        "answers.example.org",
+        "//a",
+        "ftp://a",
+        "https://",
+        "https://a/path",
+        "https://u@a",
+        "https://a?b",
+        "https://a?",
+        "https://a#",
+        "https://a/#",
+        "HTTPS://a",
+        "Http://a",
+        "https://*.a",
+    ],
     "single_steward": ["yes", 1],
     "workers": [0, -1, 257, 2.5, True, float("nan"), float("inf")],
     "warm": ["no"],
@@ -54,7 +68,19 @@ BAD = {
     "secure_cookies": ["true", 0],
     "metrics_tokens": ["a" * 40, ("short",), ("a" * 40, "b"), (1,)],
     "event_days": [0, 36_501],
-    "trusted_proxies": ["*", ("*",), ("proxy",), ("0.0.0.0/0",), ("::/0",), ("10.0.0.1/8",), (1,)],
+    "trusted_proxies": [
+        "*",
+        ("*",),
+        ("proxy",),
+        ("0.0.0.0/0",),
+        ("::/0",),
+        ("10.0.0.1/8",),
+        (1,),
+        ("0.0.0.0/1", "128.0.0.0/1"),
+        ("10.0.0.0/7",),
+        ("::/1", "8000::/1"),
+        ("fc00::/15",),
+    ],
     "oidc_issuer": ["login.example.org", "http://login.example.org", "https://a?b"],
     "oidc_client_id": [1],
     "oidc_client_secret": [b"x"],
@@ -70,6 +96,22 @@ def test_every_key_has_bad_values():
 def test_every_key_refuses_what_it_does_not_mean(name, value):
     with pytest.raises(InvalidArgument, match=r"expected .* got .*Fix: "):
         Config(**{"folder": ".", name: value})
+
+
+WHOLE = [item.name for item in fields(Config) if str(item.type).startswith("int")]
+
+
+@each("name", WHOLE)
+def test_a_whole_number_is_not_written_with_a_point(name):
+    example = tomllib.loads(f"x = {KINDS[name].example}")["x"]
+    Config(**{"folder": ".", name: example})
+    for value in (float(example), True):
+        with pytest.raises(InvalidArgument, match="a whole number"):
+            Config(**{"folder": ".", name: value})
+
+
+def test_networks_of_proxies_up_to_a_width_are_taken():
+    Config(folder=".", trusted_proxies=("10.0.0.0/8", "172.16.0.0/12", "fd00::/16", "::1", "127.0.0.1"))
 
 
 @each("name", KINDS)

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from serving import BY_REGION, COUNT, fill, until_it_ends
 from starlette.testclient import TestClient
 
+from dither.server import pool as pool_module
 from dither.server.app import create_app
 from dither.server.endpoints import API
 from dither.server.pages.session import SESSION_COOKIE
@@ -99,9 +100,12 @@ def test_a_database_that_is_down_is_told(pair, monkeypatch):
 
 
 @pytest.mark.slow
-def test_readiness_tells_of_a_worker_that_died_idle_and_not_of_one_that_died_over_a_question(start_site, tmp_path):
+def test_readiness_tells_of_a_worker_that_died_idle_and_not_of_one_that_died_over_a_question(
+    start_site, tmp_path, monkeypatch
+):
     """When a process ends over a question depends on the rows, and is told at a tick alone. One that ended with nothing
     to do costs nobody a question: it is replaced first."""
+    monkeypatch.setattr(pool_module, "_BETWEEN_LOOKS", 3600.0)  # or it might be replaced before anybody sees it
     site = start_site(fill(tmp_path), workers=1, warm=True)
     pool, client = site.service.context.pool, site.client()
     eventually(lambda: client.get("/ready").status_code == 200)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import queue
 import signal
 import sys
 import threading
+from collections import Counter
 from contextlib import contextmanager
 
 import pytest
@@ -31,6 +33,7 @@ for line in sys.stdin:
 @pytest.fixture
 def pool(monkeypatch, tmp_path):
     monkeypatch.setattr(pool_module, "_BETWEEN_STARTS", 0.01)
+    monkeypatch.setattr(pool_module, "_BETWEEN_LOOKS", 0.01)
     program = tmp_path / "echo.py"
     program.write_text(ECHO)
     monkeypatch.setattr(Process, "program", (str(program),))
@@ -78,10 +81,33 @@ def test_a_process_that_dies_is_replaced(pool):
         eventually(lambda: workers.ready == 2)
         assert [says(workers, "die"), says(workers, "die"), says(workers, "die")] == [None] * 3
         assert [says(workers) for _ in range(4)] == ["hello"] * 4
+
+
+class Watched(queue.SimpleQueue):
+    """A queue that counts how often each worker has looked into it."""
+
+    def __init__(self):
+        self.looks = Counter()
+
+    def get(self, block=True, timeout=None):
+        self.looks[threading.current_thread()] += 1
+        return super().get(block, timeout)
+
+
+@pytest.mark.parametrize("warm", [True, False])
+def test_a_process_that_dies_with_nothing_to_do_is_replaced_before_anybody_asks(pool, warm):
+    with pool(warm=warm) as workers:
+        eventually(lambda: workers.ready == 2)
+        eventually(lambda: says(workers) and len(workers.pids) == 2)  # one that is not warm starts with a question
         eventually(lambda: not any(slot.is_busy for slot in workers._slots))
-        for pid in workers.pids:  # while it has nothing to do: no question is lost by it
-            os.kill(pid, signal.SIGKILL)
-        eventually(lambda: workers.ready == 0)
+        killed = [slot.process for slot in workers._slots]
+        for process in killed:
+            os.kill(process.pid, signal.SIGKILL)
+        eventually(lambda: not any(process.is_running for process in killed))
+        workers._tasks = Watched()
+        eventually(lambda: all(workers._tasks.looks[thread] > 2 for thread in workers._threads))
+        assert {process.pid for process in killed}.isdisjoint(workers.pids)
+        assert len(workers.pids) == workers.ready == 2
         assert [says(workers) for _ in range(4)] == ["hello"] * 4
 
 

@@ -10,6 +10,8 @@ import pytest
 
 import dither as dp
 from dither.budget_hooks import observed_by
+from dither.ledger import receipts
+from dither.stream import series as series_module
 from support import refuses
 from support_series import START, Visit, Witness, measured, moment, opened, series_of, through
 
@@ -187,6 +189,24 @@ def test_a_failure_while_rows_are_read_is_an_incident_each_time(tmp_path, monkey
             series.release(through=through(2))
         assert len(series.release(through=through(1))) == 2
         assert table.ledger.verify()
+
+
+def test_the_receipt_is_kept_with_the_charge_and_with_every_incident(tmp_path, monkeypatch):
+    kept = []
+
+    def broken(*_):
+        kept.append(receipts.read(tmp_path / "receipt") == table.ledger.head)
+        raise KeyError
+
+    with dp.open(_card(tmp_path, budget=dp.ApproxDP(1.5, 1e-5), receipt=str(tmp_path / "receipt"))) as table:
+        series = table.over("day", column="day", horizon=10, start="2026-01-01", epsilon=1, delta=1e-6,
+                            max_participations=3).agg(n=dp.count())  # fmt: skip
+        monkeypatch.setattr(series_module.Lines, "read", broken)
+        for _ in range(2):
+            with pytest.raises(dp.DataIncident):
+                series.release(through="2026-01-01")
+            assert receipts.read(tmp_path / "receipt") == table.ledger.head
+        assert kept == [True, True]
 
 
 REFUSED = [

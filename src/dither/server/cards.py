@@ -265,9 +265,11 @@ class Folder:
         return result
 
     def close(self) -> None:
-        """Close all ledgers."""
+        """Close all ledgers, with the last receipt of each kept."""
         with self._lock:
-            for ledger in self._ledgers.values():
+            for name, ledger in self._ledgers.items():
+                with suppress(Exception):  # of a disk that is full, or a ledger that is gone: it is closed all the same
+                    receipts.keep(self._served[name].receipt_file, ledger.head)
                 ledger.close()
             self._ledgers.clear()
 

@@ -29,6 +29,8 @@ ELSEWHERE = frozenset({LEDGER_KEY, TOKEN_VARIABLE, "DITHER_TEST_BROWSER", "DITHE
 """Variables that begin like those of the configuration and are read by other parts of dither."""
 _LOCAL = frozenset({"127.0.0.1", "::1", "localhost"})
 _SHORTEST_TOKEN = 20
+_WIDEST_PROXIES = {4: 8, 6: 16}
+"""The least length of a prefix, by version: a few wider ones together are every address."""
 _TOKENS = '["what-secrets.token_urlsafe(32)-gives"]'
 _WORDS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 _OPEN_ROLES = tuple(role for role in ROLES if role != "steward")
@@ -68,7 +70,7 @@ def _number(most: float, example: float, least: float | None = None) -> Kind:
 
     def holds(value: Any) -> bool:
         right = _is_number(value) and (value > 0 if least is None else value >= least) and value <= most
-        return right and (not whole or value == int(value))
+        return right and (not whole or isinstance(value, int))
 
     low = "above 0" if least is None else f"from {least:g} on"
     return Kind(
@@ -114,7 +116,8 @@ def _split(text: str) -> SplitResult | None:
 
 def _is_origin(text: str) -> bool:
     parts = _split(text)
-    return parts is not None and parts.path in ("", "/")
+    plain = text.startswith(("https://", "http://")) and not any(character in text for character in "?#*")
+    return plain and parts is not None and parts.path in ("", "/")
 
 
 def _is_issuer(text: str) -> bool:
@@ -140,9 +143,10 @@ def _is_token(text: str) -> bool:
 
 def _is_proxy(text: str) -> bool:
     try:
-        return ipaddress.ip_network(text).prefixlen > 0  # one of length 0 is every address
+        network = ipaddress.ip_network(text)
     except ValueError:
         return False
+    return network.prefixlen >= _WIDEST_PROXIES[network.version]
 
 
 FLAG = Kind("true or false", lambda value: isinstance(value, bool), _read_flag, "true")
@@ -217,7 +221,7 @@ class Config:
     port: int = _setting(8765, _number(65535, 8765, least=0))
     processes: int = _setting(1, _number(64, 1))
     public_url: str = _setting(
-        "", _text("an address with https:// or http:// and no path", _is_origin, "https://answers.example.org")
+        "", _text("an address with https:// or http:// and a name alone", _is_origin, "https://answers.example.org")
     )
     single_steward: bool = _setting(False, FLAG)
     workers: int = _setting(2, _number(256, 2))
@@ -241,7 +245,7 @@ class Config:
     )
     event_days: int = _setting(400, _number(36_500, 400))
     trusted_proxies: tuple[str, ...] = _setting(
-        (), _names("a list of addresses or networks, none of all addresses", _is_proxy, '["127.0.0.1"]')
+        (), _names("a list of addresses or networks, none wider than /8 (IPv6: /16)", _is_proxy, '["127.0.0.1"]')
     )
     oidc_issuer: str = _setting("", _text("an address with https://", _is_issuer, "https://login.example.org"))
     oidc_client_id: str = _setting("", _text("text", lambda _: True, "dither"))

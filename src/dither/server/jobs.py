@@ -143,6 +143,7 @@ class Jobs:
             cost = promised(entry.body["cost"])
             if entry.seq not in settled and cost is not None and entry.key is not None:
                 ledger.record_incident(Charge(dataset, entry.key, cost, entry.receipt))
+        self._folder.keep_receipt(dataset)
 
     def start(self, asked: Asked, log: Sequence[sa.Executable]) -> Job:
         """Put a question into the queue, or find the same one that is in it already. What is returned can be found in
@@ -312,9 +313,8 @@ class Jobs:
             error = DataIncident() if charged or key is not None else ServerUnavailable(_NOT_CHARGED)
             values["problem"] = _document(error)
         self._store.run(*statements, _jobs.update().where(_jobs.c.id == job).values(**values))
-        if values["state"] == "answered":
-            with suppress(Exception):  # the answer counts without it; the next one is kept
-                self._folder.keep_receipt(asked.dataset)
+        with suppress(Exception):  # how it ended counts without it; the next one is kept
+            self._folder.keep_receipt(asked.dataset)  # it may have been charged, however it ended
         return float(values["visible_at"])
 
     def answer_rows(self, asked: Asked, event: dict[str, Any], visible_at: float) -> list[dict[str, Any]]:

@@ -30,6 +30,8 @@ _START_SECONDS = 300.0
 """How long a new process may take to open a table, before there is a question."""
 _BETWEEN_STARTS = 1.0
 """After a process that could not be started, so many seconds pass before the next try."""
+_BETWEEN_LOOKS = 1.0
+"""A worker that has nothing to do looks every so many seconds whether its process runs."""
 Ending = Literal["end", "died", "stopped", "late"]
 
 
@@ -252,7 +254,7 @@ class Pool:
         """Do one task after the other, whatever happens to any of them."""
         if self._warm:
             self._start(slot)
-        while (task := self._tasks.get()) is not None:
+        while (task := self._next(slot)) is not None:
             slot.is_busy = True
             self._start(slot)  # another one, if it has ended since the last task
             process = slot.process
@@ -273,6 +275,15 @@ class Pool:
         if slot.process is not None:
             slot.process.close()
             slot.process = None
+
+    def _next(self, slot: _Slot) -> Task | None:
+        """The next task. While there is none, a process that ends is replaced: nobody who is sent elsewhere because
+        the server is not ready would ask for it."""
+        while True:
+            with suppress(queue.Empty):
+                return self._tasks.get(timeout=_BETWEEN_LOOKS)
+            if slot.process is not None:
+                self._start(slot)
 
     def _end(self, task: Task, how: Ending) -> None:
         """End a task, unless it has ended, whatever that raises."""

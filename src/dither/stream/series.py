@@ -33,7 +33,7 @@ from dither.comparison import unhashable
 from dither.errors import DitherError, InvalidArgument, LedgerError, message
 from dither.guarantees import ZCDP
 from dither.homes import public_in
-from dither.ledger import receipts
+from dither.ledger import Receipt
 from dither.ledger.recorded import decode, encode
 from dither.ledger.series import Advance, Pay, SeriesRecord, SeriesState
 from dither.stream.calendar import Calendar, Unit
@@ -48,7 +48,7 @@ from dither.tables.builder.steps import Condition, Grouping
 from dither.tables.compile.context import Statement, StatementContext
 from dither.tables.compile.periods import person_periods
 from dither.tables.compile.queries import DialectSql
-from dither.tables.execute.charged import check_receipt, refuse_read_only, shielded
+from dither.tables.execute.charged import check_receipt, keep_charge, keep_receipt, refuse_read_only, shielded
 from dither.tables.execute.recorded_key import recorded_key
 from dither.tables.habits import RowlessObject
 from dither.tables.query.tree import Aggregate, Query
@@ -247,6 +247,7 @@ class Series(RowlessObject):
             check=lambda: self._statement(1, 1, rehearse=True),
         )
         released = self._recorded(record)
+        keep_charge(table, Receipt.read(released.receipt))
         replayed = released.position >= target
         while released.position < target:
             before = released
@@ -256,8 +257,7 @@ class Series(RowlessObject):
                 fix = "restore the ledger from a copy that is as new as its last receipt"
                 raise LedgerError(message("series", "a state that is as far as its points", "another", fix))
         table.accounts.note_answer()
-        if spec.card.receipt is not None:
-            receipts.keep(spec.card.receipt, dither.ledger.Receipt.read(released.receipt))
+        keep_receipt(table, Receipt.read(released.receipt))
         return self._answer(released, target, window, table.accounts.left(analyst), replayed)
 
     def _check_cost(self) -> None:
@@ -299,7 +299,10 @@ class Series(RowlessObject):
                 rows = self.table.engine.run(self._statement(first, target))
             return Lines.read(rows, spec, record.people_key, first, target)
 
-        lines = shielded(measure, self.table.incident_log, subject, record.fail)
+        def after() -> None:
+            keep_receipt(self.table, record.fail())
+
+        lines = shielded(measure, self.table.incident_log, subject, after)
 
         def compute(state: SeriesState, pay: Pay | None) -> Advance | None:
             secret = Secret.read(state, mechanism.plan.series)
@@ -326,7 +329,7 @@ class Series(RowlessObject):
             except DitherError as error:  # of the ledger: it says nothing about rows
                 refusals.append(error)
 
-        shielded(advance, self.table.incident_log, subject, record.fail)
+        shielded(advance, self.table.incident_log, subject, after)
         for refusal in refusals:
             raise refusal
 

@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import dither as dp
-from dither.errors import DataIncident, DatasetClosed, InvalidArgument, InvalidData
+from dither.errors import DataIncident, DatasetClosed, InvalidArgument, InvalidData, LedgerError
+from dither.ledger import receipts
 from dither.tables.card.model import Card, ColumnCard
 from dither.tables.execute import incidents, run
 from support import refuses
@@ -87,7 +88,7 @@ HERE_AND_THERE = [
 @pytest.mark.parametrize(("cause", "made", "after"), HERE_AND_THERE)
 def test_one_sentence_whatever_the_cause_and_the_charge_stays(tmp_path, monkeypatch, cause, made, after):
     """At every statement that reads rows: whom the question is about, and each of its measures."""
-    with dp.open(made(tmp_path)) as table:
+    with dp.open(made(tmp_path, receipt=str(tmp_path / "receipt"))) as table:
         fails(table, monkeypatch, cause, after)
         with refuses(DataIncident) as caught:
             table.sql("SELECT COUNT(*) AS n, MEDIAN(age) AS m FROM visits").release(1)
@@ -95,6 +96,7 @@ def test_one_sentence_whatever_the_cause_and_the_charge_stays(tmp_path, monkeypa
         assert entries(table) == {"open": 1, "charge": 1, "incident": 1}
         assert table.ledger.incident_count("visits") == 1
         assert table.ledger.verify().entries == 3
+        assert receipts.read(tmp_path / "receipt") == table.ledger.head
     log = tmp_path / "ledger.sqlite.incidents.log"
     assert SECRET in log.read_text()
     assert type(cause).__name__ in log.read_text()
@@ -124,17 +126,37 @@ def test_every_step_between_the_charge_and_the_record_is_shielded(tmp_path, monk
 @pytest.mark.parametrize("made", [card, per_person])
 def test_ctrl_c_is_no_incident_and_takes_nothing_along(tmp_path, monkeypatch, stop, made):
     def interrupted(*_):
+        kept.append(receipts.read(tmp_path / "receipt"))
         try:
             raise ValueError(SECRET)
         finally:
             raise stop
 
-    with dp.open(made(tmp_path)) as table:
+    kept = []
+    with dp.open(made(tmp_path, receipt=str(tmp_path / "receipt"))) as table:
         monkeypatch.setattr(run, "answer", interrupted)
         with pytest.raises(stop) as caught:
             table.sql(COUNT).release(1)
         assert caught.value.__context__ is None
         assert entries(table) == {"open": 1, "charge": 1}
+        assert kept == [table.ledger.head]  # before rows were read
+
+
+def test_a_receipt_that_cannot_be_written_before_rows_are_read_costs_no_answer(tmp_path, monkeypatch):
+    def full(*_):
+        raise LedgerError(SECRET)
+
+    answer = run.answer
+
+    def with_room(*given, **more):
+        patch.undo()
+        return answer(*given, **more)
+
+    with dp.open(card(tmp_path, receipt=str(tmp_path / "receipt"))) as table, monkeypatch.context() as patch:
+        patch.setattr(receipts, "keep", full)
+        patch.setattr(run, "answer", with_room)
+        assert table.sql(COUNT).release(1)["n"]
+        assert receipts.read(tmp_path / "receipt") == table.ledger.head
 
 
 @pytest.mark.parametrize("broken", ["log", "ledger"])

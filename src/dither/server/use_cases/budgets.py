@@ -220,6 +220,7 @@ class Budgets:
         """Take questions again after incidents."""
         with self._context.acting(who, "incidents.reopen", table, logged=True):
             self._context.folder.ledger(table).reopen(table, signed_by=who.name, reason=reason)
+            self._context.folder.keep_receipt(table)
             return self._incidents(table)
 
     def _incidents(self, table: str) -> IncidentState:

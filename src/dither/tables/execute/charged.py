@@ -14,9 +14,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dither.errors import DataIncident, InvalidArgument, message
+from dither.errors import DataIncident, DitherError, InvalidArgument, message
 from dither.guarantees import Guarantee
-from dither.ledger import Charge, Released, receipts
+from dither.ledger import Charge, Receipt, Released, receipts
 from dither.tables.compile.context import Statement, StatementContext
 from dither.tables.engines.base import withheld_errors
 from dither.tables.execute.contributors import Contributors
@@ -61,6 +61,19 @@ def check_receipt(table: Table) -> None:
         receipts.check_writable(table.card.receipt)
 
 
+def keep_receipt(table: Table, receipt: Receipt) -> None:
+    """Keep a receipt where the card says so, if it says so."""
+    if table.card.receipt is not None:
+        receipts.keep(table.card.receipt, receipt)
+
+
+def keep_charge(table: Table, receipt: Receipt) -> None:
+    """Keep the receipt of a charge before rows are read: an older ledger is found out whatever comes of the charge.
+    Where that fails, the answer is not lost by it; that of the answer is tried next."""
+    with suppress(DitherError):
+        keep_receipt(table, receipt)
+
+
 def charged_release(
     table: Table,
     cost: Guarantee,
@@ -79,11 +92,11 @@ def charged_release(
     charge = _pay(table, cost, request, contributors, analyst)
     stored = charge.answer
     if stored is None:
+        keep_charge(table, charge.receipt)
         stored = _compute(table, cost, contexts, contributors, charge, compute, first_notes)
     released = table.accounts.ledger.record(charge, stored)
     table.accounts.note_answer()
-    if table.card.receipt is not None:
-        receipts.keep(table.card.receipt, released.receipt)
+    keep_receipt(table, released.receipt)
     return released, table.accounts.left(analyst)
 
 
@@ -112,7 +125,8 @@ def _pay(
             max_incidents=table.card.max_incidents,
         )
     except DataIncident:
-        pass
+        with suppress(Exception):
+            keep_receipt(table, table.accounts.ledger.head)
     raise DataIncident  # outside of the handler: nothing of what failed goes with it
 
 
@@ -138,7 +152,11 @@ def _compute(
                 contributors.drop()
 
     subject = f"{table.card.name}: the question charged in entry {charge.receipt.seq} of the ledger"
-    return shielded(work, table.incident_log, subject, lambda: table.accounts.ledger.record_incident(charge))
+
+    def after() -> None:
+        keep_receipt(table, table.accounts.ledger.record_incident(charge))
+
+    return shielded(work, table.incident_log, subject, after)
 
 
 def watched(
@@ -185,4 +203,13 @@ def shielded(work: Callable[[], R], log: IncidentLog, subject: str, after: Calla
     raise DataIncident
 
 
-__all__ = ["Request", "charged_release", "check_receipt", "refuse_read_only", "shielded", "watched"]
+__all__ = [
+    "Request",
+    "charged_release",
+    "check_receipt",
+    "keep_charge",
+    "keep_receipt",
+    "refuse_read_only",
+    "shielded",
+    "watched",
+]

@@ -242,7 +242,7 @@ def test_a_boolean_is_counted_as_one_and_zero():
 
 
 def test_texts_that_grow_too_long_are_null():
-    long = "x" * 65_536
+    long = "x" * 1_024
     assert evaluate(syntax("s || ''"), {"s": long}) == long
     assert evaluate(syntax("s || 'x'"), {"s": long}) is None
     assert evaluate(syntax("REPLACE(s, 'x', 'yy')"), {"s": long}) is None

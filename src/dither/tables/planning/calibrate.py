@@ -25,6 +25,7 @@ from dither.tables.planning.estimate import expected_error, rounded_error
 from dither.tables.planning.key_selection import every_group, number_of_groups
 from dither.tables.planning.plan import Plan, first
 from dither.tables.planning.relation_cards import card_of_question, with_unstated_bounds
+from dither.tables.planning.text_work import refuse_much_text_work
 from dither.tables.query import evaluate
 from dither.tables.query.tree import SIMPLE, Query
 
@@ -42,6 +43,7 @@ def plan_question(
     Private aggregations of one question share its epsilon and its delta equally. Where all of them are normal noise,
     they are one vector of it, which takes less noise than a share for each.
     """
+    refuse_much_text_work(query)
     if any(item.source is not None for item in query.aggregations):
         from dither.tables.planning.person_work import with_limited_work  # which other questions do not need
 

@@ -109,14 +109,13 @@ def timestamp_text(x: exp.Expr) -> exp.Expr:
     return nodes.call("_timestamp_text", x)
 
 
-def limit_text(x: exp.Expr, size: exp.Expr) -> exp.Expr:
-    """A text, or NULL where it would have more bytes than a text may have; ``size`` says how many it has.
+def limit_text(x: exp.Expr, size: exp.Expr, most: int) -> exp.Expr:
+    """A text, or NULL where its ``size`` is above ``most``.
 
-    >>> nodes.render(limit_text(nodes.column("x"), text_bytes(nodes.column("x"))), "postgres")
-    'CASE WHEN OCTET_LENGTH("x") <= 65536 THEN "x" ELSE NULL END'
+    >>> nodes.render(limit_text(nodes.column("x"), text_bytes(nodes.column("x")), 1024), "postgres")
+    'CASE WHEN OCTET_LENGTH("x") <= 1024 THEN "x" ELSE NULL END'
     """
-    most = nodes.integer(nodes.MAX_TEXT_BYTES)
-    return nodes.case([(nodes.binary("<=", size, most), x)], exp.null())
+    return nodes.case([(nodes.binary("<=", size, nodes.integer(most)), x)], exp.null())
 
 
 __all__ = [

@@ -19,6 +19,7 @@ from dither.tables.card.model import Type
 from dither.tables.card.values import literal_type
 from dither.tables.query.operations import operation
 from dither.tables.query.operations.base import NUMBER_IN_CARD, NUMBERS, TypedExpression, describe
+from dither.tables.query.operations.text import MAX_MADE_BYTES
 from dither.tables.query.tree import Call, Column, Expression, Literal, check_size, show
 
 Types = Callable[[Column], Type]
@@ -75,7 +76,11 @@ def _typed(expression: Expression, types: Types) -> TypedExpression:
     if isinstance(expression, Column):
         return expression, types(expression)
     if isinstance(expression, Literal):
-        return expression, literal_type(expression.value)
+        value = expression.value
+        if isinstance(value, str) and len(value.encode(errors="replace")) > MAX_MADE_BYTES:
+            expected = f"a text of at most {MAX_MADE_BYTES:,} bytes"
+            raise InvalidArgument(message("constant", expected, "a longer one", "compare with LEFT(s, 100) = '…'"))
+        return expression, literal_type(value)
     row = operation(expression.op)
     row.check_arity(expression)
     args = [_typed(item, types) for item in expression.args]

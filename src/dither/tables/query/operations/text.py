@@ -1,7 +1,12 @@
 """Text: patterns, letters of ASCII as small ones or capitals, parts of texts, and texts put together.
 
 Characters are code points, as all engines count them. Where text begins and how much of it is taken is said by
-constants, so no engine is asked for a part that it would refuse. A result longer than a text may be is NULL.
+constants, so no engine is asked for a part that it would refuse.
+
+A text that a question makes is short, so that one row cannot take long: what lengthens a text is NULL beyond
+:data:`MAX_MADE_BYTES`, measured before it is made, and so long are constants at most. Patterns have at most
+:data:`MAX_PATTERN` characters, and :data:`MAX_MIXED_PATTERN` with both ``%`` and ``_``: DuckDB then tries the part
+after a ``%`` at every place of the text, which is some 0.5 ns for each character of the text times each of the pattern.
 """
 
 from __future__ import annotations
@@ -37,6 +42,10 @@ if TYPE_CHECKING:
 MAX_TEXT_BYTES = 1 << 16
 """The same as in :mod:`dither.tables.query.nodes`, which takes long to load."""
 MAX_REPLACEMENT_BYTES = 256
+MAX_MADE_BYTES = 1024
+"""The most bytes of a text that is a constant of a question, or is made by || or by REPLACE with something longer."""
+MAX_PATTERN = 256
+MAX_MIXED_PATTERN = 32
 
 _LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 _UPPER = str.maketrans(ascii_lowercase, ascii_uppercase)
@@ -52,7 +61,17 @@ def _check_like(call: Call, args: list[TypedExpression]) -> Checked:
     if not isinstance(pattern, Literal) or not isinstance(pattern.value, str) or "\\" in pattern.value:
         expected = "a constant pattern of %, _ and other characters, without backslash"
         raise InvalidArgument(message(call.op.upper(), expected, show(pattern), "write for example x LIKE 'a%'"))
+    _check_pattern(call.op, pattern.value)
     return [item for item, _ in args], "boolean"
+
+
+def _check_pattern(op: str, pattern: str) -> None:
+    mixed = "%" in pattern and "_" in pattern
+    most = MAX_MIXED_PATTERN if mixed else MAX_PATTERN
+    if len(pattern) > most:
+        expected = f"a pattern of at most {most} characters" + (" where it has both % and _" if mixed else "")
+        fix = "write one without _, or a shorter one" if mixed else "write a shorter one, or compare whole texts with ="
+        raise InvalidArgument(message(op.upper(), expected, f"{len(pattern)}", fix))
 
 
 def _compile_like(call: Call, compiler: Compiler) -> TypedSql:
@@ -61,6 +80,7 @@ def _compile_like(call: Call, compiler: Compiler) -> TypedSql:
         raise wrong_type("text and a constant pattern", f"{x.type} and {pattern.type}")
     if "\\" in str(call.args[1].value):
         raise InvalidArgument(message("pattern", "one without a backslash", "a backslash", "leave it out"))
+    _check_pattern(call.op, str(call.args[1].value))
     if call.op == "like":
         return TypedSql(nodes.like(x.node, pattern.node), "boolean")
     small = nodes.translate(x.node, ascii_uppercase, ascii_lowercase)
@@ -223,20 +243,22 @@ def _compile_search(call: Call, compiler: Compiler) -> TypedSql:
 
 def _compile_concat(call: Call, compiler: Compiler) -> TypedSql:
     texts = _compile_texts(call.args, compiler)
+    if len(texts) == 1:
+        return TypedSql(texts[0], "text")
     result, size = texts[0], engine_nodes.text_bytes(texts[0])
     for text in texts[1:]:
         result, size = nodes.concatenate(result, text), nodes.binary("+", size, engine_nodes.text_bytes(text))
-    return TypedSql(engine_nodes.limit_text(result, size), "text")
+    return TypedSql(engine_nodes.limit_text(result, size, MAX_MADE_BYTES), "text")
 
 
 def _limited(text: str) -> str | None:
-    return text if len(text.encode()) <= MAX_TEXT_BYTES else None
+    return text if len(text.encode()) <= MAX_MADE_BYTES else None
 
 
 def _concat(*texts: str) -> str | None:
     if not all(isinstance(text, str) for text in texts):
         raise TypeError
-    return _limited("".join(texts))
+    return texts[0] if len(texts) == 1 else _limited("".join(texts))
 
 
 def _read_pipe(node: exp.Expr, read: Read) -> Expression:
@@ -275,13 +297,22 @@ def _check_replace(call: Call, args: list[TypedExpression]) -> Checked:
 
 
 def _compile_replace(call: Call, compiler: Compiler) -> TypedSql:
-    """What is replaced and by what is short, so that the result can be measured before it is too long."""
+    """Where something longer is put in, the result is measured before it is made, by what is left without ``old``."""
     (text,) = _compile_texts(call.args[:1], compiler)
     old, new = _replaced(call)
     result = nodes.call("REPLACE", text, nodes.literal(old), nodes.literal(new))
-    if len(new.encode()) > len(old.encode()):
-        result = engine_nodes.limit_text(result, engine_nodes.text_bytes(result))
+    before, after = len(old.encode()), len(new.encode())
+    if after > before:  # n times: bytes = left + n * before, and the result has left + n * after
+        left = engine_nodes.text_bytes(nodes.call("REPLACE", text, nodes.literal(old), nodes.literal("")))
+        all_new = nodes.binary("*", engine_nodes.text_bytes(text), nodes.integer(after))
+        size = nodes.binary("-", all_new, nodes.binary("*", left, nodes.integer(after - before)))
+        result = engine_nodes.limit_text(result, size, MAX_MADE_BYTES * before)
     return TypedSql(result, "text")
+
+
+def _replace(text: str, old: str, new: str) -> str | None:
+    result = text.replace(old, new)
+    return _limited(result) if len(new.encode()) > len(old.encode()) else result
 
 
 def _search(name: str, meaning: str, compute: Callable[[str, str], Any], *functions: str) -> Operation:
@@ -297,7 +328,8 @@ def _contains(text: str, part: str) -> bool:
 
 TEXT = (
     Operation(
-        "like", "(x, pattern): whether x fits the pattern of % and _; case matters, and there is no backslash",
+        "like", "(x, pattern): whether x fits the pattern of % and _; case matters, and there is no backslash; at most "
+        f"{MAX_PATTERN} characters, {MAX_MIXED_PATTERN} where it has both % and _",
         2, 2, _check_like, _compile_like, like, "s LIKE 'a%'", syntax=Syntax("Like", ("this", "expression")),
     ),
     Operation(
@@ -345,22 +377,23 @@ TEXT = (
     _search("ends_with", "(x, end): whether x ends so", str.endswith, "ENDS_WITH", "ENDSWITH", "SUFFIX"),
     Operation(
         "replace", f"(x, old, new), constants of at most {MAX_REPLACEMENT_BYTES} bytes: x with each old as new",
-        3, 3, _check_replace, _compile_replace, lambda text, old, new: _limited(text.replace(old, new)),
+        3, 3, _check_replace, _compile_replace, _replace,
         "REPLACE(s, 'a', 'xyz')",
         special_functions=(
             Function(
                 "REPLACE", 3, "REPLACE(s, 'old', 'new')", lambda args, read: Call("replace", tuple(map(read, args)))
             ),
         ),
-        examples=("REPLACE(s, 'ab', '')", "REPLACE(s, 'é', 'ée')"), null_where="the result has more than 65,536 bytes",
+        examples=("REPLACE(s, 'ab', '')", "REPLACE(s, 'é', 'ée')"),
+        null_where="new is longer than old, and the result has more than 1,024 bytes",
     ),
     Operation(
         "||", "the texts as one; in CONCAT, NULL is an empty text",
         1, None, _check_text, _compile_concat, _concat, "s || '-' || s", syntax=Syntax("DPipe", read=_read_pipe),
         special_functions=(Function("CONCAT", tuple(range(1, 33)), "CONCAT(s, t)", _read_concat),),
-        examples=("CONCAT(s, 'x', s)", "CONCAT(LOWER(s))"), null_where="the result has more than 65,536 bytes",
+        examples=("CONCAT(s, 'x', s)", "CONCAT(LOWER(s))"), null_where="several make more than 1,024 bytes",
     ),
 )  # fmt: skip
 """The operations on text."""
 
-__all__ = ["TEXT", "like"]
+__all__ = ["MAX_MADE_BYTES", "MAX_MIXED_PATTERN", "MAX_PATTERN", "TEXT", "like"]

@@ -274,16 +274,32 @@ def difference(one: Any, other: Any) -> str | None:
     return place
 
 
-def first_difference(one: Frozen, other: Frozen) -> str | None:
-    """Where two outputs differ first; what cannot be compared is passed over."""
-    for (path, shown, leaf), (other_path, _, other_leaf) in zip(one.leaves, other.leaves, strict=False):
-        if path != other_path or leaf.kind != other_leaf.kind or leaf.exact != other_leaf.exact:
-            in_type = leaf.value is not None and leaf.kind != other_leaf.kind
-            return location(shown + _first_position(leaf, other_leaf), in_type)
+def differing(one: Frozen, other: Frozen) -> Iterator[tuple[int, bool]]:
+    """The index of every leaf that differs, up to the first whose path does; whether it is that one.
+
+    >>> [*differing(Frozen.of((1, "a", 2.5)), Frozen.of((1, "b", 3.5)))]
+    [(3, False), (4, False)]
+    """
+    for index, ((path, _, leaf), (other_path, _, other_leaf)) in enumerate(zip(one.leaves, other.leaves, strict=False)):
+        if path != other_path:
+            yield index, True
+            return
+        if leaf.kind != other_leaf.kind or leaf.exact != other_leaf.exact:
+            yield index, False
     if len(one.leaves) != len(other.leaves):
-        longer = max(one.leaves, other.leaves, key=len)
-        return location(longer[min(len(one.leaves), len(other.leaves))][1])
-    return None
+        yield min(len(one.leaves), len(other.leaves)), True
+
+
+def first_difference(one: Frozen, other: Frozen, varies: Callable[[int], bool] = lambda _: False) -> str | None:
+    """Where two outputs differ first; what cannot be compared, and leaves for which ``varies``, are passed over."""
+    index = next((index for index, _ in differing(one, other) if not varies(index)), None)
+    if index is None:
+        return None
+    if index >= min(len(one.leaves), len(other.leaves)):
+        return location(max(one.leaves, other.leaves, key=len)[index][1])
+    (_, shown, leaf), (_, _, other_leaf) = one.leaves[index], other.leaves[index]
+    in_type = leaf.value is not None and leaf.kind != other_leaf.kind
+    return location(shown + _first_position(leaf, other_leaf), in_type)
 
 
 def _first_position(one: Leaf, other: Leaf) -> str:
@@ -943,6 +959,7 @@ __all__ = [
     "Warned",
     "attributes",
     "difference",
+    "differing",
     "digest",
     "first_difference",
     "is_library",

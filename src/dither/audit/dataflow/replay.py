@@ -48,7 +48,7 @@ from dither.audit.dataflow.distance import (
     monotone_violation,
 )
 from dither.audit.dataflow.series import series_cost, series_ratio
-from dither.audit.outputs.canonical import Frozen, difference, differing, first_difference
+from dither.audit.outputs.canonical import Frozen, Stopped, difference, differing, first_difference
 from dither.audit.outputs.effects import remembered
 from dither.audit.outputs.observe import Raised, Warned, observe
 from dither.budget_hooks import Request, current_observer, observed_by
@@ -424,7 +424,7 @@ def _copied(x: Any) -> Any:
         return x
 
 
-class _Diverged(BaseException):
+class _Diverged(Stopped):
     """Ends a replay whose releases no longer correspond to the record."""
 
 

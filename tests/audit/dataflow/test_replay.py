@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import secrets
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
@@ -23,7 +26,7 @@ from dither.randomness import bernoulli, resolve
 from dither.tables.compile import relations
 from dither.tables.compile.limits import Limits
 from dither.tables.query import nodes
-from support import refuses
+from support import each, refuses
 
 X = np.linspace(0, 9, 40)
 FEWER = X[:-1]
@@ -436,3 +439,62 @@ def test_locks_do_not_differ_by_their_addresses():
     held = threading.Lock()
     held.acquire()
     assert difference(held, threading.Lock()) is not None
+
+
+def _set_order(_):
+    objects = [type("Part", (), {"number": number})() for number in range(3)]
+    return [part.number for part in set(objects)]
+
+
+VARYING = {
+    "a coin": lambda _: secrets.randbelow(2),
+    "many coins": lambda _: tuple((str(k), secrets.randbelow(2)) for k in range(9)),
+    "a random length": lambda _: ["a", 1.5] * secrets.randbelow(5),
+    "a random key": lambda _: {f"key {secrets.randbelow(3)}": 1},
+    "the order of a set": _set_order,
+    "a random error": lambda _: 1 // secrets.randbelow(2),
+    "a random message": lambda _: print(secrets.randbelow(2)),
+    "a random parameter": lambda _: dp.Laplace(1, 1 + secrets.randbelow(2)).release(0),
+    "a random input": lambda _: NOISY.release(5 * secrets.randbelow(2)),
+    "a random number of releases": lambda _: [NOISY.release(0) for _ in range(secrets.randbelow(3))],
+}
+NOISY = dp.Laplace(sensitivity=1, epsilon=1)
+
+
+@each("name", VARYING)
+def test_chance_is_never_accused(name):
+    for _ in range(5):
+        result = replay(lambda x: (NOISY.release(len(x)), VARYING[name](x)), [1, 2, 3], [1, 2])
+        assert not result.findings, str(result)
+
+
+def test_a_leak_is_found_next_to_what_varies():
+    result = replay(lambda x: (time.perf_counter(), "a", len(x)), [1, 2, 3], [1, 2])
+    assert result.findings == ("the result differs at [2], though every release was the same",)
+
+
+@each("leaks", [False, True])
+def test_releases_in_other_threads_are_recorded(leaks):
+    def in_a_thread(x):
+        answers = []
+        worker = threading.Thread(target=lambda: answers.append(NOISY.release(len(x))))
+        worker.start()
+        worker.join()
+        with ThreadPoolExecutor(1) as pool:
+            answers += [*pool.map(NOISY.release, [len(x)] * 2)]
+        return [*answers, *([len(x)] if leaks else [])]
+
+    result = replay(in_a_thread, [1, 2, 3], [1, 2])
+    assert result.recorded == 3
+    assert result.passed is not leaks
+    assert bool(result.findings) is leaks
+
+
+def test_a_parameter_in_another_thread_is_compared():
+    def in_a_thread(x):
+        worker = threading.Thread(target=lambda: dp.Laplace(len(x), 1).release(0))
+        worker.start()
+        worker.join()
+
+    result = replay(in_a_thread, [1, 2, 3], [1, 2])
+    assert result.findings == ("release 1, Laplace.release: its parameters depend on the data",)

@@ -248,3 +248,33 @@ def test_recursive_and_deep_outputs_terminate():
     for _ in range(4999):
         shallow = [shallow]
     assert digest(deep) != digest(shallow)
+
+
+def test_keys_that_have_keys_are_decomposed_once():
+    """Otherwise each level would double the time."""
+
+    def nested(leaf):
+        part = Part()
+        part.value = leaf
+        for _ in range(40):
+            above = Part()
+            above.one, above.other = {part: 1}, {part: 2}
+            part = above
+        return part
+
+    assert digest(nested(1)) == digest(nested(1)) != digest(nested(2))
+
+
+class Part:
+    pass
+
+
+def test_a_masked_record_is_decomposed():
+    def record(hidden):
+        array = np.ma.zeros(1, dtype=[("a", "f8")])
+        array["a"] = hidden
+        array.mask = [(True,)]
+        return array
+
+    assert difference(record(1.0), record(1.0)) is None
+    assert difference(record(1.0), record(2.0)) is not None

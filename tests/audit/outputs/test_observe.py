@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import warnings
 
 import numpy as np
@@ -31,6 +32,18 @@ def test_results_errors_and_warnings():
     assert observe(lambda: (value for value in (1, 2))) == [1, 2]
     with pytest.raises(KeyboardInterrupt):
         observe(lambda: (_ for _ in ()).throw(KeyboardInterrupt))
+
+
+@pytest.mark.parametrize("kind", [asyncio.CancelledError, GeneratorExit, SystemExit, type("Own", (BaseException,), {})])
+def test_every_error_is_an_output(kind):
+    """But for an interrupt from the keyboard."""
+
+    def fails(x):
+        raise kind(len(x))
+
+    assert observe(fails, [1]).kind == kind.__qualname__
+    assert replay(fails, [1, 2], [1]).findings
+    assert not replay(lambda x: fails(x[:1]), [1, 2], [1]).findings
 
 
 def test_a_warning_is_recorded_in_every_run():

@@ -29,9 +29,12 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from threading import Thread
 from typing import Any, NamedTuple
 
 from dither import arguments, markup
@@ -45,10 +48,10 @@ from dither.audit.dataflow.distance import (
     monotone_violation,
 )
 from dither.audit.dataflow.series import series_cost, series_ratio
-from dither.audit.outputs.canonical import Frozen, difference, first_difference
+from dither.audit.outputs.canonical import Frozen, Stopped, difference, differing, first_difference
 from dither.audit.outputs.effects import remembered
 from dither.audit.outputs.observe import Raised, Warned, observe
-from dither.budget_hooks import Request, observed_by
+from dither.budget_hooks import Request, current_observer, observed_by
 from dither.errors import WrongType, message
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dither.mechanisms import SparseVector
@@ -56,6 +59,8 @@ from dither.mechanisms.sparse_vector import SparseVectorSession
 from dither.randomness import SeededSource, SystemSource, drawn_from
 from dither.stream.series_mechanism import SeriesMechanism
 
+_REPEATS = 8
+"""How often a difference is looked for on each of the two data sets alone."""
 _UNCHANGED = "though every release was the same"
 
 
@@ -145,94 +150,201 @@ def replay(
     if claim is not None and not isinstance(claim, (PureDP, ApproxDP, ZCDP)):
         raise WrongType(message("claim", "a guarantee", type(claim).__name__, "pass claim=dither.PureDP(1)"))
     releases: list[Release] = []
-    findings: dict[str, None] = {}
+    findings: dict[_Finding, None] = {}
+    unknown: dict[_Place, str] = {}
     incomparable: dict[str, None] = {}
     recorded, ended = 0, ""
     for round_number in range(arguments.whole(rounds, "rounds")):
         one, other = (x, x_neighbor) if round_number % 2 == 0 else (x_neighbor, x)
-        comparison = _compare(pipeline, one, other, claim)
-        if comparison.only_effects:  # some libraries warn, or fill a cache, only once, whatever the data
-            comparison = _compare(pipeline, one, other, claim)
-        releases, recorded = releases or comparison.releases, recorded or comparison.recorded
-        ended = comparison.ended
-        # what differs between two runs on the same data, as the time of day does, is no evidence of a leak
-        varying = _compare(pipeline, one, one, claim).findings if comparison.is_different else []
-        findings |= dict.fromkeys(finding for finding in comparison.findings if finding not in varying)
-        incomparable |= dict.fromkeys(comparison.incomparable)
-        incomparable |= {
-            f"{finding}, and with the same data": None for finding in comparison.findings if finding in varying
-        }
-    return Replay(tuple(releases), tuple(findings), recorded, ended, tuple(incomparable))
+        pair = _Pair.of(pipeline, one, other)
+        found = pair.found(claim)
+        if found and all(finding.place[0] in pair.effects for finding in found):
+            pair = _Pair.of(pipeline, one, other)  # some libraries warn, or fill a cache, only once, whatever the data
+            found = pair.found(claim)
+        releases, recorded = releases or pair.player.releases, recorded or len(pair.recorder.log)
+        ended, incomparable = pair.ended, incomparable | dict.fromkeys(pair.opaque)
+        if {finding.place for finding in found} - {finding.place for finding in findings}:
+            # what differs between runs on the same data, as the time of day does, is no evidence of a leak
+            varying = pair.repeated(pipeline, one, other)
+            found = pair.found(claim, varying)
+            unknown |= {finding.place: finding.text for finding in found if finding.varies}
+        findings |= dict.fromkeys(found)
+    leaks = dict.fromkeys(finding.text for finding in findings if finding.place not in unknown)
+    incomparable |= {f"{text}, and with the same data": None for text in unknown.values()}
+    return Replay(tuple(releases), tuple(leaks), recorded, ended, tuple(incomparable))
 
 
-class _Comparison(NamedTuple):
-    """The outcome of one recorded and one replayed run."""
+_Place = tuple[str, int | str]
+"""What differs, and where: the index of a release, or the location within an output."""
+_RELEASE, _SOURCE, _COUNT, _ERROR, _RESULT = "release", "source", "the number of releases", "an error", "the result"
+_TOTAL = "the total"
 
-    recorded: int
-    releases: list[Release]
-    findings: list[str]
-    ended: str = ""
-    incomparable: tuple[str, ...] = ()
-    only_effects: bool = False
-    """Whether nothing differs but what was left behind."""
-    is_different: bool = False
-    """Whether something differs although every release was the same."""
+
+class _Finding(NamedTuple):
+    """A difference between two runs, or a release that is not private."""
+
+    place: _Place
+    text: str
+    varies: bool = False
+    """Whether it may differ on the same data too."""
+
+
+class _Varying:
+    """What differs between runs on the same data."""
+
+    def __init__(self) -> None:
+        self._places: set[_Place] = set()
+        self._leaves: dict[str, set[int]] = {}
+        self._ends: dict[str, int] = {}
+        """From where on nothing corresponds."""
+
+    def add(self, one: _Run, other: _Run) -> None:
+        """Everything in which two runs on the same data differ."""
+        shorter = min(len(one.moved), len(other.moved))
+        for index, (a, b) in enumerate(zip(one.moved, other.moved, strict=False)):
+            if a != b and not abs(a - b) <= ROUNDING * max(1.0, a):
+                self._places.add((_RELEASE, index))
+        first, second = one.outcome, other.outcome
+        if len(one.moved) != len(other.moved) or (first is None) != (second is None):
+            self._ends[_RELEASE] = min(self._ends.get(_RELEASE, shorter), shorter)
+        elif first is not None and second is not None:
+            if bool(first.raised) != bool(second.raised):
+                self._places.add((_ERROR, ""))
+            for name in {*first.parts, *second.parts}:
+                leaves = self._leaves.setdefault(name, set())
+                for index, parted in differing(first.part(name), second.part(name)):
+                    leaves.add(index)
+                    if parted:
+                        self._ends[name] = min(self._ends.get(name, index), index)
+
+    @property
+    def releases(self) -> bool:
+        """Whether the releases of two runs on the same data do not correspond: then nothing after them does."""
+        return _RELEASE in self._ends
+
+    def covers(self, place: _Place) -> bool:
+        """Whether a release, or whether there is an error, varies."""
+        name, where = place
+        if name == _RELEASE:
+            return place in self._places or int(where) >= self._ends.get(_RELEASE, int(where) + 1)
+        return self.releases or place in self._places
+
+    def leaf(self, name: str, index: int) -> bool:
+        """Whether a leaf of an output varies."""
+        return self.releases or index in self._leaves.get(name, ()) or index >= self._ends.get(name, index + 1)
 
 
 @dataclass(frozen=True)
 class _Outcome:
     """What one run gave, decomposed when it ended."""
 
-    result: Frozen
+    parts: Mapping[str, Frozen]
+    """The result, and what was left behind."""
     raised: str
     """The type of the error, if there was one."""
-    effects: Mapping[str, Frozen]
+
+    def part(self, name: str) -> Frozen:
+        """One of the parts, which is empty where there is none."""
+        return self.parts.get(name, Frozen(()))
 
 
-def _compare(pipeline: Callable[[Any], Any], one: Any, other: Any, claim: Guarantee | None) -> _Comparison:
-    """Record a run on ``one`` and replay it on ``other``, from the same state of everything that it stores."""
-    seed = int.from_bytes(os.urandom(16), "big")
-    recorder = _Recorder(_SharedCoins(seed))
-    put_back = remembered(pipeline)
-    first = _outcome(pipeline, one, recorder)
-    put_back()
-    player = _Player(_SharedCoins(seed), recorder.log)
-    second = _outcome(pipeline, other, player)
-    findings = [*recorder.findings, *(finding for finding in player.findings if finding not in recorder.findings)]
-    if player.diverged or first is None or second is None:
-        return _Comparison(len(recorder.log), player.releases, findings)
-    raised = bool(first.raised), bool(second.raised)
-    if len(player.releases) < len(recorder.log):
-        findings.append(f"{len(recorder.log)} release(s) with one, {len(player.releases)} with the other")
-    elif raised[0] != raised[1]:
-        findings.append("an error is raised with one and not with the other")
-    else:
-        location = first_difference(first.result, second.result)
-        if location is not None:
-            findings.append(f"the {'error' if raised[0] else 'result'} differs{location}, {_UNCHANGED}")
-    only_effects = not findings
-    if not findings:
-        findings += _different_effects(first.effects, second.effects)
-    only_effects, is_different = only_effects and bool(findings), len(findings) > len(recorder.findings)
-    if claim is not None and not findings:
-        findings += _overspent([release.change for release in player.releases], claim)
-    ended = first.raised if all(raised) else ""
-    parts = {"the result": first.result, **first.effects}
-    incomparable = tuple(f"{name}: {part}" for name, item in parts.items() for part in item.opaque)
-    return _Comparison(len(recorder.log), player.releases, findings, ended, incomparable, only_effects, is_different)
+class _Run(NamedTuple):
+    """How far the input of each release moved, and what a run gave: None if its releases do not correspond."""
+
+    moved: list[float]
+    outcome: _Outcome | None
 
 
-def _different_effects(one: Mapping[str, Frozen], other: Mapping[str, Frozen]) -> list[str]:
-    """Which of the things that were left behind differ."""
-    nothing = Frozen(())
-    return [
-        f"{name} differ{'' if name == 'the warnings' else 's'}, {_UNCHANGED}"
-        for name in dict.fromkeys([*one, *other])
-        if first_difference(one.get(name, nothing), other.get(name, nothing)) is not None
-    ]
+@dataclass(frozen=True)
+class _Pair:
+    """A recorded run on one data set and a replayed one on the other."""
+
+    recorder: _Recorder
+    player: _Player
+    first: _Outcome | None
+    second: _Outcome | None
+    seed: int
+    put_back: Callable[[], None]
+
+    @classmethod
+    def of(cls, pipeline: Callable[[Any], Any], one: Any, other: Any) -> _Pair:
+        """Record a run on ``one`` and replay it on ``other``, from the same state of everything that it stores."""
+        seed = int.from_bytes(os.urandom(16), "big")
+        recorder = _Recorder(_SharedCoins(seed))
+        put_back = remembered(pipeline)
+        first = _outcome(pipeline, one, recorder)
+        put_back()
+        player = _Player(_SharedCoins(seed), recorder.log)
+        return cls(recorder, player, first, _outcome(pipeline, other, player), seed, put_back)
+
+    def repeated(self, pipeline: Callable[[Any], Any], one: Any, other: Any) -> _Varying:
+        """What differs between these runs and others on the same data, with the same releases."""
+        varying = _Varying()
+        recorded = _Run([0.0] * len(self.recorder.log), self.first)
+        for x, run in ((one, recorded), (other, self.player.run(self.second))):
+            for _ in range(_REPEATS):
+                self.put_back()
+                player = _Player(_SharedCoins(self.seed), self.recorder.log)
+                varying.add(run, player.run(_outcome(pipeline, x, player)))
+        return varying
+
+    @property
+    def effects(self) -> set[str]:
+        """The names of what was left behind."""
+        return {name for item in (self.first, self.second) if item for name in item.parts if name != _RESULT}
+
+    @property
+    def ended(self) -> str:
+        """The type of the error that both runs raised, if they did."""
+        return self.first.raised if self.first and self.second and self.second.raised else ""
+
+    @property
+    def opaque(self) -> list[str]:
+        """What could not be decomposed, if both runs came to their end."""
+        parts = self.first.parts if self.first and self.second else {}
+        return [f"{name}: {part}" for name, item in parts.items() for part in item.opaque]
+
+    def found(self, claim: Guarantee | None, varying: _Varying | None = None) -> list[_Finding]:
+        """Everything that depends on the data. Where an output differs in several places, this is the first that does
+        not vary."""
+        varying = varying or _Varying()
+        released = [finding._replace(varies=varying.covers(finding.place)) for finding in self.player.findings]
+        found = [*self.recorder.findings, *released]
+        if self.first is None or self.second is None:
+            return found
+        first, second = self.first, self.second
+        counts = len(self.recorder.log), len(self.player.releases)
+        if counts[1] < counts[0]:
+            text = f"{counts[0]} release(s) with one, {counts[1]} with the other"
+            found.append(_Finding((_COUNT, ""), text, varying.releases))
+        elif bool(first.raised) != bool(second.raised):
+            text = "an error is raised with one and not with the other"
+            found.append(_Finding((_ERROR, ""), text, varying.covers((_ERROR, ""))))
+        else:
+            says = f"the {'error' if first.raised else 'result'} differs"
+            found += _different(_RESULT, says, first, second, varying)
+        if all(finding.varies for finding in found):
+            for name in dict.fromkeys([*first.parts, *second.parts]):
+                if name != _RESULT:
+                    says = f"{name} differ{'' if name == 'the warnings' else 's'}"
+                    found += _different(name, says, first, second, varying)
+        if claim is not None and not found:
+            found += _overspent([release.change for release in self.player.releases], claim)
+        return found
 
 
-def _overspent(changes: list[InputChange], claim: Guarantee) -> list[str]:
+def _different(name: str, says: str, one: _Outcome, other: _Outcome, varying: _Varying) -> list[_Finding]:
+    """Whether a part of two outcomes differs, in the first place that does not vary where there is one."""
+    first, second = one.part(name), other.part(name)
+    certain = first_difference(first, second, lambda index: varying.leaf(name, index))
+    place = first_difference(first, second) if certain is None else certain
+    if place is None:
+        return []
+    where = place if name == _RESULT else ""
+    return [_Finding((name, where), f"{says}{where}, {_UNCHANGED}", certain is None)]
+
+
+def _overspent(changes: list[InputChange], claim: Guarantee) -> list[_Finding]:
     """Whether the composition of all releases, for these neighbors, costs more than is claimed."""
     epsilon, mu_squared, delta = (
         sum(getattr(change, name) for change in changes) for name in ("epsilon", "mu_squared", "delta")
@@ -246,22 +358,62 @@ def _overspent(changes: list[InputChange], claim: Guarantee) -> list[str]:
         if mu_squared > 0 and remaining >= 0:
             delta += float(gaussian_delta(Fraction(remaining), Fraction(1 / mu_squared**0.5)))
         within = remaining >= 0 and delta <= sum(claimed_delta) * (1 + ROUNDING)
-    return [] if within else [f"the releases together can lose more than {claim!r}"]
+    return [] if within else [_Finding((_TOTAL, ""), f"the releases together can lose more than {claim!r}")]
 
 
 def _outcome(pipeline: Callable[[Any], Any], x: Any, witness: _Recorder | _Player) -> _Outcome | None:
     """The result or error of one run, and what it left behind; None if its releases do not correspond."""
-    with observed_by(witness), drawn_from(witness.coins):
+    with observed_by(witness), drawn_from(witness.coins), _inherited_by_threads(witness.coins):
         try:
             observed = observe(pipeline, _copied(x), keep=Frozen.of)
         except _Diverged:
             return None
+    if witness.diverged:  # in another thread
+        return None
     warned = observed if isinstance(observed, Warned) else Warned(observed)
-    effects = {name: Frozen.of(value) for name, value in warned.effects}
-    if warned.warnings:
-        effects = {"the warnings": Frozen.of(warned.warnings), **effects}
     output = warned.output
-    return _Outcome(Frozen.of(output), output.kind if isinstance(output, Raised) else "", effects)
+    parts = {_RESULT: Frozen.of(output)}
+    if warned.warnings:
+        parts["the warnings"] = Frozen.of(warned.warnings)
+    parts |= {name: Frozen.of(value) for name, value in warned.effects}
+    return _Outcome(parts, output.kind if isinstance(output, Raised) else "")
+
+
+@contextmanager
+def _inherited_by_threads(coins: _SharedCoins) -> Iterator[None]:
+    """Threads that are started inside, and what is given to those of a pool, are observed like whoever starts them."""
+    threads: Any = Thread
+    pools: Any = ThreadPoolExecutor
+    start, submit = threads.start, pools.submit
+
+    def handed_on(function: Callable[..., Any]) -> Callable[..., Any]:
+        observer = current_observer()
+
+        def run(*given: Any, **named: Any) -> Any:
+            with observed_by(observer), drawn_from(coins):
+                return function(*given, **named)
+
+        return run
+
+    def started(thread: Any) -> None:
+        work = handed_on(thread.run)
+
+        def run() -> None:
+            vars(thread).pop("run", None)
+            with suppress(_Diverged):  # the difference was recorded
+                work()
+
+        thread.run = run
+        start(thread)
+
+    def submitted(pool: Any, function: Callable[..., Any], /, *given: Any, **named: Any) -> Any:
+        return submit(pool, handed_on(function), *given, **named)
+
+    threads.start, pools.submit = started, submitted
+    try:
+        yield
+    finally:
+        threads.start, pools.submit = start, submit
 
 
 def _copied(x: Any) -> Any:
@@ -272,7 +424,7 @@ def _copied(x: Any) -> Any:
         return x
 
 
-class _Diverged(BaseException):
+class _Diverged(Stopped):
     """Ends a replay whose releases no longer correspond to the record."""
 
 
@@ -344,18 +496,20 @@ class _Recorder:
 
     def __init__(self, coins: _SharedCoins) -> None:
         self.coins, self.log, self.sessions = coins, list[_Record](), list[Any]()
-        self.findings: list[str] = []
+        self.findings: list[_Finding] = []
+        self.diverged = False
 
     def see(self, what: Any, name: str, given: Mapping[str, Any], compute: Callable[[], Any]) -> Any:
         """Compute and record the innermost release."""
         if type(given.get("source")) not in _PRIVATE:
             label = f"release {len(self.log) + 1}, {_Record(what, name, {}, None).name}"
-            self.findings.append(f"{label}: its noise is drawn from a source that is not private")
+            text = f"{label}: its noise is drawn from a source that is not private"
+            self.findings.append(_Finding((_SOURCE, len(self.log)), text))
         arguments = _arguments(given) if is_supported(what) else {}
         before = len(self.log)
         with observed_by(self if isinstance(what, Request) or not is_supported(what) else None):
             outcome = compute()
-        if is_supported(what) and len(self.log) == before:
+        if is_supported(what) and (len(self.log) == before or not isinstance(what, Request)):
             session, seed = _index(self.sessions, what), _seed(given)
             # a session is never copied; only its parameters are compared
             owner = what if isinstance(what, SparseVectorSession) else copy.copy(what)
@@ -372,13 +526,15 @@ class _Player:
 
     def __init__(self, coins: _SharedCoins, log: list[_Record]) -> None:
         self.coins, self._log = coins, log
-        self.releases, self.findings = list[Release](), list[str]()
+        self.releases, self.findings = list[Release](), list[_Finding]()
         self.diverged = False
         self.sessions, self._asked = list[Any](), dict[int, list[Any]]()
         self._advances: dict[str, list[Any]] = {}
 
     def see(self, what: Any, name: str, given: Mapping[str, Any], compute: Callable[[], Any]) -> Any:
         """Compare the release with the record, and return the recorded outcome."""
+        if self.diverged:
+            raise _Diverged
         index = len(self.releases)
         expected = self._log[index] if index < len(self._log) else None
         within = isinstance(what, Request) and not (
@@ -415,7 +571,8 @@ class _Player:
             self._stop(f"{label}: its input is a number with one and not with the other")
         self.releases.append(Release(expected.name, change))
         if not change.ratio <= 1 + ROUNDING:
-            self.findings.append(f"{label}: its input moved by {change.ratio:.4g} times the declared sensitivity")
+            text = f"{label}: its input moved by {change.ratio:.4g} times the declared sensitivity"
+            self.findings.append(_Finding((_RELEASE, index), text))
         self.coins.turn()
         if isinstance(what, SparseVector):
             self.sessions.append(compute())
@@ -425,8 +582,12 @@ class _Player:
             what.above += expected.outcome is not False
         return _copied(expected.outcome)
 
+    def run(self, outcome: _Outcome | None) -> _Run:
+        """What this run gave, with what was seen of its releases."""
+        return _Run([release.change.ratio for release in self.releases], outcome)
+
     def _stop(self, finding: str) -> None:
-        self.findings.append(finding)
+        self.findings.append(_Finding((_RELEASE, len(self.releases)), finding))
         self.diverged = True
         raise _Diverged
 

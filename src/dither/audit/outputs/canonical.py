@@ -94,6 +94,10 @@ _DESCRIPTORS = (GetSetDescriptorType, MemberDescriptorType, WrapperDescriptorTyp
 _CLASS_INTERNALS = {"__dict__", "__weakref__", "_abc_impl", "__subclasshook__", "__abstractmethods__", "__slotnames__"}
 
 
+class Stopped(BaseException):
+    """Raised by an auditor to end a run; unlike any other error, it is no output."""
+
+
 @dataclass(frozen=True)
 class Raised:
     """An error, treated as an output.
@@ -204,9 +208,12 @@ def _walk(output: Any) -> Iterator[tuple[str, str, Leaf]]:
     stack: list[tuple[str, str, Any]] = [("", "", output)]
     inside: dict[int, int] = {}  # the depth of every container that is being visited
     known: dict[int, tuple[int, Any]] = {}  # objects that were decomposed, kept alive so that ids are not reused
+    names: dict[int, tuple[Any, str]] = {}
     count = 0
     while stack:
         path, shown, value = stack.pop()
+        shared = type(value) is Shared
+        value = value.value if shared else value
         kind = type(value)
         count += 1
         if kind is Leaf:
@@ -224,18 +231,20 @@ def _walk(output: Any) -> Iterator[tuple[str, str, Leaf]]:
             yield path, shown, Leaf(f"{OPAQUE}more than {_MAX_LEAVES} parts")
             return
         else:
-            if kind is Shared:
-                value = value.value
-            how = _how_of(type(value))
-            if kind is Shared or how.shared:
+            how = _how_of(kind)
+            if shared or how.shared:
                 if id(value) in known:
                     yield path, shown, Leaf(f"part {known[id(value)][0]} again")
                     continue
                 known[id(value)] = len(known), value
             try:
-                children = _parts(value, how)
+                outer, _naming.names = _naming.names, names if _naming.names is None else _naming.names
+                try:
+                    children = _parts(value, how)
+                finally:
+                    _naming.names = outer
             except Exception:
-                children = [("", Leaf(f"{OPAQUE}{type(value).__module__}.{type(value).__qualname__}"))]
+                children = [("", Leaf(f"{OPAQUE}{kind.__module__}.{kind.__qualname__}"))]
             first = 0
             while first < len(children) and type(children[first][1]) is Leaf:
                 child = children[first]
@@ -274,16 +283,32 @@ def difference(one: Any, other: Any) -> str | None:
     return place
 
 
-def first_difference(one: Frozen, other: Frozen) -> str | None:
-    """Where two outputs differ first; what cannot be compared is passed over."""
-    for (path, shown, leaf), (other_path, _, other_leaf) in zip(one.leaves, other.leaves, strict=False):
-        if path != other_path or leaf.kind != other_leaf.kind or leaf.exact != other_leaf.exact:
-            in_type = leaf.value is not None and leaf.kind != other_leaf.kind
-            return location(shown + _first_position(leaf, other_leaf), in_type)
+def differing(one: Frozen, other: Frozen) -> Iterator[tuple[int, bool]]:
+    """The index of every leaf that differs, up to the first whose path does; whether it is that one.
+
+    >>> [*differing(Frozen.of((1, "a", 2.5)), Frozen.of((1, "b", 3.5)))]
+    [(3, False), (4, False)]
+    """
+    for index, ((path, _, leaf), (other_path, _, other_leaf)) in enumerate(zip(one.leaves, other.leaves, strict=False)):
+        if path != other_path:
+            yield index, True
+            return
+        if leaf.kind != other_leaf.kind or leaf.exact != other_leaf.exact:
+            yield index, False
     if len(one.leaves) != len(other.leaves):
-        longer = max(one.leaves, other.leaves, key=len)
-        return location(longer[min(len(one.leaves), len(other.leaves))][1])
-    return None
+        yield min(len(one.leaves), len(other.leaves)), True
+
+
+def first_difference(one: Frozen, other: Frozen, varies: Callable[[int], bool] = lambda _: False) -> str | None:
+    """Where two outputs differ first; what cannot be compared, and leaves for which ``varies``, are passed over."""
+    index = next((index for index, _ in differing(one, other) if not varies(index)), None)
+    if index is None:
+        return None
+    if index >= min(len(one.leaves), len(other.leaves)):
+        return location(max(one.leaves, other.leaves, key=len)[index][1])
+    (_, shown, leaf), (_, _, other_leaf) = one.leaves[index], other.leaves[index]
+    in_type = leaf.value is not None and leaf.kind != other_leaf.kind
+    return location(shown + _first_position(leaf, other_leaf), in_type)
 
 
 def _first_position(one: Leaf, other: Leaf) -> str:
@@ -322,7 +347,22 @@ def name_of(key: Any) -> str:
     """The name of a dict key or set element within a path; distinct keys have distinct names."""
     if type(key) in _KEYS or (type(key) is tuple and all(type(part) in _KEYS for part in key)):
         return repr(key)
-    return f"{type(key).__qualname__}:{digest(key).hex()}"
+    names = _naming.names
+    if names is None:
+        return f"{type(key).__qualname__}:{digest(key).hex()}"
+    if id(key) not in names:
+        names[id(key)] = key, f"{type(key).__qualname__}:{digest(key).hex()}"
+    return names[id(key)][1]
+
+
+class _Naming(threading.local):
+    """The names of keys within one decomposition, by id and with the key itself, so that ids are not reused: a key
+    whose parts have keys in turn is decomposed once, and not once more for each of them."""
+
+    names: dict[int, tuple[Any, str]] | None = None
+
+
+_naming = _Naming()
 
 
 class _How(NamedTuple):
@@ -534,7 +574,9 @@ def _drained(value: Any) -> list[Child]:
     items: list[Any] = []
     try:
         items.extend(islice(value, _MAX_ITEMS))
-    except Exception as error:
+    except (KeyboardInterrupt, Stopped):
+        raise
+    except BaseException as error:
         return [(" items", items), (" end", Raised.by(error))]
     return [
         (" items", items),
@@ -940,9 +982,11 @@ __all__ = [
     "Frozen",
     "Leaf",
     "Raised",
+    "Stopped",
     "Warned",
     "attributes",
     "difference",
+    "differing",
     "digest",
     "first_difference",
     "is_library",

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from dither.audit.outputs.canonical import Frozen, Raised, Warned
+from dither.audit.outputs.canonical import Frozen, Raised, Stopped, Warned
 from dither.audit.outputs.effects import Watch
 
 _MAX_ITEMS = 1 << 16
@@ -100,7 +100,9 @@ def _observation(
             # evaluated here, so that its releases, errors and warnings are observed
             if isinstance(output, _LAZY):
                 output = [*islice(output, _MAX_ITEMS)]
-        except (Exception, SystemExit) as error:
+        except (KeyboardInterrupt, Stopped):
+            raise
+        except BaseException as error:
             return Raised.by(error)
         return keep(output)
 

@@ -74,7 +74,10 @@ FRESH_BUDGETS = [
     ("visits.toml", [('name = "visits"', 'name = "sales"')]),
     ("visits.toml", [('unit = "who"', 'unit = "who"\nreceipt = "elsewhere.receipt"')]),
     ("visits.toml", [('name = "visits"', 'name = "other"')]),
+    ("visits.toml", [('unit = "who"', 'unit = "amount"')]),
+    ("visits.toml", [('unit = "who"\n', "")]),
     ("other.toml", [('source = "other.csv"', 'source = "visits.csv"')]),
+    ("other.toml", [('source = "other.csv"', 'source = "visit*.csv"')]),
     ("new.toml", [('name = "visits"', 'name = "sales"')]),
     ("new.toml", [('name = "visits"', 'name = "sales"'), ('"visits.sqlite"', '"sales.sqlite"')]),
 ]
@@ -172,6 +175,29 @@ def test_another_ledger_takes_a_restart_and_two_stewards(tmp_path):
     assert len(list(tmp_path.glob("visits.toml.receipt*"))) == 2  # that of the ledger before is evidence, and stays
     card.write_text(card.read_text().replace('"fresh.sqlite"', '"visits.sqlite"'))  # and back takes the same
     assert served.tables.problems(sam)[0].signed_by == ()
+    served.stop()
+
+
+def test_what_is_signed_off_is_what_is_served(tmp_path):
+    """Rows that were put into the card after the stewards had signed it have a budget already."""
+    fill(tmp_path)
+    service, sam, sue = started(fill(tmp_path, name="secret"))
+    card = tmp_path / "fresh.toml"
+    text = (tmp_path / "visits.toml").read_text().replace('name = "visits"', 'name = "fresh"')
+    signed = text.replace("visits.sqlite", "fresh.sqlite")
+    card.write_text(signed)
+    for steward in (sam, sue):
+        service.tables.sign_off(steward, "fresh.toml", reason="visits once more")
+    service.stop()
+    for edited in (signed.replace("visits.csv", "secret.csv"), signed.replace('unit = "who"', 'unit = "amount"')):
+        card.write_text(edited)
+        again, _, _ = started(tmp_path)
+        assert again.context.folder.names() == ["secret", "visits"]
+        assert again.tables.problems(sam)[0].signed_by == ()
+        again.stop()
+    card.write_text(signed)
+    served, _, _ = started(tmp_path)
+    assert served.context.folder.names() == ["fresh", "secret", "visits"]
     served.stop()
 
 

@@ -150,7 +150,7 @@ class Folder:
         names = [served.name for served in readable]
         for served in readable:
             is_first = not pinned and names.count(served.name) == 1
-            is_signed = bool(served.pin.difference(pinned)) and self.pins.is_signed(served.pin)
+            is_signed = bool(served.pin.difference(pinned, self.place)) and self.pins.is_signed(served.pin)
             if is_signed:
                 _retire_receipt(served)
             if is_first or is_signed:
@@ -188,12 +188,12 @@ class Folder:
         for path, read in self._files.items():
             file, served, problem, pin = Path(path).name, read.served, read.problem, None
             if served is not None:
-                difference = served.pin.difference(pinned)
+                difference = served.pin.difference(pinned, self.place)
                 if names.count(served.name) > 1 and owners.get(served.name) != file:
                     problem = message("name", "one for each card", f"{served.name} twice", "give it another name")
                 elif difference:
                     pin = served.pin
-                    problem = message("card", "the ledger and the name that its rows have", difference, RESTART)
+                    problem = message("card", "the ledger, name and people that its rows have", difference, RESTART)
             if problem:
                 refusals[file] = Refusal(file, problem, pin)
                 served = before.get(path)

@@ -223,6 +223,62 @@ def test_a_server_starts_beside_a_card_that_cannot_be_read(tmp_path):
     service.stop()
 
 
+NO_LEDGERS = [
+    ('"new.sqlite"', '"."'), ('"new.sqlite"', '"no/such/new.sqlite"'), ('"new.sqlite"', '"dither-server.sqlite"'),
+    ('"new.sqlite"', '"visits.csv"'), ('"new.sqlite"', '"new.toml"'), ('"new.sqlite"', '"new.sqlite"\nreceipt = "."'),
+    ('"new.sqlite"', '"new.sqlite"\nreceipt = "visits.csv"'), ('"new.sqlite"', '"new.sqlite"\nreceipt = "no/such"'),
+    ('"new.sqlite"', '"new.sqlite"\nreceipt = "visits.toml.receipt"'),
+]  # fmt: skip
+
+
+@each(("old", "new"), NO_LEDGERS)
+def test_a_new_card_whose_ledger_cannot_be_used_is_a_problem_of_its_own(own, edited, old, new):
+    before = {path.name for path in own.folder.iterdir()}
+    fill(own.folder, name="new")
+    edited("new.toml", (old, new), text=(own.folder / "new.toml").read_text())
+    sam = own.client("sam")
+    for path in ("tables", "incidents", "plans"):
+        assert sam.get(f"{API}/{path}").status_code == 200
+    [problem] = sam.get(f"{API}/cards").json()["problems"]
+    assert (problem["file"], problem["needed"]) == ("new.toml", 0)
+    assert "Fix: " in problem["problem"]
+    assert own.service.context.folder.names() == ["other", "visits"]
+    assert [pin.name for pin in own.service.context.folder.pins.all()] == ["other", "visits"]
+    (own.folder / "new.toml").unlink()
+    (own.folder / "new.csv").unlink()
+    assert {path.name for path in own.folder.iterdir()} <= before | {"new.sqlite", "new.sqlite.key"}
+
+
+def test_a_server_starts_beside_a_card_whose_ledger_cannot_be_used(tmp_path):
+    """On the first start of all, on each later one, and after a sign-off; it is served once its ledger can be used."""
+    fill(tmp_path)
+    fill(tmp_path, name="new")
+    card = tmp_path / "new.toml"
+    card.write_text(card.read_text().replace('"new.sqlite"', '"deep/new.sqlite"'))
+    for _ in range(2):
+        service, sam, sue = started(tmp_path)
+        assert service.context.folder.names() == ["visits"]
+        assert [item.file for item in service.tables.problems(sam)] == ["new.toml"]
+        service.stop()
+    service, _, _ = started(tmp_path)
+    (tmp_path / "deep").mkdir()
+    assert service.context.folder.names() == ["new", "visits"]
+    card.write_text(card.read_text().replace('"deep/new.sqlite"', '"deeper/new.sqlite"'))
+    for steward in (sam, sue):
+        service.tables.sign_off(steward, "new.toml", reason="moved")
+    service.stop()
+    again, _, _ = started(tmp_path)
+    assert again.context.folder.names() == ["visits"]
+    [problem] = again.tables.problems(sam)
+    assert problem.signed_by == ("sam", "sue")
+    assert "another ledger" not in problem.problem
+    again.stop()
+    (tmp_path / "deeper").mkdir()
+    served, _, _ = started(tmp_path)
+    assert served.context.folder.names() == ["new", "visits"]
+    served.stop()
+
+
 def test_a_ledger_that_is_removed_is_not_made_anew(start_site, tmp_path):
     """Neither by the server nor by a worker, although nothing was ever charged."""
     site = start_site(fill(tmp_path))

@@ -75,7 +75,10 @@ FRESH_BUDGETS = [
     ("visits.toml", [('name = "visits"', 'name = "sales"')]),
     ("visits.toml", [('unit = "who"', 'unit = "who"\nreceipt = "elsewhere.receipt"')]),
     ("visits.toml", [('name = "visits"', 'name = "other"')]),
+    ("visits.toml", [('unit = "who"', 'unit = "amount"')]),
+    ("visits.toml", [('unit = "who"\n', "")]),
     ("other.toml", [('source = "other.csv"', 'source = "visits.csv"')]),
+    ("other.toml", [('source = "other.csv"', 'source = "visit*.csv"')]),
     ("new.toml", [('name = "visits"', 'name = "sales"')]),
     ("new.toml", [('name = "visits"', 'name = "sales"'), ('"visits.sqlite"', '"sales.sqlite"')]),
 ]
@@ -185,6 +188,29 @@ def test_a_server_that_stops_keeps_the_last_receipt(tmp_path):
     assert receipts.read(tmp_path / "visits.toml.receipt") == head
 
 
+def test_what_is_signed_off_is_what_is_served(tmp_path):
+    """Rows that were put into the card after the stewards had signed it have a budget already."""
+    fill(tmp_path)
+    service, sam, sue = started(fill(tmp_path, name="secret"))
+    card = tmp_path / "fresh.toml"
+    text = (tmp_path / "visits.toml").read_text().replace('name = "visits"', 'name = "fresh"')
+    signed = text.replace("visits.sqlite", "fresh.sqlite")
+    card.write_text(signed)
+    for steward in (sam, sue):
+        service.tables.sign_off(steward, "fresh.toml", reason="visits once more")
+    service.stop()
+    for edited in (signed.replace("visits.csv", "secret.csv"), signed.replace('unit = "who"', 'unit = "amount"')):
+        card.write_text(edited)
+        again, _, _ = started(tmp_path)
+        assert again.context.folder.names() == ["secret", "visits"]
+        assert again.tables.problems(sam)[0].signed_by == ()
+        again.stop()
+    card.write_text(signed)
+    served, _, _ = started(tmp_path)
+    assert served.context.folder.names() == ["fresh", "secret", "visits"]
+    served.stop()
+
+
 def test_one_steward_is_enough_where_that_is_configured(tmp_path):
     first, sam, _ = started(fill(tmp_path), single_steward=True)
     card = tmp_path / "visits.toml"
@@ -205,6 +231,62 @@ def test_a_server_starts_beside_a_card_that_cannot_be_read(tmp_path):
     assert service.context.folder.names() == []  # of two with one name none is served
     assert {item.file for item in service.context.folder.refusals()} == {"other.toml", "twin.toml", "visits.toml"}
     service.stop()
+
+
+NO_LEDGERS = [
+    ('"new.sqlite"', '"."'), ('"new.sqlite"', '"no/such/new.sqlite"'), ('"new.sqlite"', '"dither-server.sqlite"'),
+    ('"new.sqlite"', '"visits.csv"'), ('"new.sqlite"', '"new.toml"'), ('"new.sqlite"', '"new.sqlite"\nreceipt = "."'),
+    ('"new.sqlite"', '"new.sqlite"\nreceipt = "visits.csv"'), ('"new.sqlite"', '"new.sqlite"\nreceipt = "no/such"'),
+    ('"new.sqlite"', '"new.sqlite"\nreceipt = "visits.toml.receipt"'),
+]  # fmt: skip
+
+
+@each(("old", "new"), NO_LEDGERS)
+def test_a_new_card_whose_ledger_cannot_be_used_is_a_problem_of_its_own(own, edited, old, new):
+    before = {path.name for path in own.folder.iterdir()}
+    fill(own.folder, name="new")
+    edited("new.toml", (old, new), text=(own.folder / "new.toml").read_text())
+    sam = own.client("sam")
+    for path in ("tables", "incidents", "plans"):
+        assert sam.get(f"{API}/{path}").status_code == 200
+    [problem] = sam.get(f"{API}/cards").json()["problems"]
+    assert (problem["file"], problem["needed"]) == ("new.toml", 0)
+    assert "Fix: " in problem["problem"]
+    assert own.service.context.folder.names() == ["other", "visits"]
+    assert [pin.name for pin in own.service.context.folder.pins.all()] == ["other", "visits"]
+    (own.folder / "new.toml").unlink()
+    (own.folder / "new.csv").unlink()
+    assert {path.name for path in own.folder.iterdir()} <= before | {"new.sqlite", "new.sqlite.key"}
+
+
+def test_a_server_starts_beside_a_card_whose_ledger_cannot_be_used(tmp_path):
+    """On the first start of all, on each later one, and after a sign-off; it is served once its ledger can be used."""
+    fill(tmp_path)
+    fill(tmp_path, name="new")
+    card = tmp_path / "new.toml"
+    card.write_text(card.read_text().replace('"new.sqlite"', '"deep/new.sqlite"'))
+    for _ in range(2):
+        service, sam, sue = started(tmp_path)
+        assert service.context.folder.names() == ["visits"]
+        assert [item.file for item in service.tables.problems(sam)] == ["new.toml"]
+        service.stop()
+    service, _, _ = started(tmp_path)
+    (tmp_path / "deep").mkdir()
+    assert service.context.folder.names() == ["new", "visits"]
+    card.write_text(card.read_text().replace('"deep/new.sqlite"', '"deeper/new.sqlite"'))
+    for steward in (sam, sue):
+        service.tables.sign_off(steward, "new.toml", reason="moved")
+    service.stop()
+    again, _, _ = started(tmp_path)
+    assert again.context.folder.names() == ["visits"]
+    [problem] = again.tables.problems(sam)
+    assert problem.signed_by == ("sam", "sue")
+    assert "another ledger" not in problem.problem
+    again.stop()
+    (tmp_path / "deeper").mkdir()
+    served, _, _ = started(tmp_path)
+    assert served.context.folder.names() == ["new", "visits"]
+    served.stop()
 
 
 def test_a_ledger_that_is_removed_is_not_made_anew(start_site, tmp_path):

@@ -137,6 +137,8 @@ class Folder:
         self._served: dict[str, Served] = {}
         self._refusals: dict[str, Refusal] = {}
         self._ledgers: dict[str, Ledger] = {}
+        self._unusable: dict[str, str] = {}
+        """What is wrong with the ledgers or receipts of cards that are not in force for it, by what they would pin."""
         if not self.place.is_dir():
             raise InvalidArgument(message("folder", "a folder with cards", "none", "check its path"))
         self._start()
@@ -150,17 +152,17 @@ class Folder:
         names = [served.name for served in readable]
         for served in readable:
             is_first = not pinned and names.count(served.name) == 1
-            is_signed = bool(served.pin.difference(pinned)) and self.pins.is_signed(served.pin)
+            is_signed = bool(served.pin.difference(pinned, self.place)) and self.pins.is_signed(served.pin)
             if is_signed:
                 _retire_receipt(served)
-            if is_first or is_signed:
+            if (is_first or is_signed) and not self._ledger_problem(served):
                 self.pins.keep(served.pin)
         self._decide()
 
     def scan(self) -> None:
         """Look at all files again, if any was added, removed or edited."""
         with self._lock:
-            if self._look():
+            if self._look() or self._unusable:
                 self._decide()
 
     def _look(self) -> bool:
@@ -185,15 +187,20 @@ class Folder:
         names = [served.name for served in self._readable()]
         in_force: dict[str, Served] = {}
         refusals: dict[str, Refusal] = {}
+        unusable, self._unusable = self._unusable, {}
         for path, read in self._files.items():
             file, served, problem, pin = Path(path).name, read.served, read.problem, None
             if served is not None:
-                difference = served.pin.difference(pinned)
+                difference = served.pin.difference(pinned, self.place)
                 if names.count(served.name) > 1 and owners.get(served.name) != file:
                     problem = message("name", "one for each card", f"{served.name} twice", "give it another name")
                 elif difference:
                     pin = served.pin
-                    problem = message("card", "the ledger and the name that its rows have", difference, RESTART)
+                    problem = message("card", "the ledger, name and people that its rows have", difference, RESTART)
+                    if pin.digest in unusable:  # signed off, and in vain
+                        problem = self._unusable[pin.digest] = unusable[pin.digest]
+                elif served.name not in owners:
+                    problem = self._ledger_problem(served)
             if problem:
                 refusals[file] = Refusal(file, problem, pin)
                 served = before.get(path)
@@ -232,17 +239,35 @@ class Folder:
     def ledger(self, name: str) -> Ledger:
         """The ledger of a table, in which its accounts are open. It holds the receipt that was kept, and from now on
         one is kept: a ledger that is removed is not made anew."""
-        served = self.get(name)
+        return self._opened(self.get(name))
+
+    def _opened(self, served: Served) -> Ledger:
         with self._lock:
-            if name not in self._ledgers:
+            if served.name not in self._ledgers:
                 card = aligned(served.card)
                 if card.ledger is None:
                     fix = "state ledger in the card"
                     raise InvalidArgument(message("ledger", "where the budget is kept", "nowhere", fix))
-                ledger = open_ledger(card, card.ledger, receipts.read(served.receipt_file))[0]
-                receipts.keep(served.receipt_file, ledger.head)
-                self._ledgers[name] = ledger
-            return self._ledgers[name]
+                kept = receipts.read(served.receipt_file)
+                if kept is None:
+                    receipts.check_writable(served.receipt_file)
+                ledger = open_ledger(card, card.ledger, kept)[0]
+                try:
+                    receipts.keep(served.receipt_file, ledger.head)
+                except BaseException:
+                    ledger.close()
+                    raise
+                self._ledgers[served.name] = ledger
+            return self._ledgers[served.name]
+
+    def _ledger_problem(self, served: Served) -> str:
+        """Why the ledger of a card that is not pinned cannot be opened; nothing where it can. Such a card is a
+        problem of its own: nothing of it is pinned, and the other tables are served."""
+        try:
+            self._opened(served)
+        except DitherError as error:
+            return self._unusable.setdefault(served.pin.digest, str(error))
+        return ""
 
     def keep_receipt(self, name: str) -> None:
         """Keep the last receipt of a table's ledger, so that an older copy of it is refused at the next start."""

@@ -6,8 +6,11 @@ import copy
 import dataclasses
 import datetime
 import enum
+import itertools
 import math
+import mmap
 import struct
+import weakref
 from collections import Counter, OrderedDict, deque, namedtuple
 from decimal import Decimal
 from fractions import Fraction
@@ -276,5 +279,53 @@ def test_a_masked_record_is_decomposed():
         array.mask = [(True,)]
         return array
 
-    assert difference(record(1.0), record(1.0)) is None
-    assert difference(record(1.0), record(2.0)) is not None
+    assert digest(record(1.0)) == digest(record(1.0)) != digest(record(2.0))
+
+
+def ordered(last):
+    result = OrderedDict(a=1, b=2)
+    result.move_to_end("a", last=last)
+    return result
+
+
+def read_only(writeable):
+    array = np.zeros(2)
+    array.flags.writeable = writeable
+    return array
+
+
+def mapped(place):
+    memory = mmap.mmap(-1, 64)
+    memory.seek(place)
+    return memory
+
+
+def arrow_reader(place):
+    reader = pa.BufferReader(b"abcdef")
+    reader.seek(place)
+    return reader
+
+
+KEPT = Part()
+BEHIND = {
+    "the order of an ordered dict": ordered,
+    "items after the end of a slice": lambda k: itertools.islice([1, k], 1),
+    "items that are not taken": lambda k: itertools.takewhile(lambda v: v > 1, [-1, k]),
+    "items that are not chosen": lambda k: itertools.compress([1, k], [1, 0]),
+    "factors of an empty product": lambda k: itertools.product([k], []),
+    "a value to fill": lambda k: itertools.zip_longest([1], fillvalue=k),
+    "a callback": lambda k: weakref.ref(KEPT, lambda _, k=k: k),
+    "a finalizer": lambda k: weakref.finalize(KEPT, abs, k),
+    "a flag of an array": read_only,
+    "one of two types": lambda k: np.zeros(1, dtype=np.int_ if k else np.longlong),
+    "flags of a frame": lambda k: pd.DataFrame({"n": [1]}).set_flags(allows_duplicate_labels=bool(k)),
+    "flags of a series": lambda k: pl.Series([1, 1]).set_sorted() if k else pl.Series([1, 1]),
+    "chunks": lambda k: pl.concat([pl.Series([1]), pl.Series([2])], rechunk=bool(k)),
+    "a place in memory": mapped,
+    "a place in a buffer": arrow_reader,
+}
+
+
+@each("name", BEHIND)
+def test_what_lies_behind_a_value_is_a_part_of_it(name):
+    assert digest(BEHIND[name](1)) == digest(BEHIND[name](1)) != digest(BEHIND[name](0))

@@ -36,7 +36,7 @@ import re
 import sys
 import threading
 import weakref
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
@@ -87,7 +87,8 @@ _KEYS = (str, int, bool, float, bytes, type(None))
 _LOCKS = (type(threading.Lock()), type(threading.RLock()))
 _CACHED = type(lru_cache(abs))
 _LAZY = (map, filter, zip, enumerate)
-_ENDLESS = ("count", "cycle", "repeat")
+_CALLING = ("starmap", "accumulate", "filterfalse", "dropwhile", "groupby", "_grouper")
+"""Iterators of itertools that call a function, which may release."""
 _FILES = (io.TextIOWrapper, io.BufferedReader, io.BufferedWriter, io.BufferedRandom, io.FileIO)
 _VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
 _DESCRIPTORS = (GetSetDescriptorType, MemberDescriptorType, WrapperDescriptorType)
@@ -528,7 +529,7 @@ def _hidden(value: Any) -> list[Child]:
     kind = type(value)
     hidden = _hidden_state(kind)
     assert hidden is not None
-    lazy = hidden in _LAZY or (hidden.__module__ == "itertools" and hidden.__name__ not in _ENDLESS)
+    lazy = hidden in _LAZY or (hidden.__module__ == "itertools" and hidden.__name__ in _CALLING)
     reduced = None if lazy else _reduced(value, kind, hidden)
     if reduced is not None:
         return [_type_leaf(value), (" kept", reduced)]
@@ -536,7 +537,8 @@ def _hidden(value: Any) -> list[Child]:
         return [_type_leaf(value), *_drained(value)]
     try:
         with memoryview(value) as view:
-            return [_type_leaf(value), (" bytes", view.tobytes())]
+            place: list[Child] = [(" place", value.tell())] if hasattr(kind, "tell") else []
+            return [_type_leaf(value), (" bytes", view.tobytes()), *place]
     except Exception:
         return [("", Leaf(f"{OPAQUE}{module_of(kind)}.{kind.__qualname__}"))]
 
@@ -748,6 +750,10 @@ def _array(instance: Any) -> list[Child]:
     order = plain.flags.c_contiguous, plain.flags.f_contiguous
     if order != (True, True):
         result.append((" order in memory", Leaf(str(order))))
+    if not plain.flags.writeable:
+        result.append((" writeable", Leaf("False")))
+    if plain.dtype.kind in "iu" and plain.dtype.char != np.dtype(plain.dtype.name).char:
+        result.append((" type in C", Leaf(plain.dtype.char)))  # of two with the same name
     if plain.dtype.metadata:
         result.append((" metadata", dict(plain.dtype.metadata)))
     if isinstance(instance, np.ma.MaskedArray):
@@ -801,6 +807,9 @@ def _keyed(instance: Any) -> list[Child]:
 def _mapping(instance: Any) -> list[Child]:
     kind = type(instance).__qualname__
     items = list(dict.items(instance))
+    if isinstance(instance, OrderedDict):  # it has an order of its own
+        held = {id(key): (key, value) for key, value in items}
+        items = [held[id(key)] for key in OrderedDict.__iter__(instance)]
     names = [name_of(key) for key, _ in items]
     values = [
         (f"[{name}]", value, f"[key {position}]")
@@ -916,7 +925,7 @@ def _match(value: re.Match[Any]) -> list[Child]:
 
 
 def _weak(value: Any) -> list[Child]:
-    return [(" type", Leaf("weakref")), (" of", value())]
+    return [(" type", Leaf("weakref")), (" of", value()), (" callback", value.__callback__)]
 
 
 def _descriptor(value: Any) -> list[Child]:

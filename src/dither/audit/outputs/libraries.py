@@ -74,13 +74,17 @@ def _pandas_index(value: Any) -> list[Child]:
 
 def _pandas_series(value: Any) -> list[Child]:
     parts = [_type(value), (" name", value.name), (" dtype", str(value.dtype)), (" index", value.index)]
-    return [*parts, (" metadata", value.attrs), ("", value.array)]
+    return [*parts, (" metadata", value.attrs), *_flags(value), ("", value.array)]
 
 
 def _pandas_frame(value: Any) -> list[Child]:
     columns = [(f"{{{position}}}", _column(value.iloc[:, position])) for position in range(value.shape[1])]
     parts = [_type(value), (" columns", value.columns), (" length", len(value)), (" index", value.index)]
-    return [*parts, (" metadata", value.attrs), *columns]
+    return [*parts, (" metadata", value.attrs), *_flags(value), *columns]
+
+
+def _flags(value: Any) -> list[Child]:
+    return [(" flags", value.flags.allows_duplicate_labels)]
 
 
 def _column(series: Any) -> list[Any]:
@@ -107,11 +111,12 @@ def _polars_series(value: Any) -> list[Child]:
 
 
 def _polars_values(series: Any) -> list[Any]:
+    layout = series.flags, series.n_chunks()
     try:
         stored = series.to_arrow()
     except Exception:  # Python objects
-        return [series.to_list()]
-    return [series.to_list(), stored]
+        return [series.to_list(), layout]
+    return [series.to_list(), layout, stored]
 
 
 def _polars_lazy(value: Any) -> list[Child]:
@@ -165,6 +170,17 @@ def _arrow_buffer(value: Any) -> list[Child]:
 def _arrow_scalar(value: Any) -> list[Child]:
     parts = [_type(value), (" dtype", str(value.type)), ("", value.as_py())]
     return [*parts, *((f" {name}", getattr(value, name)) for name in ("dictionary", "values") if hasattr(value, name))]
+
+
+def _arrow_file(value: Any) -> list[Child]:
+    """A file of Arrow: its place and content, if it can be read again from the start."""
+    if value.closed or not value.readable() or not value.seekable():
+        return [_type(value), ("", "closed" if value.closed else Opaque("a file of Arrow"))]
+    place = value.tell()
+    value.seek(0)
+    content = value.read()
+    value.seek(place)
+    return [_type(value), (" place", place), ("", content)]
 
 
 def _arrow_type(value: Any) -> list[Child]:
@@ -234,10 +250,12 @@ _KNOWN: dict[tuple[str, str], tuple[Decompose, frozenset[str] | None]] = {
     ("pyarrow", "Array"): (_arrow_array, _NONE),
     ("pyarrow", "Buffer"): (_arrow_buffer, _NONE),
     ("pyarrow", "Scalar"): (_arrow_scalar, _NONE),
+    ("pyarrow", "NativeFile"): (_arrow_file, _NONE),
     ("pyarrow", "DataType"): (_arrow_type, _NONE),
     ("matplotlib", "Figure"): (_figure, None),
     ("matplotlib", "Artist"): (_drawn, None),
     ("dither", "Answer"): (lambda value: [_type(value)], frozenset({"receipt"})),  # a random name, not a value
+    ("weakref", "finalize"): (lambda value: [_type(value), (" call", value.peek())], _NONE),
     ("random", "Random"): (lambda value: [_type(value), (" state", value.getstate())], _NONE),
     ("torch", "Tensor"): (_tensor, _NONE),
 }

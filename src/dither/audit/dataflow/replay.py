@@ -157,18 +157,18 @@ def replay(
     for round_number in range(arguments.whole(rounds, "rounds")):
         one, other = (x, x_neighbor) if round_number % 2 == 0 else (x_neighbor, x)
         pair = _Pair.of(pipeline, one, other)
-        found = pair.found(claim)
-        if found and all(finding.place[0] in pair.effects for finding in found):
+        differences = pair.differences(claim)
+        if differences and all(finding.place[0] in pair.effects for finding in differences):
             pair = _Pair.of(pipeline, one, other)  # some libraries warn, or fill a cache, only once, whatever the data
-            found = pair.found(claim)
+            differences = pair.differences(claim)
         releases, recorded = releases or pair.player.releases, recorded or len(pair.recorder.log)
         ended, incomparable = pair.ended, incomparable | dict.fromkeys(pair.opaque)
-        if {finding.place for finding in found} - {finding.place for finding in findings}:
+        if {finding.place for finding in differences} - {finding.place for finding in findings}:
             # what differs between runs on the same data, as the time of day does, is no evidence of a leak
             varying = pair.repeated(pipeline, one, other)
-            found = pair.found(claim, varying)
-            unknown |= {finding.place: finding.text for finding in found if finding.varies}
-        findings |= dict.fromkeys(found)
+            differences = pair.differences(claim, varying)
+            unknown |= {finding.place: finding.text for finding in differences if finding.varies}
+        findings |= dict.fromkeys(differences)
     leaks = dict.fromkeys(finding.text for finding in findings if finding.place not in unknown)
     incomparable |= {f"{text}, and with the same data": None for text in unknown.values()}
     return Replay(tuple(releases), tuple(leaks), recorded, ended, tuple(incomparable))
@@ -304,33 +304,33 @@ class _Pair:
         parts = self.first.parts if self.first and self.second else {}
         return [f"{name}: {part}" for name, item in parts.items() for part in item.opaque]
 
-    def found(self, claim: Guarantee | None, varying: _Varying | None = None) -> list[_Finding]:
+    def differences(self, claim: Guarantee | None, varying: _Varying | None = None) -> list[_Finding]:
         """Everything that depends on the data. Where an output differs in several places, this is the first that does
         not vary."""
         varying = varying or _Varying()
         released = [finding._replace(varies=varying.covers(finding.place)) for finding in self.player.findings]
-        found = [*self.recorder.findings, *released]
+        differences = [*self.recorder.findings, *released]
         if self.first is None or self.second is None:
-            return found
+            return differences
         first, second = self.first, self.second
         counts = len(self.recorder.log), len(self.player.releases)
         if counts[1] < counts[0]:
             text = f"{counts[0]} release(s) with one, {counts[1]} with the other"
-            found.append(_Finding((_COUNT, ""), text, varying.releases))
+            differences.append(_Finding((_COUNT, ""), text, varying.releases))
         elif bool(first.raised) != bool(second.raised):
             text = "an error is raised with one and not with the other"
-            found.append(_Finding((_ERROR, ""), text, varying.covers((_ERROR, ""))))
+            differences.append(_Finding((_ERROR, ""), text, varying.covers((_ERROR, ""))))
         else:
             says = f"the {'error' if first.raised else 'result'} differs"
-            found += _different(_RESULT, says, first, second, varying)
-        if all(finding.varies for finding in found):
+            differences += _different(_RESULT, says, first, second, varying)
+        if all(finding.varies for finding in differences):
             for name in dict.fromkeys([*first.parts, *second.parts]):
                 if name != _RESULT:
                     says = f"{name} differ{'' if name == 'the warnings' else 's'}"
-                    found += _different(name, says, first, second, varying)
-        if claim is not None and not found:
-            found += _overspent([release.change for release in self.player.releases], claim)
-        return found
+                    differences += _different(name, says, first, second, varying)
+        if claim is not None and not differences:
+            differences += _overspent([release.change for release in self.player.releases], claim)
+        return differences
 
 
 def _different(name: str, says: str, one: _Outcome, other: _Outcome, varying: _Varying) -> list[_Finding]:

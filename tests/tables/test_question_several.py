@@ -81,7 +81,7 @@ def test_the_error_of_a_difference_of_two_aggregations_has_the_noise_of_both():
         answer = table.sql(f"SELECT kind, y FROM ({sql.replace('SELECT COUNT(*) -', 'SELECT kind, COUNT(*) -')})")
         errors = answer.release(epsilon=0.2).errors["y"]
     # two Laplace variables of scale 10: P(|X + Y| > t) = exp(-t / 10) (1 + t / 20) = 5 % at t = 41.5
-    assert errors == pytest.approx([41.5] * 3, rel=0.1)
+    assert errors == pytest.approx([43.5] * 3, rel=0.1)  # limits are widened by their own error
 
 
 def test_people_pay_once_if_any_of_the_aggregations_is_about_them(tmp_path):

@@ -283,6 +283,11 @@ def _with_open_casts(expression: Expression, find: Lookup) -> tuple[Expression, 
     return expression, lambda column: (nodes.column(column.name), opened[column]) if column in opened else find(column)
 
 
+def reads_text(expression: Expression, find: Lookup) -> bool:
+    """Whether an expression has a number that is read from text, which may be any number."""
+    return _with_open_casts(expression, find)[0] != expression
+
+
 def wider(find: Lookup) -> Lookup:
     """The same columns, as if those without bounds could have values twice as far from 0."""
 
@@ -482,6 +487,6 @@ def _even(edges: tuple[float, ...]) -> bool:
 
 __all__ = [
     "GRID_BITS", "Lookup", "TypedSql", "as_it_is", "bin_of", "bounded", "check_length", "compile", "condition", "hold",
-    "is_nan", "key", "literal", "lookup", "number", "public_interval", "remembering", "scale_of", "whole_steps",
-    "wider",
+    "is_nan", "key", "literal", "lookup", "number", "public_interval", "reads_text", "remembering", "scale_of",
+    "whole_steps", "wider",
 ]  # fmt: skip

@@ -91,7 +91,7 @@ def _compared(expression: Column, column: ColumnCard, find: Lookup, where: Expre
 def with_unstated_bounds(query: Query, card: Card) -> Query:
     """The question with bounds="auto" for aggregates of what can be computed and has no public bounds: columns of a
     relation, and quotients by what may be near 0. Of such quotients the bounds are those that WHERE leaves, where it
-    keeps the divisor away from 0.
+    keeps the divisor away from 0. A number that is read from text may be anything: it is refused later.
 
     >>> with_unstated_bounds(Query({}), Card("visits", "visits.csv", {})).aggregates
     {}
@@ -110,7 +110,7 @@ def _is_unbounded(aggregate: Aggregate, find: Lookup) -> bool:
     if aggregate.kind not in _BOUNDED or aggregate.bounds is not None or value is None:
         return False
     try:
-        return expressions.public_interval(value, find) is None
+        return expressions.public_interval(value, find) is None and not expressions.reads_text(value, find)
     except InvalidArgument:  # arithmetic with a column of a private table that has no bounds
         return False
 

@@ -288,12 +288,6 @@ def ordered(last):
     return result
 
 
-def read_only(writeable):
-    array = np.zeros(2)
-    array.flags.writeable = writeable
-    return array
-
-
 def mapped(place):
     memory = mmap.mmap(-1, 64)
     memory.seek(place)
@@ -316,7 +310,6 @@ BEHIND = {
     "a value to fill": lambda k: itertools.zip_longest([1], fillvalue=k),
     "a callback": lambda k: weakref.ref(KEPT, lambda _, k=k: k),
     "a finalizer": lambda k: weakref.finalize(KEPT, abs, k),
-    "a flag of an array": read_only,
     "one of two types": lambda k: np.zeros(1, dtype=np.int_ if k else np.longlong),
     "flags of a frame": lambda k: pd.DataFrame({"n": [1]}).set_flags(allows_duplicate_labels=bool(k)),
     "flags of a series": lambda k: pl.Series([1, 1]).set_sorted() if k else pl.Series([1, 1]),

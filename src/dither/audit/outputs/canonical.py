@@ -750,8 +750,6 @@ def _array(instance: Any) -> list[Child]:
     order = plain.flags.c_contiguous, plain.flags.f_contiguous
     if order != (True, True):
         result.append((" order in memory", Leaf(str(order))))
-    if not plain.flags.writeable:
-        result.append((" writeable", Leaf("False")))
     if plain.dtype.kind in "iu" and plain.dtype.char != np.dtype(plain.dtype.name).char:
         result.append((" type in C", Leaf(plain.dtype.char)))  # of two with the same name
     if plain.dtype.metadata:

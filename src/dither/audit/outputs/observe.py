@@ -77,7 +77,7 @@ def fixed(observed: Any) -> Any:
 
 def _is_plain(array: Any) -> bool:
     """Whether an array is nothing but its numbers: no view, and no other order or metadata."""
-    plain = array.base is None and array.flags.c_contiguous and array.dtype.metadata is None and array.flags.writeable
+    plain = array.base is None and array.flags.c_contiguous and array.dtype.metadata is None
     return bool(plain and array.dtype.char in "bhilefd")
 
 

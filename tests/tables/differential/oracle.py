@@ -198,9 +198,17 @@ class Case:
 
     def announces(self, answer: Answer) -> bool:
         """Whether the answer says that limits, or bounds, may have changed its numbers, where they may."""
-        said = self.may_bind and any(re.search(_LIMITED, note) for note in answer.notes)
+        limits = (
+            rf"{_LIMITED}|contributes at most" if self.may_bind else "contributes at most"
+        )  # which joins always have
+        said = any(re.search(limits, note) for note in answer.notes)
         self.seen |= {"limits"} if said else set()
         return said
+
+    @property
+    def _may_be_negative(self) -> bool:
+        """Whether values may be below 0, so that fewer of them can have a larger sum: differences of days."""
+        return " - LAG(" in self.question.sql or " - LEAD(" in self.question.sql
 
     @property
     def tolerance(self) -> float:
@@ -243,7 +251,8 @@ class Case:
             same_key = [item for item in left if _near(item[:places], row[:places], 0)]
             fits = [item for item in same_key if self._fits(block, answer, item, row)]
             if not fits and said:
-                fits = [item for item in same_key if all(map(_is_less, item[places:], row[places:], block.kinds))]
+                kinds = ["mean" if self._may_be_negative and kind == "sum" else kind for kind in block.kinds]
+                fits = [item for item in same_key if all(map(_is_less, item[places:], row[places:], kinds))]
             if fits:
                 left.remove(fits[0])
                 result.append(fits[0])
@@ -289,6 +298,8 @@ class Case:
                 accepted[i] = number if true is None or math.isclose(number, true, rel_tol=0.05) else true
             elif true is None and number is not None and kind in ("min", "max"):
                 accepted[i] = number if _is_noted(answer, name) else None
+            elif kind in ("min", "max") and f"bounds of {name} = " in " ".join(answer.notes) and number is not None:
+                accepted[i] = number if _equal(number, true, 0.02 * abs(true or 0)) else true  # bins of a wide range
             elif kind in ("min", "max") and number is not None and not _equal(number, true, self.tolerance):
                 accepted[i] = number if self._beyond(block, i, shown) <= _said(answer, name) else true
         return _near(shown, accepted, self.tolerance)

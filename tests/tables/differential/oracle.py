@@ -298,10 +298,10 @@ class Case:
                 accepted[i] = number if true is None or math.isclose(number, true, rel_tol=0.05) else true
             elif true is None and number is not None and kind in ("min", "max"):
                 accepted[i] = number if _is_noted(answer, name) else None
-            elif kind in ("min", "max") and f"bounds of {name} = " in " ".join(answer.notes) and number is not None:
-                accepted[i] = number if _equal(number, true, 0.02 * abs(true or 0)) else true  # bins of a wide range
             elif kind in ("min", "max") and number is not None and not _equal(number, true, self.tolerance):
-                accepted[i] = number if self._beyond(block, i, shown) <= _said(answer, name) else true
+                chosen = any(f"bounds of {name} = " in note for note in answer.notes)  # with bins of a wide range
+                in_bin = chosen and _equal(number, true, 0.02 * abs(true or 0))
+                accepted[i] = number if in_bin or self._beyond(block, i, shown) <= _said(answer, name) else true
         return _near(shown, accepted, self.tolerance)
 
     def _beyond(self, block: Block, place: int, shown: Row) -> int:

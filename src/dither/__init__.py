@@ -51,9 +51,7 @@ if _typing.TYPE_CHECKING:
     from dither import audit, course, learn, ledger, local, plot, publish, report, stream
     from dither.client.connecting import Connection, connect
     from dither.tables.answer import Answer
-    from dither.tables.builder.steps import (
-        among,
-        col,
+    from dither.tables.builder.aggregates import (
         corr,
         count,
         count_distinct,
@@ -70,9 +68,11 @@ if _typing.TYPE_CHECKING:
         std,
         var,
     )
-    from dither.tables.builder.steps import max_ as _max
-    from dither.tables.builder.steps import min_ as _min
-    from dither.tables.builder.steps import sum_ as _sum
+    from dither.tables.builder.aggregates import max_ as _max
+    from dither.tables.builder.aggregates import min_ as _min
+    from dither.tables.builder.aggregates import sum_ as _sum
+    from dither.tables.builder.expressions import col
+    from dither.tables.builder.steps import among
     from dither.tables.card.model import Card
     from dither.tables.options import ReleaseOptions
     from dither.tables.planning.explain import Explanation
@@ -178,14 +178,29 @@ _LATER = {
     "ReleaseOptions": ("dither.tables.options", "ReleaseOptions"),
     "Table": ("dither.tables.table", "Table"),
     "open": ("dither.tables.table", "open"),
-    **{name: ("dither.tables.builder.steps", name) for name in ("among", "col", "count", "people", "mean", "var")},
+    "among": ("dither.tables.builder.steps", "among"),
+    "col": ("dither.tables.builder.expressions", "col"),
     **{
-        name: ("dither.tables.builder.steps", name)
-        for name in ("std", "median", "quantile", "mode", "histogram", "count_distinct")
+        name: ("dither.tables.builder.aggregates", name)
+        for name in (
+            "count",
+            "people",
+            "mean",
+            "var",
+            "std",
+            "median",
+            "quantile",
+            "mode",
+            "histogram",
+            "count_distinct",
+            "corr",
+            "covariance",
+            "regression_intercept",
+            "regression_r2",
+            "regression_slope",
+        )  # fmt: skip
     },
-    **{name: ("dither.tables.builder.steps", name) for name in ("corr", "covariance", "regression_intercept")},
-    **{name: ("dither.tables.builder.steps", name) for name in ("regression_r2", "regression_slope")},
-    **{name: ("dither.tables.builder.steps", f"{name}_") for name in ("sum", "min", "max")},
+    **{name: ("dither.tables.builder.aggregates", f"{name}_") for name in ("sum", "min", "max")},
 }
 """Names that are loaded when they are first asked for: their databases and estimators take a while to import."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from fractions import Fraction
 
-from dither.errors import InvalidArgument, WrongType, message, shown
+from dither.errors import InvalidArgument, WrongType, shown
 from dither.exact import decimal, exactly, outward_max
 
 MAX_EPSILON = Fraction(10**6)
@@ -33,9 +33,9 @@ def epsilon(value: object, name: str = "epsilon") -> Fraction:
             if exact <= 0
             else "such an epsilon protects nobody; pass 10 or less"
         )
-        raise InvalidArgument(message(name, "a number above 0 and at most 1e+06", value, fix))
+        raise InvalidArgument(name, "a number above 0 and at most 1e+06", value, fix)
     if exact < MIN_EPSILON:
-        raise InvalidArgument(message(name, "at least 1e-100", value, f"pass a larger {name}, for example {name}=1"))
+        raise InvalidArgument(name, "at least 1e-100", value, f"pass a larger {name}, for example {name}=1")
     return exact
 
 
@@ -57,15 +57,13 @@ def delta(value: object, name: str = "delta") -> Fraction:
     exact = decimal(value, name)
     if not 0 < exact < 1:
         raise InvalidArgument(
-            message(
-                name,
-                "a number strictly between 0 and 1",
-                value,
-                f"pass {name}=1e-6, or a pure mechanism for {name} = 0",
-            )
+            name,
+            "a number strictly between 0 and 1",
+            value,
+            f"pass {name}=1e-6, or a pure mechanism for {name} = 0",
         )
     if exact > MAX_DELTA:
-        raise InvalidArgument(message(name, "a number of at most 1 - 1e-9", value, f"pass {name}=1e-6"))
+        raise InvalidArgument(name, "a number of at most 1 - 1e-9", value, f"pass {name}=1e-6")
     return exact
 
 
@@ -77,9 +75,9 @@ def rate(value: object, name: str = "rate") -> Fraction:
     """
     exact = decimal(value, name)
     if not 0 < exact <= 1:
-        raise InvalidArgument(message(name, "a number above 0 and at most 1", value, f"pass {name}=0.01, for example"))
+        raise InvalidArgument(name, "a number above 0 and at most 1", value, f"pass {name}=0.01, for example")
     if exact < MIN_RATE or MAX_RATE < exact < 1:
-        raise InvalidArgument(message(name, "from 1e-100 to 1 - 1e-15, or 1", value, f"pass {name}=0.01, for example"))
+        raise InvalidArgument(name, "from 1e-100 to 1 - 1e-15, or 1", value, f"pass {name}=0.01, for example")
     return exact
 
 
@@ -92,7 +90,7 @@ def sensitivity(value: object, name: str = "sensitivity") -> Fraction:
     exact = outward_max(value, name)
     if not Fraction(1, 1 << 400) < exact < 1 << 400:
         raise InvalidArgument(
-            message(name, "a positive number, at most 1e+120", value, "bound what one person can change, and pass that")
+            name, "a positive number, at most 1e+120", value, "bound what one person can change, and pass that"
         )
     return exact
 
@@ -106,7 +104,7 @@ def confidence(value: object, name: str = "confidence") -> float:
     exact = exactly(value, name)
     number = float(exact) if 0 < exact < 1 else 0.0
     if not 0 < number < 1:
-        raise InvalidArgument(message(name, "a number strictly between 0 and 1", value, f"pass {name}=0.95"))
+        raise InvalidArgument(name, "a number strictly between 0 and 1", value, f"pass {name}=0.95")
     return number
 
 
@@ -119,7 +117,7 @@ def positive(value: object, name: str) -> float:
     exact = exactly(value, name)
     number = float(exact) if 0 < exact < 1 << 1000 else 0.0
     if not number > 0:
-        raise InvalidArgument(message(name, "a number above 0 and below 1e+300", value, f"pass a positive {name}"))
+        raise InvalidArgument(name, "a number above 0 and below 1e+300", value, f"pass a positive {name}")
     return number
 
 
@@ -130,14 +128,12 @@ def whole(value: object, name: str, at_least: int = 1, at_most: int = MAX_WHOLE)
     3
     """
     if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise WrongType(message(name, "a whole number", type(value).__name__, f"pass {name} as an int"))
+        raise WrongType(name, "a whole number", type(value).__name__, f"pass {name} as an int")
     number = int(value.__index__())
     if number < at_least:
-        raise InvalidArgument(
-            message(name, f"a whole number from {at_least} on", number, f"pass {name}={at_least} or more")
-        )
+        raise InvalidArgument(name, f"a whole number from {at_least} on", number, f"pass {name}={at_least} or more")
     if number > at_most:
-        raise InvalidArgument(message(name, f"a whole number of at most {at_most}", number, f"pass a smaller {name}"))
+        raise InvalidArgument(name, f"a whole number of at most {at_most}", number, f"pass a smaller {name}")
     return number
 
 
@@ -149,18 +145,18 @@ def bounds(value: object, name: str = "bounds") -> tuple[int | float, int | floa
     """
     fix = f"pass {name}=(lower, upper), chosen without looking at the data"
     if value is None:
-        raise InvalidArgument(message(name, "public limits (lower, upper)", "none", fix))
+        raise InvalidArgument(name, "public limits (lower, upper)", "none", fix)
     if isinstance(value, (str, dict)) or not hasattr(value, "__len__") or not hasattr(value, "__getitem__"):
-        raise WrongType(message(name, "a pair (lower, upper)", type(value).__name__, fix))
+        raise WrongType(name, "a pair (lower, upper)", type(value).__name__, fix)
     if len(value) != 2:
-        raise InvalidArgument(message(name, "a pair (lower, upper)", f"{len(value)} numbers", fix))
+        raise InvalidArgument(name, "a pair (lower, upper)", f"{len(value)} numbers", fix)
     low, high = exactly(value[0], name), exactly(value[1], name)
     if not low < high:
         raise InvalidArgument(
-            message(name, "lower below upper", f"({shown(value[0])}, {shown(value[1])})", "swap or widen them")
+            name, "lower below upper", f"({shown(value[0])}, {shown(value[1])})", "swap or widen them"
         )
     if max(abs(low), abs(high)) > _LARGEST:
-        raise InvalidArgument(message(name, "limits that floats can hold", "larger ones", "measure in other units"))
+        raise InvalidArgument(name, "limits that floats can hold", "larger ones", "measure in other units")
     return _plain(value[0]), _plain(value[1])
 
 

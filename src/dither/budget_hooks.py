@@ -32,7 +32,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
 import numpy as np
 
-from dither.errors import DitherError, WrongType, message
+from dither.errors import DitherError, WrongType
 from dither.guarantees import ApproxDP, Guarantee, PureDP
 from dither.randomness import is_secure
 from dither.rehearsal import rehearse
@@ -176,15 +176,15 @@ def _refused_call(
     if unknown is not None:
         near = difflib.get_close_matches(unknown, parameters, 1)
         fix = f"write {near[0]}" if near else "leave it out"
-        return WrongType(message(f"{name}()", f"only {listed}", f"{unknown[:40]!r}", fix))
+        return WrongType(f"{name}()", f"only {listed}", f"{unknown[:40]!r}", fix)
     positional = [key for key, item in parameters.items() if item.kind is not item.KEYWORD_ONLY]
     given = {*positional[: len(args)], *kwargs}
     needed = [key for key, item in parameters.items() if item.default is item.empty and key not in given]
     if not needed:
-        return WrongType(message(f"{name}()", listed, "more arguments", "pass them by their names"))
+        return WrongType(f"{name}()", listed, "more arguments", "pass them by their names")
     needed.sort(key=lambda key: [*_REASONS, key].index(key))
     expected, fixes = zip(*(_REASONS.get(key, (key, f"pass {key}")) for key in needed), strict=True)
-    return WrongType(message(f"{name}()", " and ".join(expected), "none", "; ".join(fixes)))
+    return WrongType(f"{name}()", " and ".join(expected), "none", "; ".join(fixes))
 
 
 def covered(release: Callable[P, R]) -> Callable[P, R]:

@@ -61,6 +61,3 @@ def _equal(one: Any, other: Any) -> bool:
     if isinstance(one, tuple) and isinstance(other, tuple):
         return len(one) == len(other) and all(map(_equal, one, other))
     return bool(one == other)
-
-
-__all__ = ["ComparedByValue", "unhashable"]

@@ -101,6 +101,3 @@ def with_error(value: float, error: float | None) -> tuple[str, str]:
     if isinstance(value, int) and two_digit_decimals(error) > 0:
         return f"{value:,}", f"{math.ceil(error):,}"
     return rounded(value, decimals), rounded(float(error), decimals)
-
-
-__all__ = ["decimals_of", "rounded", "significant", "two_digit_decimals", "two_digits", "with_error"]

@@ -130,6 +130,3 @@ def _finite(x: Sequence[float], y: Sequence[float]) -> tuple[list[float], list[f
 
 def _short(text: str) -> str:
     return text if len(text) <= 18 else text[:17] + "…"
-
-
-__all__ = ["COLORS", "Series", "bar_chart", "line_chart"]

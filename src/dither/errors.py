@@ -16,8 +16,8 @@
     ├── ServerUnavailable (also ConnectionError)  a server cannot be reached, or cannot answer now
     └── Cancelled                           a question was cancelled before its answer was there
 
-A message has three parts, what was expected, what was got and how to mend it, and never holds a
-value taken from the data: messages are seen by people who may not see the data.
+An error has four fields, which its text is made from: ``subject``, ``expected``, ``got`` and ``fix``. None of them
+ever holds a value taken from the data: errors are seen by people who may not see the data.
 
 >>> import dither as dp
 >>> try:
@@ -31,14 +31,46 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Self
 
 
 class DitherError(Exception):
     """The root of every error dither raises on purpose.
 
-    >>> issubclass(NotPrivate, DitherError)
-    True
+    Parameters
+    ----------
+    subject
+        What was wrong: the name of a parameter, a column, a file. Alone, it is the whole text.
+    expected, got
+        What would be right, and what was there.
+    fix
+        What to do.
+
+    >>> error = InvalidArgument("delta", "a number in (0, 1)", 2, "pass delta=1e-6")
+    >>> error.subject, error.expected, error.got, error.fix
+    ('delta', 'a number in (0, 1)', '2', 'pass delta=1e-6')
+    >>> print(error)
+    delta: expected a number in (0, 1), got 2. Fix: pass delta=1e-6.
     """
+
+    def __init__(self, subject: str = "", expected: str = "", got: object = "", fix: str = "") -> None:
+        self.subject, self.expected = subject, expected
+        self.got, self.fix = shown(got).rstrip("."), fix.rstrip(".")
+        super().__init__(message(subject, expected, got, fix) if expected else subject)
+
+    def __reduce__(self) -> tuple[type[DitherError], tuple[str, ...], dict[str, object]]:
+        return type(self), (self.subject, self.expected, self.got, self.fix), self.__dict__
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+    def within(self, prefix: str) -> Self:
+        """Return the same error about a part of something larger.
+
+        >>> print(InvalidArgument("epsilon", "a number", "a text", "pass a number").within("budget."))
+        budget.epsilon: expected a number, got a text. Fix: pass a number.
+        """
+        return type(self)(prefix + self.subject, self.expected, self.got, self.fix)
 
 
 class InvalidArgument(DitherError, ValueError):
@@ -88,6 +120,10 @@ class MissingPackage(DitherError, ImportError):
     True
     """
 
+    def __init__(self, subject: str = "", expected: str = "", got: object = "", fix: str = "", name: str = "") -> None:
+        super().__init__(subject, expected, got, fix)
+        self.name = name
+
 
 class DataIncident(DitherError):
     """An error occurred while rows were read. The charge stays, and the ledger has recorded the incident.
@@ -99,18 +135,9 @@ class DataIncident(DitherError):
     data: expected rows that can be read, got an error while reading them. Fix: tell the steward; the charge stays.
     """
 
-    def __init__(self) -> None:
-        super().__init__(
-            message(
-                "data",
-                "rows that can be read",
-                "an error while reading them",
-                "tell the steward; the charge stays",
-            )
-        )
-
-    def __reduce__(self) -> tuple[type[DataIncident], tuple[()]]:
-        return DataIncident, ()
+    def __init__(self, *_: object) -> None:
+        fix = "tell the steward; the charge stays"
+        super().__init__("data", "rows that can be read", "an error while reading them", fix)
 
 
 class DatasetClosed(DitherError):
@@ -154,7 +181,7 @@ class Cancelled(DitherError):
 
 
 def message(name: str, expected: str, got: object, fix: str) -> str:
-    """What was expected, what was got, and how to mend it, as text that a reader can act on.
+    """Return the text of an error: what was expected, what was got, and how to mend it.
 
     >>> message("delta", "a number in (0, 1)", 2, "pass delta=1e-6")
     'delta: expected a number in (0, 1), got 2. Fix: pass delta=1e-6.'

@@ -5,12 +5,16 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from dither.errors import MissingPackage, message
+from dither.errors import MissingPackage
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from pandas import DataFrame as PandasFrame
-    from polars import DataFrame as PolarsFrame
+    import matplotlib.axes
+    import pandas
+    import polars
+
+    Axes = matplotlib.axes.Axes
+    PandasFrame = pandas.DataFrame
+    PolarsFrame = polars.DataFrame
 else:  # known to type checkers; nothing is imported to read an annotation
     Axes = PandasFrame = PolarsFrame = Any
 
@@ -31,10 +35,5 @@ def need(module: str, extra: str) -> Any:
         return import_module(module)
     except ImportError as missing:
         top = module.partition(".")[0]
-        text = message(
-            _PACKAGES.get(top, top), "the package to be installed", "none", f"run pip install 'dither[{extra}]'"
-        )
-        raise MissingPackage(text, name=top) from missing
-
-
-__all__ = ["Axes", "PandasFrame", "PolarsFrame", "need"]
+        package, fix = _PACKAGES.get(top, top), f"run pip install 'dither[{extra}]'"
+        raise MissingPackage(package, "the package to be installed", "none", fix, name=top) from missing

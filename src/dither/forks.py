@@ -23,6 +23,3 @@ def process() -> tuple[int, int]:
     True
     """
     return os.getpid(), _forks
-
-
-__all__ = ["process"]

@@ -17,7 +17,7 @@ from fractions import Fraction
 from typing import ClassVar, Self
 
 from dither import arguments, markup
-from dither.errors import InvalidArgument, NotPrivate, WrongType, message
+from dither.errors import InvalidArgument, NotPrivate, WrongType
 from dither.exact import decimal, exp, exp_neg, log, up
 from dither.exact.search import minimize
 
@@ -231,12 +231,10 @@ class ApproxDP(Guarantee):
         wanted = arguments.delta(delta)
         if wanted < self.exact[1]:
             raise InvalidArgument(
-                message(
-                    "delta",
-                    f"at least {self.delta:g}",
-                    delta,
-                    "a smaller delta cannot be had from this guarantee alone",
-                )
+                "delta",
+                f"at least {self.delta:g}",
+                delta,
+                "a smaller delta cannot be had from this guarantee alone",
             )
         return ApproxDP(self.epsilon_at(wanted), delta)
 
@@ -253,12 +251,10 @@ class ApproxDP(Guarantee):
         growth = _geometric(epsilon, count) if (count - 1) * epsilon < 1000 else None
         if growth is None or delta * growth >= 1:
             raise NotPrivate(
-                message(
-                    "size",
-                    "a group so small that its delta stays below 1",
-                    count,
-                    "protect groups with a smaller epsilon and delta, or with pure privacy",
-                )
+                "size",
+                "a group so small that its delta stays below 1",
+                count,
+                "protect groups with a smaller epsilon and delta, or with pure privacy",
             )
         return ApproxDP(count * epsilon, Fraction(up(delta * growth)))
 
@@ -283,9 +279,7 @@ class ZCDP(Guarantee):
     def __init__(self, rho: float | Fraction) -> None:
         exact = decimal(rho, "rho")
         if not 0 < exact <= arguments.MAX_EPSILON**2:
-            raise InvalidArgument(
-                message("rho", "a number above 0 and at most 1e+12", rho, "pass rho=0.5, for example")
-            )
+            raise InvalidArgument("rho", "a number above 0 and at most 1e+12", rho, "pass rho=0.5, for example")
         self._set(exact)
 
     @property
@@ -366,12 +360,10 @@ def _common(left: Guarantee, right: Guarantee) -> tuple[Guarantee, Guarantee]:
         return left, right
     if kinds == {ApproxDP, ZCDP}:
         raise WrongType(
-            message(
-                "guarantees",
-                "guarantees that add up",
-                "(epsilon, delta) and zCDP",
-                "convert the zCDP one with to_approx(delta) first",
-            )
+            "guarantees",
+            "guarantees that add up",
+            "(epsilon, delta) and zCDP",
+            "convert the zCDP one with to_approx(delta) first",
         )
     if ZCDP in kinds:
         return _as_zcdp(left), _as_zcdp(right)
@@ -434,10 +426,10 @@ def parallel(*guarantees: Guarantee) -> Guarantee:
 
 def _checked(guarantees: tuple[object, ...]) -> list[Guarantee]:
     if not guarantees:
-        raise InvalidArgument(message("guarantees", "at least one", "none", "pass the guarantee of each release"))
+        raise InvalidArgument("guarantees", "at least one", "none", "pass the guarantee of each release")
     result: list[Guarantee] = []
     for one in guarantees:
         if not isinstance(one, Guarantee):
-            raise WrongType(message("guarantees", "PureDP, ApproxDP or ZCDP", type(one).__name__, "pass guarantees"))
+            raise WrongType("guarantees", "PureDP, ApproxDP or ZCDP", type(one).__name__, "pass guarantees")
         result.append(one)
     return result

@@ -89,6 +89,3 @@ def defining_module(kind: type) -> str:
     'builtins'
     """
     return str(vars(kind).get(DEFINED_IN, kind.__module__))
-
-
-__all__ = ["DEFINED_IN", "defining_module", "name_by_home", "public_in"]

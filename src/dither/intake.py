@@ -24,7 +24,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from dither.errors import InvalidArgument, WrongType, message
+from dither.errors import InvalidArgument, WrongType
 
 Kind = Literal["number", "float", "integer", "boolean", "label"]
 """What a caller may declare a column to be; ``"number"``: integers or floats, whichever its dtype says, and floats
@@ -81,18 +81,16 @@ def as_values(data: Any, kind: Kind | None = None, *, name: str = "x") -> Column
     array(['tea', 3, None], dtype=object)
     """
     if kind is not None and kind not in get_args(Kind):
-        raise InvalidArgument(message("kind", f"one of {', '.join(get_args(Kind))}", "another", "choose one of them"))
+        raise InvalidArgument("kind", f"one of {', '.join(get_args(Kind))}", "another", "choose one of them")
     column = _declared(data, name)
     if kind == "label":
         return _labels(column)
     if column.kind is None and not isinstance(column.values, list) and kind is None:
         raise WrongType(
-            message(
-                name, "a column that declares its type", "dtype object", "convert it, for example with astype(float)"
-            )
+            name, "a column that declares its type", "dtype object", "convert it, for example with astype(float)"
         )
     if column.kind == "other":
-        raise WrongType(message(name, "real numbers of at most 64 bits", f"{column.name} values", _FIX))
+        raise WrongType(name, "real numbers of at most 64 bits", f"{column.name} values", _FIX)
     wanted = kind if kind in ("float", "integer", "boolean") else column.kind or "float"
     return _CONVERSIONS[wanted](column)
 
@@ -112,10 +110,10 @@ def as_table(
            [nan, nan]])
     """
     if columns is not None and columns < 1:
-        raise InvalidArgument(message("columns", "at least 1", columns, "pass the number of columns"))
+        raise InvalidArgument("columns", "at least 1", columns, "pass the number of columns")
     parts = _parts(data, columns, name)
     if columns is not None and len(parts) != columns:
-        raise InvalidArgument(message(name, f"{columns} column(s)", f"{len(parts)}", "pass one value for each"))
+        raise InvalidArgument(name, f"{columns} column(s)", f"{len(parts)}", "pass one value for each")
     rows = len(parts[0]) if parts else 0
     table: NDArray[Any] = np.empty((rows, len(parts)), dtype=object if kind == "label" else np.float64)
     for i, part in enumerate(parts):
@@ -135,7 +133,7 @@ def as_records(data: Any, kind: Kind | None = None, *, columns: int | None = Non
     """
     if isinstance(data, np.ndarray) and data.ndim > 1 and data.dtype.kind in _PLAIN and data.dtype.itemsize <= 8:
         if columns is not None and data.shape[1:] != (columns,):
-            raise InvalidArgument(message(name, f"{columns} column(s)", "others", "pass one value for each"))
+            raise InvalidArgument(name, f"{columns} column(s)", "others", "pass one value for each")
         return data.astype(np.int64 if kind == "integer" and data.dtype.kind in "bi" else np.float64)
     table = columns is not None or getattr(data, "ndim", 1) != 1 or hasattr(data, "columns")
     if table or hasattr(data, "column_names"):
@@ -148,7 +146,7 @@ def _parts(data: Any, columns: int | None, name: str) -> list[Any]:
     """The columns of a table."""
     if isinstance(data, np.ndarray):
         if data.ndim != 2:
-            raise InvalidArgument(message(name, "two dimensions", f"{data.ndim}", "pass rows and columns"))
+            raise InvalidArgument(name, "two dimensions", f"{data.ndim}", "pass rows and columns")
         return [data[:, i] for i in range(data.shape[1])]
     if hasattr(data, "iloc") and hasattr(data, "columns"):  # pandas; names need not be distinct
         return [data.iloc[:, i] for i in range(data.shape[1])]
@@ -158,12 +156,10 @@ def _parts(data: Any, columns: int | None, name: str) -> list[Any]:
         return list(data.itercolumns())
     if isinstance(data, (list, tuple)):
         if columns is None:
-            raise WrongType(
-                message(name, "an array or a frame", "a list of rows", "pass numpy.array(rows, dtype=float)")
-            )
+            raise WrongType(name, "an array or a frame", "a list of rows", "pass numpy.array(rows, dtype=float)")
         rows = [_cells(row, columns) for row in data]
         return [[row[i] for row in rows] for i in range(columns)]
-    raise WrongType(message(name, "rows and columns", type(data).__name__, "pass a two-dimensional array or a frame"))
+    raise WrongType(name, "rows and columns", type(data).__name__, "pass a two-dimensional array or a frame")
 
 
 def _cells(row: Any, columns: int) -> list[Any]:
@@ -173,12 +169,10 @@ def _cells(row: Any, columns: int) -> list[Any]:
 
 def _declared(x: Any, name: str) -> _Declared:
     if isinstance(x, (str, bytes, bytearray, dict, set, frozenset, type)) or x is None or np.isscalar(x):
-        raise WrongType(message(name, "a column of numbers", type(x).__name__, _FIX))
+        raise WrongType(name, "a column of numbers", type(x).__name__, _FIX)
     dimensions = getattr(x, "ndim", 1) if not hasattr(x, "columns") and not hasattr(x, "column_names") else 2
     if dimensions != 1:
-        raise InvalidArgument(
-            message(name, "one dimension", f"{dimensions} dimensions", "pass one column, for example x[:, 0]")
-        )
+        raise InvalidArgument(name, "one dimension", f"{dimensions} dimensions", "pass one column, for example x[:, 0]")
     if isinstance(x, np.ma.MaskedArray):
         return _from_array(np.asarray(x.data), np.ma.getmaskarray(x))
     if isinstance(x, np.ndarray):
@@ -191,7 +185,7 @@ def _declared(x: Any, name: str) -> _Declared:
     if library == "pyarrow":
         return _from_arrow(x)
     if not hasattr(x, "__iter__"):
-        raise WrongType(message(name, "a column of numbers", type(x).__name__, _FIX))
+        raise WrongType(name, "a column of numbers", type(x).__name__, _FIX)
     return _Declared(None, list(x))
 
 
@@ -347,6 +341,3 @@ def saturate(unsigned: NDArray[Any]) -> NDArray[np.int64]:
     """
     signed: NDArray[np.int64] = np.minimum(unsigned, np.uint64(2**63 - 1)).astype(np.int64)
     return signed
-
-
-__all__ = ["Column", "Kind", "as_label", "as_records", "as_table", "as_values", "saturate"]

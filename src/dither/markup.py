@@ -115,6 +115,3 @@ def guarantee(text: str, epsilon: Fraction | None, except_delta: bool) -> str:
         meaning = f"with or without one person's data, any outcome is as likely to within a factor of e^ε{factor}"
         meaning += ", except with probability at most δ" if except_delta else ""
     return block(heading(text), lines([meaning]))
-
-
-__all__ = ["block", "code", "escaped", "facts", "guarantee", "heading", "lines", "table", "visible"]

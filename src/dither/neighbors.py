@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from dither.errors import WrongType, message
+from dither.errors import WrongType
 
 
 class Neighbors(Enum):
@@ -53,11 +53,9 @@ def relation(value: object) -> Neighbors:
     """
     if not isinstance(value, Neighbors):
         raise WrongType(
-            message(
-                "neighbors",
-                "dither.AddRemove or dither.ReplaceOne",
-                type(value).__name__,
-                "pass neighbors=dither.ReplaceOne",
-            )
+            "neighbors",
+            "dither.AddRemove or dither.ReplaceOne",
+            type(value).__name__,
+            "pass neighbors=dither.ReplaceOne",
         )
     return value

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dither import accounting, arguments
 from dither.accounting import Event, epsilon_for_error
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.extras import Axes, need
 from dither.guarantees import ApproxDP, Guarantee, PureDP
 from dither.local import LocalProtocol
@@ -129,7 +129,7 @@ def noise_beside_data(
     titles = [str(i) for i in range(len(heights))] if names is None else [str(name) for name in names]
     if not heights or len(titles) != len(heights):
         raise InvalidArgument(
-            message("names", "one for each value", f"{len(titles)} for {len(heights)}", "pass as many names as values")
+            "names", "one for each value", f"{len(titles)} for {len(heights)}", "pass as many names as values"
         )
     width = float(mechanism.error(confidence=arguments.confidence(confidence)))
     axes = _axes(axes)
@@ -157,7 +157,7 @@ def error_over_time(*plans: Any, window: int | None = None, confidence: float = 
         plan = getattr(item, "plan", item)
         if not isinstance(plan, StreamPlan):
             raise InvalidArgument(
-                message("plans", "StreamPlan or a started series", type(item).__name__, "pass dp.stream.StreamPlan(…)")
+                "plans", "StreamPlan or a started series", type(item).__name__, "pass dp.stream.StreamPlan(…)"
             )
         steps = places(plan)
         errors = [plan.error(step, level, window) for step in steps]
@@ -187,10 +187,10 @@ def local_variance(
         protocols = [make(epsilon) for epsilon in places_of_epsilon]
         if not all(isinstance(protocol, LocalProtocol) for protocol in protocols):
             raise InvalidArgument(
-                message(
+
                     "families", "functions of ε that make a local protocol", type(protocols[0]).__name__,
                     "pass lambda e: dp.local.SubsetSelection(categories=128, epsilon=e)",
-                )
+
             )  # fmt: skip
         heights = [protocol.variance(1) for protocol in protocols]
         name = type(protocols[0]).__name__
@@ -218,15 +218,13 @@ def compare(
     """
     if not isinstance(families, Mapping) or not families:
         raise InvalidArgument(
-            message(
-                "families",
-                "at least one name and function of ε",
-                "none",
-                "pass {'Laplace': lambda e: dp.Laplace(1, e)}",
-            )
+            "families",
+            "at least one name and function of ε",
+            "none",
+            "pass {'Laplace': lambda e: dp.Laplace(1, e)}",
         )
     if equal not in ("epsilon", "error"):
-        raise InvalidArgument(message("equal", "'epsilon' or 'error'", repr(equal), "leave it out"))
+        raise InvalidArgument("equal", "'epsilon' or 'error'", repr(equal), "leave it out")
     level = float(arguments.confidence(confidence))
     places = (
         [*np.geomspace(0.1, 4, 13)] if sizes is None and equal == "epsilon" else [*(sizes or np.geomspace(1, 50, 9))]
@@ -298,10 +296,10 @@ def _curve(mechanism: Any) -> Callable[[float], float]:
             event = cast(Any, accounting.Approximate(guarantee.exact[0], float(guarantee.exact[1])))
         return lambda epsilon: accounting.privacy_curve(event, epsilon)
     raise InvalidArgument(
-        message(
+
             "mechanism", "a mechanism, an event or a guarantee of ε or (ε, δ)", type(mechanism).__name__,
             "pass dp.Laplace(1, 1), its event, or dp.PureDP(1)",
-        )
+
     )  # fmt: skip
 
 
@@ -320,13 +318,13 @@ def _name(mechanism: Any) -> str:
 
 def _require_some(mechanisms: Sequence[Any]) -> None:
     if not mechanisms:
-        raise InvalidArgument(message("mechanisms", "at least one", "none", "pass dp.Laplace(1, 1), for example"))
+        raise InvalidArgument("mechanisms", "at least one", "none", "pass dp.Laplace(1, 1), for example")
 
 
 def _require_noise(mechanism: Any) -> None:
     if not isinstance(mechanism, Additive | BoundedLaplace | MixedNoise | SmoothNoise):
         raise InvalidArgument(
-            message("mechanism", "one that adds noise to a number", type(mechanism).__name__, "pass dp.Laplace(1, 1)")
+            "mechanism", "one that adds noise to a number", type(mechanism).__name__, "pass dp.Laplace(1, 1)"
         )
 
 

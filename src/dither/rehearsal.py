@@ -119,6 +119,3 @@ def _is_plain(value: Any) -> bool:
     if kind is dict:
         return all(_is_plain(key) and _is_plain(item) for key, item in value.items())
     return kind in _PLAIN or issubclass(kind, (np.generic, Neighbors))
-
-
-__all__ = ["rehearse", "stand_in"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn, Self, SupportsIndex
 
-from dither.errors import WrongType, message
+from dither.errors import WrongType
 from dither.forks import process
 
 
@@ -46,7 +46,4 @@ class Stateful:
 
 
 def _refusal(kind: type, got: str) -> WrongType:
-    return WrongType(message(kind.__name__, "the one that was started", got, "start another one, at its own cost"))
-
-
-__all__ = ["Stateful"]
+    return WrongType(kind.__name__, "the one that was started", got, "start another one, at its own cost")

@@ -23,7 +23,7 @@ from dither.ledger import schema
 from dither.ledger.store import Store
 from dither.tables.answer import Answer
 from dither.tables.execute import run as answering
-from dither.tables.table import Question
+from dither.tables.question import Question
 
 COUNT = "SELECT COUNT(*) AS n FROM visits"
 SECRET = "alice has a secret"

@@ -37,18 +37,18 @@ class FakeServer:
         path, _, _query = path.partition("?")
         parts = path.removeprefix("/api/v1/").split("/")
         if headers.get("authorization") != f"Bearer {TOKEN}":
-            return 401, problems.to_json("NotSignedIn", 401, "sign-in: expected a token, got none. Fix: sign in.")
+            return 401, problems.to_json("NotSignedIn", 401, dp.AccessDenied("sign-in", "a token", "none", "sign in"))
         try:
             return 200, self.document(method, parts, headers, json.loads(body) if body else {})
         except DitherError as error:
-            return 400, problems.to_json(type(error).__name__, 400, str(error))
+            return 400, problems.to_json(type(error).__name__, 400, error)
 
     def document(self, method: str, parts: list[str], headers: dict[str, str], body: dict[str, Any]) -> Any:
         name = self.table.card.name
         if parts == ["tables"]:
             return {"version": 1, "tables": [{"name": name, "granted": True, "left": "some", "open": True}]}
         if parts[0] == "tables" and parts[1] != name:
-            raise dp.InvalidArgument("table: expected one that you may see, got none. Fix: check the name.")
+            raise dp.InvalidArgument("table", "one that you may see", "none", "check the name")
         if parts == ["tables", name]:
             left = self.table.left
             exact = None if left is None else guarantees.to_json(left)

@@ -11,10 +11,11 @@ from starlette.routing import Route
 
 from dither.server import api
 from dither.server.config import Config
-from dither.server.endpoints import API, ENDPOINTS
+from dither.server.endpoints import ENDPOINTS
 from dither.server.openapi import described
 from dither.server.problems import problem_of
 from dither.server.roles import SCOPES
+from dither.wire.routes import API
 from support import for_each
 
 

@@ -13,9 +13,10 @@ from serving import PASSWORD, fill
 from dither.errors import AccessDenied, InvalidArgument
 from dither.server import schema
 from dither.server.auth import Authentication, hashed
-from dither.server.errors import Conflict, Forbidden, NotFound, NotSignedIn, TooMany
+from dither.server.errors import Conflict, NotFound, NotSignedIn, TooMany
 from dither.server.limits import RateLimit
 from dither.server.principal import Principal
+from dither.server.roles import Forbidden
 
 
 @pytest.fixture

@@ -14,10 +14,10 @@ from serving import COUNT, fill, until_it_ends
 
 from dither.server import pool as pool_module
 from dither.server import schema
-from dither.server.endpoints import API
 from dither.server.pool import Process
 from dither.server.service import Service
 from dither.server.ticks import Clock
+from dither.wire.routes import API
 from support import eventually
 
 

@@ -8,8 +8,8 @@ import logging
 import pytest
 from serving import COUNT
 
-from dither.server.endpoints import API
 from dither.server.request_log import HEADER, JsonFormatter
+from dither.wire.routes import API
 
 
 @pytest.fixture

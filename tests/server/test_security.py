@@ -10,9 +10,9 @@ from starlette.responses import PlainTextResponse
 from starlette.testclient import TestClient
 
 from dither.server.api import error_response
-from dither.server.endpoints import API
 from dither.server.limits import LimitedBodies, RateLimit
 from dither.server.security import HEADERS, POLICY, OwnSite
+from dither.wire.routes import API
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,9 @@ import dither as dp
 from dither.ledger import receipts
 from dither.server import schema
 from dither.server.cards import Folder
-from dither.server.errors import Conflict, Forbidden, NotFound, TooMany
+from dither.server.errors import Conflict, NotFound, TooMany
 from dither.server.pins import Pins
+from dither.server.roles import Forbidden
 
 PLAN = """card = "visits.toml"
 tables = [["region"], []]

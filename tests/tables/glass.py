@@ -14,11 +14,12 @@ import pyarrow as pa
 from dither.inference import NoiseLaw
 from dither.mechanisms import Exponential, Gaussian, Laplace
 from dither.tables.card.model import Card, ColumnCard, PublicTable
+from dither.tables.compile.context import StatementContext
 from dither.tables.compile.queries import DialectSql
-from dither.tables.compile.statements import StatementContext
 from dither.tables.engines import Engine, connect
 from dither.tables.execute import run as answering
-from dither.tables.planning.plan import KeySelection, Plan
+from dither.tables.planning.key_selection import KeySelection
+from dither.tables.planning.plan import Plan
 from dither.tables.query.relations import base_of
 from dither.tables.query.tree import public_tables
 

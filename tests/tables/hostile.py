@@ -13,9 +13,10 @@ import pyarrow as pa
 from dither.errors import DitherError
 from dither.tables.card.model import ColumnCard, PublicTable
 from dither.tables.card.values import Value
-from dither.tables.compile.expressions import TypedSql, compile
+from dither.tables.compile.expressions import compile
 from dither.tables.query import nodes
 from dither.tables.query.operations import OPERATIONS
+from dither.tables.query.operations.base import TypedSql
 from dither.tables.query.operations.casts import TYPES
 from dither.tables.query.operations.date_arithmetic import UNITS
 from dither.tables.query.operations.dates import PARTS, PERIODS

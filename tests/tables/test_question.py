@@ -12,7 +12,8 @@ import pytest
 import dither as dp
 from dither.errors import BudgetExceeded, DataIncident, DitherError, InvalidArgument, InvalidData
 from dither.tables.card.model import ColumnCard
-from dither.tables.compile.statements import Limits, bin_limits
+from dither.tables.compile.limits import Limits
+from dither.tables.compile.statements import bin_limits
 from dither.tables.execute import run
 from support import refuses
 from tables.glass import glass

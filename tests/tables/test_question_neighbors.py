@@ -19,9 +19,10 @@ from dither.errors import DitherError
 from dither.guarantees import ApproxDP
 from dither.tables.card.model import Card, ColumnCard
 from dither.tables.compile import statements
+from dither.tables.compile.context import StatementContext
 from dither.tables.compile.limits import Limits
 from dither.tables.compile.queries import DialectSql
-from dither.tables.compile.statements import Measure, Moments, StatementContext
+from dither.tables.compile.statements import Measure, Moments
 from dither.tables.engines import connect
 from dither.tables.options import ReleaseOptions
 from dither.tables.planning import plan

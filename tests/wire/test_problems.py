@@ -22,17 +22,17 @@ def raised_classes() -> list[type[DitherError]]:
 
 @pytest.mark.parametrize("cls", raised_classes(), ids=lambda cls: cls.__name__)
 def test_every_error_comes_back(cls):
-    text = errors.message("thing: of two parts", "one, got it", "another. Fix: no.", "do this, got that")
-    error = cls() if cls is dp.DataIncident else cls(text)
-    sent = json.loads(json.dumps(problems.to_json(cls.__name__, 400, str(error))))
+    error = cls("thing: of two parts", "one, got it", "another. Fix: no.", "do this, got that")
+    sent = json.loads(json.dumps(problems.to_json(cls.__name__, 400, error)))
     assert sent["type"] == f"urn:dither:{cls.__name__}"
     back = problems.from_json(sent, 400)
     assert type(back) is cls
     assert str(back) == str(error)
+    assert back.fix == error.fix
 
 
 def test_the_parts_of_a_message():
-    sent = problems.to_json("InvalidArgument", 422, errors.message("epsilon", "a number", "text", "pass epsilon=1"))
+    sent = problems.to_json("InvalidArgument", 422, DitherError("epsilon", "a number", "text", "pass epsilon=1"))
     assert [sent[name] for name in ("name", "expected", "got", "fix")] == [
         "epsilon",
         "a number",
@@ -48,7 +48,7 @@ def test_what_only_a_server_says():
         "TooMany": dp.ServerUnavailable, "SomethingNew": dp.ServerUnavailable,
     }  # fmt: skip
     for kind, cls in raised.items():
-        back = problems.from_json(problems.to_json(kind, 400, "words"), 400)
+        back = problems.from_json(problems.to_json(kind, 400, DitherError("words")), 400)
         assert type(back) is cls
         assert str(back) == "words"
 

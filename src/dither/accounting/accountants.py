@@ -24,7 +24,7 @@ from dither.accounting.composition import in_floats, privacy_loss
 from dither.accounting.concentrated import pure_rho
 from dither.accounting.events import Event, check, unknown
 from dither.accounting.pairs import Floats
-from dither.errors import DitherError, InvalidArgument, NotPrivate, message
+from dither.errors import DitherError, InvalidArgument, NotPrivate
 from dither.exact import exp, log, square_root, up
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 
@@ -114,12 +114,10 @@ class Basic(Accountant):
         total = own_delta if delta is None and needing == 0 else _delta(delta)
         if total < own_delta or (needing and total == own_delta):
             raise NotPrivate(
-                message(
-                    "delta",
-                    f"more than {up(own_delta):g}, the sum of the events' own deltas",
-                    f"{up(total):g}",
-                    "pass a larger delta, or give each event a smaller one",
-                )
+                "delta",
+                f"more than {up(own_delta):g}, the sum of the events' own deltas",
+                f"{up(total):g}",
+                "pass a larger delta, or give each event a smaller one",
             )
         share = fraction * (total - own_delta) / needing if needing else Fraction(0)
 
@@ -316,12 +314,10 @@ def best_of(
             best = epsilon, accountant.name, answer
     if best is None:
         raise NotPrivate(
-            message(
-                "event",
-                "an event that some accountant can add up",
-                "; ".join(f"{name}: {text}" for name, text in answers) or "no accountant",
-                "describe it by Approximate(epsilon, delta), or pass a larger delta",
-            )
+            "event",
+            "an event that some accountant can add up",
+            "; ".join(f"{name}: {text}" for name, text in answers) or "no accountant",
+            "describe it by Approximate(epsilon, delta), or pass a larger delta",
         )
     pure = isinstance(best[2], PureDP) and best[0] == best[2].exact[0]
     guarantee = best[2] if pure else ApproxDP(best[0], exact_delta)
@@ -341,7 +337,7 @@ _ORDERS.setflags(write=False)
 
 def _delta(delta: float | Fraction | None) -> Fraction:
     if delta is None:
-        raise InvalidArgument(message("delta", "a number in (0, 1)", "none", "pass delta=1e-6, for example"))
+        raise InvalidArgument("delta", "a number in (0, 1)", "none", "pass delta=1e-6, for example")
     return arguments.delta(delta)
 
 

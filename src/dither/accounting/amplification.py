@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from dither import arguments
-from dither.errors import WrongType, message
+from dither.errors import WrongType
 from dither.exact import exp, exp_neg, log, up
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 
@@ -39,9 +39,7 @@ def amplify(guarantee: Guarantee, rate: float | Fraction) -> Guarantee:
     exact_rate, checked = arguments.rate(rate), _guarantee(guarantee)
     if isinstance(checked, ZCDP):
         raise WrongType(
-            message(
-                "guarantee", "PureDP or ApproxDP", "ZCDP", "no rho is known for samples: convert with to_approx(delta)"
-            )
+            "guarantee", "PureDP or ApproxDP", "ZCDP", "no rho is known for samples: convert with to_approx(delta)"
         )
     epsilon = amplified(checked.exact[0], exact_rate)
     return PureDP(epsilon) if isinstance(checked, PureDP) else ApproxDP(epsilon, exact_rate * checked.exact[1])
@@ -66,5 +64,5 @@ def amplified(epsilon: Fraction, rate: Fraction) -> Fraction:
 
 def _guarantee(value: object) -> Guarantee:
     if not isinstance(value, Guarantee):
-        raise WrongType(message("guarantee", "PureDP, ApproxDP or ZCDP", type(value).__name__, "pass a guarantee"))
+        raise WrongType("guarantee", "PureDP, ApproxDP or ZCDP", type(value).__name__, "pass a guarantee")
     return value

@@ -11,7 +11,7 @@ from typing import Protocol
 from dither import arguments
 from dither.accounting.accountants import ACCOUNTANTS, basic, best_of, pld, renyi, zcdp
 from dither.accounting.events import Event, Sequential, check
-from dither.errors import DitherError, InvalidArgument, NotPrivate, WrongType, message
+from dither.errors import DitherError, InvalidArgument, NotPrivate, WrongType
 from dither.exact.search import bisect_floats, crossing
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 
@@ -100,9 +100,7 @@ def epsilon_for_error(make: Callable[[float], HasError], error: float, confidenc
     while not fits(high):
         low, high = high, 4 * high
         if high > 1e6:
-            raise InvalidArgument(
-                message("error", "an error that epsilon = 1e6 can reach", error, "accept a larger error")
-            )
+            raise InvalidArgument("error", "an error that epsilon = 1e6 can reach", error, "accept a larger error")
     return bisect_floats(fits, low, high, geometric=True, tolerance=1e-9).holds
 
 
@@ -122,7 +120,7 @@ def _evaluator(total: Guarantee) -> Callable[[Event], tuple[float, Guarantee, st
     whole = _guarantee(total)
     target = whole.exact[0]
     if target == 0:
-        raise InvalidArgument(message("total", "an epsilon above 0", 0, "pass ApproxDP(1, 1e-6), for example"))
+        raise InvalidArgument("total", "an epsilon above 0", 0, "pass ApproxDP(1, 1e-6), for example")
 
     def judge(event: Event) -> tuple[float, Guarantee, str]:
         if isinstance(whole, ApproxDP):
@@ -135,12 +133,10 @@ def _evaluator(total: Guarantee) -> Callable[[Event], tuple[float, Guarantee, st
             promised, name = accountant.guarantee(event), accountant.name
             if type(promised) is not type(whole):
                 raise NotPrivate(
-                    message(
-                        "total",
-                        "a guarantee that these events can have",
-                        type(whole).__name__,
-                        "ask for ApproxDP(epsilon, delta), or choose events with a pure epsilon",
-                    )
+                    "total",
+                    "a guarantee that these events can have",
+                    type(whole).__name__,
+                    "ask for ApproxDP(epsilon, delta), or choose events with a pure epsilon",
                 )
             epsilon = promised.exact[0]
         # below and above the total must not be confused, so that is decided exactly
@@ -176,12 +172,10 @@ def _least_factor(excess: Callable[[Fraction], float]) -> Fraction:
         low, high = high, high + 1 if high < 8 else 2 * high
         if high > 2 * _WIDEST:
             raise NotPrivate(
-                message(
-                    "total",
-                    "a guarantee that some amount of noise can keep",
-                    "a smaller one",
-                    "raise its delta above that of the events, or leave such events out",
-                )
+                "total",
+                "a guarantee that some amount of noise can keep",
+                "a smaller one",
+                "raise its delta above that of the events, or leave such events out",
             )
     while low > -_WIDEST and of(low) <= 0:
         low, high = 2 * low, low
@@ -194,15 +188,15 @@ def _parts(events: Event | Sequence[Event]) -> list[Event]:
     if isinstance(events, Event):
         return [events]
     if not isinstance(events, Sequence) or isinstance(events, (str, bytes)):
-        raise WrongType(message("events", "an event or a list of them", type(events).__name__, "pass [event, event]"))
+        raise WrongType("events", "an event or a list of them", type(events).__name__, "pass [event, event]")
     if not events:
-        raise InvalidArgument(message("events", "at least one", "none", "pass the event of each release"))
+        raise InvalidArgument("events", "at least one", "none", "pass the event of each release")
     return [check(event) for event in events]
 
 
 def _guarantee(total: object) -> Guarantee:
     if not isinstance(total, Guarantee):
-        raise WrongType(message("total", "PureDP, ApproxDP or ZCDP", type(total).__name__, "pass a guarantee"))
+        raise WrongType("total", "PureDP, ApproxDP or ZCDP", type(total).__name__, "pass a guarantee")
     return total
 
 
@@ -214,11 +208,9 @@ def _weights(weights: Sequence[float], count: int | None) -> list[Fraction]:
         or len(weights) != (count or len(weights))
     ):
         raise InvalidArgument(
-            message(
-                "weights", "one positive number for each event", "something else", "pass weights=[2, 1], for example"
-            )
+            "weights", "one positive number for each event", "something else", "pass weights=[2, 1], for example"
         )
     if not weights:
-        raise InvalidArgument(message("weights", "at least one", "none", "pass weights=[2, 1], for example"))
+        raise InvalidArgument("weights", "at least one", "none", "pass weights=[2, 1], for example")
     exact = [Fraction(repr(arguments.positive(weight, "weights"))) for weight in weights]
     return [weight / sum(exact) for weight in exact]

@@ -14,7 +14,7 @@ from dither.accounting.events import Event, Parallel, PostProcessed, Sequential,
 from dither.accounting.gaussian import gaussian_delta, gaussian_epsilon
 from dither.accounting.noise_events import BoundedRange, GaussianNoise, LaplaceNoise, Pure
 from dither.accounting.pairs import GaussianPair
-from dither.errors import DitherError, NotPrivate, message
+from dither.errors import DitherError, NotPrivate
 from dither.exact import square_root, up
 
 _BITS = 96
@@ -40,12 +40,10 @@ def privacy_loss(event: Event, delta: Fraction) -> Fraction:
             fast = compose(losses, _deviation(square), delta=float(delta)).epsilon(float(delta) * (1 - 2.0**-50))
             if fast > float(arguments.MAX_EPSILON):
                 raise NotPrivate(
-                    message(
-                        "event",
-                        f"a workload with a loss of at most 1e+06 at delta = {float(delta):g}",
-                        "more",
-                        "add noise, or pass a delta above the sum of the events' own",
-                    )
+                    "event",
+                    f"a workload with a loss of at most 1e+06 at delta = {float(delta):g}",
+                    "more",
+                    "add noise, or pass a delta above the sum of the events' own",
                 )
             result = Fraction(fast)
         worst = max(worst, result)
@@ -92,12 +90,10 @@ def in_floats(event: Event, compute: Callable[[], T]) -> T:
     except (ArithmeticError, MemoryError, ValueError, IndexError):
         pass
     raise NotPrivate(
-        message(
-            "event",
-            "a workload whose losses floats can hold",
-            f"{type(event).__name__}, repeated too often or with parameters too large or too small",
-            "use another accountant, or fewer releases, or moderate parameters",
-        )
+        "event",
+        "a workload whose losses floats can hold",
+        f"{type(event).__name__}, repeated too often or with parameters too large or too small",
+        "use another accountant, or fewer releases, or moderate parameters",
     )
 
 

@@ -45,7 +45,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither.accounting.pairs import UNIT, Floats, Pair, normal_tail
-from dither.errors import NotPrivate, message
+from dither.errors import NotPrivate
 from dither.exact.search import bisect_floats, crossing
 
 _SHARE = 2e-4
@@ -169,12 +169,10 @@ def _transformed(
     size = _fast(max(right - left + 1, 16))
     if size > _MAX_WINDOW:
         raise NotPrivate(
-            message(
-                "event",
-                f"a workload whose loss fits {_MAX_WINDOW} cells of a lattice",
-                "more",
-                "compose fewer releases, or use another accountant",
-            )
+            "event",
+            f"a workload whose loss fits {_MAX_WINDOW} cells of a lattice",
+            "more",
+            "compose fewer releases, or use another accountant",
         )
     spectrum = np.ones(size // 2 + 1, dtype=np.complex128)
     for mass, count in zip(masses, times, strict=True):

@@ -21,7 +21,7 @@ from typing import TypeVar
 from dither import arguments
 from dither.accounting import concentrated
 from dither.accounting.pairs import EnvelopePair, Floats, Pair
-from dither.errors import InvalidArgument, NotPrivate, WrongType, message
+from dither.errors import InvalidArgument, NotPrivate, WrongType
 from dither.guarantees import ZCDP, Guarantee, PureDP, parallel, sequential
 from dither.neighbors import Neighbors
 
@@ -122,12 +122,10 @@ class Event:
 def unknown(event: object, what: str) -> WrongType:
     """The refusal of an event of which too little is known."""
     return WrongType(
-        message(
-            "event",
-            f"an event with {what}",
-            type(event).__name__,
-            "describe it by dither.accounting events, for example Pure(epsilon) or Approximate(epsilon, delta)",
-        )
+        "event",
+        f"an event with {what}",
+        type(event).__name__,
+        "describe it by dither.accounting events, for example Pure(epsilon) or Approximate(epsilon, delta)",
     )
 
 
@@ -136,12 +134,10 @@ def _common_relation(events: Iterable[Event]) -> Neighbors | None:
     relations = {event.relation for event in events} - {None}
     if len(relations) > 1:
         raise NotPrivate(
-            message(
-                "events",
-                "promises for the same neighbors",
-                "some for a person added or removed, others for one replaced",
-                "account for them separately; Pure(epsilon) of guarantee.group(2) turns the former into the latter",
-            )
+            "events",
+            "promises for the same neighbors",
+            "some for a person added or removed, others for one replaced",
+            "account for them separately; Pure(epsilon) of guarantee.group(2) turns the former into the latter",
         )
     return relations.pop() if relations else None
 
@@ -154,7 +150,7 @@ def check(event: object) -> Event:
     Pure(1)
     """
     if not isinstance(event, Event):
-        raise WrongType(message("event", "an event", type(event).__name__, "pass mechanism.event, or a tree of events"))
+        raise WrongType("event", "an event", type(event).__name__, "pass mechanism.event, or a tree of events")
     return event
 
 
@@ -325,7 +321,7 @@ def _shown(value: object) -> str:
 
 def _at_least_one(events: Sequence[Event]) -> Sequence[Event]:
     if not events:
-        raise InvalidArgument(message("events", "at least one", "none", "pass the event of each release"))
+        raise InvalidArgument("events", "at least one", "none", "pass the event of each release")
     return events
 
 

@@ -15,7 +15,7 @@ import math
 from fractions import Fraction
 from functools import lru_cache
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.exact import decimal, exactly, exp, normal_tail, up
 from dither.exact.search import certified, smallest_float
 
@@ -43,7 +43,7 @@ def _budget(value: float | Fraction, name: str, at_least_zero: bool = False) -> 
     exact = value if isinstance(value, Fraction) else decimal(value, name)
     if exact < 0 or (exact == 0 and not at_least_zero):
         expected = "a number of at least 0" if at_least_zero else "a number above 0"
-        raise InvalidArgument(message(name, expected, value, f"pass {name}={'1e-6' if name == 'delta' else '1'}"))
+        raise InvalidArgument(name, expected, value, f"pass {name}={'1e-6' if name == 'delta' else '1'}")
     return exact
 
 
@@ -51,7 +51,7 @@ def _ratio(value: float | Fraction) -> Fraction:
     """``sigma / sensitivity`` as an exact number: the smaller reading, so that no privacy is claimed by rounding."""
     exact = value if isinstance(value, Fraction) else min(decimal(value, "r"), exactly(value, "r"))
     if exact <= 0:
-        raise InvalidArgument(message("r", "sigma over the sensitivity, above 0", value, "pass r=4, for example"))
+        raise InvalidArgument("r", "sigma over the sensitivity, above 0", value, "pass r=4, for example")
     return exact
 
 
@@ -89,7 +89,7 @@ def _delta_exact(epsilon: Fraction, r: Fraction) -> float:
 
 def _possible(delta: Fraction) -> float:
     if delta < _SMALLEST_DELTA:
-        raise InvalidArgument(message("delta", "at least 1e-300", f"{float(delta):g}", "pass delta=1e-6, for example"))
+        raise InvalidArgument("delta", "at least 1e-300", f"{float(delta):g}", "pass delta=1e-6, for example")
     return float(delta)
 
 

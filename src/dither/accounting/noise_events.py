@@ -13,7 +13,7 @@ from dither.accounting import concentrated
 from dither.accounting.events import ERROR, Event
 from dither.accounting.gaussian import gaussian_epsilon
 from dither.accounting.pairs import AtomsPair, Floats, GaussianPair, LaplacePair, Pair, RangePair
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.exact import decimal, up
 from dither.guarantees import ZCDP, ApproxDP, Guarantee
 
@@ -335,6 +335,6 @@ def _ratio(value: object, name: str) -> Fraction:
     exact = decimal(value, name)
     if not Fraction(1, 10**6) <= exact < 1 << 400:
         raise InvalidArgument(
-            message(name, "a number from 1e-06 to 1e+120", value, f"pass {name}: noise over sensitivity, 2 for example")
+            name, "a number from 1e-06 to 1e+120", value, f"pass {name}: noise over sensitivity, 2 for example"
         )
     return exact

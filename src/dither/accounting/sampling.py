@@ -13,7 +13,7 @@ from dither.accounting.amplification import amplified, amplify
 from dither.accounting.events import ERROR, Event, check
 from dither.accounting.noise_events import GaussianNoise
 from dither.accounting.pairs import Floats, Pair, SampledPair
-from dither.errors import NotPrivate, message
+from dither.errors import NotPrivate
 from dither.guarantees import Guarantee
 from dither.neighbors import AddRemove, Neighbors, ReplaceOne, relation
 
@@ -39,12 +39,10 @@ class PoissonSampled(Event):
     def __init__(self, event: Event, rate: float | Fraction, neighbors: Neighbors = AddRemove) -> None:
         if relation(neighbors) is not AddRemove or check(event).relation is ReplaceOne:
             raise NotPrivate(
-                message(
-                    "neighbors",
-                    "AddRemove: the amplification is proved for one person added or removed",
-                    ReplaceOne,
-                    "compute sensitivities for AddRemove, and take .guarantee.group(2) for a replacement",
-                )
+                "neighbors",
+                "AddRemove: the amplification is proved for one person added or removed",
+                ReplaceOne,
+                "compute sensitivities for AddRemove, and take .guarantee.group(2) for a replacement",
             )
         self._freeze(event=event, rate=arguments.rate(rate))
 

@@ -47,7 +47,7 @@ from dither import arguments
 from dither.accounting import concentrated
 from dither.accounting.events import Event
 from dither.accounting.pairs import UNIT, Floats, Pair
-from dither.errors import WrongType, message
+from dither.errors import WrongType
 from dither.exact import up
 from dither.exact.search import bisect_floats
 from dither.guarantees import ApproxDP
@@ -131,7 +131,7 @@ class Shuffled(Event):
     ) -> None:
         k = response_categories
         if not isinstance(distinct, bool):
-            raise WrongType(message("distinct", "True or False", type(distinct).__name__, "leave it out"))
+            raise WrongType("distinct", "True or False", type(distinct).__name__, "leave it out")
         if k is not None:
             k = arguments.whole(k, "response_categories", 2)
         self._freeze(

@@ -41,7 +41,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.exact import exp, exp_neg, log, normal_tail, square_root, up
 from dither.exact.search import bisect_floats, bisect_fractions, minimize
 
@@ -147,12 +147,10 @@ def _smallest_scale(holds: Callable[[Fraction], bool], start: float) -> Fraction
     while not holds(high):
         if high > most:
             raise InvalidArgument(
-                message(
-                    "beta",
-                    "one for which some amount of noise is enough for this epsilon and delta",
-                    "a larger one",
-                    "pass a smaller beta, or take the one of dither.SmoothNoise",
-                )
+                "beta",
+                "one for which some amount of noise is enough for this epsilon and delta",
+                "a larger one",
+                "pass a smaller beta, or take the one of dither.SmoothNoise",
             )
         high *= 2
     low = high / 2

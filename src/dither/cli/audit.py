@@ -22,7 +22,7 @@ from dither.audit.suite.subjects import Subject, subjects
 from dither.cli import printing
 from dither.cli.files import Outputs
 from dither.cli.printing import echo
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.guarantees import ApproxDP, Guarantee, PureDP
 from dither.neighbors import AddRemove, ReplaceOne
 from dither.report.audit import COLUMNS, cells, write_audit
@@ -42,9 +42,7 @@ def audit_subjects(
     """Audit everything built in, or the known-broken suite; the exit status is 1 if any verdict is not as expected."""
     chosen = [subject for subject in (_known_broken() if broken else subjects()) if _is_selected(subject, only)]
     if not chosen:
-        raise InvalidArgument(
-            message("--only", "part of a subject's name", repr(only), "leave it out to see all names")
-        )
+        raise InvalidArgument("--only", "part of a subject's name", repr(only), "leave it out to see all names")
     with _outputs(out, page, force) as outputs:
         with Progress(console=Console(stderr=True), transient=True) as progress:
             task = progress.add_task("auditing", total=len(chosen))
@@ -74,15 +72,13 @@ def audit_function(
     """Audit one function of a file; the exit status is 1 if it is refuted."""
     function, make_pairs = _load(target, pairs)
     if neighbors not in RELATIONS:
-        raise InvalidArgument(message("--neighbors", " or ".join(RELATIONS), repr(neighbors), "choose one of them"))
+        raise InvalidArgument("--neighbors", " or ".join(RELATIONS), repr(neighbors), "choose one of them")
     if make_pairs is None and bounds is None:
         raise InvalidArgument(
-            message(
-                "--bounds",
-                "the bounds of the records, to make neighbors within",
-                "none",
-                "pass --bounds 0 1, or --pairs with the name of a function that makes (name, x, neighbor)",
-            )
+            "--bounds",
+            "the bounds of the records, to make neighbors within",
+            "none",
+            "pass --bounds 0 1, or --pairs with the name of a function that makes (name, x, neighbor)",
         )
     claim: Guarantee | None = None
     if epsilon is not None:
@@ -99,7 +95,7 @@ def audit_function(
         notes = {item.measured.note for item in result.tried if item.measured is not None}
         if "" not in notes:
             raise InvalidArgument(
-                message("target", "a function that returns something", "; ".join(sorted(notes)), "see that it runs")
+                "target", "a function that returns something", "; ".join(sorted(notes)), "see that it runs"
             )
         echo(result)
         leaks = _replayed(function, triples, claim)
@@ -196,12 +192,10 @@ def _load(target: str, pairs: str | None) -> tuple[Callable[[Any], Any], Callabl
     path = Path(file_name)
     if not file_name.endswith(".py") or not name.isidentifier() or not path.is_file():
         raise InvalidArgument(
-            message(
-                "target",
-                "FILE.py:FUNCTION, where the file exists",
-                repr(target),
-                "write for example dither audit mine.py:release",
-            )
+            "target",
+            "FILE.py:FUNCTION, where the file exists",
+            repr(target),
+            "write for example dither audit mine.py:release",
         )
     module_name = f"audited_{path.stem}"  # the stem alone may be the name of a module that others import
     spec = importlib.util.spec_from_file_location(module_name, path)
@@ -218,12 +212,10 @@ def _load(target: str, pairs: str | None) -> tuple[Callable[[Any], Any], Callabl
         ("--pairs", pairs, make_pairs, ()),
     ):
         if given and not callable(candidate):
-            raise InvalidArgument(
-                message(option, "the name of a function in the file", repr(given), "check its spelling")
-            )
+            raise InvalidArgument(option, "the name of a function in the file", repr(given), "check its spelling")
         if given and not _accepts(candidate, parameters):
             expected = "a function of the data and nothing else" if parameters else "a function without arguments"
-            raise InvalidArgument(message(option, expected, repr(given), "give its other arguments defaults"))
+            raise InvalidArgument(option, expected, repr(given), "give its other arguments defaults")
     assert function is not None
     return function, make_pairs
 
@@ -247,4 +239,4 @@ def _called(option: str, function: Callable[[], Any]) -> Any:
         lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
         lines += [error.lineno] if isinstance(error, SyntaxError) else []
         failure = type(error).__name__ + (f" in line {lines[-1]}" if lines else "")
-        raise InvalidArgument(message(option, "code that runs", failure, "run it by itself to see why")) from None
+        raise InvalidArgument(option, "code that runs", failure, "run it by itself to see why") from None

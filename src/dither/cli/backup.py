@@ -65,6 +65,3 @@ def restore(
     for item in result:
         echo(words(item))
     return any(item.refused for item in result)
-
-
-__all__ = ["backup", "restore", "words"]

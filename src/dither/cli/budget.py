@@ -15,7 +15,7 @@ from dither.cli.files import LEDGER_ENDINGS, Outputs, of_card, receipt_file
 from dither.cli.opening import check_receipt, explained, read_card
 from dither.cli.printing import echo
 from dither.client.addresses import is_url
-from dither.errors import InvalidArgument, LedgerError, message
+from dither.errors import InvalidArgument, LedgerError
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dither.ledger import Account, Entry, Ledger, Receipt, incidents, receipts
 from dither.ledger.accounts import HEADER, promised
@@ -88,7 +88,7 @@ def run(place: str, dataset: str | None, wanted: Wanted, change: Change) -> None
     plots.check(wanted.plot)
     where = _where(place, dataset)
     if wanted.plot is not None and where.dataset is None:
-        raise InvalidArgument(message("--plot", "a dataset to plot", "none", "pass --dataset NAME as well"))
+        raise InvalidArgument("--plot", "a dataset to plot", "none", "pass --dataset NAME as well")
     with Outputs(force=wanted.force, protected=where.files) as outputs:
         outputs.add("--export", wanted.export, ("json", "csv"))
         outputs.add("--plot", wanted.plot, plots.ENDINGS)
@@ -122,7 +122,7 @@ def _where(place: str, dataset: str | None) -> Place:
         return Place(place, dataset)
     card = read_card(place)
     if card.ledger is None:
-        raise InvalidArgument(message("ledger", "where the budget is kept", "nowhere", "state it in the card"))
+        raise InvalidArgument("ledger", "where the budget is kept", "nowhere", "state it in the card")
     return Place(card.ledger, dataset or card.name, place, card)
 
 
@@ -152,7 +152,7 @@ def _no_ledger(kept: Receipt | None) -> LedgerError:
         expected, got, fix = "the one that the receipt was given for", "none", "restore it from its latest copy"
     else:
         expected, got, fix = "a ledger", "none yet", "ask a first question with dither query, which starts it"
-    return LedgerError(message("ledger", expected, got, fix))
+    return LedgerError("ledger", expected, got, fix)
 
 
 def _change(where: Place, receipt: str | None, change: Change, force: bool) -> None:
@@ -161,22 +161,20 @@ def _change(where: Place, receipt: str | None, change: Change, force: bool) -> N
         for option, given in (("--analyst", change.analyst), ("--each-person", change.each_person or None),
                               ("--signed-by", change.signed_by), ("--reason", change.reason)):  # fmt: skip
             if given is not None:
-                raise InvalidArgument(message(option, "--set or --reopen beside it", "neither", f"leave {option} out"))
+                raise InvalidArgument(option, "--set or --reopen beside it", "neither", f"leave {option} out")
         return
     if where.dataset is None:
-        raise InvalidArgument(message("--dataset", "the dataset to change", "none", "pass --dataset NAME"))
+        raise InvalidArgument("--dataset", "the dataset to change", "none", "pass --dataset NAME")
     limit = None if change.limit is None else _limit(change.limit)
     if change.signed_by is None or change.reason is None:
         raise InvalidArgument(
-            message(
-                "--signed-by",
-                "who signs the change and for what reason",
-                "one of the two at most",
-                "pass --signed-by NAME --reason WHY",
-            )
+            "--signed-by",
+            "who signs the change and for what reason",
+            "one of the two at most",
+            "pass --signed-by NAME --reason WHY",
         )
     if change.analyst is not None and change.each_person:
-        raise InvalidArgument(message("--analyst", "an analyst or each person", "both", "change one after the other"))
+        raise InvalidArgument("--analyst", "an analyst or each person", "both", "change one after the other")
     if where.card is not None and where.path is not None:
         check_receipt(where.path, where.card)
     with _open(where, receipt, read_only=False) as ledger:
@@ -206,15 +204,13 @@ def _check_new_limit(ledger: Ledger, dataset: str, limit: Guarantee, change: Cha
         account = people
         if people is None:
             raise InvalidArgument(
-                message("--each-person", "a budget of each person", "the dataset's", "leave --each-person out")
+                "--each-person", "a budget of each person", "the dataset's", "leave --each-person out"
             )
     else:
         account = whole
         if whole.limit is None:
             raise InvalidArgument(
-                message(
-                    "--set", "whose limit", "no --each-person", "this card's budget is per person: pass --each-person"
-                )
+                "--set", "whose limit", "no --each-person", "this card's budget is per person: pass --each-person"
             )
     if account is None or force:  # a missing account is refused where it is looked for
         return
@@ -222,22 +218,18 @@ def _check_new_limit(ledger: Ledger, dataset: str, limit: Guarantee, change: Cha
     if isinstance(account.limit, ApproxDP) and not isinstance(limit, ApproxDP) and new.unit == account.unit:
         delta = float(account.limit.exact[1])
         raise InvalidArgument(
-            message(
-                "--set",
-                f"a limit with a delta, as the one that holds ({account.limit})",
-                f"{limit}, without one",
-                f"add ,delta={delta:g}; --force drops it, and with it every question that costs a delta",
-            )
+            "--set",
+            f"a limit with a delta, as the one that holds ({account.limit})",
+            f"{limit}, without one",
+            f"add ,delta={delta:g}; --force drops it, and with it every question that costs a delta",
         )
     # what people have spent is private: of theirs nothing is known here
     if account.spent is not None and new.unit == account.unit and not account.used.within(new.amount):
         raise InvalidArgument(
-            message(
-                "--set",
-                f"at least what {account} has spent, {account.spent}",
-                str(limit),
-                "set a larger limit; --force sets this one, and nothing can be asked any more",
-            )
+            "--set",
+            f"at least what {account} has spent, {account.spent}",
+            str(limit),
+            "set a larger limit; --force sets this one, and nothing can be asked any more",
         )
 
 
@@ -272,9 +264,7 @@ def _limit(text: str) -> Guarantee:
 
 
 def _not_a_limit() -> InvalidArgument:
-    return InvalidArgument(
-        message("--set", "epsilon=2, epsilon=2,delta=1e-6 or rho=0.5", "other text", "pass --set epsilon=2")
-    )
+    return InvalidArgument("--set", "epsilon=2, epsilon=2,delta=1e-6 or rho=0.5", "other text", "pass --set epsilon=2")
 
 
 def _incidents(ledger: Ledger, accounts: list[Account], where: Place) -> None:

@@ -94,6 +94,3 @@ def _asks(body: dict[str, object], kind: Kind, question: str | None) -> bool:
     if not isinstance(request, dict):
         return True
     return kind in request if question is None else request.get(kind) == question
-
-
-__all__ = ["UNKNOWN", "QuestionFailed", "explaining_failures"]

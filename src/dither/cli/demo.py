@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dither.cli import printing
 from dither.cli.files import LEDGER_ENDINGS
-from dither.errors import BudgetExceeded, InvalidArgument, message
+from dither.errors import BudgetExceeded, InvalidArgument
 from dither.tables import table as session
 
 REGIONS = ("north", "northeast", "east", "southeast", "south", "southwest", "west", "northwest")
@@ -188,20 +188,16 @@ def _clear(place: Path) -> None:
         existing = {item.name for item in place.iterdir()}
         if existing and (MARKER not in existing or existing - demo_files):
             raise InvalidArgument(
-                message(
-                    "--folder",
-                    "a new or empty folder, or one that a demo has made",
-                    "one with other things in it",
-                    "pass --folder with another name, or move them away yourself",
-                )
+                "--folder",
+                "a new or empty folder, or one that a demo has made",
+                "one with other things in it",
+                "pass --folder with another name, or move them away yourself",
             )
         (place / MARKER).write_text(MARK, encoding="utf-8")
         for name in existing - {MARKER}:
             (place / name).unlink()
     except OSError:
-        raise InvalidArgument(
-            message("--folder", "a folder that can be written", "another", "pass --folder out/demo")
-        ) from None
+        raise InvalidArgument("--folder", "a folder that can be written", "another", "pass --folder out/demo") from None
 
 
 def _say(text: str, end: str = "\n") -> None:

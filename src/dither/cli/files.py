@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Self
 
-from dither.errors import DitherError, InvalidArgument, message
+from dither.errors import DitherError, InvalidArgument
 from dither.tables.card import toml
 from dither.tables.card.model import Card
 
@@ -211,7 +211,7 @@ def _example(endings: tuple[str, ...]) -> str:
 
 
 def _refused(option: str, expected: str, got: str, fix: str) -> InvalidArgument:
-    return InvalidArgument(message(option, expected, got, fix))
+    return InvalidArgument(option, expected, got, fix)
 
 
 def _unwritable(option: str) -> InvalidArgument:
@@ -221,6 +221,3 @@ def _unwritable(option: str) -> InvalidArgument:
         "one elsewhere",
         "make the folder first",
     )
-
-
-__all__ = ["LEDGER_ENDINGS", "Outputs", "of_card", "receipt_file", "source_files"]

@@ -156,6 +156,3 @@ def _forget_output() -> None:
     """Redirect standard output to nowhere, so that flushing it when the interpreter ends does not fail again."""
     with suppress(OSError, ValueError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-__all__ = ["explained", "interrupted", "run"]

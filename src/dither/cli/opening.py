@@ -13,7 +13,7 @@ from pathlib import Path
 
 from dither.cli.files import receipt_file
 from dither.client.addresses import is_url
-from dither.errors import InvalidArgument, LedgerError, message
+from dither.errors import InvalidArgument, LedgerError
 from dither.guarantees import ZCDP, Guarantee
 from dither.ledger import Receipt, receipts
 from dither.ledger.opening import CHANGE_IT
@@ -27,7 +27,7 @@ def read_card(path: str) -> Card:
     """A card, with the files that it leaves to the command line beside it."""
     if is_url(path):
         fix = "run it where the card and its ledger are; query, explain, budget and check take an address"
-        raise InvalidArgument(message("CARD", "the card of a table, a .toml file", "the address of a table", fix))
+        raise InvalidArgument("CARD", "the card of a table, a .toml file", "the address of a table", fix)
     card = toml.read(path)
     if card.receipt is None:
         card = replace(card, receipt=str(receipt_file(path, card).absolute()))
@@ -65,12 +65,10 @@ def check_receipt(path: str, card: Card) -> None:
         return  # the ledger itself will be refused, and says why
     if kept.absolute() == Path(f"{path}.receipt").absolute() and not os.access(kept.absolute().parent, os.W_OK):
         raise LedgerError(
-            message(
-                "receipt",
-                "a folder that can be written, beside the card",
-                "one that cannot",
-                f'name a file in the card: receipt = "/other/place/{card.name}.receipt"',
-            )
+            "receipt",
+            "a folder that can be written, beside the card",
+            "one that cannot",
+            f'name a file in the card: receipt = "/other/place/{card.name}.receipt"',
         )
     receipts.check_writable(kept)
 
@@ -86,7 +84,8 @@ def explained(error: LedgerError, path: str, card: Card, kept: Receipt | None) -
     """The same error; where a receipt speaks against the ledger, with the place of the receipt."""
     if kept is None or "receipt" not in str(error):
         return error
-    return LedgerError(f"{error} The receipt is kept in {receipt_file(path, card)}.")
+    fix = f"{error.fix}. The receipt is kept in {receipt_file(path, card)}"
+    return LedgerError(error.subject, error.expected, error.got, fix)
 
 
 def _with_command(error: InvalidArgument, path: str, card: Card) -> InvalidArgument:
@@ -95,7 +94,8 @@ def _with_command(error: InvalidArgument, path: str, card: Card) -> InvalidArgum
     stated = card.each_person if card.each_person is not None else card.budget
     limit = "LIMIT" if stated is None else _option(stated)
     command = f"dither budget {path} --set {limit}{whose} --signed-by NAME --reason WHY"
-    return InvalidArgument(str(error).replace(CHANGE_IT, f"change the ledger's: {command}"))
+    fix = error.fix.replace(CHANGE_IT, f"change the ledger's: {command}")
+    return InvalidArgument(error.subject, error.expected, error.got, fix)
 
 
 def _option(limit: Guarantee) -> str:
@@ -107,6 +107,3 @@ def _option(limit: Guarantee) -> str:
     """
     names = ("rho",) if isinstance(limit, ZCDP) else ("epsilon", "delta")
     return ",".join(f"{name}={float(number):.15g}" for name, number in zip(names, limit.exact, strict=False))
-
-
-__all__ = ["check_receipt", "explained", "open_table", "read_card"]

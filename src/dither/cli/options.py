@@ -110,6 +110,3 @@ def _without_flag_types(parameters: list[Any]) -> list[Any]:
         if getattr(parameter, "is_flag", False):
             parameter.metavar = ""
     return parameters
-
-
-__all__ = ["Command", "Group", "PlanOptions", "expand_options"]

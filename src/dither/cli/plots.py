@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.extras import need
 from dither.tables.execute.shape_answer import output_columns
 from dither.tables.planning.plan import Plan
@@ -40,9 +40,7 @@ def column(path: str | None, plan: Plan) -> str | None:
         if aggregate is not None and aggregate.kind not in ("histogram", "mode"):
             return name
     raise InvalidArgument(
-        message(
-            "--plot", "an answer with a column of noisy numbers", "none", "ask for a count, a sum or a mean as well"
-        )
+        "--plot", "an answer with a column of noisy numbers", "none", "ask for a count, a sum or a mean as well"
     )
 
 
@@ -51,6 +49,3 @@ def save(path: str, draw: Callable[[Any], object], width: float = 7.0) -> None:
     figure = need("matplotlib.figure", "plot").Figure(figsize=(width, 4.0), layout="constrained")
     draw(figure.subplots())
     figure.savefig(path)
-
-
-__all__ = ["ENDINGS", "check", "column", "save"]

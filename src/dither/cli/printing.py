@@ -154,6 +154,3 @@ def _line(row: Sequence[object], widths: Sequence[int], wide: bool) -> str:
     if not wide:
         return "\t".join(cells) + "\n"
     return "  ".join(part.ljust(width) for part, width in zip(cells, widths, strict=True)).rstrip() + "\n"
-
-
-__all__ = ["busy", "cell", "columns", "echo", "is_terminal", "item", "plain", "prepare", "stream", "table"]

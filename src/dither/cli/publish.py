@@ -17,7 +17,7 @@ from dither.cli.opening import open_table, read_card
 from dither.cli.printing import busy, echo
 from dither.cli.printing import table as print_table
 from dither.cli.tables import parsed_limit
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.publish.plan_draft import draft_plan
 from dither.publish.plan_explanation import PlanExplanation, table_lines
 from dither.publish.plan_file import card_path, plan_of, read_plan
@@ -75,7 +75,7 @@ def dry_run(path: str, cost: Cost, options: PublishOptions) -> None:
 def publish(path: str, cost: Cost, options: PublishOptions) -> None:
     """Release a plan, and write its files or print its tables."""
     if options.format not in FORMATS:
-        raise InvalidArgument(message("--format", "csv or parquet", repr(options.format[:20]), "leave it out for csv"))
+        raise InvalidArgument("--format", "csv or parquet", repr(options.format[:20]), "leave it out for csv")
     with _opened(path, options, read_only=False) as (plan, card):
         protected = of_card(card, plan.table.card) | {Path(path)}
         with _folder(options.output), Outputs(force=options.force, protected=protected) as outputs:
@@ -138,7 +138,7 @@ def _folder(path: str | None) -> Iterator[None]:
             target.mkdir()
         except (OSError, ValueError):
             expected = "a folder, or the name of a new one in a folder that can be written"
-            raise InvalidArgument(message("--output", expected, "another", "pass --output tables")) from None
+            raise InvalidArgument("--output", expected, "another", "pass --output tables") from None
     try:
         yield
     finally:
@@ -240,6 +240,3 @@ def _tables_as_json(publication: Publication) -> dict[str, Any]:
         "tables": [{"by": [*name], "rows": publication.table(*name).to_pylist()} for name in names],
         "notes": [*publication.notes],
     }
-
-
-__all__ = ["Cost", "PublishOptions", "draft", "dry_run", "publish"]

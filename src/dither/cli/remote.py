@@ -9,7 +9,7 @@ import dither
 from dither.cli import printing
 from dither.cli.printing import echo
 from dither.client.connecting import Connection
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.tables.card import toml
 from dither.tables.table import Table
 
@@ -25,7 +25,7 @@ def open_table(url: str) -> Table:
     base = url.rstrip("/")
     expected = f"one of {', '.join(names)}" if names else "a table that you may ask"
     fix = f"write {base}/{names[0]}, for example" if names else "ask a steward for a grant"
-    raise InvalidArgument(message("CARD", expected, "a server", fix))
+    raise InvalidArgument("CARD", expected, "a server", fix)
 
 
 def check(url: str) -> None:
@@ -53,7 +53,4 @@ def refuse(option: str, given: object) -> None:
     """Refuse an option that is for the ledger itself."""
     if given:
         fix = "leave it out; stewards and auditors find it on the server's page"
-        raise InvalidArgument(message(option, "a card or a ledger of your own", "a server", fix))
-
-
-__all__ = ["budget", "check", "open_table", "refuse"]
+        raise InvalidArgument(option, "a card or a ledger of your own", "a server", fix)

@@ -79,6 +79,3 @@ def _print(answer: SeriesAnswer) -> None:
         echo(f"{len(answer.rows):,} points, the last {MOST_LINES}; --output FILE has all:", err=True)
     errors = {name: values[last:] for name, values in answer.errors.items()}
     echo(replace(answer, rows=answer.rows[last:], errors=errors).text())
-
-
-__all__ = ["SeriesOptions", "dry_run", "release"]

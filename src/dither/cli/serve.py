@@ -25,6 +25,3 @@ def serve(
 
     stated: dict[str, Any] = {"database": database, "host": host, "port": port, "processes": processes}
     start(read_config(folder, config, **stated, single_steward=single_steward or None), echo)
-
-
-__all__ = ["serve"]

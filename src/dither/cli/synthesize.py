@@ -14,7 +14,7 @@ from dither.cli.opening import open_table, read_card
 from dither.cli.printing import busy, echo, is_terminal
 from dither.cli.printing import table as print_table
 from dither.cli.tables import parsed_limit
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.publish.publication_files import write_table
 from dither.publish.synthesizer import check_rows
 from dither.publish.synthetic_table import SyntheticPlan, SyntheticRecords, synthetic_plan
@@ -80,10 +80,10 @@ def synthesize(path: str, wanted: Wanted, options: SynthesizeOptions) -> None:
 
 def _plan(table: Table, wanted: Wanted) -> SyntheticPlan:
     if wanted.epsilon is None:
-        raise InvalidArgument(message("--epsilon", "what to spend", "none", "pass --epsilon 1"))
+        raise InvalidArgument("--epsilon", "what to spend", "none", "pass --epsilon 1")
     delta = wanted.delta if wanted.delta is not None else table.card.delta
     if delta is None:
-        raise InvalidArgument(message("--delta", "a delta, here or in the card", "none", "pass --delta 1e-9"))
+        raise InvalidArgument("--delta", "a delta, here or in the card", "none", "pass --delta 1e-9")
     columns = None
     if wanted.columns is not None:
         columns = [name.strip() for name in wanted.columns.split(",") if name.strip()]
@@ -145,6 +145,3 @@ def _write_page(room: str, released: SyntheticRecords, plan: SyntheticPlan) -> N
         notes=(*plan.notes, *released.notes),
         facts=[("left", released.left), ("receipt", released.receipt)],
     )
-
-
-__all__ = ["SynthesizeOptions", "Wanted", "dry_run", "synthesize"]

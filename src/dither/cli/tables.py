@@ -17,7 +17,7 @@ from dither.cli.opening import open_table, read_card
 from dither.cli.options import PlanOptions
 from dither.cli.printing import busy, columns, echo, is_terminal, item
 from dither.client.addresses import is_url
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.tables import draft
 from dither.tables.answer import Answer
 from dither.tables.card import toml
@@ -42,7 +42,7 @@ def init(
         title = draft.title_of(source)
         if title in named:
             fix = "rename one of the files, or write the section of the second by hand"
-            raise InvalidArgument(message("SOURCE", "sources of different names", f"{title} twice", fix))
+            raise InvalidArgument("SOURCE", "sources of different names", f"{title} twice", fix)
         named[title] = source
     text = draft.draft(named if len(sources) > 1 else sources[0], unit, name)
     path = output if output is not None else f"{(name or 'dataset') if len(sources) > 1 else _stem(sources[0])}.toml"
@@ -153,7 +153,7 @@ def parsed_limit(option: str, text: str | None) -> int | Literal["auto"] | None:
     if text == "auto":
         return "auto"
     if not _WHOLE.fullmatch(text):
-        raise InvalidArgument(message(option, "a whole number, or auto", repr(text), f"pass {option} 3"))
+        raise InvalidArgument(option, "a whole number, or auto", repr(text), f"pass {option} 3")
     return int(text)
 
 
@@ -165,7 +165,7 @@ def _error(text: str | None) -> float | str | None:
         return float(text)
     except ValueError:
         expected = "a number, or a percentage such as 1%"
-        raise InvalidArgument(message("--error", expected, repr(text[:20]), "pass --error 50")) from None
+        raise InvalidArgument("--error", expected, repr(text[:20]), "pass --error 50") from None
 
 
 def _noise(text: str) -> NoiseChoice:
@@ -173,7 +173,7 @@ def _noise(text: str) -> NoiseChoice:
     for noise in NOISES:
         if text == noise:
             return noise
-    raise InvalidArgument(message("--noise", "best, laplace or gaussian", repr(text), "leave it out for the best"))
+    raise InvalidArgument("--noise", "best, laplace or gaussian", repr(text), "leave it out for the best")
 
 
 def _interval(text: str) -> IntervalChoice:
@@ -181,7 +181,7 @@ def _interval(text: str) -> IntervalChoice:
     for interval in INTERVALS:
         if text == interval:
             return interval
-    raise InvalidArgument(message("--interval", "noise or population", repr(text), "leave it out for the noise"))
+    raise InvalidArgument("--interval", "noise or population", repr(text), "leave it out for the noise")
 
 
 def explain(path: str, sql: str, options: ReleaseOptions) -> None:
@@ -209,15 +209,13 @@ def query(path: str, sql: str, options: ReleaseOptions, output: OutputOptions) -
     """
     format = output.format
     if format is not None and format not in FORMATS:
-        raise InvalidArgument(message("--format", "json, csv or parquet", str(format), "choose one of these"))
+        raise InvalidArgument("--format", "json, csv or parquet", str(format), "choose one of these")
     if format == "parquet" and output.output is None:
-        raise InvalidArgument(message("--output", "a file for Parquet", "none", "pass --output answer.parquet"))
+        raise InvalidArgument("--output", "a file for Parquet", "none", "pass --output answer.parquet")
     ending = Path(output.output or "").suffix.lower().lstrip(".")
     if format is not None and ending in FORMATS and ending != format:
         raise InvalidArgument(
-            message(
-                "--output", f"a file that ends in .{format}, as --format says", f".{ending}", "leave one of them out"
-            )
+            "--output", f"a file that ends in .{format}, as --format says", f".{ending}", "leave one of them out"
         )
     plots.check(output.plot)
     if is_url(path):
@@ -283,6 +281,3 @@ def _write(
         history = table.ledger.history(table.card.name) if hasattr(table, "accounts") else None
         title = f"A private answer about {table.card.name}"
         outputs.write("--report", lambda room: write_html(room, answer, explanation, history, title, question=sql))
-
-
-__all__ = ["OutputOptions", "check", "explain", "init", "query", "release_options"]

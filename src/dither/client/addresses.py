@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
-from dither.errors import InvalidArgument, WrongType, message
+from dither.errors import InvalidArgument, WrongType
 from dither.tables.card.wording import clip
 
 _PORTS = {"http": 80, "https": 443}
@@ -54,7 +54,7 @@ def parse(url: str, table: str | None = None, *, allow_http: bool = False) -> tu
 would show the token to everybody on the way.
     """
     if not isinstance(url, str):
-        raise WrongType(message("url", "text", type(url).__name__, "pass 'https://host/'"))
+        raise WrongType("url", "text", type(url).__name__, "pass 'https://host/'")
     try:
         parts = urlsplit(url.strip())
         port = parts.port
@@ -65,10 +65,10 @@ would show the token to everybody on the way.
         raise _not_an_address(url)
     if parts.username is not None or parts.password is not None:
         fix = "leave the name and the password out, and pass token="
-        raise InvalidArgument(message("url", "an address", "one with a name or a password in it", fix))
+        raise InvalidArgument("url", "an address", "one with a name or a password in it", fix)
     if scheme == "http" and not allow_http and not is_local(parts.hostname):
         fix = "use https://; allow_http=True would show the token to everybody on the way"
-        raise InvalidArgument(message("url", "https://", "http:// to another machine", fix))
+        raise InvalidArgument("url", "https://", "http:// to another machine", fix)
     segments = [part for part in parts.path.split("/") if part]
     if any(part in (".", "..") for part in segments):
         raise _not_an_address(url)
@@ -94,9 +94,4 @@ def is_local(host: str) -> bool:
 
 def _not_an_address(url: str) -> InvalidArgument:
     shown = clip(repr(url.partition("?")[0].rpartition("@")[2]))
-    return InvalidArgument(
-        message("url", "the address of a server", shown, "pass 'https://host/' or 'https://host/table'")
-    )
-
-
-__all__ = ["Address", "is_local", "is_url", "parse"]
+    return InvalidArgument("url", "the address of a server", shown, "pass 'https://host/' or 'https://host/table'")

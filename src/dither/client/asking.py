@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any, NoReturn
 
 from dither.client.transport import Transport
-from dither.errors import Cancelled, DitherError, InvalidArgument, message
+from dither.errors import Cancelled, DitherError, InvalidArgument
 from dither.guarantees import Guarantee
 from dither.tables.answer import Answer
 from dither.tables.engines import with_public_values
@@ -74,7 +74,7 @@ class ServerAsker:
             return answers.from_json(job.get("answer"))
         if _state(job) == "cancelled":
             fix = "ask again: what was charged under the same key is not charged again"
-            raise Cancelled(message("question", "an answer", "that it was cancelled", fix))
+            raise Cancelled("question", "an answer", "that it was cancelled", fix)
         raise problems.from_json(job.get("problem"))
 
     def left(self, table: Table) -> Guarantee | None:
@@ -105,7 +105,7 @@ class ServerAsker:
     ) -> Any:
         if self._is_closed:
             fix = "this table is closed; open it again with dither.connect"
-            raise InvalidArgument(message("table", "one that is open", "one that was closed", fix))
+            raise InvalidArgument("table", "one that is open", "one that was closed", fix)
         return self._transport.request(method, path, document, headers=headers, wait=wait).document
 
 
@@ -114,7 +114,7 @@ class _NoPublicTables:
 
     def public_values(self, table: str, _columns: object, _most: int) -> NoReturn:
         fix = "call explain(…), which the server answers"
-        raise InvalidArgument(message("plan", "keys that the card lists", f"those of the public table {table}", fix))
+        raise InvalidArgument("plan", "keys that the card lists", f"those of the public table {table}", fix)
 
     public_rows = public_values
 
@@ -127,7 +127,7 @@ def _header(key: str) -> str:
     """A key as a header: printable ASCII."""
     if not key or len(key) > routes.MAX_KEY or not all(" " < character <= "~" for character in key):
         expected = f"1 to {routes.MAX_KEY} printable ASCII characters without spaces, on a server"
-        raise InvalidArgument(message("key", expected, "another text", "choose another"))
+        raise InvalidArgument("key", expected, "another text", "choose another")
     return key
 
 
@@ -152,6 +152,3 @@ class _Waiting(Progress):
 
 def _progress() -> AbstractContextManager[object]:
     return _Waiting(1, sys.stderr) if sys.stderr is not None and is_watched() else nullcontext()
-
-
-__all__ = ["ServerAsker"]

@@ -10,7 +10,7 @@ from dither import arguments, markup
 from dither.client.addresses import parse
 from dither.client.asking import ServerAsker
 from dither.client.transport import Token, Transport
-from dither.errors import InvalidArgument, WrongType, message
+from dither.errors import InvalidArgument, WrongType
 from dither.homes import public_in
 from dither.tables.card.wording import clip, closest
 from dither.tables.table import Table
@@ -61,7 +61,7 @@ class Connection:
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         """Neither ``copy`` nor ``pickle``: a connection is where it was opened."""
         fix = "call dither.connect where it is used"
-        raise WrongType(message("Connection", "the one that was opened", "a copy or a pickle of it", fix))
+        raise WrongType("Connection", "the one that was opened", "a copy or a pickle of it", fix)
 
     def __repr__(self) -> str:
         return f"Connection({str(self._transport.address)!r})"
@@ -156,7 +156,7 @@ would show the token to everybody on the way.
 
 def _table(transport: Transport, name: object, *, owns_transport: bool) -> Table:
     if not isinstance(name, str):
-        raise WrongType(message("table", "its name", type(name).__name__, "pass its name as text"))
+        raise WrongType("table", "its name", type(name).__name__, "pass its name as text")
     try:
         return ServerAsker(transport, name, owns_transport=owns_transport).open_table()
     except InvalidArgument as error:
@@ -165,7 +165,7 @@ def _table(transport: Transport, name: object, *, owns_transport: bool) -> Table
             raise
         expected = f"one of {', '.join(names)}" if names else "a table that you may ask"
         fix = closest(name, names) if names else "ask a steward for a grant"
-        raise InvalidArgument(message("table", expected, repr(clip(name)), fix)) from error
+        raise InvalidArgument("table", expected, repr(clip(name)), fix) from error
 
 
 def _listed(transport: Transport) -> list[dict[str, Any]]:
@@ -175,6 +175,3 @@ def _listed(transport: Transport) -> list[dict[str, Any]]:
     if not isinstance(tables, list) or not all(isinstance(item, dict) and "name" in item for item in tables):
         raise problems.from_json(document)
     return [item for item in tables if item.get("granted", True)]
-
-
-__all__ = ["TOKEN_VARIABLE", "Connection", "connect"]

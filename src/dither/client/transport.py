@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from dither.client.addresses import Address
-from dither.errors import AccessDenied, InvalidArgument, ServerUnavailable, WrongType, message
+from dither.errors import AccessDenied, InvalidArgument, ServerUnavailable, WrongType
 from dither.forks import process
 from dither.wire import documents, problems
 
@@ -39,11 +39,11 @@ class Token:
 
     def __init__(self, secret: str) -> None:
         if not isinstance(secret, str):
-            raise WrongType(message("token", "text", type(secret).__name__, "pass the token that the page showed"))
+            raise WrongType("token", "text", type(secret).__name__, "pass the token that the page showed")
         secret = secret.strip()
         if not secret or len(secret) > 4096 or not all("!" <= character <= "~" for character in secret):
             fix = "pass token=, or set DITHER_TOKEN, as the page showed it"
-            raise InvalidArgument(message("token", "letters, digits and signs", "other text", fix))
+            raise InvalidArgument("token", "letters, digits and signs", "other text", fix)
         self._secret = secret
 
     def header(self) -> str:
@@ -54,9 +54,7 @@ class Token:
         return "Token(…)"
 
     def __reduce__(self) -> str:
-        raise WrongType(
-            message("token", "to stay where it is", "a copy or a pickle", "pass the token where it is used")
-        )
+        raise WrongType("token", "to stay where it is", "a copy or a pickle", "pass the token where it is used")
 
 
 class Reply(NamedTuple):
@@ -125,9 +123,7 @@ class Transport:
                 status, pause, content = self._once(method, path, body, dict(headers or {}), self.timeout + wait)
             except ssl.SSLCertVerificationError:
                 fix = "check the address; for a certificate of your own, pass ca_file="
-                raise ServerUnavailable(
-                    message("server", "a certificate that can be verified", "another", fix)
-                ) from None
+                raise ServerUnavailable("server", "a certificate that can be verified", "another", fix) from None
             except (OSError, http.client.HTTPException) as error:
                 if last:
                     raise self._unreachable(error) from None
@@ -188,9 +184,7 @@ class Transport:
     def _reply(self, status: int, content: bytes) -> Reply:
         if 300 <= status < 400:
             fix = "pass the address that it redirects to"
-            raise ServerUnavailable(
-                message("server", "an answer of dither serve", f"a redirect (status {status})", fix)
-            )
+            raise ServerUnavailable("server", "an answer of dither serve", f"a redirect (status {status})", fix)
         try:
             document = documents.read(content) if content else None
         except InvalidArgument:
@@ -199,7 +193,7 @@ class Transport:
             error = problems.from_json(document, status)
             if status == 401 and self._token is None:
                 fix = "pass token=, or set DITHER_TOKEN; the page makes one under Tokens"
-                raise AccessDenied(message("token", "a token", "none", fix))
+                raise AccessDenied("token", "a token", "none", fix)
             raise error
         if document is None and content:
             raise problems.from_json(None, status)
@@ -212,7 +206,7 @@ class Transport:
             else f"a connection that fails ({type(error).__name__})"
         )
         fix = "check the address and the network, then ask again: the same question is charged once"
-        return ServerUnavailable(message("server", f"an answer from {self.address}", got, fix))
+        return ServerUnavailable("server", f"an answer from {self.address}", got, fix)
 
 
 def _tls(ca_file: str | None) -> ssl.SSLContext:
@@ -220,9 +214,7 @@ def _tls(ca_file: str | None) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cafile=ca_file)
     except (OSError, ssl.SSLError):
-        raise InvalidArgument(
-            message("ca_file", "a file of certificates in PEM", "another", "check its path")
-        ) from None
+        raise InvalidArgument("ca_file", "a file of certificates in PEM", "another", "check its path") from None
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     return context
 
@@ -232,6 +224,3 @@ def _seconds(header: str | None) -> float | None:
     if header is None or not header.isascii() or not header.strip().isdigit() or len(header) > 9:
         return None
     return min(float(header), _MAX_RETRY_AFTER)
-
-
-__all__ = ["ATTEMPTS", "Reply", "Token", "Transport"]

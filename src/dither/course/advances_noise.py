@@ -353,5 +353,3 @@ RESULTS = (
         "ApproxDP(1, 1e-06)",
     ),
 )
-
-__all__ = ["RESULTS"]

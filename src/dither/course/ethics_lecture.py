@@ -119,5 +119,3 @@ RESULTS = (
         "PureDP(365)",
     ),
 )
-
-__all__ = ["RESULTS"]

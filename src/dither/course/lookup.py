@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dither.course import advances_learning, advances_noise, class_notes, ethics_lecture, selection_lecture, slides
 from dither.course.result import DOCUMENTS, Results
-from dither.errors import InvalidArgument, WrongType, message
+from dither.errors import InvalidArgument, WrongType
 
 _DOCUMENTS = (class_notes, advances_noise, advances_learning, selection_lecture, slides, ethics_lecture)
 _ALL = Results(result for document in _DOCUMENTS for result in document.RESULTS)
@@ -21,7 +21,7 @@ def results(document: int | None = None) -> Results:
       gives  [0.7311, 0.2689]
     """
     if document is not None and document not in DOCUMENTS:
-        raise InvalidArgument(message("document", "a number from 1 to 5", document, "pass document=2"))
+        raise InvalidArgument("document", "a number from 1 to 5", document, "pass document=2")
     return Results(result for result in _ALL if document in (None, result.document))
 
 
@@ -35,7 +35,7 @@ def find(text: str) -> Results:
     """
     if not isinstance(text, str):
         kind = type(text).__name__
-        raise WrongType(message("text", "a number as printed, or a word of a title", kind, "pass find('theorem 36')"))
+        raise WrongType("text", "a number as printed, or a word of a title", kind, "pass find('theorem 36')")
     wanted = " ".join(text.lower().split())
     exact = Results(result for result in _ALL if result.number.lower() == wanted)
     if exact:
@@ -43,9 +43,6 @@ def find(text: str) -> Results:
     holding = Results(result for result in _ALL if wanted and wanted in f"{result.number} {result.title}".lower())
     if not holding:
         raise InvalidArgument(
-            message("text", "the number or a word of the title of a result", "another", "see dither.course.results()")
+            "text", "the number or a word of the title of a result", "another", "see dither.course.results()"
         )
     return holding
-
-
-__all__ = ["find", "results"]

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from dither import arguments
 from dither.accounting import gaussian_delta
-from dither.errors import NotPrivate, message
+from dither.errors import NotPrivate
 from dither.exact import exactly, pi, square_root, up
 from dither.mechanisms import Gaussian, Laplace
 
@@ -38,8 +38,5 @@ def theorem_10(sensitivity: float, epsilon: float, delta: float) -> Laplace | Ga
         expected = (
             f"at least {true:.6g}, the true delta of such Gaussian noise at this epsilon, whatever the sensitivity"
         )
-        raise NotPrivate(message("delta", expected, delta, "use MixedNoise(sensitivity, epsilon, delta)"))
+        raise NotPrivate("delta", expected, delta, "use MixedNoise(sensitivity, epsilon, delta)")
     return Gaussian(sensitivity, epsilon, up(Fraction(true)))
-
-
-__all__ = ["theorem_10"]

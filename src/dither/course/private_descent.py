@@ -40,7 +40,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dither import arguments
 from dither.budget_hooks import covered, spends
-from dither.errors import InvalidArgument, InvalidData, message
+from dither.errors import InvalidArgument, InvalidData
 from dither.guarantees import PureDP
 from dither.homes import public_in
 from dither.learn.gd import Schedule, read_records, start_of, utility_bound
@@ -91,18 +91,18 @@ class TheoremSGD:
         arguments.epsilon(self.epsilon)
         arguments.positive(self.clip, "clip")
         if not (math.isfinite(self.kappa) and 0 <= self.kappa <= 10):
-            raise InvalidArgument(message("kappa", "a number from 0 to 10", self.kappa, "pass kappa=0"))
+            raise InvalidArgument("kappa", "a number from 0 to 10", self.kappa, "pass kappa=0")
         if self.release not in ("last", "average"):
-            raise InvalidArgument(message("release", "'last' or 'average'", repr(self.release), "leave it out"))
+            raise InvalidArgument("release", "'last' or 'average'", repr(self.release), "leave it out")
         if arguments.whole(self.steps, "steps") < 2 and self.release == "average":
-            raise InvalidArgument(message("steps", "at least 2, for an average", self.steps, "pass release='last'"))
+            raise InvalidArgument("steps", "at least 2, for an average", self.steps, "pass release='last'")
         arguments.epsilon(self._epsilons[-1])
         if self._sensitivities[-1] > _LARGEST / 2**20:
-            raise InvalidArgument(message("steps", "steps of more similar sizes", "others", "pass a smaller rho"))
+            raise InvalidArgument("steps", "steps of more similar sizes", "others", "pass a smaller rho")
         # noise beyond is on a coarser lattice, whose rounding would move neighbors' iterates farther from each other
         scales = (distance / epsilon for distance, epsilon in zip(self._sensitivities, self._epsilons, strict=True))
         if max(scales) > MAX_SCALE / 2:
-            raise InvalidArgument(message("epsilon", "a larger one, for so many steps", self.epsilon, "pass more"))
+            raise InvalidArgument("epsilon", "a larger one, for so many steps", self.epsilon, "pass more")
 
     @cached_property
     def _epsilons(self) -> list[Fraction]:
@@ -161,9 +161,9 @@ class TheoremSGD:
         place = np.rint(start_of(start) / self._step)
         rows, targets = read_records(X, y, place)
         if len(rows) == 0:
-            raise InvalidData(message("X, y", "at least one row", "none", "pass some"))
+            raise InvalidData("X, y", "at least one row", "none", "pass some")
         if np.abs(place).max() > _LARGEST / 2**20:
-            raise InvalidArgument(message("start", "a start nearer to zero", "another", "start from zeros"))
+            raise InvalidArgument("start", "a start nearer to zero", "another", "start from zeros")
         shape, whole = place.shape, [int(coordinate) for coordinate in place.ravel()]
         gammas = self.schedule.steps(self.steps)
         total = np.zeros(shape)

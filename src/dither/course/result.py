@@ -153,6 +153,3 @@ class Results(tuple[Result, ...]):
         return "\n".join(
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
         )
-
-
-__all__ = ["CONDITIONS", "DEFINITION", "DOCUMENTS", "FAILS", "HOLDS", "Result", "Results", "Verdict"]

@@ -154,5 +154,3 @@ RESULTS = (
         "PureDP(1)",
     ),
 )
-
-__all__ = ["RESULTS"]

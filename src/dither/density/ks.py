@@ -30,7 +30,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.randomness import Source, exponential_race, geometric, uniform_integers
 
 Floats = NDArray[np.float64]
@@ -254,12 +254,10 @@ def release(cumulative: Integers, points: int, epsilon: Fraction, source: Source
     selection_epsilon = epsilon - Fraction(spare)
     if selection_epsilon <= 0:
         raise InvalidArgument(
-            message(
-                "epsilon",
-                f"more than the rounding error of the recursion, {spare:.2g}",
-                f"{float(epsilon):.2g}",
-                "pass a larger epsilon or fewer points",
-            )
+            "epsilon",
+            f"more than the rounding error of the recursion, {spare:.2g}",
+            f"{float(epsilon):.2g}",
+            "pass a larger epsilon or fewer points",
         )
     rate = float(selection_epsilon) / 2 * (1 - 2.0**-50)
     result = blocks(problem, rate, weights)

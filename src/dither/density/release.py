@@ -13,7 +13,7 @@ from dither import arguments, sensitivity
 from dither.budget_hooks import spends_arguments
 from dither.density import histograms, ks
 from dither.density.result import Density, on_simplex
-from dither.errors import InvalidArgument, NotPrivate, message
+from dither.errors import InvalidArgument, NotPrivate
 from dither.guarantees import PureDP
 from dither.inference import bin_numbers
 from dither.intake import as_table
@@ -66,39 +66,35 @@ def release(
     """
     if method not in _METHODS:
         raise InvalidArgument(
-            message("method", "'histogram', 'perturbed', 'smoothed' or 'ks'", repr(method), "choose one of them")
+            "method", "'histogram', 'perturbed', 'smoothed' or 'ks'", repr(method), "choose one of them"
         )
     exact_epsilon, resolved = arguments.epsilon(epsilon), resolve(source)
     if method in ("smoothed", "ks") and relation(neighbors) is AddRemove:
         raise NotPrivate(
-            message(
-                "method",
-                "'histogram' or 'perturbed' under AddRemove",
-                repr(method),
-                "pass neighbors=dither.ReplaceOne if the number of records is public",
-            )
+            "method",
+            "'histogram' or 'perturbed' under AddRemove",
+            repr(method),
+            "pass neighbors=dither.ReplaceOne if the number of records is public",
         )
     columns, limits = _columns(x, bounds, neighbors, nan)
     if method == "ks" and len(columns) > 1:
         raise InvalidArgument(
-            message(
-                "method",
-                "'histogram', 'perturbed' or 'smoothed' in several dimensions",
-                "'ks'",
-                "release each column by itself, or choose another method",
-            )
+            "method",
+            "'histogram', 'perturbed' or 'smoothed' in several dimensions",
+            "'ks'",
+            "release each column by itself, or choose another method",
         )
     n = columns[0].size
     if neighbors is ReplaceOne:
         known_size(n)
     if any(abs(end) > _LARGEST for pair in limits for end in pair):
-        raise InvalidArgument(message("bounds", "bounds of at most 1e+300", "larger ones", "measure in other units"))
+        raise InvalidArgument("bounds", "bounds of at most 1e+300", "larger ones", "measure in other units")
     shape, k = _sizes(method, bins, points, n, float(exact_epsilon), len(columns), neighbors)
     edges = tuple(
         np.linspace(float(low), float(high), cells + 1) for (low, high), cells in zip(limits, shape, strict=True)
     )
     if any(np.any(np.diff(axis_edges) <= 0) for axis_edges in edges):
-        raise InvalidArgument(message("bins", "bins that floats can tell apart", "narrower ones", "pass fewer bins"))
+        raise InvalidArgument("bins", "bins that floats can tell apart", "narrower ones", "pass fewer bins")
     cells = _cells(columns, edges, shape)
     facts = (edges, PureDP(exact_epsilon), neighbors, method, not resolved.private)
     if method == "ks":
@@ -125,18 +121,14 @@ def _columns(
         rows = as_table(x, name="x")
         if bounds is None or not hasattr(bounds, "__len__") or len(bounds) != rows.shape[1] or len(bounds) == 0:
             raise InvalidArgument(
-                message(
-                    "bounds",
-                    f"one pair (lower, upper) for each of the {rows.shape[1]} columns",
-                    "others",
-                    "pass bounds=[(0, 1), (0, 10)], for example",
-                )
+                "bounds",
+                f"one pair (lower, upper) for each of the {rows.shape[1]} columns",
+                "others",
+                "pass bounds=[(0, 1), (0, 10)], for example",
             )
         if nan == "drop":
             raise InvalidArgument(
-                message(
-                    "nan", "'refuse' or 'lower' in several dimensions", "'drop'", "drop the rows before the release"
-                )
+                "nan", "'refuse' or 'lower' in several dimensions", "'drop'", "drop the rows before the release"
             )
         limits = [arguments.bounds(pair) for pair in bounds]
         return [read(rows[:, i], neighbors, nan, low).astype(np.float64) for i, (low, _) in enumerate(limits)], limits
@@ -160,19 +152,15 @@ def _sizes(
         shape = tuple(arguments.whole(item, "bins") for item in bins)
         if len(shape) != dimensions:
             raise InvalidArgument(
-                message(
-                    "bins",
-                    f"{dimensions} number(s), one for each dimension",
-                    f"{len(shape)}",
-                    "pass one number for all",
-                )
+                "bins",
+                f"{dimensions} number(s), one for each dimension",
+                f"{len(shape)}",
+                "pass one number for all",
             )
     else:
         shape = (arguments.whole(bins, "bins"),) * dimensions
     if math.prod(shape) > _MAX_CELLS:
-        raise InvalidArgument(
-            message("bins", f"at most {_MAX_CELLS} cells in all", f"{math.prod(shape)}", "pass fewer bins")
-        )
+        raise InvalidArgument("bins", f"at most {_MAX_CELLS} cells in all", f"{math.prod(shape)}", "pass fewer bins")
     return shape, k if points is None else arguments.whole(points, "points")
 
 

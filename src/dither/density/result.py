@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dither import arguments, drawing, markup
 from dither.comparison import ComparedByValue
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.extras import Axes
 from dither.guarantees import Guarantee
 from dither.neighbors import Neighbors
@@ -48,9 +48,7 @@ class Density(ComparedByValue):
 
     def _line(self, question: str) -> tuple[Floats, Floats]:
         if self.dimensions != 1:
-            raise InvalidArgument(
-                message(question, "one dimension", f"{self.dimensions}", "use weights, edges or sample")
-            )
+            raise InvalidArgument(question, "one dimension", f"{self.dimensions}", "use weights, edges or sample")
         cumulative = np.cumsum(self.weights)
         # divided by the last, so that it is exactly 1 after the last bin with weight
         return self.edges[0], np.concatenate([[0.0], cumulative / cumulative[-1]])
@@ -84,7 +82,7 @@ class Density(ComparedByValue):
         edges, cumulative = self._line("quantile")
         probabilities = np.asarray(q, dtype=np.float64)
         if not np.all((probabilities >= 0) & (probabilities <= 1)):
-            raise InvalidArgument(message("q", "numbers from 0 to 1", "others", "pass q=0.5 for the median"))
+            raise InvalidArgument("q", "numbers from 0 to 1", "others", "pass q=0.5 for the median")
         right = np.clip(np.searchsorted(cumulative, probabilities, side="left"), 1, cumulative.size - 1)
         rise = cumulative[right] - cumulative[right - 1]
         fraction = np.where(rise > 0, (probabilities - cumulative[right - 1]) / np.where(rise > 0, rise, 1.0), 0.0)
@@ -125,7 +123,7 @@ class Density(ComparedByValue):
     def plot(self, axes: Axes | None = None, **style: Any) -> Axes:
         """Draw the density on matplotlib axes (new ones by default) and return them; one or two dimensions."""
         if self.dimensions > 2:
-            raise InvalidArgument(message("plot", "one or two dimensions", f"{self.dimensions}", "plot a margin"))
+            raise InvalidArgument("plot", "one or two dimensions", f"{self.dimensions}", "plot a margin")
         if axes is None:
             from matplotlib.figure import Figure
 

@@ -18,7 +18,7 @@ from typing import SupportsFloat
 
 import numpy as np
 
-from dither.errors import InvalidArgument, WrongType, message
+from dither.errors import InvalidArgument, WrongType
 
 _LONGEST = 3322  # bits
 
@@ -35,12 +35,12 @@ def _real(value: object, name: str) -> int | float | Fraction:
     except (TypeError, ValueError):
         raise _not_real(value, name) from None
     if not math.isfinite(number):
-        raise InvalidArgument(message(name, "a finite number", number, f"pass a finite {name}"))
+        raise InvalidArgument(name, "a finite number", number, f"pass a finite {name}")
     return number
 
 
 def _not_real(value: object, name: str) -> WrongType:
-    return WrongType(message(name, "a real number", type(value).__name__, f"pass {name} as an int, float or Fraction"))
+    return WrongType(name, "a real number", type(value).__name__, f"pass {name} as an int, float or Fraction")
 
 
 def decimal(value: object, name: str = "value") -> Fraction:
@@ -53,7 +53,7 @@ def decimal(value: object, name: str = "value") -> Fraction:
     if isinstance(number, float):
         return Fraction(repr(number))
     if max(abs(number.numerator), number.denominator).bit_length() > _LONGEST:
-        raise InvalidArgument(message(name, "a number of at most 1000 digits", number, "round it"))
+        raise InvalidArgument(name, "a number of at most 1000 digits", number, "round it")
     return Fraction(number)
 
 

@@ -243,16 +243,3 @@ def minimize(function: Callable[[float], float], low: float, high: float, *, ste
             break
         low, high = narrower
     return (low + high) / 2
-
-
-__all__ = [
-    "Bracket",
-    "bisect_floats",
-    "bisect_fractions",
-    "bisect_integers",
-    "certified",
-    "crossing",
-    "largest_integer",
-    "minimize",
-    "smallest_float",
-]

@@ -88,6 +88,3 @@ class BernsteinInterval(Interval):
         _, low, high = self._in_units(self._estimate(confidence))
         low, high = outward(low, high)
         return min(low, value), max(high, value)
-
-
-__all__ = ["BernsteinInterval"]

@@ -75,6 +75,3 @@ def _quotients(numerator: Range, denominator: Range) -> Range:
     """The extremes of a quotient whose denominator is positive."""
     (low, high), (least, most) = numerator, denominator
     return low / np.where(np.asarray(low) < 0, least, most), high / np.where(np.asarray(high) < 0, most, least)
-
-
-__all__ = ["Range", "mean_limits", "spread_limits", "variance_limits"]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.inference.laws import NoiseLaw
 from dither.inference.measured import Array, Numbers, limits, measured
 from dither.inference.moments import IntervalEstimate
@@ -52,7 +52,7 @@ def combine(
     """
     inputs = measured(values, laws, confidence)
     if not all(item.resolved for item in inputs):
-        raise InvalidArgument(message("confidence", "at most 0.998", confidence, "ask for a lower confidence"))
+        raise InvalidArgument("confidence", "at most 0.998", confidence, "ask for a lower confidence")
     columns = np.broadcast_arrays(*(item.value for item in inputs))
 
     def statistic(released: Sequence[Array], noises: Sequence[Array]) -> Array:
@@ -79,6 +79,3 @@ def quotient(numerator: Array, denominator: Array) -> Array:
     """
     same = np.sign(denominator) == np.sign(denominator[:, :1])
     return numerator / np.where(same & (denominator != 0), denominator, np.nan)
-
-
-__all__ = ["combine", "quotient"]

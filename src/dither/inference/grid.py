@@ -17,7 +17,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.exact import exactly
 from dither.neighbors import Neighbors, ReplaceOne
 
@@ -59,18 +59,16 @@ class Grid:
             return cls(lower, upper, Fraction(1))
         if max(abs(low), abs(high)) >= 1 << 1000:
             raise InvalidArgument(
-                message("bounds", "bounds of at most 1e+300", "larger ones", "pass bounds that the data can reach")
+                "bounds", "bounds of at most 1e+300", "larger ones", "pass bounds that the data can reach"
             )
         exponent = math.frexp(float(high - low))[1] - 1 - bits
         step = Fraction(2) ** exponent
         if max(abs(low), abs(high)) / step >= 1 << 62 or not -1000 < exponent < 900:
             raise InvalidArgument(
-                message(
-                    "bounds",
-                    "bounds whose width is not tiny against their size",
-                    "such bounds",
-                    "subtract a public constant from the data and the bounds",
-                )
+                "bounds",
+                "bounds whose width is not tiny against their size",
+                "such bounds",
+                "subtract a public constant from the data and the bounds",
             )
         return cls(round(low / step), round(high / step), step)
 
@@ -149,6 +147,3 @@ def bin_numbers(values: NDArray[np.float64], edges: NDArray[np.float64]) -> NDAr
     array([0, 0, 1, 1])
     """
     return np.clip(np.searchsorted(edges, values, side="right") - 1, 0, edges.size - 2)
-
-
-__all__ = ["Grid", "Values", "bin_numbers"]

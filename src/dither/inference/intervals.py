@@ -125,6 +125,3 @@ class RankInterval(Interval):
     def text(self, value: float) -> str:
         """In ranks."""
         return f"within {self.ranks(0.95):.0f} ranks"
-
-
-__all__ = ["Around", "AroundBounded", "Interval", "RankInterval", "Root", "WithinBounds", "outward"]

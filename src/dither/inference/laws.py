@@ -133,5 +133,3 @@ EXACT = NoiseLaw("none")
 
 STANDARD_NORMAL = NoiseLaw("normal", 1.0)
 """The law of a sampling error in units of its standard deviation, where there are many records."""
-
-__all__ = ["EXACT", "STANDARD_NORMAL", "NoiseLaw", "level_table"]

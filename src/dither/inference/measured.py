@@ -187,6 +187,3 @@ def _limits_near_end(sample: Array, undefined: Array, beyond: int, low: Numbers,
     enough = numbers[None, :] >= beyond * (1 - _near_end((values - low) / unit))
     upper = np.take_along_axis(values, np.argmax(enough, axis=1)[:, None], axis=1)[:, 0]
     return lower, np.maximum(upper, low + unit[:, 0])
-
-
-__all__ = ["Array", "Measured", "Numbers", "Statistic", "limits", "measured"]

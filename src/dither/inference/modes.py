@@ -91,6 +91,3 @@ def _probability_of_best(selected: int, possible: Array, rate: float) -> float:
     total = float(weights.sum())
     best = possible[:, selected] >= possible.max(axis=1)
     return float(weights[best].sum()) / total if total > 0 else 0.0
-
-
-__all__ = ["mode_probability"]

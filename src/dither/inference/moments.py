@@ -184,6 +184,3 @@ def deviations(values: Sequence[Array], noises: Sequence[Array]) -> Array:
 def _around(value: Array, low: Numbers, high: Numbers) -> IntervalEstimate:
     """Limits that hold their value."""
     return IntervalEstimate(value, np.minimum(low, value), np.maximum(high, value))
-
-
-__all__ = ["IntervalEstimate", "deviations", "mean", "standard_deviation", "variance"]

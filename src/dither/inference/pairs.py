@@ -186,6 +186,3 @@ def _samples(kind: PairStatistic, at: float) -> Statistic:
             return _of_central(kind, number, t / number - at, u / number, aa, bb, ab)
 
     return statistic
-
-
-__all__ = ["PairStatistic", "PairSums", "pair_statistic"]

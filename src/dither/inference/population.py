@@ -35,7 +35,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.inference.intervals import Interval
 from dither.inference.laws import STANDARD_NORMAL, NoiseLaw
 from dither.inference.measured import Array, Measured, limits, measured
@@ -159,12 +159,10 @@ def _student(z: Array, freedom: Array) -> Array:
 def _require_resolved(number: Measured) -> None:
     if not number.resolved:
         raise InvalidArgument(
-            message(
-                "confidence",
-                "at most 0.998 for an interval of the population",
-                number.confidence,
-                "ask for a lower confidence",
-            )
+            "confidence",
+            "at most 0.998 for an interval of the population",
+            number.confidence,
+            "ask for a lower confidence",
         )
 
 
@@ -206,9 +204,3 @@ class PopulationVariance(Interval):
 
         low, high = limits(statistic, inputs, 0.0, square / 4)
         return min(float(low[0]), value), max(float(high[0]), value)
-
-
-__all__ = [
-    "PopulationCount", "PopulationVariance", "population_count", "population_mean", "population_sum",
-    "population_variance", "wilson",
-]  # fmt: skip

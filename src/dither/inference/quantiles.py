@@ -96,6 +96,3 @@ def _halve(shares: Sequence[Fraction], low: Fraction, high: Fraction) -> Split |
         _halve(shares[:middle], low, share),
         _halve(shares[middle + 1 :], share, high),
     )
-
-
-__all__ = ["Split", "halve", "levels"]

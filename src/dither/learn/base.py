@@ -25,7 +25,7 @@ import numpy as np
 from dither import arguments
 from dither.accounting import Approximate, Event, Pure
 from dither.budget_hooks import covered, current_spender, spends
-from dither.errors import InvalidArgument, WrongType, message
+from dither.errors import InvalidArgument, WrongType
 from dither.guarantees import ApproxDP, Guarantee, PureDP
 from dither.learn import inputs
 from dither.learn.budget import Floats, GaussianBudget
@@ -84,7 +84,7 @@ class PrivateEstimator(BaseEstimator):
         guarantee = self.guarantee
         neighbors = AddRemove if self.neighbors is None else relation(self.neighbors)
         if self.delta is None and self._needs_delta:
-            raise InvalidArgument(message("delta", "a delta, for normal noise", "None", "pass delta=1e-5"))
+            raise InvalidArgument("delta", "a delta, for normal noise", "None", "pass delta=1e-5")
         self._check_parameters()
         rows = self.read_rows(X, reset=True)
         limits = limits_of(self.bounds, rows.shape[1])
@@ -181,7 +181,7 @@ class PrivateEstimator(BaseEstimator):
             got = (
                 f"X has {rows.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features"
             )
-            raise InvalidArgument(message("X", "the columns of the fit", f"{got} as input", "pass the same columns"))
+            raise InvalidArgument("X", "the columns of the fit", f"{got} as input", "pass the same columns")
         return inputs.filled(rows, _middle(self.bounds, rows.shape[1]))
 
     def _new_rows(self, X: Any) -> Floats:
@@ -298,7 +298,7 @@ def limits_of(bounds: Any, columns: int, name: str = "bounds") -> tuple[Floats, 
     if _several(bounds):
         if len(bounds) != columns:
             raise InvalidArgument(
-                message(name, f"one pair for each of the {columns} column(s)", f"{len(bounds)} pairs", "pass them all")
+                name, f"one pair for each of the {columns} column(s)", f"{len(bounds)} pairs", "pass them all"
             )
         pairs = [arguments.bounds(pair, name) for pair in bounds]
     else:
@@ -306,7 +306,7 @@ def limits_of(bounds: Any, columns: int, name: str = "bounds") -> tuple[Floats, 
     small = all(abs(end) <= _LARGEST for pair in pairs for end in pair)  # before they are floats
     lower, upper = np.array(pairs if small else [(0.0, 0.0)] * columns, dtype=np.float64).reshape(columns, 2).T
     if (upper - lower).min() < 1 / _LARGEST:
-        raise InvalidArgument(message(name, "bounds from 1e-90 apart to 1e+90", "others", "measure in other units"))
+        raise InvalidArgument(name, "bounds from 1e-90 apart to 1e+90", "others", "measure in other units")
     return lower, upper
 
 
@@ -315,9 +315,9 @@ def _pair(bounds: Any, name: str) -> tuple[int | float, int | float]:
     expected = "one pair (lower, upper) for all columns, or a list of one pair for each, in the order of the columns"
     fix = f"pass {name}=(lower, upper), or {name}=[(lower, upper), ...]; from a dict by [pairs[c] for c in X.columns]"
     if isinstance(bounds, (str, Mapping)) or not hasattr(bounds, "__len__"):
-        raise WrongType(message(name, expected, type(bounds).__name__, fix))
+        raise WrongType(name, expected, type(bounds).__name__, fix)
     if len(bounds) != 2:
-        raise InvalidArgument(message(name, expected, f"{len(bounds)} items that are no pairs", fix))
+        raise InvalidArgument(name, expected, f"{len(bounds)} items that are no pairs", fix)
     return arguments.bounds(bounds, name)
 
 
@@ -354,14 +354,3 @@ def centered(rows: Floats, limits: tuple[Floats, Floats]) -> Floats:
     result = rows - (lower + upper) / 2
     result /= (upper - lower) / 2
     return result
-
-
-__all__ = [
-    "NonPrivate",
-    "PrivateEstimator",
-    "Released",
-    "UnsupervisedEstimator",
-    "centered",
-    "clip",
-    "limits_of",
-]

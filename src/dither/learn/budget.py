@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from dither.accounting import Event, GaussianNoise, Pure, Sequential, gaussian_ratio
 from dither.budget_hooks import covered, starts_session
-from dither.errors import InvalidArgument, InvalidData, NotPrivate, WrongType, message
+from dither.errors import InvalidArgument, InvalidData, NotPrivate, WrongType
 from dither.exact import decimal, exactly, root_up, up
 from dither.guarantees import ApproxDP, Guarantee, PureDP
 from dither.learn.rows import row_norms
@@ -77,9 +77,7 @@ class GaussianBudget(Stateful):
     @starts_session(cost="guarantee")
     def __init__(self, guarantee: Guarantee, neighbors: Neighbors = AddRemove, source: Source | None = None) -> None:
         if not isinstance(guarantee, (ApproxDP, PureDP)):
-            raise WrongType(
-                message("guarantee", "PureDP or ApproxDP", type(guarantee).__name__, "pass ApproxDP(1, 1e-5)")
-            )
+            raise WrongType("guarantee", "PureDP or ApproxDP", type(guarantee).__name__, "pass ApproxDP(1, 1e-5)")
         self.guarantee = guarantee
         self.neighbors = relation(neighbors)
         self.source = resolve(source)
@@ -118,7 +116,7 @@ class GaussianBudget(Stateful):
 
     def _ratio(self, share: Fraction) -> Fraction:
         if not 0 < share <= 1:
-            raise InvalidArgument(message("share", "a number above 0 and at most 1", float(share), "pass share=0.5"))
+            raise InvalidArgument("share", "a number above 0 and at most 1", float(share), "pass share=0.5")
         numbers = self.guarantee.exact
         if self.pure:
             return 1 / (numbers[0] * share)
@@ -140,9 +138,7 @@ class GaussianBudget(Stateful):
         weight = decimal(share, "share")
         ratio = self._ratio(weight)
         if weight > self._left:
-            raise NotPrivate(
-                message("share", f"at most {float(self.left):g}, which is left", float(weight), "ask for less")
-            )
+            raise NotPrivate("share", f"at most {float(self.left):g}, which is left", float(weight), "ask for less")
         self._left -= weight
         self._events.append(Pure(self.guarantee.exact[0] * weight) if self.pure else GaussianNoise(ratio))
         factor = self._relation_factor(aligned)
@@ -188,7 +184,7 @@ def quantized(
            [ 3.,  0.]])
     """
     if not 1e-100 <= norm <= 1e100:
-        raise InvalidArgument(message("norm", "a number from 1e-100 to 1e+100", norm, "measure in other units"))
+        raise InvalidArgument("norm", "a number from 1e-100 to 1e+100", norm, "measure in other units")
     top = steps_to_one(rows.shape[1], 1.0, bits)
     if sizes is None:
         with np.errstate(over="ignore"):  # a row too long for floats counts as zero
@@ -200,7 +196,7 @@ def quantized(
 def _summed(rows: Floats, add: Callable[[Floats], Floats]) -> Integers:
     """The sum of ``add(block)``, integers below 2^53, over blocks of rows."""
     if rows.shape[0] >= _MAX_ROWS:
-        raise InvalidData(message("rows", "fewer than 2^31 rows", "more", "use a sample of them"))
+        raise InvalidData("rows", "fewer than 2^31 rows", "more", "use a sample of them")
     blocks = (add(rows[start : start + _ROWS]) for start in range(0, max(rows.shape[0], 1), _ROWS))
     total: Integers = next(blocks).astype(np.int64)
     for block in blocks:

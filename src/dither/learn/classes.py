@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dither.errors import InvalidArgument, InvalidData, WrongType, message
+from dither.errors import InvalidArgument, InvalidData, WrongType
 from dither.learn import inputs
 from dither.learn.base import PrivateEstimator
 from dither.learn.budget import Floats
@@ -60,23 +60,23 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         if self._by_observation():
             result = inputs.observed(y)
             if len(result) < 2:
-                raise InvalidData(message("y", "labels of at least two classes", "one class", "pass classes=[...]"))
+                raise InvalidData("y", "labels of at least two classes", "one class", "pass classes=[...]")
             return result
         if self.classes is None:
-            raise InvalidArgument(message("classes", "the public list of labels", "none", fix))
+            raise InvalidArgument("classes", "the public list of labels", "none", fix)
         if isinstance(self.classes, (str, bytes)) or not hasattr(self.classes, "__len__"):
-            raise WrongType(message("classes", "a list of labels", type(self.classes).__name__, fix))
+            raise WrongType("classes", "a list of labels", type(self.classes).__name__, fix)
         if len({isinstance(one, str) for one in self.classes}) == 2:  # an array would make text of all
-            raise InvalidArgument(message("classes", "text or numbers", "both", fix))
+            raise InvalidArgument("classes", "text or numbers", "both", fix)
         try:
             result = np.unique(np.asarray(self.classes))
         except TypeError:
-            raise WrongType(message("classes", "labels that have an order", "others", fix)) from None
+            raise WrongType("classes", "labels that have an order", "others", fix) from None
         if len(result) < 2 or len(result) != len(self.classes):
-            raise InvalidArgument(message("classes", "at least two labels, all different", "others", fix))
+            raise InvalidArgument("classes", "at least two labels, all different", "others", fix)
         # one missing label makes floats of a column of integers: up to here that changes none of them
         if result.dtype.kind not in "biufUS" or (result.dtype.kind in "iuf" and not np.all(np.abs(result) < _LARGEST)):
-            raise InvalidArgument(message("classes", "text, or numbers below 2^53", "others", fix))
+            raise InvalidArgument("classes", "text, or numbers below 2^53", "others", fix)
         return np.asarray(result)
 
     def _labels(self, y: Any, rows: int) -> tuple[Any, ...]:
@@ -90,6 +90,3 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         """What the non-private estimator is fitted to."""
         codes, classes = self._labels(y, len(rows))
         return rows[codes >= 0], classes[codes[codes >= 0]]
-
-
-__all__ = ["OBSERVED", "PrivateClassifier"]

@@ -14,7 +14,7 @@ import numpy as np
 
 from dither import arguments
 from dither.comparison import ComparedByValue
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.extras import Axes, PandasFrame
 from dither.learn.budget import Floats
 from dither.learn.spent import total_spent
@@ -159,7 +159,7 @@ def compare(
 
     budgets = tuple(float(arguments.epsilon(epsilon)) for epsilon in epsilons)
     if not budgets:
-        raise InvalidArgument(message("epsilons", "at least one", "none", "pass epsilons=(0.1, 1)"))
+        raise InvalidArgument("epsilons", "at least one", "none", "pass epsilons=(0.1, 1)")
     count = arguments.whole(repeats, "repeats")
     models = [clone(estimator).set_params(**{parameter: epsilon}) for epsilon in budgets]
     reference = baseline
@@ -181,6 +181,3 @@ def compare(
     return Comparison(
         type(estimator).__name__, budgets, result[: len(budgets)], result[-1] if reference is not None else None
     )
-
-
-__all__ = ["Comparison", "compare"]

@@ -33,7 +33,7 @@ from numpy.typing import ArrayLike, NDArray
 from dither import arguments
 from dither.accounting import Event, GaussianNoise, PoissonSampled, best_of, gaussian_ratio, pld, renyi, zcdp
 from dither.budget_hooks import covered, spends
-from dither.errors import DitherError, InvalidArgument, InvalidData, NotPrivate, message
+from dither.errors import DitherError, InvalidArgument, InvalidData, NotPrivate
 from dither.exact import decimal, root_up, up
 from dither.exact.search import crossing
 from dither.guarantees import ApproxDP, Guarantee
@@ -104,7 +104,7 @@ class Factors:
         """
         directions, norms = self.directions, self.norms
         if len(norms) >= _MAX_ROWS:
-            raise InvalidData(message("X", "fewer than 2^31 rows", "more", "use a sample of them"))
+            raise InvalidData("X", "fewer than 2^31 rows", "more", "use a sample of them")
         parts = residuals if residuals.ndim == 2 else residuals[:, np.newaxis]
         if chosen is not None:
             directions, norms, parts = directions[chosen], norms[chosen], parts[chosen]
@@ -210,18 +210,18 @@ class NoisyDescent:
         for name in ("clip", "noise_multiplier", "size"):
             arguments.positive(getattr(self, name), name)
         if not 1e-90 <= self.clip <= 1e90:
-            raise InvalidArgument(message("clip", "a number from 1e-90 to 1e+90", self.clip, "measure in other units"))
+            raise InvalidArgument("clip", "a number from 1e-90 to 1e+90", self.clip, "measure in other units")
         rate = arguments.rate(self.sampling_rate, "sampling_rate")
         if self.sampling not in ("poisson", "once"):
             raise NotPrivate(
-                message("sampling", "'poisson' or 'once'", repr(self.sampling), "other samples have no account here")
+                "sampling", "'poisson' or 'once'", repr(self.sampling), "other samples have no account here"
             )
         if self.sampling == "once" and rate.numerator != 1:
             raise InvalidArgument(
-                message("sampling_rate", "1 over a whole number, for 'once'", float(rate), "pass Fraction(1, 3)")
+                "sampling_rate", "1 over a whole number, for 'once'", float(rate), "pass Fraction(1, 3)"
             )
         if not 0 <= self.momentum < 1:
-            raise InvalidArgument(message("momentum", "a number from 0 on, below 1", self.momentum, "pass momentum=0"))
+            raise InvalidArgument("momentum", "a number from 0 on, below 1", self.momentum, "pass momentum=0")
         if self.delta is not None:
             arguments.delta(self.delta)
         if not isinstance(self.step, Schedule):
@@ -250,9 +250,7 @@ class NoisyDescent:
         if self.delta is not None:
             return best_of(self.event, self.delta).guarantee
         if not zcdp.supports(self.event):
-            raise NotPrivate(
-                message("delta", "a delta, where batches are samples", "none", "pass delta=1e-5, for example")
-            )
+            raise NotPrivate("delta", "a delta, where batches are samples", "none", "pass delta=1e-5, for example")
         return zcdp.guarantee(self.event)
 
     @spends
@@ -378,16 +376,11 @@ def noise_for(epsilon: float, delta: float, steps: int, sampling_rate: float = 1
         high *= 1.25
         if high > 2 * ratio_of_all_rows:
             raise NotPrivate(
-                message(
-                    "epsilon, delta",
-                    "a guarantee that an accountant can show for so many steps at this rate",
-                    "one that none can",
-                    "pass a larger epsilon or delta, or fewer steps, or leave rate out",
-                )
+                "epsilon, delta",
+                "a guarantee that an accountant can show for so many steps at this rate",
+                "one that none can",
+                "pass a larger epsilon or delta, or fewer steps, or leave rate out",
             )
     while high > _MIN_NOISE and fits(high / 2):
         high /= 2
     return high if high <= _MIN_NOISE else crossing(excess, high / 2, high, 1e-5)
-
-
-__all__ = ["Factors", "NoisyDescent", "descend_privately", "noise_for", "noisy_descent"]

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 
 from dither import arguments
 from dither.comparison import ComparedByValue
-from dither.errors import InvalidArgument, InvalidData, message
+from dither.errors import InvalidArgument, InvalidData
 from dither.learn import inputs
 from dither.learn.losses import Floats, Loss
 
@@ -43,7 +43,7 @@ class Schedule:
     def __post_init__(self) -> None:
         arguments.positive(self.first, "first")
         if not 0 <= self.rho <= 1:
-            raise InvalidArgument(message("rho", "a number from 0 to 1", self.rho, "pass rho=0.5"))
+            raise InvalidArgument("rho", "a number from 0 to 1", self.rho, "pass rho=0.5")
 
     def steps(self, count: int) -> Floats:
         """The first ``count`` step sizes."""
@@ -123,7 +123,7 @@ def start_of(start: ArrayLike) -> Floats:
     """
     beta = np.atleast_1d(np.array(start, dtype=np.float64))
     if not np.all(np.isfinite(beta)):
-        raise InvalidArgument(message("start", "finite numbers", "others", "start from zeros"))
+        raise InvalidArgument("start", "finite numbers", "others", "start from zeros")
     return beta
 
 
@@ -142,7 +142,7 @@ def read_records(X: Any, y: Any, beta: Floats) -> tuple[Floats, Floats]:
     if X.ndim != 2 or beta.ndim > 2 or beta.shape[0] != X.shape[1] or y.shape != (len(X), *beta.shape[1:]):
         fix = "see X.shape, y.shape and start.shape"
         expected = "rows, one coordinate of start for each column, and a target for each row and score"
-        raise InvalidData(message("X, y", expected, "other shapes", fix))
+        raise InvalidData("X, y", expected, "other shapes", fix)
     usable = np.isfinite(X).all(axis=1) & (np.isfinite(y) if y.ndim == 1 else np.isfinite(y).all(axis=1))
     return np.where(usable[:, np.newaxis], X, 0.0), np.where(usable if y.ndim == 1 else usable[:, np.newaxis], y, 0.0)
 
@@ -201,10 +201,8 @@ def check_step_sizes(steps: Floats, limit: float) -> None:
     """
     if not math.isfinite(limit) or steps.max() > limit * (1 + 1e-12):
         raise InvalidArgument(
-            message(
-                "steps",
-                f"steps of at most {limit:.6g}, for which the bound is proved",
-                f"{steps.max():.6g}",
-                "shorten them",
-            )
+            "steps",
+            f"steps of at most {limit:.6g}, for which the bound is proved",
+            f"{steps.max():.6g}",
+            "shorten them",
         )

@@ -93,6 +93,3 @@ def deviation(budget: GaussianBudget, share: float | Fraction, *, aligned: bool 
     1.414
     """
     return budget.ratio(share, aligned=aligned) * (math.sqrt(2) if budget.pure else 1.0)
-
-
-__all__ = ["deviation", "group_counts", "group_means", "typical_length", "without_noise"]

@@ -21,7 +21,7 @@ from warnings import warn
 import numpy as np
 from numpy.typing import NDArray
 
-from dither.errors import InvalidData, WrongType, message
+from dither.errors import InvalidData, WrongType
 from dither.intake import as_table, as_values
 
 Floats = NDArray[np.float64]
@@ -47,10 +47,10 @@ def table(X: Any, columns: int | None = None) -> Floats:
     else:
         rows = _numeric(_array(X), "X")
     if rows.ndim != 2:
-        raise InvalidData(message("X", "rows and columns", "no table", _RESHAPE))
+        raise InvalidData("X", "rows and columns", "no table", _RESHAPE)
     if rows.shape[1] == 0:  # in the words of scikit-learn, but for the number of rows
         got = "0 feature(s) (shape=(, 0)) while a minimum of 1 is required."
-        raise InvalidData(message("X", "at least one column", got, "pass a table with columns"))
+        raise InvalidData("X", "at least one column", got, "pass a table with columns")
     return rows
 
 
@@ -89,10 +89,10 @@ def observed(y: Any) -> NDArray[Any]:
     distinct = {one for one in label_array.tolist() if one is not None and one == one}
     result = np.asarray(sorted(distinct, key=str))
     if len({isinstance(one, str) for one in distinct}) > 1 or result.dtype.kind not in "biufU":
-        raise InvalidData(message("y", "text or numbers", "others", "pass classes=[...]"))
+        raise InvalidData("y", "text or numbers", "others", "pass classes=[...]")
     if result.dtype.kind == "f" and np.any(result != np.trunc(result)):
         got = "fractions (Unknown label type: continuous)"
-        raise InvalidData(message("y", "labels of classes", got, "pass classes=[...], or use a regression"))
+        raise InvalidData("y", "labels of classes", got, "pass classes=[...], or use a regression")
     return np.unique(result.astype(label_array.dtype) if label_array.dtype.kind in _NUMERIC else result)
 
 
@@ -102,7 +102,7 @@ def labels(y: Any) -> NDArray[Any]:
     if isinstance(column, np.ndarray) and column.dtype.kind in _NUMERIC:
         return column
     if isinstance(column, np.ndarray) and column.dtype.kind in "cmMV":
-        raise InvalidData(message("y", "text or whole numbers", f"dtype {column.dtype}", "encode labels by numbers"))
+        raise InvalidData("y", "text or whole numbers", f"dtype {column.dtype}", "encode labels by numbers")
     return as_values(column, "label", name="y").values
 
 
@@ -122,7 +122,7 @@ def check_lengths(labels: int, rows: int) -> None:
     >>> check_lengths(3, 3)
     """
     if labels != rows:
-        raise InvalidData(message("X, y", "as many labels as rows", "others", "see len(X), len(y)"))
+        raise InvalidData("X, y", "as many labels as rows", "others", "see len(X), len(y)")
 
 
 def is_frame(X: Any) -> bool:
@@ -132,17 +132,17 @@ def is_frame(X: Any) -> bool:
 
 def _array(X: Any) -> NDArray[Any]:
     if hasattr(X, "toarray"):
-        raise WrongType(message("X", "dense rows", "a sparse matrix", "pass X.toarray()"))
+        raise WrongType("X", "dense rows", "a sparse matrix", "pass X.toarray()")
     return np.asarray(X)
 
 
 def _numeric(array: NDArray[Any], name: str) -> Floats:
     kind = array.dtype.kind
     if kind == "c":
-        raise InvalidData(message(name, "real numbers", "others", "Complex data not supported, pass two columns"))
+        raise InvalidData(name, "real numbers", "others", "Complex data not supported, pass two columns")
     if kind not in _NUMERIC:
         content = "text" if kind in "UST" else f"dtype {array.dtype}"
-        raise InvalidData(message(name, "numbers", content, _ENCODE))
+        raise InvalidData(name, "numbers", content, _ENCODE)
     with np.errstate(over="ignore", invalid="ignore"):  # a warning would tell of a record
         return np.asarray(array, dtype=np.float64)
 
@@ -155,10 +155,10 @@ def _columns(rows: Sequence[Any], columns: int | None) -> int:
     """How many columns a list of rows has."""
     if not rows and columns is None:
         fix = "pass numpy.empty((0, columns)), or bounds with a pair for each column"
-        raise InvalidData(message("X", "a table that says how many columns it has", "an empty list", fix))
+        raise InvalidData("X", "a table that says how many columns it has", "an empty list", fix)
     widths = [len(row) for row in rows if _is_row(row)]
     if rows and not widths:
-        raise InvalidData(message("X", "rows and columns", "no table", _RESHAPE))
+        raise InvalidData("X", "rows and columns", "no table", _RESHAPE)
     return widths[0] if columns is None else columns
 
 
@@ -166,12 +166,12 @@ def _one_column(y: Any) -> Any:
     """Labels as an array of NumPy, a list of cells, or a column of another library."""
     if y is None:
         got = "none (it requires y to be passed, but the target y is None)"
-        raise InvalidData(message("y", "a label for each row", got, "pass y"))
+        raise InvalidData("y", "a label for each row", got, "pass y")
     if isinstance(y, (list, tuple)):  # a row of one is its cell
         return [one[0] if _is_row(one) and len(one) == 1 else one for one in y]
     if is_frame(y):
         if y.shape[1] != 1:
-            raise InvalidData(message("y", "one column", "others (y should be a 1d array)", "pass one of them"))
+            raise InvalidData("y", "one column", "others (y should be a 1d array)", "pass one of them")
         return y.iloc[:, 0] if hasattr(y, "iloc") else y[y.columns[0]] if hasattr(y, "get_columns") else y.column(0)
     if type(y).__module__.partition(".")[0] in ("pandas", "polars", "pyarrow"):
         return y
@@ -182,7 +182,7 @@ def _one_column(y: Any) -> Any:
         warn("A column-vector y was passed when a 1d array was expected.", DataConversionWarning, stacklevel=2)
         return array[:, 0]
     if array.ndim != 1:
-        raise InvalidData(message("y", "one column", "another shape (y should be a 1d array)", "pass y[:, 0]"))
+        raise InvalidData("y", "one column", "another shape (y should be a 1d array)", "pass y[:, 0]")
     return array
 
 
@@ -201,7 +201,7 @@ def records(X: Any) -> tuple[int, Show]:
     if not isinstance(X, (list, tuple)):
         X = as_values(X, "label").values.tolist() if _is_series(X) else _array(X).tolist()
         if not isinstance(X, list):
-            raise InvalidData(message("X", "rows", "a single value", _RESHAPE))
+            raise InvalidData("X", "rows", "a single value", _RESHAPE)
     return len(X), lambda i: _as_row(X[i])
 
 
@@ -212,7 +212,7 @@ def together(X: Any) -> tuple[int, Any]:
         return len(parts[0]) if parts else 0, _framed(X, parts)
     if isinstance(X, (list, tuple)):
         fix = "pass numpy.array(X, dtype=float), or leave together out"
-        raise WrongType(message("X", "an array or a frame, with together", "a list", fix))
+        raise WrongType("X", "an array or a frame, with together", "a list", fix)
     array = _array(X)
     rows = array.astype(object) if array.dtype.kind == "U" else _numeric(array, "X")
     return len(rows), rows
@@ -260,19 +260,3 @@ def _framed(X: Any, parts: list[NDArray[Any]]) -> Any:
     import pyarrow as pa
 
     return pa.table({name: part.tolist() for name, part in zip(_names(X), parts, strict=True)})
-
-
-__all__ = [
-    "LARGEST",
-    "check_lengths",
-    "codes",
-    "filled",
-    "is_frame",
-    "labels",
-    "numbers",
-    "observed",
-    "records",
-    "shown",
-    "table",
-    "together",
-]

@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither import arguments
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.learn.base import Released, UnsupervisedEstimator, centered, limits_of
 from dither.learn.budget import Floats, GaussianBudget, noisy_count, noisy_gram, noisy_sum
 from dither.learn.groups import deviation, group_counts, group_means, typical_length, without_noise
@@ -104,7 +104,7 @@ class KMeans(TransformerMixin, UnsupervisedEstimator):
 
     def _check_parameters(self) -> None:
         if arguments.whole(self.n_clusters, "n_clusters") >= _POINTS:
-            raise InvalidArgument(message("n_clusters", f"fewer than {_POINTS}", self.n_clusters, "pass fewer"))
+            raise InvalidArgument("n_clusters", f"fewer than {_POINTS}", self.n_clusters, "pass fewer")
 
     def _released(self, rows: Floats, *labels: Any, budget: GaussianBudget) -> Released:
         lower, upper = limits_of(self.bounds, rows.shape[1])
@@ -256,6 +256,3 @@ def _moved(rows: Floats, centers: Floats, norm: float, share: Fraction, budget: 
     counts = np.maximum(group_counts(nearest, len(centers), budget, first), deviation(budget, share))
     step, noise = group_means(rows - centers[nearest], nearest, counts, norm, budget, share - first)
     return centers + without_noise(step, noise)
-
-
-__all__ = ["KMeans", "private_centers", "squared_distances"]

@@ -376,6 +376,3 @@ class _PlainMean:
     def fit(self, X: Floats, y: Any = None) -> Self:
         self.mean_ = X.mean(axis=0)
         return self
-
-
-__all__ = ["LinearRegression", "Mean", "Ridge", "solve"]

@@ -320,6 +320,3 @@ def _calibration(records: _Records, weights: Floats, size: float, budget: Gaussi
     features = np.column_stack([scores / spread, records.known])
     result = _likelihood(replace(records, features=features), size, budget, 1.0, start=np.array([spread, 0.0]))
     return float(result[0, 0]) / spread, float(result[1, 0])
-
-
-__all__ = ["LogisticRegression"]

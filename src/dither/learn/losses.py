@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither import arguments
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.learn.rows import row_sums
 
 Floats = NDArray[np.float64]
@@ -44,7 +44,7 @@ class Loss:
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.penalty) and self.penalty >= 0):
-            raise InvalidArgument(message("penalty", "a number from 0 on", self.penalty, "pass penalty=0"))
+            raise InvalidArgument("penalty", "a number from 0 on", self.penalty, "pass penalty=0")
         arguments.whole(self.free, "free", at_least=0)
 
     @property

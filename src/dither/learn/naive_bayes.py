@@ -156,6 +156,3 @@ def moments(
     ratios = np.maximum(squares / common, np.clip(noise, _MIN_VARIANCE, _MIN_RATIO)[:, np.newaxis])
     variances = common * np.exp(without_noise(np.log(ratios), noise))
     return counts, means, np.clip(variances, floor, 4.0)
-
-
-__all__ = ["GaussianNB", "moments"]

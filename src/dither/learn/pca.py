@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dither import arguments
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.learn.base import Released, UnsupervisedEstimator, limits_of
 from dither.learn.budget import Floats, GaussianBudget, noisy_ceiling, noisy_count, noisy_gram, noisy_sum
 from dither.learn.inputs import filled, table
@@ -70,9 +70,7 @@ class PCA(TransformerMixin, UnsupervisedEstimator):
 
     def _check_columns(self, columns: int) -> None:
         if self.n_components is not None and self.n_components > columns:
-            raise InvalidArgument(
-                message("n_components", f"at most the {columns} feature(s)", self.n_components, "pass fewer")
-            )
+            raise InvalidArgument("n_components", f"at most the {columns} feature(s)", self.n_components, "pass fewer")
 
     def _released(self, rows: Floats, *labels: Any, budget: GaussianBudget) -> Released:
         lower, upper = limits_of(self.bounds, rows.shape[1])
@@ -121,6 +119,3 @@ class PCA(TransformerMixin, UnsupervisedEstimator):
         from sklearn import decomposition
 
         return decomposition.PCA(self.n_components)
-
-
-__all__ = ["PCA"]

@@ -72,6 +72,3 @@ def whole_product(whole: Floats, bits: int, matrix: Floats) -> Floats:
     result: Floats = whole @ np.rint(matrix * unit)
     result /= unit
     return result
-
-
-__all__ = ["project", "row_norms", "row_sums", "whole_product"]

@@ -100,6 +100,3 @@ class StandardScaler(TransformerMixin, UnsupervisedEstimator):
         from sklearn import preprocessing
 
         return preprocessing.StandardScaler()
-
-
-__all__ = ["StandardScaler"]

@@ -26,7 +26,7 @@ from typing import Any
 from dither import arguments
 from dither.budget_hooks import covered, spends
 from dither.callbacks import outcome, silenced
-from dither.errors import InvalidArgument, InvalidData, NotPrivate, message
+from dither.errors import InvalidArgument, InvalidData, NotPrivate
 from dither.guarantees import Guarantee, PureDP
 from dither.learn import inputs
 from dither.mechanisms import Exponential
@@ -119,15 +119,13 @@ def select_model(
     width = None if within is None else arguments.positive(within, "within")
     models = list(candidates)
     if not models or not all(hasattr(model, "predict") for model in models):
-        raise InvalidArgument(message("candidates", "fitted models with predict", "others", "pass a list of them"))
+        raise InvalidArgument("candidates", "fitted models with predict", "others", "pass a list of them")
     if not public and not all(_states_guarantee(model) for model in models):
         raise NotPrivate(
-            message(
-                "candidates",
-                "models that state a guarantee_",
-                "others",
-                "fit private estimators, or pass public=True if these records had no part in them",
-            )
+            "candidates",
+            "models that state a guarantee_",
+            "others",
+            "fit private estimators, or pass public=True if these records had no part in them",
         )
     labels = inputs.shown(inputs.labels(y).tolist()) if width is None else inputs.numbers(y).tolist()
     count, rows = inputs.together(X) if together else inputs.records(X)
@@ -171,7 +169,7 @@ def _scores(models: list[Any], rows: Any, labels: list[Any], width: float | None
     if together:
         predicted = [outcome(lambda model: list(model.predict(rows)), model) for model in models]
         if any(one is None or len(one) != len(labels) for one in predicted):
-            raise InvalidData(message("candidates", "one prediction for each row", "others", "leave together out"))
+            raise InvalidData("candidates", "one prediction for each row", "others", "leave together out")
         return [
             sum(_steps(one, label, width) for one, label in zip(result or [], labels, strict=True))
             for result in predicted
@@ -205,6 +203,3 @@ def _steps(predicted: Any, label: Any, width: float | None) -> int:
         return int(closeness * _STEPS) if 0.0 < closeness <= 1.0 else 0
 
     return outcome(steps) or 0
-
-
-__all__ = ["Choice", "select_model"]

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dither import arguments
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.learn.gd import Schedule, Trace, check_step_sizes, descend, utility_bound
 from dither.learn.losses import Floats, Loss
 from dither.randomness import Source, resolve, uniform_integers
@@ -123,5 +123,5 @@ def stochastic_bound(
 def _batch(batch: int, count: int) -> int:
     size = arguments.whole(batch, "batch")
     if size > count:
-        raise InvalidArgument(message("batch", "at most the number of rows", size, "pass a smaller batch"))
+        raise InvalidArgument("batch", "at most the number of rows", size, "pass a smaller batch")
     return size

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dither.errors import MissingPackage, message
+from dither.errors import MissingPackage
 
 if TYPE_CHECKING:
     from typing import Self
@@ -63,8 +63,7 @@ else:
         from sklearn.utils.validation import check_is_fitted
     except ImportError as missing:
         raise MissingPackage(
-            message("scikit-learn", "scikit-learn, for dither.learn", "none", "run pip install 'dither[learn]'"),
-            name="sklearn",
+            "scikit-learn", "scikit-learn, for dither.learn", "none", "run pip install 'dither[learn]'", name="sklearn"
         ) from missing
 
     try:

@@ -30,7 +30,7 @@ from warnings import warn
 
 import numpy as np  # noqa: F401  # for the example
 
-from dither.errors import InvalidArgument, NotPrivate, message
+from dither.errors import InvalidArgument, NotPrivate
 from dither.guarantees import Guarantee
 
 
@@ -67,12 +67,10 @@ class Total:
         except InvalidArgument:
             pass
         raise NotPrivate(
-            message(
-                "total",
-                "a total of at most epsilon = 1e+06 and delta below 1",
-                f"{self.fits} fits that cost more",
-                "fit fewer times, or with a smaller epsilon",
-            )
+            "total",
+            "a total of at most epsilon = 1e+06 and delta below 1",
+            f"{self.fits} fits that cost more",
+            "fit fewer times, or with a smaller epsilon",
         )
 
 
@@ -122,6 +120,3 @@ def total_of(estimator: Any) -> Guarantee | None:
     """What an estimator and its clones have cost so far."""
     lineage: Total | None = vars(estimator).get(_LINEAGE)
     return None if lineage is None else lineage.guarantee
-
-
-__all__ = ["PrivacyWarning", "Total", "count_fit", "shared_lineage", "total_of", "total_spent"]

@@ -10,7 +10,7 @@ from math import inf
 from typing import Any, Literal
 
 from dither import markup
-from dither.errors import BudgetExceeded, InvalidArgument, LedgerError, message
+from dither.errors import BudgetExceeded, InvalidArgument, LedgerError
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dither.ledger import chain, schema
 from dither.ledger.recorded import canonical
@@ -151,12 +151,10 @@ class Account:
             return Amount(min(result.loss, rest.loss), min(result.delta, rest.delta))
         if not (self.used + result).within(self.room):
             raise BudgetExceeded(
-                message(
-                    "cost",
-                    f"at most what {self} has left, {self.left_text}",
-                    str(price),
-                    "ask for less, or have the limit raised and signed off",
-                )
+                "cost",
+                f"at most what {self} has left, {self.left_text}",
+                str(price),
+                "ask for less, or have the limit raised and signed off",
             )
         return result
 
@@ -214,9 +212,7 @@ def promised(terms: dict[str, Any]) -> Guarantee | None:
 
 
 def _unreadable() -> LedgerError:
-    return LedgerError(
-        message("ledger", "accounts as they were written", "one that cannot be read", "restore it from a copy")
-    )
+    return LedgerError("ledger", "accounts as they were written", "one that cannot be read", "restore it from a copy")
 
 
 def opened(
@@ -302,7 +298,7 @@ _UNKNOWN = {
 def unknown(kind: Kind) -> InvalidArgument:
     """The error for an account that does not exist."""
     what, fix = _UNKNOWN[kind]
-    return InvalidArgument(message(what, f"a {what} with an account in this ledger", "one without", fix))
+    return InvalidArgument(what, f"a {what} with an account in this ledger", "one without", fix)
 
 
 def read(row: Any) -> Account:

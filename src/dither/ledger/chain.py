@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from dither.errors import InvalidArgument, LedgerError, WrongType, message
+from dither.errors import InvalidArgument, LedgerError, WrongType
 from dither.ledger import schema
 from dither.ledger.recorded import canonical
 from dither.ledger.store import Store
@@ -49,7 +49,7 @@ class Receipt:
             or set(digest) - set("0123456789abcdef")
         ):
             raise InvalidArgument(
-                message("receipt", "a number, a colon and 64 hexadecimal digits", "other text", "pass str(receipt)")
+                "receipt", "a number, a colon and 64 hexadecimal digits", "other text", "pass str(receipt)"
             )
         return cls(int(seq), digest)
 
@@ -210,7 +210,7 @@ def check_last(store: Store) -> None:
 def check_receipt(store: Store, receipt: Receipt) -> None:
     """Refuse a ledger that does not hold the entry a receipt was given for."""
     if not isinstance(receipt, Receipt):
-        raise WrongType(message("receipt", "a Receipt", type(receipt).__name__, "pass Receipt.read(text)"))
+        raise WrongType("receipt", "a Receipt", type(receipt).__name__, "pass Receipt.read(text)")
     if receipt == Receipt(0, START.hex()):  # given before the first entry
         return
     with store.snapshot():
@@ -243,17 +243,15 @@ def check_charge(cursor: Any, charge: Any) -> None:
 
 def _missing_entry() -> LedgerError:
     return LedgerError(
-        message(
-            "ledger",
-            "the entry that the receipt was given for",
-            "another, or none: this is an older copy, was rewritten, or is another ledger",
-            "use the ledger the receipt came from",
-        )
+        "ledger",
+        "the entry that the receipt was given for",
+        "another, or none: this is an older copy, was rewritten, or is another ledger",
+        "use the ledger the receipt came from",
     )
 
 
 def broken(seq: int, what: str) -> LedgerError:
     """An entry that is not as it was written."""
     return LedgerError(
-        message("ledger", "a history as it was written", f"a break at entry {seq}: {what}", "restore it from a copy")
+        "ledger", "a history as it was written", f"a break at entry {seq}: {what}", "restore it from a copy"
     )

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither.comparison import ComparedByValue
-from dither.errors import BudgetExceeded, InvalidArgument, LedgerError, message
+from dither.errors import BudgetExceeded, InvalidArgument, LedgerError
 from dither.guarantees import Guarantee
 from dither.ledger import accounts, chain, incidents, people, schema
 from dither.ledger.accounts import Account
@@ -68,7 +68,7 @@ def find_recorded(
         if lenient:
             return None
         raise InvalidArgument(
-            message("key", "a new key for a new request", "one used for another request", "choose another key")
+            "key", "a new key for a new request", "one used for another request", "choose another key"
         )
     answers = store.rows(schema.ANSWER, {"dataset": dataset, "key": key})
     if not answers:
@@ -94,13 +94,11 @@ def _check_people(population: str, named: bool) -> None:
     """The people of a release have to be named where people have accounts, and must not be named elsewhere."""
     if population and not named:
         raise InvalidArgument(
-            message("people", "whom this release touches", "nobody", "pass people=, the column of person keys")
+            "people", "whom this release touches", "nobody", "pass people=, the column of person keys"
         )
     if named and not population:
         raise InvalidArgument(
-            message(
-                "people", "nobody: people have no accounts here", "a column", "create the dataset with each_person="
-            )
+            "people", "nobody: people have no accounts here", "a column", "create the dataset with each_person="
         )
 
 
@@ -109,7 +107,7 @@ def check_person_limit(account: Account, price: Price) -> Amount:
     amount = cost(price, account.unit)
     if account.room is None or not amount.within(account.room):
         raise BudgetExceeded(
-            message("cost", f"at most {account.limit}, what {account} has for life", str(price), "ask for less")
+            "cost", f"at most {account.limit}, what {account} has for life", str(price), "ask for less"
         )
     return amount
 
@@ -169,9 +167,7 @@ def _paying(rows: list[Any], dataset: str, analyst: str | None) -> tuple[list[Ac
     if not any(row[-3] for row in rows):  # analysts have no accounts here
         return [whole], None
     if analyst is None:
-        raise InvalidArgument(
-            message("analyst", "who asks: analysts have accounts here", "nobody", "pass analyst=, a name")
-        )
+        raise InvalidArgument("analyst", "who asks: analysts have accounts here", "nobody", "pass analyst=, a name")
     if personal is not None:
         return [whole, personal], None
     if template is None:
@@ -205,9 +201,7 @@ def _check_seal(store: Store, key: bytes, account: Account) -> None:
     sealed_entry = chain.entry_of(rows[0]).body.get("people") if rows else None
     seal = people.seal(key, account.owner, account.sealed, account.checksum)
     if not isinstance(sealed_entry, list) or sealed_entry[:2] != [account.owner, seal]:
-        raise LedgerError(
-            message("ledger", "people's accounts as they were charged", "others", "restore it from a copy")
-        )
+        raise LedgerError("ledger", "people's accounts as they were charged", "others", "restore it from a copy")
 
 
 def _spend(store: Store, account: Account, amount: Amount) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dither.errors import InvalidArgument, WrongType, message
+from dither.errors import InvalidArgument, WrongType
 from dither.ledger import opening
 from dither.ledger.recorded import canonical
 
@@ -19,10 +19,10 @@ def checked_name(value: object, name: str, max_length: int = MAX_NAME) -> str:
     'visits'
     """
     if not isinstance(value, str):
-        raise WrongType(message(name, "text", type(value).__name__, f"pass {name}='…'"))
+        raise WrongType(name, "text", type(value).__name__, f"pass {name}='…'")
     if not 0 < len(value) <= max_length or "\0" in value or not value.isprintable():
         raise InvalidArgument(
-            message(name, f"1 to {max_length} printable characters", f"{len(value)} of them", f"choose another {name}")
+            name, f"1 to {max_length} printable characters", f"{len(value)} of them", f"choose another {name}"
         )
     return value
 
@@ -49,10 +49,5 @@ def canonical_request(request: Any) -> str:
         return result
     except (TypeError, ValueError, RecursionError):
         raise WrongType(
-            message(
-                "request", "what JSON can hold", type(request).__name__, "pass text, numbers, lists or dicts of them"
-            )
+            "request", "what JSON can hold", type(request).__name__, "pass text, numbers, lists or dicts of them"
         ) from None
-
-
-__all__ = ["MAX_NAME", "canonical_request", "checked_name", "stated_limits"]

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from dither.errors import LedgerError, message
+from dither.errors import LedgerError
 from dither.ledger import schema
 from dither.ledger import secret as _secret
 from dither.ledger.secret import Secret
@@ -176,4 +176,4 @@ def _lost() -> LedgerError:
 
 
 def _refused(expected: str, got: str, fix: str) -> LedgerError:
-    return LedgerError(message("ledger", expected, got, fix))
+    return LedgerError("ledger", expected, got, fix)

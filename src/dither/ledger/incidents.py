@@ -13,7 +13,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dither.errors import DatasetClosed, InvalidArgument, WrongType, message
+from dither.errors import DatasetClosed, InvalidArgument, WrongType
 from dither.ledger import accounts, chain, schema
 from dither.ledger.accounts import Account
 from dither.ledger.chain import Receipt
@@ -30,9 +30,9 @@ EVERYBODY = 3
 def check_max_incidents(value: object) -> int:
     """The number of incidents after which a dataset is closed; anything but a positive whole number is refused."""
     if not isinstance(value, int) or isinstance(value, bool):
-        raise WrongType(message("max_incidents", "a whole number", type(value).__name__, "pass max_incidents=3"))
+        raise WrongType("max_incidents", "a whole number", type(value).__name__, "pass max_incidents=3")
     if value < 1:
-        raise InvalidArgument(message("max_incidents", "at least 1", value, "pass max_incidents=3"))
+        raise InvalidArgument("max_incidents", "at least 1", value, "pass max_incidents=3")
     return value
 
 
@@ -95,13 +95,11 @@ def check_open(store: Store, account: Account, max_incidents: int, analyst: str 
     if count >= most:
         whose = "" if analyst is None or most != max_incidents else " of one analyst"
         raise DatasetClosed(
-            message(
-                "dataset",
-                f"fewer than {most} incidents{whose} since it was last reopened",
-                f"{count}, so it takes no questions",
-                "have the steward look into the incidents, and reopen it with ledger.reopen(dataset, "
-                "signed_by=…, reason=…)",
-            )
+            "dataset",
+            f"fewer than {most} incidents{whose} since it was last reopened",
+            f"{count}, so it takes no questions",
+            "have the steward look into the incidents, and reopen it with ledger.reopen(dataset, "
+            "signed_by=…, reason=…)",
         )
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any, Literal, NoReturn, Self, Unpack
 
-from dither.errors import DataIncident, InvalidArgument, LedgerError, WrongType, message
+from dither.errors import DataIncident, InvalidArgument, LedgerError, WrongType
 from dither.extras import Axes
 from dither.guarantees import Guarantee
 from dither.ledger import accounts, chain, charging, opening, report, schema
@@ -243,7 +243,7 @@ class Ledger:
     def record_incident(self, charge: Charge) -> Receipt:
         """Record that an error occurred while the rows of a charge were read; once for each charge."""
         if not isinstance(charge, Charge):
-            raise WrongType(message("charge", "a charge", type(charge).__name__, "pass what charge() returned"))
+            raise WrongType("charge", "a charge", type(charge).__name__, "pass what charge() returned")
         with self._store.transaction():
             return _incidents.record(self._store, charge)
 
@@ -290,7 +290,7 @@ class Ledger:
         """
         if not isinstance(charge, Charge) or not isinstance(answer, bytes):
             raise WrongType(
-                message("answer", "a charge and bytes", type(answer).__name__, "pass what charge() returned, and bytes")
+                "answer", "a charge and bytes", type(answer).__name__, "pass what charge() returned, and bytes"
             )
         if charge.answer is not None:
             return Released(decode(charge.answer), charge.answer, charge.key, charge.receipt, True)
@@ -298,7 +298,7 @@ class Ledger:
             value = decode(answer)
         except LedgerError:
             raise InvalidArgument(
-                message("answer", "bytes of JSON", "others", "pass what dither.ledger.recorded.encode gives")
+                "answer", "bytes of JSON", "others", "pass what dither.ledger.recorded.encode gives"
             ) from None
         with self._store.transaction():
             charge_entry = chain.select_entry(self._store, charge.receipt)
@@ -335,7 +335,7 @@ class Ledger:
         key pays again; nothing was released before it was recorded.
         """
         if not callable(compute):
-            raise WrongType(message("compute", "a function", type(compute).__name__, "pass a function"))
+            raise WrongType("compute", "a function", type(compute).__name__, "pass a function")
         refuse_inside()  # before anything is charged
         paid = self.charge(
             dataset, cost, key=key, request=request, analyst=analyst, people=people, max_incidents=max_incidents
@@ -422,7 +422,7 @@ class Ledger:
         elif ending == "csv":
             report.write_csv(path, self.history(dataset))
         else:
-            raise InvalidArgument(message("path", "a name ending in .json or .csv", "another", "pass 'history.json'"))
+            raise InvalidArgument("path", "a name ending in .json or .csv", "another", "pass 'history.json'")
 
     def plot(self, dataset: str, *, analyst: str | None = None, axes: Axes | None = None) -> Axes:
         """Plot what a dataset, or an analyst in it, has spent over time; returns the axes."""
@@ -457,7 +457,7 @@ class Ledger:
         self.close()
 
     def __reduce__(self) -> NoReturn:
-        raise WrongType(message("ledger", "a place to open it at", "an open ledger", "open it again where it is used"))
+        raise WrongType("ledger", "a place to open it at", "an open ledger", "open it again where it is used")
 
     def _repr_html_(self) -> str:
         """For a notebook: every account with what it may spend, has spent and has left."""
@@ -468,6 +468,3 @@ class Ledger:
 
     def _reached(self, step: str) -> None:
         """Called after each step of a release; tests override it to interrupt the release there."""
-
-
-__all__ = ["Charge", "Ledger", "Released", "Verified"]

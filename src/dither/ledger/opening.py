@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypedDict
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.guarantees import Guarantee
 from dither.ledger import accounts, chain, schema
 from dither.ledger.accounts import Account
@@ -66,9 +66,7 @@ class Limits:
                 check_guarantee(promise, "limit")
         check_filter(self.filter)
         if self.limit is None and self.each_person is None and not self.population:
-            raise InvalidArgument(
-                message("limit", "a limit for the dataset or for each person", "none", "pass limit=PureDP(1)")
-            )
+            raise InvalidArgument("limit", "a limit for the dataset or for each person", "none", "pass limit=PureDP(1)")
 
     def people_of(self, dataset: str) -> str:
         """The population whose people pay: by default the dataset's own, and none where people have no limit.
@@ -85,18 +83,14 @@ class Limits:
 def create(store: Store, dataset: str, limits: Limits) -> Receipt:
     """Open the accounts of a new dataset, in the transaction that is under way."""
     if accounts.find(store, dataset, "dataset") is not None:
-        raise InvalidArgument(
-            message("dataset", "a new name", "one that has accounts already", "choose another, or use those")
-        )
+        raise InvalidArgument("dataset", "a new name", "one that has accounts already", "choose another, or use those")
     whose = limits.people_of(dataset)
     shared = accounts.find(store, whose, "people") if whose else None
     if whose and shared is None and limits.each_person is None:
-        raise InvalidArgument(
-            message("each_person", "a limit for a new population", "none", "pass each_person=PureDP(1)")
-        )
+        raise InvalidArgument("each_person", "a limit for a new population", "none", "pass each_person=PureDP(1)")
     if shared is not None and limits.each_person is not None and limits.each_person != shared.limit:
         raise InvalidArgument(
-            message("each_person", "the limit that this population has", "another", "leave it out, or change_limit")
+            "each_person", "the limit that this population has", "another", "leave it out, or change_limit"
         )
     new: list[Account] = []
     if whose and shared is None:
@@ -149,19 +143,17 @@ def check(store: Store, dataset: str, limits: Limits) -> None:
     if wrong:
         ours, theirs = (", ".join(f"{name} {pair[i] or 'none'}" for name, pair in wrong.items()) for i in (0, 1))
         raise InvalidArgument(
-            message(
-                ", ".join(wrong),
-                f"what the ledger holds for dataset {dataset!r} ({ours})",
-                theirs,
-                f"state that, or {CHANGE_IT}",
-            )
+            ", ".join(wrong),
+            f"what the ledger holds for dataset {dataset!r} ({ours})",
+            theirs,
+            f"state that, or {CHANGE_IT}",
         )
 
 
 def check_uncharged(store: Store, dataset: str) -> None:
     """Refuse a dataset that something was charged to, in the transaction that is under way."""
     if accounts.known(store, dataset).spent is not None:
-        raise InvalidArgument(message("limit", "a dataset that nothing was charged to", "another", CHANGE_IT))
+        raise InvalidArgument("limit", "a dataset that nothing was charged to", "another", CHANGE_IT)
 
 
 def admit(
@@ -170,9 +162,7 @@ def admit(
     """Open an account for one analyst, in the transaction that is under way."""
     accounts.known(store, dataset)
     if accounts.find(store, dataset, "analyst", analyst) is not None:
-        raise InvalidArgument(
-            message("analyst", "one without an account", "one who has it", "use change_limit to change it")
-        )
+        raise InvalidArgument("analyst", "one without an account", "one who has it", "use change_limit to change it")
     signed = (
         None
         if signed_by is None
@@ -193,9 +183,7 @@ def change_limit(
     new = Limit.of(limit, account.filter)
     if new.unit != account.unit:
         raise InvalidArgument(
-            message(
-                "limit", f"a limit in {account.unit}, which this account adds up", f"one in {new.unit}", "convert it"
-            )
+            "limit", f"a limit in {account.unit}, which this account adds up", f"one in {new.unit}", "convert it"
         )
     stated = accounts.state(limit, account.filter)
     store.run(

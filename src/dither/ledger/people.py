@@ -30,7 +30,7 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
-from dither.errors import LedgerError, WrongType, message
+from dither.errors import LedgerError, WrongType
 from dither.ledger import schema
 from dither.ledger.store import Store
 from dither.ledger.units import Amount
@@ -92,7 +92,7 @@ def _column(people: Any) -> Any:
             people = [None if key is None else int(key) for key in people]
     if isinstance(people, (str, bytes, dict)) or not hasattr(people, "__iter__"):
         raise WrongType(
-            message("people", "a column of person keys", type(people).__name__, "pass the column, or a list of keys")
+            "people", "a column of person keys", type(people).__name__, "pass the column, or a list of keys"
         )
     if hasattr(people, "to_numpy"):
         result = people.to_numpy()
@@ -105,7 +105,7 @@ def _column(people: Any) -> Any:
         held = list(people)
         people = np.fromiter(held, dtype=object, count=len(held))
     if people.ndim != 1:
-        raise WrongType(message("people", "one column", f"{people.ndim} dimensions", "pass one column of keys"))
+        raise WrongType("people", "one column", f"{people.ndim} dimensions", "pass one column of keys")
     if people.dtype.kind not in "iuUTOf":
         raise _no_key(people.dtype.name)
     return people
@@ -114,7 +114,7 @@ def _column(people: Any) -> Any:
 def _only(columns: Any) -> Any:
     result = list(columns)
     if len(result) != 1:
-        raise WrongType(message("people", "one column", f"{len(result)} columns", "pass the column of person keys"))
+        raise WrongType("people", "one column", f"{len(result)} columns", "pass the column of person keys")
     return result[0]
 
 
@@ -128,13 +128,11 @@ def canonical_key(key: Any) -> bytes | None:
         try:
             return key.encode()
         except UnicodeEncodeError:
-            raise WrongType(
-                message("people", "keys of valid Unicode", "half of a surrogate pair", "mend the text")
-            ) from None
+            raise WrongType("people", "keys of valid Unicode", "half of a surrogate pair", "mend the text") from None
     if isinstance(key, (int, np.integer)) and not isinstance(key, bool):
         if int(key).bit_length() < _LARGE:
             return b"%d" % int(key)
-        raise WrongType(message("people", "keys of a few hundred digits", "more", "pass them as text"))
+        raise WrongType("people", "keys of a few hundred digits", "more", "pass them as text")
     if key is None or type(key).__name__ in ("NAType", "NaTType"):
         return None
     if key.is_nan() if isinstance(key, Decimal) else isinstance(key, (float, np.floating)) and math.isnan(key):
@@ -144,12 +142,10 @@ def canonical_key(key: Any) -> bytes | None:
 
 def _no_key(got: str) -> WrongType:
     return WrongType(
-        message(
-            "people",
-            "keys that are whole numbers or text",
-            got,
-            'pass them as text; a column of whole numbers with gaps is made of floats: use astype("Int64")',
-        )
+        "people",
+        "keys that are whole numbers or text",
+        got,
+        'pass them as text; a column of whole numbers with gaps is made of floats: use astype("Int64")',
     )
 
 
@@ -237,7 +233,7 @@ def total(store: Store, secret: bytes, population: str) -> int:
             numbers = np.array([epsilon, delta])
             if len(names) != WIDTH * len(rows) or numbers.dtype.kind != "i" or numbers.min() < 0:
                 raise LedgerError(
-                    message("ledger", "people's accounts as they were charged", "others", "restore it from a copy")
+                    "ledger", "people's accounts as they were charged", "others", "restore it from a copy"
                 )
             result += checksum(secret, np.frombuffer(names, dtype=np.uint8).reshape(-1, WIDTH), *numbers)
             after = names[-WIDTH:]

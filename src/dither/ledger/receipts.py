@@ -10,10 +10,8 @@ import secrets
 from contextlib import suppress
 from pathlib import Path
 
-from dither.errors import LedgerError, message
+from dither.errors import LedgerError
 from dither.ledger.chain import Receipt
-
-__all__ = ["check_writable", "keep", "read"]
 
 _MAX_BYTES = 200
 
@@ -74,4 +72,4 @@ def check_writable(path: str | os.PathLike[str]) -> None:
 
 
 def _unusable(expected: str, fix: str) -> LedgerError:
-    return LedgerError(message("receipt", f"a file {expected}", "another", fix))
+    return LedgerError("receipt", f"a file {expected}", "another", fix)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from dither.errors import LedgerError, NotPrivate, WrongType, message
+from dither.errors import LedgerError, NotPrivate, WrongType
 from dither.randomness import is_seeded
 
 _TAG = "dither"
@@ -43,7 +43,7 @@ def encode(value: Any) -> bytes:
         return canonical(_plain(value)).encode("utf-8", "surrogatepass")
     except RecursionError:
         raise WrongType(
-            message("answer", "lists a few levels deep", "one that is too deep", "flatten it inside compute")
+            "answer", "lists a few levels deep", "one that is too deep", "flatten it inside compute"
         ) from None
 
 
@@ -57,7 +57,7 @@ def decode(stored: bytes) -> Any:
         return _rich(json.loads(stored.decode("utf-8", "surrogatepass")))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise LedgerError(
-            message("ledger", "answers as they were written", "one that cannot be read", "restore it from a copy")
+            "ledger", "answers as they were written", "one that cannot be read", "restore it from a copy"
         ) from None
 
 
@@ -68,9 +68,7 @@ def _tagged(kind: str, **parts: Any) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     if is_seeded(value):
         raise NotPrivate(
-            message(
-                "answer", "one drawn from the system's randomness", "a seeded one", "leave the seeded source to tests"
-            )
+            "answer", "one drawn from the system's randomness", "a seeded one", "leave the seeded source to tests"
         )
     if isinstance(value, np.generic) and not isinstance(value, (np.void, np.datetime64, np.timedelta64)):
         value = value.item()
@@ -100,12 +98,10 @@ def _plain(value: Any) -> Any:
             data=base64.b64encode(plain.tobytes()).decode(),
         )
     raise WrongType(
-        message(
-            "answer",
-            "numbers, text, bytes, None, lists, tuples, dicts with text keys or NumPy arrays of these",
-            type(value).__name__,
-            "turn it into one of these inside compute",
-        )
+        "answer",
+        "numbers, text, bytes, None, lists, tuples, dicts with text keys or NumPy arrays of these",
+        type(value).__name__,
+        "turn it into one of these inside compute",
     )
 
 

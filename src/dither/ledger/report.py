@@ -15,7 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
 
-from dither.errors import InvalidArgument, LedgerError, message
+from dither.errors import InvalidArgument, LedgerError
 from dither.extras import Axes, need
 from dither.ledger.accounts import Account
 from dither.ledger.chain import Entry
@@ -96,9 +96,7 @@ def _whole(path: str | os.PathLike[str]) -> Iterator[IO[str]]:
     try:
         handle, fresh = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
     except OSError:
-        raise LedgerError(
-            message("path", "a file in a folder that can be written", "another", "choose another place")
-        ) from None
+        raise LedgerError("path", "a file in a folder that can be written", "another", "choose another place") from None
     try:
         with os.fdopen(handle, "w", encoding="utf-8", errors="surrogatepass", newline="") as out:
             yield out
@@ -131,7 +129,7 @@ def plot(entries: Iterable[Entry], account: Account, axes: Axes | None = None) -
     """Spending over time as steps, with a marker at each charge, and the limit; returns the axes."""
     if account.kind == "people":
         raise InvalidArgument(
-            message("account", "a dataset or an analyst", "people, whose spending is private", "plot the dataset")
+            "account", "a dataset or an analyst", "people, whose spending is private", "plot the dataset"
         )
     if axes is None:
         axes = need("matplotlib.pyplot", "plot").subplots()[1]

@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from dither.budget_hooks import Spender, charging_to, current_spender
-from dither.errors import BudgetExceeded, InvalidArgument, NotPrivate, message
+from dither.errors import BudgetExceeded, InvalidArgument, NotPrivate
 from dither.guarantees import ZCDP, Guarantee
 from dither.ledger.charging import Charge
 from dither.ledger.recorded import encode
@@ -47,12 +47,10 @@ class Scope(Stateful):
         _refuse_seeded(private)
         if not recordable and self._key is not None:
             raise InvalidArgument(
-                message(
-                    "key",
-                    "a scope without a key, for a session that answers later",
-                    "a scope with one, which would have to record the session",
-                    "leave key out",
-                )
+                "key",
+                "a scope without a key, for a session that answers later",
+                "a scope with one, which would have to record the session",
+                "leave key out",
             )
         with self._lock:
             self._count += 1
@@ -98,12 +96,10 @@ class Allowance(Stateful):
         rest = self._left[unit][0] - epsilon, self._left[unit][1] - delta
         if min(rest) < 0:
             raise BudgetExceeded(
-                message(
-                    "compute",
-                    f"releases that cost {self._price} in all",
-                    f"more, counted in {unit} and delta",
-                    "charge what they cost together",
-                )
+                "compute",
+                f"releases that cost {self._price} in all",
+                f"more, counted in {unit} and delta",
+                "charge what they cost together",
             )
         return rest
 
@@ -112,12 +108,10 @@ def refuse_inside() -> None:
     """Refuse to start charging where another block charges already."""
     if current_spender() is not None:
         raise InvalidArgument(
-            message(
-                "scope",
-                "one scope, or one computation of ledger.release, at a time",
-                "another inside of it, which would leave the outer one uncharged",
-                "end the outer one first, or release from one dataset at a time",
-            )
+            "scope",
+            "one scope, or one computation of ledger.release, at a time",
+            "another inside of it, which would leave the outer one uncharged",
+            "end the outer one first, or release from one dataset at a time",
         )
 
 
@@ -131,6 +125,4 @@ def paying(spender: Spender) -> Iterator[None]:
 
 def _refuse_seeded(private: bool) -> None:
     if not private:
-        raise NotPrivate(
-            message("source", "the system's randomness", "a seeded source", "leave seeded sources to tests")
-        )
+        raise NotPrivate("source", "the system's randomness", "a seeded source", "leave seeded sources to tests")

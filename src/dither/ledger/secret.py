@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from dither.errors import InvalidArgument, LedgerError, WrongType, message
+from dither.errors import InvalidArgument, LedgerError, WrongType
 
 VARIABLE = "DITHER_LEDGER_KEY"
 
@@ -58,9 +58,9 @@ def find_given(given: bytes | None) -> Secret | None:
     """The secret from the caller or from the environment; None where neither gives one."""
     if given is not None:
         if not isinstance(given, bytes):
-            raise WrongType(message("secret", "32 bytes", type(given).__name__, "pass secrets.token_bytes(32)"))
+            raise WrongType("secret", "32 bytes", type(given).__name__, "pass secrets.token_bytes(32)")
         if len(given) != 32:
-            raise InvalidArgument(message("secret", "32 bytes", f"{len(given)}", "pass secrets.token_bytes(32)"))
+            raise InvalidArgument("secret", "32 bytes", f"{len(given)}", "pass secrets.token_bytes(32)")
         return Secret(given)
     if VARIABLE in os.environ:
         return _read(os.environ[VARIABLE], f"the variable {VARIABLE}")
@@ -70,12 +70,10 @@ def find_given(given: bytes | None) -> Secret | None:
 def missing() -> InvalidArgument:
     """The error for a PostgreSQL ledger, which has no key file, without a secret."""
     return InvalidArgument(
-        message(
-            "secret",
-            "the secret of the ledger",
-            "none",
-            f"set {VARIABLE} to what secrets.token_hex(32) gives, and keep it",
-        )
+        "secret",
+        "the secret of the ledger",
+        "none",
+        f"set {VARIABLE} to what secrets.token_hex(32) gives, and keep it",
     )
 
 
@@ -85,7 +83,7 @@ def read_file(path: Path) -> Secret:
         text = path.read_bytes().decode("ascii", "replace")
     except OSError:
         raise LedgerError(
-            message("ledger", "the file of its secret beside it, ending in .key", "none", "put the file back beside it")
+            "ledger", "the file of its secret beside it, ending in .key", "none", "put the file back beside it"
         ) from None
     return _read(text, "the file beside the ledger")
 
@@ -93,12 +91,10 @@ def read_file(path: Path) -> Secret:
 def mismatch() -> LedgerError:
     """The error for a secret that is not the one of this ledger."""
     return LedgerError(
-        message(
-            "ledger",
-            "the secret that it was made with",
-            "another, under which everybody would look new",
-            "put the ledger's own .key file or variable back",
-        )
+        "ledger",
+        "the secret that it was made with",
+        "another, under which everybody would look new",
+        "put the ledger's own .key file or variable back",
     )
 
 
@@ -108,5 +104,5 @@ def _read(text: str, where: str) -> Secret:
     except ValueError:
         result = b""
     if len(result) != 32:
-        raise InvalidArgument(message("secret", f"64 hexadecimal digits in {where}", "something else", "put it back"))
+        raise InvalidArgument("secret", f"64 hexadecimal digits in {where}", "something else", "put it back")
     return Secret(result)

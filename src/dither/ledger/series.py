@@ -45,7 +45,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from numpy.typing import NDArray
 
-from dither.errors import InvalidArgument, LedgerError, message
+from dither.errors import InvalidArgument, LedgerError
 from dither.ledger import accounts, chain, charging, incidents, people, schema
 from dither.ledger.chain import Receipt
 from dither.ledger.charging import Charge
@@ -109,7 +109,7 @@ def charged_series(
         entry = chain.checked(store, rows[0][0])
         if entry.body.get("request") != digest:
             fix = "give the new series another name"
-            raise InvalidArgument(message("series", "the one that was charged under this name", "another", fix))
+            raise InvalidArgument("series", "the one that was charged under this name", "another", fix)
         return Charge(dataset, key, price.guarantee, entry.receipt, price=price)
 
     result = recorded()
@@ -297,7 +297,4 @@ def _nonce_and_tag(sealed: bytes) -> str:
 
 def _damaged() -> LedgerError:
     fix = "restore the ledger from a copy that is as new as its last receipt"
-    return LedgerError(message("series", "the state of its last advance", "another one, or none", fix))
-
-
-__all__ = ["Advance", "Pay", "SeriesRecord", "SeriesState", "charged_series"]
+    return LedgerError("series", "the state of its last advance", "another one, or none", fix)

@@ -31,7 +31,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.sql.compiler import SQLCompiler
 
-from dither.errors import DitherError, InvalidArgument, LedgerError, WrongType, message
+from dither.errors import DitherError, InvalidArgument, LedgerError, WrongType
 from dither.ledger import files, schema
 from dither.ledger import secret as _secret
 
@@ -342,7 +342,7 @@ def _cause(error: BaseException) -> str:
 
 
 def _unusable(expected: str, got: str, fix: str) -> LedgerError:
-    return LedgerError(message("ledger", expected, got, fix))
+    return LedgerError("ledger", expected, got, fix)
 
 
 def _damaged(what: str) -> LedgerError:
@@ -362,9 +362,7 @@ def _place(place: object) -> sa.URL:
         return _file(url.database or "")
     name = os.fspath(place) if isinstance(place, (str, os.PathLike)) else place
     if not isinstance(name, str) or not name:
-        raise WrongType(
-            message("place", "a file name or a URL", type(place).__name__, "pass 'budget.sqlite', for example")
-        )
+        raise WrongType("place", "a file name or a URL", type(place).__name__, "pass 'budget.sqlite', for example")
     return _file(name)
 
 
@@ -372,7 +370,7 @@ def _file(name: str) -> sa.URL:
     """A file, which stays the same one wherever the process goes next."""
     if name in ("", ":memory:"):
         raise InvalidArgument(
-            message("place", "a file, which outlives the process", "a database in memory", "pass 'budget.sqlite'")
+            "place", "a file, which outlives the process", "a database in memory", "pass 'budget.sqlite'"
         )
     if "\0" in name:
         raise _elsewhere("a name with a NUL in it")
@@ -380,7 +378,7 @@ def _file(name: str) -> sa.URL:
 
 
 def _elsewhere(got: str) -> InvalidArgument:
-    return InvalidArgument(message("place", "a file or postgresql://…", got, "pass 'budget.sqlite'"))
+    return InvalidArgument("place", "a file or postgresql://…", got, "pass 'budget.sqlite'")
 
 
 def _postgresql(url: sa.URL, read_only: bool) -> sa.Engine:
@@ -388,7 +386,7 @@ def _postgresql(url: sa.URL, read_only: bool) -> sa.Engine:
         engine = sa.create_engine(url, poolclass=sa.NullPool)
     except ModuleNotFoundError:
         raise InvalidArgument(
-            message("place", "a PostgreSQL ledger with its driver", "no driver", "pip install 'dither[postgresql]'")
+            "place", "a PostgreSQL ledger with its driver", "no driver", "pip install 'dither[postgresql]'"
         ) from None
 
     @sa.event.listens_for(engine, "connect")

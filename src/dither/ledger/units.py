@@ -26,7 +26,7 @@ from typing import Any, Literal
 
 from dither.accounting import Event, zcdp
 from dither.arguments import MAX_DELTA
-from dither.errors import InvalidArgument, NotPrivate, WrongType, message
+from dither.errors import InvalidArgument, NotPrivate, WrongType
 from dither.exact.search import bisect_integers
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 
@@ -87,12 +87,10 @@ class Limit:
         if filter == "advanced":
             if not isinstance(guarantee, ApproxDP):
                 raise InvalidArgument(
-                    message(
-                        "limit",
-                        "(epsilon, delta) for the advanced filter",
-                        type(guarantee).__name__,
-                        "pass limit=ApproxDP(1, 1e-6), or leave filter out",
-                    )
+                    "limit",
+                    "(epsilon, delta) for the advanced filter",
+                    type(guarantee).__name__,
+                    "pass limit=ApproxDP(1, 1e-6), or leave filter out",
                 )
             return cls("rho", _advanced(guarantee))
         unit: Unit = "rho" if isinstance(guarantee, ZCDP) else "epsilon"
@@ -100,7 +98,7 @@ class Limit:
         amount = Amount(int(epsilon * LOSS_UNIT), int(delta * DELTA_UNIT))
         if not amount.loss + amount.delta > 0 or amount.loss > MAX_AMOUNT:
             raise InvalidArgument(
-                message("limit", "a limit between 1e-15 and 4611", str(guarantee), "pass limit=PureDP(1), for example")
+                "limit", "a limit between 1e-15 and 4611", str(guarantee), "pass limit=PureDP(1), for example"
             )
         return cls(unit, amount)
 
@@ -109,19 +107,17 @@ def check_guarantee(value: object, name: str) -> Guarantee:
     """Refuse what is not a guarantee, or one too long to be written down."""
     if not isinstance(value, Guarantee) or type(value) not in (PureDP, ApproxDP, ZCDP):
         raise WrongType(
-            message(
-                name, "PureDP, ApproxDP or ZCDP", type(value).__name__, f"pass {name}=dither.PureDP(0.5), for example"
-            )
+            name, "PureDP, ApproxDP or ZCDP", type(value).__name__, f"pass {name}=dither.PureDP(0.5), for example"
         )
     if max(number.denominator.bit_length() for number in value.exact) > _MAX_BITS:
-        raise InvalidArgument(message(name, "at most 3000 digits", "more", "round it up"))
+        raise InvalidArgument(name, "at most 3000 digits", "more", "round it up")
     return value
 
 
 def check_filter(value: object) -> None:
     """Refuse what is not a filter."""
     if not isinstance(value, str) or value not in ("sum", "advanced"):
-        raise InvalidArgument(message("filter", "'sum' or 'advanced'", "another", "leave it out"))
+        raise InvalidArgument("filter", "'sum' or 'advanced'", "another", "leave it out")
 
 
 def _parts(guarantee: Guarantee) -> tuple[Fraction, Fraction]:
@@ -178,12 +174,10 @@ def exact_cost(price: Guarantee | Price, unit: Unit) -> tuple[Fraction, Fraction
         epsilon = PureDP(epsilon).to_zcdp().exact[0] if epsilon else epsilon
     elif unit == "epsilon" and isinstance(guarantee, ZCDP):
         raise NotPrivate(
-            message(
-                "cost",
-                "a cost in epsilon, which is what this account adds up",
-                "a cost in rho",
-                "convert it with to_approx(delta), or give the account a limit in rho",
-            )
+            "cost",
+            "a cost in epsilon, which is what this account adds up",
+            "a cost in rho",
+            "convert it with to_approx(delta), or give the account a limit in rho",
         )
     return epsilon, delta
 
@@ -229,18 +223,3 @@ def rounded_down(guarantee: Guarantee, digits: int = 6) -> Guarantee:
         for number in guarantee.exact
     )
     return type(guarantee)(*map(Fraction, quotients))
-
-
-__all__ = [
-    "Amount",
-    "Filter",
-    "Limit",
-    "Price",
-    "Unit",
-    "check_filter",
-    "check_guarantee",
-    "cost",
-    "exact_cost",
-    "guarantee_of",
-    "rounded_down",
-]

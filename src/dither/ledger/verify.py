@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dither.errors import LedgerError, message
+from dither.errors import LedgerError
 from dither.ledger import accounts, chain, people, schema
 from dither.ledger.chain import Entry, Receipt
 from dither.ledger.recorded import canonical
@@ -80,12 +80,10 @@ class _Replayed:
                 str(place[1]) for place in stored if stored[place] != self.sums[place]
             }
             raise LedgerError(
-                message(
-                    "ledger",
-                    "accounts that are the sum of their entries",
-                    f"others ({', '.join(sorted(wrong))})",
-                    "restore it from a copy",
-                )
+                "ledger",
+                "accounts that are the sum of their entries",
+                f"others ({', '.join(sorted(wrong))})",
+                "restore it from a copy",
             )
 
 
@@ -96,6 +94,4 @@ def _check_people(store: Store, ledger: _Replayed, result: dict[str, accounts.Ac
         account = result[population]
         same = (account.sealed, account.checksum) == (seq, total)
         if not same or people.seal(key, population, seq, total) != seal:
-            raise LedgerError(
-                message("ledger", "people's accounts as they were charged", "others", "restore it from a copy")
-            )
+            raise LedgerError("ledger", "people's accounts as they were charged", "others", "restore it from a copy")

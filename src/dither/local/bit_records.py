@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dither.errors import InvalidData, message
+from dither.errors import InvalidData
 from dither.local.protocol import Codes, Tally
 from dither.local.pure import PureProtocol
 from dither.local.reports import Records
@@ -33,9 +33,7 @@ def clear_padding(records: Records, count: int) -> None:
 def refuse_padding(records: Records, count: int) -> None:
     """Refuse records with a bit after the first ``count``."""
     if count % 8 and bool(np.any(records[:, -1] >> np.uint8(count % 8))):
-        raise InvalidData(
-            message("reports", f"{count} bits a record", "a bit after them", "refuse this client's reports")
-        )
+        raise InvalidData("reports", f"{count} bits a record", "a bit after them", "refuse this client's reports")
 
 
 def set_bits(records: Records, codes: Codes, values: NDArray[np.bool_]) -> None:
@@ -126,6 +124,3 @@ class BitProtocol(PureProtocol):
     def tally(self, tally: Tally, records: Records) -> None:
         """Add up the bits of each category."""
         tally += count_bits(records)[: tally.size]
-
-
-__all__ = ["BitProtocol", "as_words", "bit_bytes", "clear_padding", "count_bits", "ones", "refuse_padding", "set_bits"]

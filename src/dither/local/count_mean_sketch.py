@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dither import arguments
-from dither.errors import WrongType, message
+from dither.errors import WrongType
 from dither.local.bit_records import bit_bytes, count_bits, refuse_padding
 from dither.local.index_records import index_bytes, pack_indices, refuse_index, unpack_indices
 from dither.local.protocol import Codes, Floats, Tally
@@ -71,7 +71,7 @@ class CountMeanSketch(Sketch):
     def __post_init__(self) -> None:
         self.check_sketch()
         if not isinstance(self.optimized, bool):
-            raise WrongType(message("optimized", "True or False", type(self.optimized).__name__, "pass True"))
+            raise WrongType("optimized", "True or False", type(self.optimized).__name__, "pass True")
 
     @classmethod
     def apple(cls, epsilon: float = 4, categories: Any = None, *, key: bytes = bytes(16)) -> CountMeanSketch:
@@ -173,6 +173,3 @@ class CountMeanSketch(Sketch):
         other = p / m + q * (1 - 1 / m)
         spread = share * p * (1 - p) + (1 - share) * other * (1 - other)
         return spread / ((p - q) ** 2 * arguments.whole(n, "n")) * (m / (m - 1)) ** 2
-
-
-__all__ = ["CountMeanSketch"]

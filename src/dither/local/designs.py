@@ -46,6 +46,3 @@ def design_support(epsilon: float, size: int, total: int, shared: float) -> tupl
     """
     p = inside_float(epsilon, size, total)
     return p, p * shared / size + (1 - p) * (size - shared) / (total - size)
-
-
-__all__ = ["design_support", "inside_float", "inside_probability"]

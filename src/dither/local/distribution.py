@@ -246,6 +246,3 @@ def _contributions(windows: Windows) -> tuple[Floats, Floats]:
     for limits in result:
         limits.setflags(write=False)
     return result
-
-
-__all__ = ["Distribution", "LocalDistribution"]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dither import arguments
 from dither.comparison import ComparedByValue
 from dither.digits import with_error
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.terminal import printable, table
 
 Floats = NDArray[np.float64]
@@ -94,9 +94,7 @@ class LocalFrequencies(ComparedByValue):
     def __getitem__(self, category: Any) -> float:
         """The estimated share of one category."""
         if category not in self.categories:
-            raise InvalidArgument(
-                message("category", "one that was estimated", "another", "ask the server to estimate it")
-            )
+            raise InvalidArgument("category", "one that was estimated", "another", "ask the server to estimate it")
         return float(self.shares[self.categories.index(category)])
 
     def __str__(self) -> str:
@@ -139,12 +137,9 @@ class LocalFrequencies(ComparedByValue):
         True
         """
         if not self.shares.size:
-            raise InvalidArgument(message("categories", "all of them", "none", "estimate all categories first"))
+            raise InvalidArgument("categories", "all of them", "none", "estimate all categories first")
         ordered = np.sort(self.shares)[::-1]
         excess = (np.cumsum(ordered) - 1) / np.arange(1, ordered.size + 1)
         shift = excess[int(np.flatnonzero(ordered > excess)[-1])]
         shares = np.maximum(self.shares - shift, 0.0)
         return replace(self, shares=shares)
-
-
-__all__ = ["LocalFrequencies", "half_width", "normal_quantile", "reports_line"]

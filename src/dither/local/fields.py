@@ -161,6 +161,3 @@ def _prime_powers(p: int) -> Matrix:
     for i in range(1, p - 1):
         result[i] = result[i - 1] * root % p
     return result
-
-
-__all__ = ["field_tables", "powers_of_x", "prime_power", "primitive_polynomial", "singer_difference_set"]

@@ -37,6 +37,3 @@ def hadamard_transform(values: NDArray[Any]) -> NDArray[Any]:
         high[...] = difference
         half *= 2
     return np.ascontiguousarray(result.T).reshape(values.shape)
-
-
-__all__ = ["hadamard_transform", "odd_parity"]

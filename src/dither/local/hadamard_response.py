@@ -165,6 +165,3 @@ def _best_blocks(k: int, epsilon: float) -> int:
         return spread * (growth + 2 * blocks - 1)
 
     return min((1 << i for i in range(max(1, (k - 1).bit_length()))), key=variance)
-
-
-__all__ = ["HadamardResponse"]

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dither import arguments
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.exact import Enclosure
 from dither.local.designs import inside_float, inside_probability
 from dither.local.estimates import LocalFrequencies
@@ -58,9 +58,7 @@ class HadamardCountMeanSketch(IndexProtocol[LocalFrequencies], Sketch):
     def __post_init__(self) -> None:
         self.check_sketch()
         if self.width & (self.width - 1):
-            raise InvalidArgument(
-                message("width", "a power of two", self.width, f"pass width={1 << self.width.bit_length()}")
-            )
+            raise InvalidArgument("width", "a power of two", self.width, f"pass width={1 << self.width.bit_length()}")
 
     @classmethod
     def apple(cls, epsilon: float = 4, categories: Any = None, *, key: bytes = bytes(16)) -> HadamardCountMeanSketch:
@@ -127,6 +125,3 @@ class HadamardCountMeanSketch(IndexProtocol[LocalFrequencies], Sketch):
         strength, m = math.tanh(float(self.epsilon) / 2), self.width
         spread = 1 / strength**2 - share - (1 - share) / m**2
         return spread / arguments.whole(n, "n") * (m / (m - 1)) ** 2
-
-
-__all__ = ["HadamardCountMeanSketch"]

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from dither import arguments
 from dither.accounting import Event, Pure
-from dither.errors import InvalidArgument, InvalidData, WrongType, message
+from dither.errors import InvalidArgument, InvalidData, WrongType
 from dither.guarantees import PureDP
 from dither.local.estimates import LocalFrequencies, half_width, normal_quantile
 from dither.local.projective_geometry import ProjectiveGeometryResponse
@@ -113,7 +113,7 @@ class HeavyHitters:
     def __post_init__(self) -> None:
         report_epsilon(self.epsilon)
         if not 0 < float(arguments.rate(self.threshold, "threshold")) < 1:
-            raise InvalidArgument(message("threshold", "a share in (0, 1)", self.threshold, "pass 0.01, for example"))
+            raise InvalidArgument("threshold", "a share in (0, 1)", self.threshold, "pass 0.01, for example")
         arguments.whole(self.max_bytes, "max_bytes", 1, _MAX_LENGTH)
 
     @property
@@ -180,7 +180,7 @@ class HeavyHitters:
         drawn = uniform_integers(_TENTHS * prefix_rounds, table.shape[0], resolved).astype(np.int64)
         group = np.minimum(drawn // (_TENTHS - deciding), prefix_rounds)
         if np.bincount(group, minlength=len(self.rounds)).min() == 0:
-            raise InvalidData(message("words", "people in every group", "too few people", "ask more people"))
+            raise InvalidData("words", "people in every group", "too few people", "ask more people")
         search = self.start()
         for number in range(len(self.rounds)):
             search.add(search.privatize(table[group == number], source=resolved))
@@ -237,7 +237,7 @@ class HeavyHitterSearch:
         is_table = isinstance(words, np.ndarray) and words.dtype == np.uint8
         table = words if is_table else as_table(words, self.plan.max_bytes)
         if table.ndim != 2 or table.shape[1] != self.plan.max_bytes + 1:
-            raise InvalidArgument(message("words", "a list of words", "a table of bytes", "pass text or bytes"))
+            raise InvalidArgument("words", "a list of words", "a table of bytes", "pass text or bytes")
         none = self.protocol.category_count - 1
         too_long = table[:, -1] == 1
         known = self.length if self.final else self.length - 1
@@ -297,7 +297,7 @@ class HeavyHitterSearch:
     def result(self) -> list[HeavyHitter]:
         """The frequent words, the most frequent first."""
         if self._hits is None:
-            raise InvalidData(message("search", "all rounds", f"{self.round} of them", "add reports and advance"))
+            raise InvalidData("search", "all rounds", f"{self.round} of them", "add reports and advance")
         return list(self._hits)
 
     def _prefix(self, code: int) -> bytes:
@@ -308,7 +308,7 @@ class HeavyHitterSearch:
 
     def _refuse_end(self) -> None:
         if self.ended:
-            raise InvalidArgument(message("search", "a round", "a search that has ended", "start another one"))
+            raise InvalidArgument("search", "a round", "a search that has ended", "start another one")
 
 
 def as_table(words: Any, max_bytes: int) -> Bytes:
@@ -318,14 +318,14 @@ def as_table(words: Any, max_bytes: int) -> Bytes:
     [[97, 98, 0, 0], [97, 98, 99, 1]]
     """
     if isinstance(words, (str, bytes)) or not isinstance(words, (Sequence, np.ndarray)):
-        raise WrongType(message("words", "a list of words", type(words).__name__, "pass one word for each person"))
+        raise WrongType("words", "a list of words", type(words).__name__, "pass one word for each person")
     texts = words.tolist() if isinstance(words, np.ndarray) else words
     if not all(isinstance(word, (str, bytes)) for word in texts):
-        raise WrongType(message("words", "text or bytes", "something else", "pass one word for each person"))
+        raise WrongType("words", "text or bytes", "something else", "pass one word for each person")
     try:
         encoded = [word.encode() if isinstance(word, str) else word for word in texts]
     except UnicodeEncodeError:
-        raise InvalidData(message("words", "texts", "one that is not valid Unicode", "repair the text")) from None
+        raise InvalidData("words", "texts", "one that is not valid Unicode", "repair the text") from None
     fixed = b"".join(word[:max_bytes].ljust(max_bytes, b"\0") for word in encoded)
     bad = np.array([len(word) > max_bytes or b"\0" in word for word in encoded], dtype=np.uint8)
     table = np.frombuffer(fixed, dtype=np.uint8).reshape(len(encoded), max_bytes)
@@ -341,6 +341,3 @@ def _row_index(rows: Bytes, listed: Bytes) -> NDArray[np.int64]:
     index = np.array([places.get(key.tobytes(), -1) for key in unique], dtype=np.int64)
     result: NDArray[np.int64] = index[inverse.reshape(-1)]
     return result
-
-
-__all__ = ["HeavyHitter", "HeavyHitterSearch", "HeavyHitters", "as_table"]

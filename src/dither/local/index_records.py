@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dither.errors import InvalidData, message
+from dither.errors import InvalidData
 from dither.local.protocol import LocalProtocol, Result, Tally
 from dither.local.reports import Records
 
@@ -46,7 +46,7 @@ def refuse_index(indices: NDArray[Any], high: int) -> None:
     """Refuse records in which an integer is not below ``high``."""
     if indices.size and int(indices.max()) >= high:
         raise InvalidData(
-            message("reports", f"records below {high}", "one that no client sends", "refuse this client's reports")
+            "reports", f"records below {high}", "one that no client sends", "refuse this client's reports"
         )
 
 
@@ -87,6 +87,3 @@ class IndexProtocol(LocalProtocol[Result]):
     def tally(self, tally: Tally, records: Records) -> None:
         """Count the reports."""
         tally += np.bincount(self.unpack(records), minlength=tally.size)
-
-
-__all__ = ["IndexProtocol", "index_bytes", "pack_indices", "refuse_index", "unpack_indices"]

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dither.errors import InvalidData, message
+from dither.errors import InvalidData
 
 Words = NDArray[np.uint64]
 
@@ -43,14 +43,14 @@ def value_number(value: Any, name: str = "values") -> int:
         try:
             content = b"s" + value.encode()
         except UnicodeEncodeError:
-            raise InvalidData(message(name, "texts", "one that is not valid Unicode", "repair the text")) from None
+            raise InvalidData(name, "texts", "one that is not valid Unicode", "repair the text") from None
     elif isinstance(value, bytes):
         content = b"b" + value
     elif isinstance(value, (int, np.integer)) and not isinstance(value, bool) and 0 <= value < 1 << 63:
         content = b"i" + int(value).to_bytes(8, "little")
     else:
         raise InvalidData(
-            message(name, "texts, byte strings or whole numbers from 0 on", "another value", "convert the values first")
+            name, "texts, byte strings or whole numbers from 0 on", "another value", "convert the values first"
         )
     return int.from_bytes(hashlib.sha256(content).digest()[:8], "little")
 
@@ -79,6 +79,3 @@ def hash_columns(numbers: Words, rows: NDArray[Any], key: bytes, row_count: int,
     mixed = a[rows] * (numbers & _LOW) + b[rows] * (numbers >> _HALF) + c[rows]
     columns: NDArray[np.int64] = (((mixed >> _HALF) * np.uint64(width)) >> _HALF).astype(np.int64)
     return columns
-
-
-__all__ = ["KEY_BYTES", "hash_columns", "row_numbers", "value_number"]

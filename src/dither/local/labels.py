@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither import arguments
-from dither.errors import InvalidArgument, InvalidData, WrongType, message
+from dither.errors import InvalidArgument, InvalidData, WrongType
 from dither.intake import as_values
 
 MAX_CATEGORIES = 1 << 31
@@ -28,7 +28,7 @@ def require_column(
 ) -> None:
     """Refuse what is not a list, an array or a column."""
     if isinstance(values, (str, bytes, dict)) or not hasattr(values, "__len__"):
-        raise WrongType(message(name, expected, type(values).__name__, fix))
+        raise WrongType(name, expected, type(values).__name__, fix)
 
 
 def read_labels(values: Any, name: str) -> list[Any]:
@@ -50,25 +50,21 @@ def read_categories(categories: Any) -> int | tuple[Any, ...]:
     if not isinstance(categories, (Sequence, np.ndarray)) or isinstance(categories, (str, bytes)):
         if hasattr(categories, "__iter__"):
             kind = type(categories).__name__
-            raise WrongType(
-                message("categories", "a list of labels or their number", kind, "pass a list, in one order")
-            )
+            raise WrongType("categories", "a list of labels or their number", kind, "pass a list, in one order")
         return arguments.whole(categories, "categories", 2, MAX_CATEGORIES)
     labels = tuple(read_labels(categories, "categories"))
     if None in labels:
         raise WrongType(
-            message(
-                "categories",
-                "labels, such as texts and whole numbers",
-                "None, NaN or an object that cannot be hashed",
-                'name every category; for missing values use a label such as "missing"',
-            )
+            "categories",
+            "labels, such as texts and whole numbers",
+            "None, NaN or an object that cannot be hashed",
+            'name every category; for missing values use a label such as "missing"',
         )
     different = len({_key(label) for label in labels})
     if different != len(labels):
-        raise InvalidArgument(message("categories", "labels that differ", "a label twice", "name each category once"))
+        raise InvalidArgument("categories", "labels that differ", "a label twice", "name each category once")
     if different < 2:
-        raise InvalidArgument(message("categories", "at least two", different, "name two categories or more"))
+        raise InvalidArgument("categories", "at least two", different, "name two categories or more")
     return labels
 
 
@@ -86,12 +82,10 @@ def encode(values: Any, categories: int | tuple[Any, ...], name: str) -> NDArray
         codes = np.array([index.get(_key(label), -1) for label in read_labels(values, name)], dtype=np.int64)
     if codes.size and not (int(codes.min()) >= 0 and int(codes.max()) < count):
         raise InvalidData(
-            message(
-                name,
-                f"one of the {count} categories each",
-                "a value that is none",
-                "add a category for the others and for missing values",
-            )
+            name,
+            f"one of the {count} categories each",
+            "a value that is none",
+            "add a category for the others and for missing values",
         )
     return codes
 
@@ -123,6 +117,3 @@ def labels_digest(labels: tuple[Any, ...]) -> str:
 def _key(label: Any) -> Any:
     """What a label is looked up by: True is equal to 1, and another label."""
     return (bool, label) if type(label) is bool else label
-
-
-__all__ = ["encode", "integers", "labels_digest", "read_categories", "read_labels", "require_column"]

@@ -128,6 +128,3 @@ def _best_range(epsilon: float) -> int:
     growth = math.expm1(epsilon)
     choices = [g for g in range(2, _MAX_RANGE + 1) if prime_power(g) is not None]
     return min(choices, key=lambda g: (growth + g) ** 2 / (g - 1))
-
-
-__all__ = ["LocalHashing"]

@@ -13,7 +13,7 @@ import numpy as np
 from dither import arguments
 from dither.comparison import ComparedByValue
 from dither.digits import with_error
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.local.estimates import half_width, reports_line
 from dither.local.index_records import IndexProtocol
 from dither.local.protocol import Codes, Floats, Tally, refuse_choice
@@ -106,7 +106,7 @@ class Mean(IndexProtocol[LocalMean]):
         object.__setattr__(self, "bounds", line_bounds(self.bounds))
         if self.method not in ("best", "duchi", "piecewise", "hybrid"):
             raise InvalidArgument(
-                message("method", "best, duchi, piecewise or hybrid", "something else", "leave it out for the best")
+                "method", "best, duchi, piecewise or hybrid", "something else", "leave it out for the best"
             )
         self.check_parameters()
 
@@ -236,6 +236,3 @@ def _best_rate(epsilon: Fraction) -> Fraction:
     ends, windows = 1 / bit.slope**2 - x * x, _variances(window)
     worst = [float((rate * windows + (1024 - rate) * ends).max()) for rate in range(1025)]
     return Fraction(int(np.argmin(worst)), 1024)
-
-
-__all__ = ["LocalMean", "Mean", "Method"]

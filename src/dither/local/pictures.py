@@ -31,6 +31,3 @@ def fragment(protocol: LocalProtocol[Any]) -> str:
     bars = [(f"{n:,} people", protocol.error(n=n), 0.0) for n in PEOPLE]
     picture = drawing.bar_chart(bars, title=f"± of {what} (95 %), by how many people report")
     return markup.block(markup.heading(repr(protocol)), markup.facts(pairs), picture)
-
-
-__all__ = ["PEOPLE", "fragment"]

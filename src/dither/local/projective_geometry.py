@@ -156,6 +156,3 @@ def _steps(q: int, t: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     others = np.flatnonzero(outside)
     others.flags.writeable = False
     return inside, others
-
-
-__all__ = ["ProjectiveGeometryResponse"]

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from dither import arguments
 from dither.accounting import Event, Pure
 from dither.budget_hooks import spends
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.exact import up
 from dither.guarantees import PureDP
 from dither.local import labels
@@ -257,7 +257,7 @@ class FrequencyProtocol(LocalProtocol[LocalFrequencies]):
         if categories is not None:
             codes, names = self.encode(categories, "categories"), tuple(plain(list(categories)))
         elif self.categories is None:
-            raise InvalidArgument(message("categories", "the categories to estimate", "none", "pass a list of them"))
+            raise InvalidArgument("categories", "the categories to estimate", "none", "pass a list of them")
         else:
             codes = self.all_codes()
             names = tuple(range(self.categories)) if isinstance(self.categories, int) else self.categories
@@ -268,7 +268,7 @@ class FrequencyProtocol(LocalProtocol[LocalFrequencies]):
 def refuse_choice(categories: Any, what: str) -> None:
     """Refuse categories where an estimate has none to choose."""
     if categories is not None:
-        raise InvalidArgument(message("categories", f"none: {what}", "some", "leave them out"))
+        raise InvalidArgument("categories", f"none: {what}", "some", "leave them out")
 
 
 def report_epsilon(value: object) -> Fraction:
@@ -279,14 +279,10 @@ def report_epsilon(value: object) -> Fraction:
     """
     exact = arguments.epsilon(value)
     if exact > MAX_EPSILON:
-        raise InvalidArgument(message("epsilon", f"at most {MAX_EPSILON} for one report", value, "pass 10 or less"))
+        raise InvalidArgument("epsilon", f"at most {MAX_EPSILON} for one report", value, "pass 10 or less")
     if exact < MIN_EPSILON:
-        raise InvalidArgument(
-            message("epsilon", f"at least {float(MIN_EPSILON):g} for one report", value, "pass 0.1 or more")
-        )
+        raise InvalidArgument("epsilon", f"at least {float(MIN_EPSILON):g} for one report", value, "pass 0.1 or more")
     return exact
 
 
 from dither.local.server import Server  # noqa: E402 it needs the class above, which names it
-
-__all__ = ["Codes", "Floats", "FrequencyProtocol", "LocalProtocol", "Tally", "refuse_choice", "report_epsilon"]

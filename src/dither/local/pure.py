@@ -48,6 +48,3 @@ class PureProtocol(FrequencyProtocol):
         shares = (self.supporters(tally, n, codes) / n - q) / (p - q)
         likely = np.clip(shares, 0.0, 1.0)
         return shares, np.sqrt((likely * p * (1 - p) + (1 - likely) * q * (1 - q)) / n) / (p - q)
-
-
-__all__ = ["PureProtocol"]

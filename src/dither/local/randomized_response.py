@@ -78,6 +78,3 @@ class RandomizedResponse(IndexProtocol[LocalFrequencies], PureProtocol):
     def own_probability(self, bits: int) -> Enclosure:
         """Limits of the probability of reporting the truth, times ``2**bits``."""
         return inside_probability(self.exact_epsilon, 1, self.category_count, bits)
-
-
-__all__ = ["RandomizedResponse"]

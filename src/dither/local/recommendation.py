@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dither import arguments
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.local.hadamard_response import HadamardResponse
 from dither.local.local_hashing import LocalHashing
 from dither.local.projective_geometry import ProjectiveGeometryResponse
@@ -107,11 +107,8 @@ def best(categories: Any, epsilon: float, *, max_bits: int | None = None) -> Rec
         candidates = [p for p in candidates if p.report_bits <= limit]
         if not candidates:
             raise InvalidArgument(
-                message("max_bits", f"at least {shortest} for so many categories", max_bits, f"pass {shortest} or more")
+                "max_bits", f"at least {shortest} for so many categories", max_bits, f"pass {shortest} or more"
             )
     # rounded, so that equal variances are ordered by the length of reports
     ordered = sorted(candidates, key=lambda p: (float(f"{p.variance(1):.9g}"), p.report_bits))
     return Recommendation(ordered[0], tuple(ordered), max_bits)
-
-
-__all__ = ["Recommendation", "best"]

@@ -29,7 +29,7 @@ from typing import Any
 
 from dither import arguments
 from dither.accounting import Event, Pure, best_of
-from dither.errors import InvalidArgument, WrongType, message
+from dither.errors import InvalidArgument, WrongType
 from dither.guarantees import Guarantee, PureDP
 from dither.ledger import open as open_ledger
 from dither.local.protocol import LocalProtocol
@@ -91,12 +91,10 @@ def repetition_cost(
     event = epsilon if isinstance(epsilon, Event) else Pure(epsilon)
     loss = event.pure_epsilon
     if loss is None:
-        raise WrongType(
-            message("epsilon", "a pure epsilon, or an event that has one", "another event", "pass a number")
-        )
+        raise WrongType("epsilon", "a pure epsilon, or an event that has one", "another event", "pass a number")
     count, different = arguments.whole(reports, "reports"), arguments.whole(values, "values")
     if different > count:
-        raise InvalidArgument(message("values", "at most as many as reports", different, "pass 1 if it never changes"))
+        raise InvalidArgument("values", "at most as many as reports", different, "pass 1 if it never changes")
     composed = best_of(count * event, delta).guarantee
     return RepetitionCost(count, PureDP(loss * count), composed, PureDP(loss * different), different)
 
@@ -163,14 +161,14 @@ class DeviceBudget(Stateful):
             whatever the value is then, so that sending again costs nothing. Without it every call is an occasion.
         """
         if not isinstance(protocol, LocalProtocol):
-            raise WrongType(message("protocol", "a local protocol", type(protocol).__name__, "pass dp.local.…"))
+            raise WrongType("protocol", "a local protocol", type(protocol).__name__, "pass dp.local.…")
         if not isinstance(question, str) or not 0 < len(question) <= _MAX_QUESTION:
             raise InvalidArgument(
-                message("question", f"a name of 1 to {_MAX_QUESTION} characters", "another", "name the question")
+                "question", f"a name of 1 to {_MAX_QUESTION} characters", "another", "name the question"
             )
         if remember and occasion is not None:
             raise InvalidArgument(
-                message("occasion", "none with remember=True", "one", "leave it out: an answer is for all occasions")
+                "occasion", "none with remember=True", "one", "leave it out: an answer is for all occasions"
             )
         own, codes = _read(protocol, value)  # what is not in the domain is refused before anything is charged
         prefix = f"{question}/{protocol.fingerprint.hex()}"
@@ -197,13 +195,10 @@ def _read(protocol: LocalProtocol[Any], value: Any) -> tuple[Any, list[int]]:
     if not isinstance(protocol, PaddedSets):
         return value, protocol.encode([value]).tolist()
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
-        raise WrongType(message("value", "a set of items", type(value).__name__, "pass a set"))
+        raise WrongType("value", "a set of items", type(value).__name__, "pass a set")
     items = list(value)
     return items, sorted(set(protocol.encode(items).tolist())) if items else []
 
 
 def _digest(value: Any) -> str:
     return hashlib.sha256(repr(value).encode()).hexdigest()[:32]
-
-
-__all__ = ["DeviceBudget", "RepetitionCost", "repetition_cost"]

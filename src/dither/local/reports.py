@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither.comparison import ComparedByValue
-from dither.errors import InvalidData, WrongType, message
+from dither.errors import InvalidData, WrongType
 from dither.randomness import Source
 
 Records = NDArray[np.uint8]
@@ -100,26 +100,24 @@ class Reports(ComparedByValue):
         it was added.
         """
         if not isinstance(data, (bytes, bytearray, memoryview)):
-            raise WrongType(
-                message("reports", "Reports or their bytes", type(data).__name__, "pass what a client sent")
-            )
+            raise WrongType("reports", "Reports or their bytes", type(data).__name__, "pass what a client sent")
         view = memoryview(data).cast("B")
         again = "send the batch again; nothing of it was added"
         if len(view) < HEADER_BYTES:
-            raise InvalidData(message("reports", f"a header of {HEADER_BYTES} bytes", f"{len(view)} bytes", again))
+            raise InvalidData("reports", f"a header of {HEADER_BYTES} bytes", f"{len(view)} bytes", again)
         magic, version, code, zero, epsilon, fingerprint, batch, n, width = _HEADER.unpack_from(view)
         if magic != MAGIC:
-            raise InvalidData(message("reports", "the letters DLRP first", "other bytes", "pass what a client sent"))
+            raise InvalidData("reports", "the letters DLRP first", "other bytes", "pass what a client sent")
         if version != VERSION or zero:
             raise InvalidData(
-                message("reports", f"version {VERSION} of the format", f"version {version}", "update client or server")
+                "reports", f"version {VERSION} of the format", f"version {version}", "update client or server"
             )
         if width == 0 or len(view) != HEADER_BYTES + n * width:
             expected = f"{n} records of {width} bytes after the header"
-            raise InvalidData(message("reports", expected, f"{len(view) - HEADER_BYTES} bytes", again))
+            raise InvalidData("reports", expected, f"{len(view) - HEADER_BYTES} bytes", again)
         [checksum] = struct.unpack_from("<I", view, _HEADER.size)
         if zlib.crc32(view[HEADER_BYTES:], zlib.crc32(view[: _HEADER.size])) != checksum:
-            raise InvalidData(message("reports", "bytes that match their checksum", "damaged bytes", again))
+            raise InvalidData("reports", "bytes that match their checksum", "damaged bytes", again)
         records = np.frombuffer(view, dtype=np.uint8, offset=HEADER_BYTES).reshape(n, width)
         return cls(code, epsilon, fingerprint, records, batch)
 
@@ -128,6 +126,3 @@ class Reports(ComparedByValue):
 
         notice = " (seeded, not private)" if self.seeded else ""
         return f"Reports({len(self)} of {protocol_name(self.wire_code)}, {self.records.shape[1]} bytes each){notice}"
-
-
-__all__ = ["HEADER_BYTES", "Records", "Reports"]

@@ -6,7 +6,7 @@ from typing import Any, Generic
 
 import numpy as np
 
-from dither.errors import InvalidArgument, InvalidData, WrongType, message
+from dither.errors import InvalidArgument, InvalidData, WrongType
 from dither.local.protocol import LocalProtocol, Result
 from dither.local.reports import Records, Reports
 from dither.local.wire_codes import protocol_name
@@ -54,12 +54,10 @@ class Server(Generic[Result]):
         p = self.protocol
         if batch.wire_code != p.wire_code:
             raise InvalidData(
-                message(
-                    "reports",
-                    f"reports of {type(p).__name__}",
-                    f"reports of {protocol_name(batch.wire_code)}",
-                    "add them to a server of their own protocol; nothing of this batch was added",
-                )
+                "reports",
+                f"reports of {type(p).__name__}",
+                f"reports of {protocol_name(batch.wire_code)}",
+                "add them to a server of their own protocol; nothing of this batch was added",
             )
         if batch.fingerprint != p.fingerprint:
             other = (
@@ -68,27 +66,21 @@ class Server(Generic[Result]):
                 else "other categories or options"
             )
             raise InvalidData(
-                message(
-                    "reports",
-                    f"reports of clients with the server's parameters, epsilon={p.epsilon_on_the_wire:g}",
-                    f"reports of clients with {other}",
-                    "keep one server for each set of parameters; nothing of this batch was added",
-                )
+                "reports",
+                f"reports of clients with the server's parameters, epsilon={p.epsilon_on_the_wire:g}",
+                f"reports of clients with {other}",
+                "keep one server for each set of parameters; nothing of this batch was added",
             )
         if batch.records.ndim != 2 or batch.records.dtype != np.uint8 or batch.records.shape[1] != p.record_bytes:
             raise InvalidData(
-                message(
-                    "reports",
-                    f"records of {p.record_bytes} bytes",
-                    "records of another width",
-                    "send the batch again; nothing of it was added",
-                )
+                "reports",
+                f"records of {p.record_bytes} bytes",
+                "records of another width",
+                "send the batch again; nothing of it was added",
             )
         if self.refuse_duplicates and batch.batch in self._batches:
             raise InvalidData(
-                message(
-                    "reports", "a batch that is new", "one that was added before", "leave it out; it counts already"
-                )
+                "reports", "a batch that is new", "one that was added before", "leave it out; it counts already"
             )
         step = max(1, p.chunk_bytes // p.record_bytes)
         records = np.ascontiguousarray(batch.records)
@@ -105,28 +97,24 @@ class Server(Generic[Result]):
     def merge(self, other: Server[Result]) -> Server[Result]:
         """Add what another server of the same protocol has added. Returns the server; the other stays as it is."""
         if not isinstance(other, Server):
-            raise WrongType(message("other", "a server", type(other).__name__, "pass what protocol.server() returned"))
+            raise WrongType("other", "a server", type(other).__name__, "pass what protocol.server() returned")
         if other is self or other.protocol.canonical_parameters != self.protocol.canonical_parameters:
             raise InvalidArgument(
-                message("other", "another server with the same parameters", "a different one", "merge equal servers")
+                "other", "another server with the same parameters", "a different one", "merge equal servers"
             )
         if other.n and self.refuse_duplicates and not other.refuse_duplicates:
             raise InvalidArgument(
-                message(
-                    "other",
-                    "a server that knows which batches it has added, as this one does",
-                    "one with refuse_duplicates=False",
-                    "start both servers alike; nothing was merged",
-                )
+                "other",
+                "a server that knows which batches it has added, as this one does",
+                "one with refuse_duplicates=False",
+                "start both servers alike; nothing was merged",
             )
         if self.refuse_duplicates and not self._batches.isdisjoint(other._batches):
             raise InvalidData(
-                message(
-                    "other",
-                    "batches that this server does not have",
-                    "a batch that both have added",
-                    "add every batch to one server only; nothing was merged",
-                )
+                "other",
+                "batches that this server does not have",
+                "a batch that both have added",
+                "add every batch to one server only; nothing was merged",
             )
         self._make_room(other.n)
         self._tally += other._tally
@@ -144,11 +132,8 @@ class Server(Generic[Result]):
     def estimate(self, categories: Any = None) -> Result:
         """What all reports added so far say: for categories, unbiased shares of those asked for, by default of all."""
         if self.n == 0:
-            raise InvalidData(message("reports", "at least one", "none", "add reports first"))
+            raise InvalidData("reports", "at least one", "none", "add reports first")
         return self.protocol.read(self._tally, self.n, categories, self.seeded)
 
     def __repr__(self) -> str:
         return f"Server({self.protocol!r}, n={self.n})"
-
-
-__all__ = ["Server"]

@@ -10,7 +10,7 @@ import numpy as np
 
 from dither import arguments
 from dither.budget_hooks import spends
-from dither.errors import InvalidData, WrongType, message
+from dither.errors import InvalidData, WrongType
 from dither.local.labels import require_column
 from dither.local.protocol import Codes, Floats, FrequencyProtocol, Tally
 from dither.local.reports import Records, Reports
@@ -82,9 +82,7 @@ class PaddedSets(FrequencyProtocol):
         count = 0
         for own in sets:
             if isinstance(own, (str, bytes)) or not isinstance(own, Iterable):
-                raise WrongType(
-                    message("values", "a list of sets", "something else in it", "pass a set for each person")
-                )
+                raise WrongType("values", "a list of sets", "something else in it", "pass a set for each person")
             before = len(items)
             items.extend(own)
             owners.extend([count] * (len(items) - before))
@@ -128,7 +126,7 @@ class PaddedSets(FrequencyProtocol):
     def shares(self, tally: Tally, n: int, codes: Codes) -> tuple[Floats, Floats]:
         """``max_items`` times the shares of the reports."""
         if codes.size and int(codes.max()) >= self.category_count:
-            raise InvalidData(message("categories", "items", "the blank", "ask for items"))
+            raise InvalidData("categories", "items", "the blank", "ask for items")
         shares, errors = self.base.shares(tally, n, codes)
         shares *= self.max_items
         drawn = np.clip(shares, 0.0, 1.0) * (self.max_items - 1) / n
@@ -144,6 +142,3 @@ class PaddedSets(FrequencyProtocol):
         place."""
         drawn = share * (self.max_items - 1) / arguments.whole(n, "n")
         return self.max_items**2 * self.base.variance(n, share / self.max_items) + drawn
-
-
-__all__ = ["PaddedSets"]

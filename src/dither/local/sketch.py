@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither import arguments
-from dither.errors import InvalidArgument, WrongType, message
+from dither.errors import InvalidArgument, WrongType
 from dither.local import labels
 from dither.local.keyed_hash import KEY_BYTES, hash_columns, value_number
 from dither.local.protocol import Codes, Floats, FrequencyProtocol, Tally
@@ -52,12 +52,12 @@ class Sketch(FrequencyProtocol):
         object.__setattr__(self, "rows", arguments.whole(self.rows, "rows", 1, 1 << 20))
         object.__setattr__(self, "width", arguments.whole(self.width, "width", 2, 1 << 20))
         if not isinstance(self.key, bytes):
-            raise WrongType(message("key", f"{KEY_BYTES} bytes", type(self.key).__name__, "pass bytes(16)"))
+            raise WrongType("key", f"{KEY_BYTES} bytes", type(self.key).__name__, "pass bytes(16)")
         if len(self.key) != KEY_BYTES:
-            raise InvalidArgument(message("key", f"{KEY_BYTES} bytes", f"{len(self.key)} bytes", "pass bytes(16)"))
+            raise InvalidArgument("key", f"{KEY_BYTES} bytes", f"{len(self.key)} bytes", "pass bytes(16)")
         if self.rows * self.width > 1 << 30:
             raise InvalidArgument(
-                message("rows", "at most 2**30 cells", f"{self.rows} x {self.width}", "take fewer rows or columns")
+                "rows", "at most 2**30 cells", f"{self.rows} x {self.width}", "take fewer rows or columns"
             )
 
     def own_parameters(self) -> dict[str, object]:
@@ -171,6 +171,3 @@ def all_numbers(categories: int | tuple[Any, ...]) -> Codes:
     numbers = _numbers(range(categories) if isinstance(categories, int) else categories, "categories")
     numbers.flags.writeable = False
     return numbers
-
-
-__all__ = ["Sketch"]

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dither.errors import InvalidData, message
+from dither.errors import InvalidData
 from dither.exact import Enclosure
 from dither.local.bit_records import BitProtocol, clear_padding, ones, set_bits
 from dither.local.designs import inside_float, inside_probability
@@ -111,9 +111,7 @@ class SubsetSelection(BitProtocol):
         super().check(records)
         if bool(np.any(ones(records) != self.subset_size)):
             raise InvalidData(
-                message(
-                    "reports", f"sets of {self.subset_size} categories", "another size", "refuse this client's reports"
-                )
+                "reports", f"sets of {self.subset_size} categories", "another size", "refuse this client's reports"
             )
 
 
@@ -127,6 +125,3 @@ def _even_bits(size: int, count: int) -> BiasedBits:
     """Bits that are 1 with about probability size / count, in steps of 1/256."""
     steps = min(max(round(256 * size / count), 1), 255)
     return BiasedBits(partial(_share, Fraction(steps, 256)))
-
-
-__all__ = ["SubsetSelection"]

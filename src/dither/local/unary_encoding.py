@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dither.errors import WrongType, message
+from dither.errors import WrongType
 from dither.exact import Enclosure
 from dither.local.bit_records import BitProtocol, clear_padding, set_bits
 from dither.local.designs import inside_probability
@@ -54,7 +54,7 @@ class UnaryEncoding(BitProtocol):
     def __post_init__(self) -> None:
         self.check_parameters()
         if not isinstance(self.optimized, bool):
-            raise WrongType(message("optimized", "True or False", type(self.optimized).__name__, "pass True"))
+            raise WrongType("optimized", "True or False", type(self.optimized).__name__, "pass True")
 
     def own_parameters(self) -> dict[str, object]:
         """Which of the two forms it is."""
@@ -106,6 +106,3 @@ def _flip_probability(flip_epsilon: Fraction, bits: int) -> Enclosure:
 def flipped_bits(flip_epsilon: Fraction) -> BiasedBits:
     """A sampler of bits that are 1 with probability 1 / (e^flip_epsilon + 1)."""
     return BiasedBits(partial(_flip_probability, flip_epsilon))
-
-
-__all__ = ["UnaryEncoding", "flipped_bits"]

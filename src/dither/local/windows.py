@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither import arguments
-from dither.errors import InvalidArgument, InvalidData, message
+from dither.errors import InvalidArgument, InvalidData
 from dither.exact import Enclosure
 from dither.intake import as_values
 from dither.local.designs import inside_float, inside_probability
@@ -36,9 +36,7 @@ def line_bounds(value: object) -> tuple[int | float, int | float]:
         span = float(np.float64(high) - np.float64(low))
     if not (math.isfinite(span) and span >= float(np.finfo(np.float64).tiny)):
         got = "limits that are the same float" if span == 0 else "limits too far from each other, or too close"
-        raise InvalidArgument(
-            message("bounds", "limits whose difference is an ordinary float", got, "measure in other units")
-        )
+        raise InvalidArgument("bounds", "limits whose difference is an ordinary float", got, "measure in other units")
     return low, high
 
 
@@ -51,12 +49,10 @@ def numbers_within(values: object, bounds: tuple[int | float, int | float], name
     numbers: Floats = as_values(values, "number", name=name).values.astype(np.float64)
     if not bool(np.all((numbers >= float(bounds[0])) & (numbers <= float(bounds[1])))):
         raise InvalidData(
-            message(
-                name,
-                "numbers within the bounds",
-                "a number that is not, or what is no number, such as NaN or None",
-                "clip numbers or state wider bounds; leave out, or fill in, what is no number",
-            )
+            name,
+            "numbers within the bounds",
+            "a number that is not, or what is no number, such as NaN or None",
+            "clip numbers or state wider bounds; leave out, or fill in, what is no number",
         )
     return numbers
 
@@ -123,6 +119,3 @@ class Windows:
     def low(self) -> float:
         """The probability of a report that is not in the own window: right however small it is."""
         return self.inside / self.width * math.exp(-float(self.epsilon))
-
-
-__all__ = ["Windows", "bounds_parameters", "line_bounds", "numbers_within"]

@@ -36,6 +36,3 @@ def protocol_name(code: int) -> str:
     ('SubsetSelection', 'protocol 99')
     """
     return _NAMES.get(code, f"protocol {code}")
-
-
-__all__ = [name for name in dir() if name.isupper() and not name.startswith("_")] + ["protocol_name"]

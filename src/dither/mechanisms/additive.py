@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither import arguments
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.guarantees import Guarantee
 from dither.mechanisms import values
 from dither.mechanisms.noise import Noise
@@ -70,9 +70,7 @@ class Additive(ReleasesNumbers):
             object.__setattr__(self, name, plain(value))
         if not all(math.isfinite(size) for size in (*scales, *spreads)):
             raise InvalidArgument(
-                message(
-                    "epsilon", "noise that a float can hold", "more", "pass a larger epsilon or a smaller sensitivity"
-                )
+                "epsilon", "noise that a float can hold", "more", "pass a larger epsilon or a smaller sensitivity"
             )
         object.__setattr__(self, "_sensitivities", sensitivities)
         object.__setattr__(self, "_laws", tuple(laws))
@@ -135,12 +133,10 @@ class Additive(ReleasesNumbers):
 
     def _wrong_length(self, length: int) -> InvalidArgument:
         return InvalidArgument(
-            message(
-                "value",
-                f"{len(self._scales)} number(s), one for each sensitivity",
-                f"{length}",
-                "pass one sensitivity for each coordinate, and all coordinates",
-            )
+            "value",
+            f"{len(self._scales)} number(s), one for each sensitivity",
+            f"{length}",
+            "pass one sensitivity for each coordinate, and all coordinates",
         )
 
     def _noisy(self, x: Scalar, i: int, source: Source) -> int | float:
@@ -190,7 +186,7 @@ class Additive(ReleasesNumbers):
         level = arguments.confidence(confidence)
         count = arguments.whole(coordinates, "coordinates")
         if count > _MAX_COORDINATES:
-            raise InvalidArgument(message("coordinates", "at most 10**15", "more", "pass the length of the vector"))
+            raise InvalidArgument("coordinates", "at most 10**15", "more", "pass the length of the vector")
         tail = -math.expm1(math.log(level) / count)
         result = []
         for i, (law, scale) in enumerate(zip(self._laws, self._scales, strict=True)):
@@ -233,7 +229,7 @@ def coordinates_of(value: object, name: str = "sensitivity") -> tuple[Fraction, 
         value = value.item()
     if isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, (str, bytes)):
         if len(value) == 0:
-            raise InvalidArgument(message(name, "at least one coordinate", "none", f"pass {name}=[1, 2]"))
+            raise InvalidArgument(name, "at least one coordinate", "none", f"pass {name}=[1, 2]")
         return tuple(arguments.sensitivity(item, name) for item in value)
     return (arguments.sensitivity(value, name),)
 
@@ -249,12 +245,10 @@ def shares(split: object, optimal: Sequence[float]) -> tuple[Fraction, ...]:
     else:
         if not isinstance(split, (Sequence, np.ndarray)) or len(split) != len(optimal):
             raise InvalidArgument(
-                message(
-                    "split",
-                    f"{len(optimal)} weights, one for each sensitivity",
-                    "something else",
-                    "pass split=[2, 1], for example",
-                )
+                "split",
+                f"{len(optimal)} weights, one for each sensitivity",
+                "something else",
+                "pass split=[2, 1], for example",
             )
         weights = [Fraction(arguments.positive(weight, "split")) for weight in split]
     total = sum(weights)

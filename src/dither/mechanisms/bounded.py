@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dither import arguments
 from dither.accounting import Approximate, Pure, pure_delta
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.exact import Enclosure, decimal, exactly, exp_neg, log, up
 from dither.exact.search import smallest_float
 from dither.guarantees import ApproxDP, PureDP
@@ -111,16 +111,14 @@ class BoundedLaplace(ReleasesNumbers):
                 object.__setattr__(self, name, end)
         width = exactly(self.upper) - exactly(self.lower)
         if width >= 1 << 1000:
-            raise InvalidArgument(message("(lower, upper)", "limits at most 1e+300 apart", "more", "move them closer"))
+            raise InvalidArgument("(lower, upper)", "limits at most 1e+300 apart", "more", "move them closer")
         exact_sensitivity, epsilon = arguments.sensitivity(self.sensitivity), arguments.epsilon(self.epsilon)
         if exact_sensitivity > width:
             raise InvalidArgument(
-                message(
-                    "sensitivity",
-                    f"at most upper - lower = {float(width):g}",
-                    self.sensitivity,
-                    "no answer inside the limits can move farther: pass that",
-                )
+                "sensitivity",
+                f"at most upper - lower = {float(width):g}",
+                self.sensitivity,
+                "no answer inside the limits can move farther: pass that",
             )
         delta_allowance = Fraction(0)
         if decimal(self.delta, "delta") != 0:
@@ -155,9 +153,7 @@ class BoundedLaplace(ReleasesNumbers):
             return cls(sensitivity, epsilon, lower, upper, delta).error(confidence) <= width
 
         if not fits(1e6):
-            raise InvalidArgument(
-                message("error", "an error that epsilon = 1e6 can reach", error, "accept a larger error")
-            )
+            raise InvalidArgument("error", "an error that epsilon = 1e6 can reach", error, "accept a larger error")
         return cls(sensitivity, smallest_float(fits, 1e-9, 1e6), lower, upper, delta)
 
     @property
@@ -217,12 +213,10 @@ class BoundedLaplace(ReleasesNumbers):
         def no_vector(xs: Vector) -> list[Any] | NDArray[Any]:
             if len(xs) > 1:
                 raise InvalidArgument(
-                    message(
-                        "value",
-                        "one number",
-                        f"{len(xs)} numbers",
-                        "release each coordinate with its own mechanism and share of epsilon",
-                    )
+                    "value",
+                    "one number",
+                    f"{len(xs)} numbers",
+                    "release each coordinate with its own mechanism and share of epsilon",
                 )
             return many(xs)
 
@@ -241,7 +235,7 @@ class BoundedLaplace(ReleasesNumbers):
         first, last = math.ceil(self.lower), math.floor(self.upper)
         if first > last:
             raise InvalidArgument(
-                message("value", "a float: there is no whole number inside the limits", "an int", "pass float(value)")
+                "value", "a float: there is no whole number inside the limits", "an int", "pass float(value)"
             )
         clipped = min(max(x, first), last)
         half = 0.5 if first > -(1 << 51) and last < 1 << 51 else Fraction(1, 2)  # beyond, a float has no halves

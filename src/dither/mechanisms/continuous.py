@@ -14,7 +14,7 @@ import numpy as np
 from dither import arguments
 from dither.accounting import BoundedRange
 from dither.budget_hooks import spends
-from dither.errors import InvalidArgument, InvalidData, message
+from dither.errors import InvalidArgument, InvalidData
 from dither.exact import exactly
 from dither.guarantees import PureDP
 from dither.mechanisms.selection import Selection
@@ -55,9 +55,7 @@ class ContinuousExponential(Selection):
         super().__post_init__()
         low, high = (exactly(end) for end in arguments.bounds(self.bounds))
         if high - low > _FAR:
-            raise InvalidArgument(
-                message("bounds", "bounds of at most 1e+300", "larger ones", "measure in other units")
-            )
+            raise InvalidArgument("bounds", "bounds of at most 1e+300", "larger ones", "measure in other units")
 
     @property
     def guarantee(self) -> PureDP:
@@ -96,32 +94,26 @@ class ContinuousExponential(Selection):
             values = tuple(exactly(c, "coefficients") for c in coefficients)
             if not 1 <= len(values) <= 3:
                 raise InvalidArgument(
-                    message(
-                        "coefficients",
-                        "1 to 3 of them, c0 + c1 t + c2 t^2",
-                        f"{len(values)}",
-                        "cut the score into such pieces",
-                    )
+                    "coefficients",
+                    "1 to 3 of them, c0 + c1 t + c2 t^2",
+                    f"{len(values)}",
+                    "cut the score into such pieces",
                 )
             first = math.ceil((exactly(start, "start") - low) / step)
             final = i == len(pieces) - 1
             stop = last + 1 if final else math.ceil((exactly(end, "end") - low) / step)
             if max(first, 0) != next_point or stop < next_point or (final and exactly(end, "end") < high):
                 raise InvalidData(
-                    message(
-                        "pieces",
-                        "pieces in order that cover the bounds without gap or overlap",
-                        "others",
-                        "start each where the one before ends",
-                    )
+                    "pieces",
+                    "pieces in order that cover the bounds without gap or overlap",
+                    "others",
+                    "start each where the one before ends",
                 )
             if stop > next_point:
                 cells.append(_Cell.between(next_point, stop, values, low, step))
             next_point = stop
         if not cells or next_point != last + 1:
-            raise InvalidData(
-                message("pieces", "pieces that cover the bounds", "others", "start at lower, end at upper")
-            )
+            raise InvalidData("pieces", "pieces that cover the bounds", "others", "start at lower, end at upper")
         return self._cut(cells, low, step)
 
     def _cut(self, cells: list[_Cell], low: Fraction, step: Fraction) -> list[_Cell]:
@@ -185,9 +177,7 @@ def piecewise_constant(edges: Sequence[float], scores: Sequence[float]) -> list[
     """
     if len(edges) != len(scores) + 1:
         raise InvalidArgument(
-            message(
-                "edges", f"one more than scores, {len(scores) + 1}", f"{len(edges)}", "give both ends of every piece"
-            )
+            "edges", f"one more than scores, {len(scores) + 1}", f"{len(edges)}", "give both ends of every piece"
         )
     return [(edges[i], edges[i + 1], [score]) for i, score in enumerate(scores)]
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.mechanisms.additive import Additive
 from dither.mechanisms.bounded import BoundedLaplace
 from dither.mechanisms.mixed import MixedNoise
@@ -53,9 +53,7 @@ def law_and_scale(mechanism: AddsNoise, smooth_sensitivity: float = 1.0) -> tupl
     chosen: Any = mechanism.mechanism if isinstance(mechanism, MixedNoise) else mechanism
     if not isinstance(chosen, Additive):
         raise InvalidArgument(
-            message(
-                "mechanism", "one that adds noise to a number", type(mechanism).__name__, "pass a Laplace mechanism"
-            )
+            "mechanism", "one that adds noise to a number", type(mechanism).__name__, "pass a Laplace mechanism"
         )
     noise = chosen.noise
     return noise.laws[0], noise.scales[0]
@@ -97,6 +95,3 @@ def _bounded(mechanism: BoundedLaplace, z: float, value: float) -> float:
     place = min(max(value, low), high)
     mass = 1 - (math.exp(-(place - low) / scale) + math.exp(-(high - place) / scale)) / 2
     return math.exp(-abs(z - place) / scale) / (2 * scale * mass)
-
-
-__all__ = ["AddsNoise", "density_at", "grid", "law_and_scale"]

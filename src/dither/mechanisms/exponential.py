@@ -15,7 +15,7 @@ from dither import arguments
 from dither.accounting import BoundedRange
 from dither.budget_hooks import covered, spends
 from dither.callbacks import outcome, silenced
-from dither.errors import InvalidData, NotPrivate, message
+from dither.errors import InvalidData, NotPrivate
 from dither.exact import exactly, exp, up
 from dither.guarantees import ZCDP, PureDP
 from dither.mechanisms.continuous import ContinuousExponential
@@ -176,12 +176,10 @@ class Exponential(Selection):
         resolved, exact_slope, exact_ceiling = resolve(source), exactly(slope, "slope"), exactly(ceiling, "ceiling")
         if exact_slope <= 0:
             raise NotPrivate(
-                message(
-                    "slope",
-                    "a positive number: without one the weights have no finite sum",
-                    slope,
-                    "bound the scores from above by a falling line",
-                )
+                "slope",
+                "a positive number: without one the weights have no finite sum",
+                slope,
+                "bound the scores from above by a falling line",
             )
         middle = arguments.whole(center, "center", at_least=-(1 << 62))
         width = max(up(1 / (self.rate * exact_slope)), MIN_SCALE)
@@ -192,9 +190,7 @@ class Exponential(Selection):
             shortfall = (exact_ceiling - result) * self.rate - abs(step) / exactly(width)
             if (exact_ceiling - result) < exact_slope * abs(step):
                 raise NotPrivate(
-                    message(
-                        "score", "a score at most its bound", "one above it", "raise the ceiling or lower the slope"
-                    )
+                    "score", "a score at most its bound", "one above it", "raise the ceiling or lower the slope"
                 )
             if bool(bernoulli_exp(min(max(shortfall, Fraction(0)), _NEVER), 1, resolved)[0]):
                 chosen: int = mark(middle + step, resolved)
@@ -217,7 +213,7 @@ def _scored(score: Callable[[int], float], candidate: int) -> Fraction:
     if value is not None:
         return value
     raise InvalidData(
-        message("score", "a finite number for every integer", "an error or something else", "bound the score first")
+        "score", "a finite number for every integer", "an error or something else", "bound the score first"
     )
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dither import arguments
 from dither.accounting import Concentrated, Event, GaussianNoise, gaussian_delta, gaussian_epsilon, gaussian_ratio
-from dither.errors import InvalidArgument, NotPrivate, message
+from dither.errors import InvalidArgument, NotPrivate
 from dither.exact import exactly, log, square_root, up
 from dither.guarantees import ZCDP, ApproxDP
 from dither.mechanisms.additive import Additive, coordinates_of, shares
@@ -79,29 +79,25 @@ class Gaussian(Additive):
     def _ratio(self) -> Fraction:
         """sigma / sensitivity, rounded up."""
         if self.method not in ("exact", "classical"):
-            raise InvalidArgument(message("method", "'exact' or 'classical'", repr(self.method), "leave it out"))
+            raise InvalidArgument("method", "'exact' or 'classical'", repr(self.method), "leave it out")
         if self.rho is not None:
             if self.epsilon is not None or self.delta is not None:
-                raise InvalidArgument(message("rho", "rho, or epsilon and delta", "both", "leave one of them out"))
+                raise InvalidArgument("rho", "rho, or epsilon and delta", "both", "leave one of them out")
             exact = 1 / (2 * ZCDP(self.rho).exact[0])
             low, high = square_root(exact, _BITS)
             root = Fraction(low, 1 << _BITS)
             return root if root * root == exact else Fraction(high, 1 << _BITS)
         if self.epsilon is None or self.delta is None:
-            raise InvalidArgument(
-                message("delta", "epsilon and delta, or rho", "neither", "pass epsilon=1, delta=1e-6")
-            )
+            raise InvalidArgument("delta", "epsilon and delta, or rho", "neither", "pass epsilon=1, delta=1e-6")
         epsilon, delta = arguments.epsilon(self.epsilon), arguments.delta(self.delta)
         if self.method == "exact":
             return gaussian_ratio(epsilon, delta)
         if epsilon >= 1:
             raise NotPrivate(
-                message(
-                    "method",
-                    "epsilon below 1 for the classical formula, which does not hold above",
-                    f"epsilon = {float(epsilon):g}",
-                    "leave method out: the exact calibration holds for every epsilon",
-                )
+                "method",
+                "epsilon below 1 for the classical formula, which does not hold above",
+                f"epsilon = {float(epsilon):g}",
+                "leave method out: the exact calibration holds for every epsilon",
             )
         twice = 2 * Fraction(log(Fraction(5, 4) / delta, _BITS)[1], 1 << _BITS)
         return Fraction(square_root(twice, _BITS)[1], 1 << _BITS) / epsilon

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dither import arguments
 from dither.accounting import Pure
 from dither.callbacks import outcome, silenced
-from dither.errors import InvalidData, message
+from dither.errors import InvalidData
 from dither.exact import exactly
 from dither.guarantees import PureDP
 from dither.intake import as_records
@@ -79,7 +79,7 @@ class ReusableHoldout(Stateful):
     ) -> None:
         self._train, self._holdout = as_records(train, name="train"), as_records(holdout, name="holdout")
         if len(self._holdout) == 0 or len(self._train) == 0:
-            raise InvalidData(message("holdout", "at least one record in each part", "none", "keep some data aside"))
+            raise InvalidData("holdout", "at least one record in each part", "none", "keep some data aside")
         low, high = arguments.bounds(bounds)
         self.bounds = exactly(low), exactly(high)
         sensitivity: Any = (self.bounds[1] - self.bounds[0]) / len(self._holdout)  # an exact rational
@@ -127,12 +127,10 @@ class ReusableHoldout(Stateful):
             held_out = [] if fails else self._held_out(question)
         if fails:
             raise InvalidData(
-                message(
-                    "question",
-                    "one number for each record",
-                    "an error or something else",
-                    "return an array of one number, for any record",
-                )
+                "question",
+                "one number for each record",
+                "an error or something else",
+                "return an array of one number, for any record",
             )
         train, held = self._mean(values), self._mean(held_out)
         answer = self._session.ask(abs(train - held), answer=held)

@@ -32,6 +32,3 @@ class Noise:
     """The spacing, a power of two, of the public lattice that real-valued releases are rounded to."""
     joint: bool
     """Whether one law and one sensitivity hold for vectors of any length."""
-
-
-__all__ = ["Noise"]

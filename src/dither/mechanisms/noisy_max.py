@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dither import arguments
 from dither.accounting import BoundedRange, Event, Pure
 from dither.budget_hooks import covered, spends
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.guarantees import PureDP
 from dither.mechanisms.exponential import relative_rates
 from dither.mechanisms.selection import Candidate, Selection, paired, read_scores
@@ -54,7 +54,7 @@ class NoisyMax(Selection):
         super().__post_init__()
         if self.noise not in _LAWS:
             raise InvalidArgument(
-                message("noise", "'gumbel', 'laplace' or 'exponential'", repr(self.noise), "choose one of them")
+                "noise", "'gumbel', 'laplace' or 'exponential'", repr(self.noise), "choose one of them"
             )
 
     @property
@@ -151,7 +151,7 @@ class PermuteAndFlip(NoisyMax):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.noise != "exponential":
-            raise InvalidArgument(message("noise", "'exponential'", repr(self.noise), "use NoisyMax for other noise"))
+            raise InvalidArgument("noise", "'exponential'", repr(self.noise), "use NoisyMax for other noise")
 
 
 def _permute_and_flip(p: NDArray[np.float64]) -> NDArray[np.float64]:

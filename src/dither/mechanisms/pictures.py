@@ -68,6 +68,3 @@ def _picture(mechanism: Any) -> str:
     ]
     lines = markup.lines(["The probability of six candidates whose scores are 0 to 5 sensitivities Δ below the best."])
     return drawing.bar_chart(bars, title="Which candidate is chosen, with which probability") + lines
-
-
-__all__ = ["Pictured", "fragment"]

@@ -16,7 +16,7 @@ from dither import arguments
 from dither.accounting import ResponseReport
 from dither.budget_hooks import spends
 from dither.comparison import ComparedByValue
-from dither.errors import InvalidArgument, InvalidData, WrongType, message
+from dither.errors import InvalidArgument, InvalidData, WrongType
 from dither.exact import Enclosure, divide, exp_neg, up
 from dither.exact.search import smallest_float
 from dither.guarantees import PureDP
@@ -96,20 +96,18 @@ class RandomizedResponse(Pictured):
                 different = len(set(labels))
             except TypeError:
                 raise WrongType(
-                    message("categories", "hashable labels", "one that is not", "name categories by strings or ints")
+                    "categories", "hashable labels", "one that is not", "name categories by strings or ints"
                 ) from None
             if different != len(labels):
-                raise InvalidArgument(
-                    message("categories", "labels that differ", "a label twice", "name each category once")
-                )
+                raise InvalidArgument("categories", "labels that differ", "a label twice", "name each category once")
             object.__setattr__(self, "categories", labels)
         else:
             object.__setattr__(self, "categories", arguments.whole(self.categories, "categories", 2))
         k = self.category_count
         if k > _MAX_CATEGORIES:
-            raise InvalidArgument(message("categories", "at most 2**62", k, "group the categories"))
+            raise InvalidArgument("categories", "at most 2**62", k, "group the categories")
         if k < 2:
-            raise InvalidArgument(message("categories", "at least two", k, "name two categories or more"))
+            raise InvalidArgument("categories", "at least two", k, "name two categories or more")
 
     @property
     def category_count(self) -> int:
@@ -183,9 +181,7 @@ class RandomizedResponse(Pictured):
 
         if not fits(700.0):
             raise InvalidArgument(
-                message(
-                    "error", "an error that so many people allow", error, "ask more people, or accept a larger error"
-                )
+                "error", "an error that so many people allow", error, "ask more people, or accept a larger error"
             )
         return cls(smallest_float(fits, 1e-9, 700.0), categories)
 
@@ -230,18 +226,18 @@ class RandomizedResponse(Pictured):
         if type(value) in (int, bool, str):  # the usual ones, which need no closer look
             return mark(self._report(value, resolved), resolved)
         if isinstance(value, (dict, set, frozenset)):
-            raise WrongType(message("value", "a category, or a column of them", type(value).__name__, "pass a list"))
+            raise WrongType("value", "a category, or a column of them", type(value).__name__, "pass a list")
         dimensions = 1 if isinstance(value, (list, tuple)) else getattr(value, "ndim", int(hasattr(value, "to_numpy")))
         if dimensions == 0:
             return mark(self._report(value.item() if isinstance(value, np.ndarray) else value, resolved), resolved)
         if dimensions != 1:
-            raise InvalidArgument(message("value", "one dimension", f"{dimensions} dimensions", "pass one column"))
+            raise InvalidArgument("value", "one dimension", f"{dimensions} dimensions", "pass one column")
         if len(value) == 0:
-            raise InvalidArgument(message("value", "at least one report", "none", "ask somebody"))
+            raise InvalidArgument("value", "at least one report", "none", "ask somebody")
         booleans = str(getattr(value, "dtype", "")).lower().startswith("bool") and isinstance(self.categories, int)
         k = self.category_count
         if booleans and k != 2:
-            raise WrongType(message("value", f"one of {k} categories", "a column of booleans", "convert it"))
+            raise WrongType("value", f"one of {k} categories", "a column of booleans", "convert it")
         reports = self._reports(value, resolved)
         if isinstance(value, (list, tuple)):
             return mark(reports, resolved)
@@ -261,12 +257,12 @@ class RandomizedResponse(Pictured):
     def estimate(self, responses: Any) -> Frequencies:
         """Unbiased shares of the categories among the people who answered, from their reports."""
         if not hasattr(responses, "__iter__") or isinstance(responses, (str, bytes)):
-            raise WrongType(message("responses", "reports", type(responses).__name__, "pass a list of reports"))
+            raise WrongType("responses", "reports", type(responses).__name__, "pass a list of reports")
         codes, k = self._encode(responses), self.category_count
         if codes.size == 0:
-            raise InvalidData(message("responses", "at least one", "none", "collect reports first"))
+            raise InvalidData("responses", "at least one", "none", "collect reports first")
         if bool(np.any(codes < 0)):
-            raise InvalidData(message("responses", f"the {k} categories", "others", "pass reports, as released"))
+            raise InvalidData("responses", f"the {k} categories", "others", "pass reports, as released")
         observed = np.bincount(codes, minlength=k) / codes.size
         q = (1 - self.probability) / (k - 1)
         deviation = np.sqrt(observed * (1 - observed) / codes.size)

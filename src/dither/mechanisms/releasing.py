@@ -38,6 +38,3 @@ class ReleasesNumbers(Pictured):
 
     def _release(self, value: Any, source: Source | None) -> Any:
         raise AssertionError("each mechanism draws its own noise")
-
-
-__all__ = ["ReleasesNumbers"]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dither import arguments
 from dither.callbacks import outcome, silenced
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.exact import exactly
 from dither.intake import Kind, as_records
 from dither.mechanisms.pictures import Pictured
@@ -64,9 +64,7 @@ class SampleAndAggregate(Pictured):
         """
         rows = as_records(x, self.kind, columns=self.columns)
         if rows.shape[0] < self.blocks:
-            raise InvalidArgument(
-                message("x", f"at least as many rows as blocks, {self.blocks}", "fewer", "use fewer blocks")
-            )
+            raise InvalidArgument("x", f"at least as many rows as blocks, {self.blocks}", "fewer", "use fewer blocks")
         low, high = (float(exactly(end)) for end in arguments.bounds(self.bounds))
         order = np.argsort(resolve(source).words(rows.shape[0]), kind="stable")
         results = []

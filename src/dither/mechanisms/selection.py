@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither import arguments
-from dither.errors import InvalidArgument, InvalidData, WrongType, message
+from dither.errors import InvalidArgument, InvalidData, WrongType
 from dither.mechanisms.pictures import Pictured
 from dither.neighbors import AddRemove, Neighbors, relation
 
@@ -43,14 +43,14 @@ def read_scores(scores: Any) -> Scores:
     try:
         result = np.asanyarray(scores.to_numpy() if hasattr(scores, "to_numpy") else scores)
     except (TypeError, ValueError, OverflowError):
-        raise WrongType(message("scores", "numbers", type(scores).__name__, _FIX)) from None
+        raise WrongType("scores", "numbers", type(scores).__name__, _FIX) from None
     if result.ndim != 1:
-        raise InvalidArgument(message("scores", "one dimension", f"{result.ndim} dimensions", _FIX))
+        raise InvalidArgument("scores", "one dimension", f"{result.ndim} dimensions", _FIX)
     if result.size == 0:
-        raise InvalidArgument(message("scores", "at least one candidate", "none", _FIX))
+        raise InvalidArgument("scores", "at least one candidate", "none", _FIX)
     if isinstance(result, np.ma.MaskedArray):
         if np.any(np.ma.getmaskarray(result)):
-            raise InvalidData(message("scores", "no masked values", "some", "pass -inf for them"))
+            raise InvalidData("scores", "no masked values", "some", "pass -inf for them")
         result = result.data
     kind = result.dtype.kind
     if kind in "fO" and isinstance(scores, (list, tuple)) and any(_large(item) for item in scores):
@@ -62,11 +62,11 @@ def read_scores(scores: Any) -> Scores:
         behind = (whole[int(np.argmax(result))] - whole).astype(np.uint64)
         return Scores(-behind.astype(np.float64), lambda i: Fraction(-int(behind[i])))
     if kind != "f" or result.dtype.itemsize > 8:
-        raise WrongType(message("scores", "real numbers of at most 64 bits", f"dtype {result.dtype}", _FIX))
+        raise WrongType("scores", "real numbers of at most 64 bits", f"dtype {result.dtype}", _FIX)
     floats = result.astype(np.float64, copy=False)
     top = floats.max()
     if not -math.inf < top < math.inf:  # NaN fails as well
-        raise InvalidData(message("scores", "no NaN, no +inf, and at least one above -inf", "something else", _FIX))
+        raise InvalidData("scores", "no NaN, no +inf, and at least one above -inf", "something else", _FIX)
     return Scores(floats, None)
 
 
@@ -77,9 +77,9 @@ def _large(item: object) -> bool:
 def _from_integers(scores: Sequence[Any]) -> Scores:
     """A list with integers that NumPy would round, or not take at all: their differences stay exact."""
     if not all(isinstance(item, (int, float, np.integer, np.floating)) for item in scores):
-        raise WrongType(message("scores", "real numbers", "something else among them", _FIX))
+        raise WrongType("scores", "real numbers", "something else among them", _FIX)
     if not all(_large(item) or -math.inf <= item < math.inf for item in scores):
-        raise InvalidData(message("scores", "no NaN, no +inf, and at least one above -inf", "something else", _FIX))
+        raise InvalidData("scores", "no NaN, no +inf, and at least one above -inf", "something else", _FIX)
     finite = {i: Fraction(item) for i, item in enumerate(scores) if _large(item) or item > -math.inf}
     top = max(finite.values())
     floats = np.full(len(scores), -np.inf)
@@ -96,10 +96,10 @@ def paired(candidates: Sequence[Candidate], scores: Any) -> Sequence[Candidate]:
     """
     for name, value in (("candidates", candidates), ("scores", scores)):
         if not hasattr(value, "__len__"):
-            raise WrongType(message(name, "a sequence", type(value).__name__, "pass a list"))
+            raise WrongType(name, "a sequence", type(value).__name__, "pass a list")
     if len(candidates) != len(scores):
         raise InvalidArgument(
-            message("candidates", f"as many as there are scores, {len(scores)}", f"{len(candidates)}", "pair them up")
+            "candidates", f"as many as there are scores, {len(scores)}", f"{len(candidates)}", "pair them up"
         )
     # a Series would look labels up
     return candidates if isinstance(candidates, (str, list, tuple, range, np.ndarray)) else list(candidates)
@@ -121,9 +121,7 @@ class Selection(Pictured):
         arguments.sensitivity(self.sensitivity)
         arguments.epsilon(self.epsilon)
         if not isinstance(self.monotone, bool):
-            raise WrongType(
-                message("monotone", "True or False", type(self.monotone).__name__, "leave it out if unsure")
-            )
+            raise WrongType("monotone", "True or False", type(self.monotone).__name__, "leave it out if unsure")
 
     @classmethod
     def for_counts(cls, epsilon: float, neighbors: Neighbors, **keywords: Any) -> Self:
@@ -153,7 +151,7 @@ class Selection(Pictured):
         d, r = arguments.whole(candidates, "candidates"), arguments.whole(ties, "ties")
         if r > d:
             raise InvalidArgument(
-                message("ties", f"at most the number of candidates, {d}", r, "count the candidates tied at the top")
+                "ties", f"at most the number of candidates, {d}", r, "count the candidates tied at the top"
             )
         tail_term = 0.0 if confidence is None else -math.log(1 - arguments.confidence(confidence))
         return (math.log(d / r) + tail_term) * self.scale * (1 + 2.0**-50)

@@ -19,7 +19,7 @@ from dither.accounting import (
     smooth_scale,
 )
 from dither.budget_hooks import spends
-from dither.errors import InvalidArgument, NotPrivate, WrongType, message
+from dither.errors import InvalidArgument, NotPrivate, WrongType
 from dither.exact import exactly, exp, log, square_root, up
 from dither.guarantees import ApproxDP, PureDP
 from dither.mechanisms.pictures import Pictured
@@ -94,47 +94,39 @@ class SmoothNoise(Pictured):
     def __post_init__(self) -> None:
         if self.kind not in _LAWS:
             raise InvalidArgument(
-                message("kind", "'laplace', 'gaussian', 'cauchy' or 'student'", repr(self.kind), "choose one of them")
+                "kind", "'laplace', 'gaussian', 'cauchy' or 'student'", repr(self.kind), "choose one of them"
             )
         if self.calibration not in ("exact", "textbook"):
-            raise InvalidArgument(
-                message("calibration", "'exact' or 'textbook'", repr(self.calibration), "leave it out")
-            )
+            raise InvalidArgument("calibration", "'exact' or 'textbook'", repr(self.calibration), "leave it out")
         epsilon = arguments.epsilon(self.epsilon)
         if not Fraction(1, 1000) <= epsilon <= 50:
             raise InvalidArgument(
-                message(
-                    "epsilon",
-                    "a number from 0.001 to 50 for noise of a smooth sensitivity",
-                    self.epsilon,
-                    "choose one in between",
-                )
+                "epsilon",
+                "a number from 0.001 to 50 for noise of a smooth sensitivity",
+                self.epsilon,
+                "choose one in between",
             )
         if self.kind in POWERS:
             if self.delta:
                 raise InvalidArgument(
-                    message(
-                        "delta",
-                        f"none: {self.kind} noise is epsilon-DP",
-                        self.delta,
-                        "leave delta out, or choose kind='laplace'",
-                    )
+                    "delta",
+                    f"none: {self.kind} noise is epsilon-DP",
+                    self.delta,
+                    "leave delta out, or choose kind='laplace'",
                 )
             exact_delta = Fraction(0)
         elif not self.delta:
             raise NotPrivate(
-                message(
-                    "delta",
-                    f"a number in (0, 1), which {self.kind} noise of a private size needs",
-                    self.delta,
-                    "pass delta=1e-6, or kind='cauchy'",
-                )
+                "delta",
+                f"a number in (0, 1), which {self.kind} noise of a private size needs",
+                self.delta,
+                "pass delta=1e-6, or kind='cauchy'",
             )
         else:
             exact_delta = arguments.delta(self.delta)
             if exact_delta < Fraction(1, 10**20):
                 raise InvalidArgument(
-                    message("delta", "a number from 1e-20 on", self.delta, "pass delta=1e-9, or kind='cauchy'")
+                    "delta", "a number from 1e-20 on", self.delta, "pass delta=1e-9, or kind='cauchy'"
                 )
         calibrated = smooth_calibration if self.calibration == "exact" else _textbook
         beta, scale = calibrated(self.kind, epsilon, exact_delta)
@@ -142,12 +134,10 @@ class SmoothNoise(Pictured):
         object.__setattr__(self, "scale", up(scale))
         if exact_delta and self.calibration == "textbook" and (true := self.certificate()) > exact_delta:
             raise NotPrivate(
-                message(
-                    "calibration",
-                    "'exact' for this epsilon: the textbook's constants are for small ones",
-                    f"'textbook', whose true delta is up to {true:.3g}",
-                    "leave calibration out",
-                )
+                "calibration",
+                "'exact' for this epsilon: the textbook's constants are for small ones",
+                f"'textbook', whose true delta is up to {true:.3g}",
+                "leave calibration out",
             )
 
     @classmethod
@@ -162,12 +152,10 @@ class SmoothNoise(Pictured):
         max_beta = arguments.epsilon(epsilon) * Fraction(9, 10) / (3 if kind == "student" else 1)
         if not 2.0**-40 < exact_beta <= max_beta:
             raise InvalidArgument(
-                message(
-                    "beta",
-                    f"above 1e-12 and at most {float(max_beta):g} for this epsilon",
-                    beta,
-                    "a smaller beta needs less noise for each unit of sensitivity",
-                )
+                "beta",
+                f"above 1e-12 and at most {float(max_beta):g} for this epsilon",
+                beta,
+                "a smaller beta needs less noise for each unit of sensitivity",
             )
         object.__setattr__(result, "beta", float(exact_beta))
         object.__setattr__(
@@ -243,22 +231,18 @@ class SmoothNoise(Pictured):
         """
         resolved, number = resolve(source), scalar(value)
         if number is None:
-            raise WrongType(message("value", "one number", type(value).__name__, "release one number at a time"))
+            raise WrongType("value", "one number", type(value).__name__, "release one number at a time")
         exact_size = exactly(smooth_sensitivity, "smooth_sensitivity")
         if not 0 <= exact_size < 1 << 900:
             raise InvalidArgument(
-                message(
-                    "smooth_sensitivity",
-                    "a number from 0 to 1e+270",
-                    "a negative or larger one",
-                    "compute it with dither.sensitivity",
-                )
+                "smooth_sensitivity",
+                "a number from 0 to 1e+270",
+                "a negative or larger one",
+                "compute it with dither.sensitivity",
             )
         exact_width = arguments.positive(width, "width")
         if not 2.0**-500 < exact_width < 2.0**900:
-            raise InvalidArgument(
-                message("width", "a number from 1e-150 to 1e+270", width, "pass upper - lower of the bounds")
-            )
+            raise InvalidArgument("width", "a number from 1e-150 to 1e+270", width, "pass upper - lower of the bounds")
         step = spacing(exact_width) * 2.0**-20
         # a vanishing sensitivity gets noise of a thousandth of a step: S may be replaced by any larger smooth
         # bound, and the maximum with a constant is one
@@ -269,7 +253,7 @@ class SmoothNoise(Pictured):
 
 def _textbook(kind: str, epsilon: Fraction, delta: Fraction) -> tuple[Fraction, Fraction]:
     if kind == "student":
-        raise InvalidArgument(message("calibration", "'exact' for kind='student'", "'textbook'", "leave it out"))
+        raise InvalidArgument("calibration", "'exact' for kind='student'", "'textbook'", "leave it out")
     if kind == "cauchy":
         return epsilon / 6, 6 / epsilon
     one = 1 << _BITS

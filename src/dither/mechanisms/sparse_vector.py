@@ -10,7 +10,7 @@ from typing import Any
 from dither import arguments
 from dither.accounting import Pure
 from dither.budget_hooks import covered, observed, starts_session
-from dither.errors import InvalidArgument, WrongType, message
+from dither.errors import InvalidArgument, WrongType
 from dither.exact import exactly, up
 from dither.guarantees import PureDP
 from dither.mechanisms.laplace import Laplace
@@ -67,9 +67,9 @@ class SparseVector(Pictured):
         )
         for name, flag in (("numeric", self.numeric), ("monotone", self.monotone)):
             if not isinstance(flag, bool):
-                raise WrongType(message(name, "True or False", type(flag).__name__, "leave it out if unsure"))
+                raise WrongType(name, "True or False", type(flag).__name__, "leave it out if unsure")
         if c > _MAX_LIMIT:
-            raise InvalidArgument(message("limit", f"at most {_MAX_LIMIT}", "more", "ask for fewer answers"))
+            raise InvalidArgument("limit", f"at most {_MAX_LIMIT}", "more", "ask for fewer answers")
         for_answers = total / 3 if self.numeric else Fraction(0)
         weight = Fraction(float(c if self.monotone else 2 * c) ** (2 / 3))
         first = (total - for_answers) / (1 + weight)
@@ -163,16 +163,14 @@ class SparseVectorSession(Stateful):
         number = scalar(value)
         shown = number if answer is None else scalar(answer)
         if number is None or shown is None:
-            raise InvalidArgument(message("value", "a number", type(value).__name__, "ask for one number at a time"))
+            raise InvalidArgument("value", "a number", type(value).__name__, "ask for one number at a time")
         with self._lock:  # two threads that ask at once must not both be the last
             if self.done:
                 raise InvalidArgument(
-                    message(
-                        "ask",
-                        f"at most {self.mechanism.limit} answer(s) above the threshold in a session",
-                        "a question after them",
-                        "start another session, at its cost",
-                    )
+                    "ask",
+                    f"at most {self.mechanism.limit} answer(s) above the threshold in a session",
+                    "a question after them",
+                    "start another session, at its cost",
                 )
             self.asked += 1
             if not self._exceeds(Fraction(number)):

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from dither import arguments
 from dither.accounting import Pure, pure_delta
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.exact import exactly, exp_neg, up
 from dither.exact.search import smallest_float
 from dither.guarantees import PureDP
@@ -51,7 +51,7 @@ class Staircase(Additive):
         weights = shares(self.split, [float(sensitivity) ** (2 / 3) for sensitivity in sensitivities])
         if self.gamma is not None and not 0 < exactly(self.gamma, "gamma") < 1:
             raise InvalidArgument(
-                message("gamma", "a number strictly between 0 and 1", self.gamma, "leave it out for the best one")
+                "gamma", "a number strictly between 0 and 1", self.gamma, "leave it out for the best one"
             )
         laws = []
         for weight in weights:
@@ -86,9 +86,7 @@ class Staircase(Additive):
 
         epsilon = smallest_float(fits, 1e-9, 1e6)
         if epsilon == 1e6:
-            raise InvalidArgument(
-                message("error", "an error that epsilon = 1e6 can reach", error, "accept a larger error")
-            )
+            raise InvalidArgument("error", "an error that epsilon = 1e6 can reach", error, "accept a larger error")
         return cls(sensitivity, epsilon)
 
     @property

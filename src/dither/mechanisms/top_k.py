@@ -13,7 +13,7 @@ import numpy as np
 from dither import arguments
 from dither.accounting import Event
 from dither.budget_hooks import covered, spends
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.exact import square_root
 from dither.exact.search import bisect_fractions
 from dither.guarantees import ZCDP, ApproxDP, PureDP
@@ -99,10 +99,10 @@ class TopK(Pictured):
         resolved, prepared = resolve(source), read_scores(scores)
         if prepared.floats.size < self.k:
             raise InvalidArgument(
-                message("scores", f"at least k = {self.k} candidates", f"{prepared.floats.size}", "ask for fewer")
+                "scores", f"at least k = {self.k} candidates", f"{prepared.floats.size}", "ask for fewer"
             )
         if np.count_nonzero(prepared.floats > -np.inf) < self.k:
-            raise InvalidArgument(message("scores", f"at least k = {self.k} above -inf", "fewer", "ask for fewer"))
+            raise InvalidArgument("scores", f"at least k = {self.k} above -inf", "fewer", "ask for fewer")
         result = noisy_top_k(prepared.floats, self.k, resolved, self.choice.rate, exact_score=prepared.exact)
         indices: list[int] = mark(result, resolved)
         return indices

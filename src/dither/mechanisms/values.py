@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dither.errors import InvalidArgument, InvalidData, WrongType, message
+from dither.errors import InvalidArgument, InvalidData, WrongType
 from dither.intake import saturate
 from dither.randomness import Source, mark
 from dither.randomness.seeded import NOTICE
@@ -40,16 +40,14 @@ def scalar(value: Any) -> Scalar | None:
         if isinstance(value, Rational):
             exact = Fraction(int(value.numerator), int(value.denominator))
             if abs(exact) > _LARGEST:
-                raise InvalidData(message("value", "a number that a float can hold", "a larger one", "bound it first"))
+                raise InvalidData("value", "a number that a float can hold", "a larger one", "bound it first")
             return exact
         if not isinstance(value, (float, np.floating)):
             return None
         value = float(value)
     number: float = value
     if not math.isfinite(number):
-        raise InvalidData(
-            message("value", "a finite number", "NaN or infinity", "drop or bound such values before the release")
-        )
+        raise InvalidData("value", "a finite number", "NaN or infinity", "drop or bound such values before the release")
     return number
 
 
@@ -60,12 +58,10 @@ def array(value: NDArray[Any], name: str = "value") -> NDArray[np.int64] | NDArr
     dtype('int64')
     """
     if value.ndim != 1:
-        raise InvalidArgument(
-            message(name, "one dimension", f"{value.ndim} dimensions", "pass one column, or array.ravel()")
-        )
+        raise InvalidArgument(name, "one dimension", f"{value.ndim} dimensions", "pass one column, or array.ravel()")
     if isinstance(value, np.ma.MaskedArray):
         if np.any(np.ma.getmaskarray(value)):
-            raise InvalidData(message(name, "no masked values", "some", "drop or fill them before the release"))
+            raise InvalidData(name, "no masked values", "some", "drop or fill them before the release")
         value = value.data
     if value.dtype.kind in "bi":
         return value.astype(np.int64, copy=False)
@@ -73,19 +69,15 @@ def array(value: NDArray[Any], name: str = "value") -> NDArray[np.int64] | NDArr
         return saturate(value)
     if value.dtype.kind != "f" or value.dtype.itemsize > 8:
         raise WrongType(
-            message(
-                name,
-                "integers or floats of at most 64 bits",
-                f"dtype {value.dtype}",
-                "convert with astype(float) or astype(int)",
-            )
+            name,
+            "integers or floats of at most 64 bits",
+            f"dtype {value.dtype}",
+            "convert with astype(float) or astype(int)",
         )
     floats = value.astype(np.float64, copy=False)
     if not np.all(np.isfinite(floats)):
         raise InvalidData(
-            message(
-                name, "finite numbers", "NaN or infinity among them", "drop or bound such values before the release"
-            )
+            name, "finite numbers", "NaN or infinity among them", "drop or bound such values before the release"
         )
     return floats
 
@@ -103,13 +95,13 @@ def release(
     if isinstance(value, (list, tuple)):
         numbers = [number for number in map(scalar, value) if number is not None]
         if len(numbers) < len(value):
-            raise WrongType(message("value", "a list of numbers", "a list with something else in it", _FIX))
+            raise WrongType("value", "a list of numbers", "a list with something else in it", _FIX)
         _nonempty(len(numbers))
         return mark(list(release_vector(numbers)), source)
     if isinstance(value, np.ndarray):
         if value.ndim == 0:
             if np.ma.is_masked(value):
-                raise InvalidData(message("value", "a number", "a masked one", "drop or fill it before the release"))
+                raise InvalidData("value", "a number", "a masked one", "drop or fill it before the release")
             return release(value.item(), source, release_scalar, release_vector)
         column = array(value)
         _nonempty(column.size)
@@ -117,16 +109,16 @@ def release(
     library = type(value).__module__.partition(".")[0]
     if library in ("pandas", "polars") and type(value).__name__ == "Series":
         return _series(value, library, source, release_vector)
-    raise WrongType(message("value", "numbers", type(value).__name__, _FIX))
+    raise WrongType("value", "numbers", type(value).__name__, _FIX)
 
 
 def _series(value: Any, library: str, source: Source, release_vector: Callable[[Vector], Any]) -> Any:
     missing = bool(value.isna().any()) if library == "pandas" else value.null_count() > 0
     if missing:
-        raise InvalidData(message("value", "no missing values", "some", "drop or fill them before the release"))
+        raise InvalidData("value", "no missing values", "some", "drop or fill them before the release")
     plain = value.to_numpy()
     if plain.dtype == object:
-        raise WrongType(message("value", "a numeric Series", f"dtype {value.dtype}", _FIX))
+        raise WrongType("value", "a numeric Series", f"dtype {value.dtype}", _FIX)
     column = array(plain)
     _nonempty(column.size)
     noisy = np.asarray(release_vector(column))
@@ -138,7 +130,7 @@ def _series(value: Any, library: str, source: Source, release_vector: Callable[[
 
 def _nonempty(length: int) -> None:
     if length == 0:
-        raise InvalidArgument(message("value", "at least one number", "none", "release only where there are answers"))
+        raise InvalidArgument("value", "at least one number", "none", "release only where there are answers")
 
 
 def as_array(numbers: list[Any], dtype: Any) -> NDArray[Any]:

@@ -30,7 +30,7 @@ import numpy as np
 
 from dither import arguments
 from dither.digits import rounded_up, two_digits
-from dither.errors import InvalidArgument, NotPrivate, message
+from dither.errors import InvalidArgument, NotPrivate
 from dither.publish.contrasts import Floats
 from dither.publish.domain import Domain, Levels
 from dither.publish.residuals import Residuals, margins
@@ -111,17 +111,13 @@ def _half_width(error: float | str, people: float | None, cells: int) -> float:
         share = math.nan
     if not error.strip().endswith("%") or not 0 < share < math.inf:
         expected = 'a number of rows, or a share such as "2%"'
-        raise InvalidArgument(
-            message("error", expected, repr(error), 'write "2%", or a number without quotation marks')
-        )
+        raise InvalidArgument("error", expected, repr(error), 'write "2%", or a number without quotation marks')
     if people is None:
         raise InvalidArgument(
-            message(
-                "people",
-                "about how many people there are, for an error that is a share",
-                "nothing",
-                "pass people=100_000, a public number, or the error as a number of people",
-            )
+            "people",
+            "about how many people there are, for an error that is a share",
+            "nothing",
+            "pass people=100_000, a public number, or the error as a number of people",
         )
     return share * arguments.positive(people, "people") / cells
 
@@ -163,9 +159,9 @@ def allocate(
     {(0,): 2.0, (1,): 2.0}
     """
     if not tables:
-        raise InvalidArgument(message("tables", "at least one", "none", "name a table"))
+        raise InvalidArgument("tables", "at least one", "none", "name a table")
     if objective not in ("sum", "largest"):
-        raise InvalidArgument(message("objective", "'sum' or 'largest'", objective, "leave it out"))
+        raise InvalidArgument("objective", "'sum' or 'largest'", objective, "leave it out")
     known = {*margins(public)} if public else set()
     measured = [
         levels
@@ -221,13 +217,11 @@ def _check_goals(
         for levels, goal in goals.items()
     )
     raise NotPrivate(
-        message(
-            "error",
-            "targets that the budget can meet",
-            f"more; at 95 % this budget would reach {reached}",
-            f"allow errors {rounded_up(math.sqrt(ratio))} times as large, or "
-            + (f"spend {rounded_up(ratio)} times the rho" if budget_for is None else budget_for(ratio)),
-        )
+        "error",
+        "targets that the budget can meet",
+        f"more; at 95 % this budget would reach {reached}",
+        f"allow errors {rounded_up(math.sqrt(ratio))} times as large, or "
+        + (f"spend {rounded_up(ratio)} times the rho" if budget_for is None else budget_for(ratio)),
     )
 
 
@@ -306,6 +300,3 @@ class _Problem:
             factor = (low + high) / 2
             low, high = (factor, high) if np.maximum(least, factor * chosen).sum() <= self.cost else (low, factor)
         return np.maximum(least, low * chosen)
-
-
-__all__ = ["Allocation", "Objective", "TableSpec", "allocate", "importance", "normal_quantile", "table_spec"]

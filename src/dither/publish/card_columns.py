@@ -34,7 +34,7 @@ from typing import Any
 import pyarrow as pa
 
 from dither import arguments
-from dither.errors import InvalidArgument, WrongType, message
+from dither.errors import InvalidArgument, WrongType
 from dither.publish.domain import Attribute, Domain
 from dither.publish.lookups import read_lookup
 from dither.tables.builder.expressions import Term, condition
@@ -183,7 +183,7 @@ class ColumnReader:
 
     def _resolved(self, given: Any, where: str) -> Expression:
         if not isinstance(given, (str, Term, Column, Literal, Call)):
-            raise WrongType(message(where, "SQL over a row", kind_of(given), 'write "MONTH(visited_at)", for example'))
+            raise WrongType(where, "SQL over a row", kind_of(given), 'write "MONTH(visited_at)", for example')
         return resolve_columns(condition(given, where), self._rows)
 
     def _type(self, column: Column) -> Type:
@@ -318,7 +318,7 @@ def _null(name: str, spec: Mapping[str, Any]) -> bool:
 
 def _listed(given: Any) -> list[Any]:
     if isinstance(given, (str, bytes, Mapping)) or not hasattr(given, "__iter__"):
-        raise WrongType(message("keys or edges", "a list", kind_of(given), 'write keys = ["f", "m"], for example'))
+        raise WrongType("keys or edges", "a list", kind_of(given), 'write keys = ["f", "m"], for example')
     return [item.item() if hasattr(item, "item") else item for item in given]
 
 
@@ -350,16 +350,4 @@ def _left_out(name: str, null: bool, other: Any, outside: str) -> str:
 
 
 def _wrong(where: str, expected: str, got: str, fix: str) -> InvalidArgument:
-    return InvalidArgument(message(where, expected, got, fix))
-
-
-__all__ = [
-    "PARTS",
-    "PERIODS",
-    "CardColumn",
-    "ColumnReader",
-    "card_about",
-    "columns_from_card",
-    "nested_levels",
-    "stated_keys",
-]
+    return InvalidArgument(where, expected, got, fix)

@@ -135,6 +135,3 @@ def _draw(law: Floats, keys: Integers, ranks: Integers, multiplier: float, sourc
 def uniform(count: int, source: Source) -> Floats:
     """Numbers from 0 to 1, 1 excluded."""
     return np.asarray((source.words(count) >> np.uint64(11)).astype(np.float64) * 2.0**-53)
-
-
-__all__ = ["CliqueLaws", "Flags", "expanded", "possible_cells", "uniform"]

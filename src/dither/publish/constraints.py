@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.publish.contrasts import Floats
 from dither.publish.domain import Integers
 from dither.publish.junction import Clique
@@ -156,7 +156,7 @@ def rules_of(constraints: Iterable[object], record_columns: Sequence[RecordColum
         checked = require_boolean(resolved, lambda column: types[column.name], "constraints")
         if not columns(checked):
             fix = "name columns of the records, as in NOT (marital = 'married' AND age < 15)"
-            raise InvalidArgument(message("constraints", "a condition on columns", show(checked), fix))
+            raise InvalidArgument("constraints", "a condition on columns", show(checked), fix)
         conditions.append(checked)
     cuts = _cuts(conditions, record_columns, names)
     parts = {place: _parts(record_columns[place], cuts.get(place, set())) for place in {*names.values()}}
@@ -197,12 +197,10 @@ def _constant(expression: Expression) -> Literal | None:
 
 def _not_compared(name: str, got: str) -> InvalidArgument:
     return InvalidArgument(
-        message(
-            "constraints",
-            f"{name}, which is in bins, compared with constants",
-            got,
-            f"write for example {name} < 15, or give {name} keys instead of bins",
-        )
+        "constraints",
+        f"{name}, which is in bins, compared with constants",
+        got,
+        f"write for example {name} < 15, or give {name} keys instead of bins",
     )
 
 
@@ -273,12 +271,10 @@ def _rule(
     shown = " × ".join(record_columns[place].attribute.name for place in table)
     if math.prod(shape) > MAX_COMBINATIONS:
         raise InvalidArgument(
-            message(
-                f"constraints on {shown}",
-                f"at most {MAX_COMBINATIONS:,} combinations of values",
-                f"{math.prod(shape):,}",
-                "use coarser bins, whose edges are the limits in the constraints, or fewer columns in one of them",
-            )
+            f"constraints on {shown}",
+            f"at most {MAX_COMBINATIONS:,} combinations of values",
+            f"{math.prod(shape):,}",
+            "use coarser bins, whose edges are the limits in the constraints, or fewer columns in one of them",
         )
     values = [
         [
@@ -296,8 +292,5 @@ def _rule(
     if not without_null:  # a condition that values out of bounds alone meet would leave NULLs only
         got = "none" if not holds.any() else "NULLs only"
         fix = "correct the condition: it contradicts another one, or the bounds or keys of its columns"
-        raise InvalidArgument(message(f"constraints on {shown}", "at least one possible record", got, fix))
+        raise InvalidArgument(f"constraints on {shown}", "at least one possible record", got, fix)
     return Rule(table, tuple(parts[place] for place in table), holds)
-
-
-__all__ = ["MAX_COMBINATIONS", "Parts", "Rule", "rules_of"]

@@ -145,6 +145,3 @@ def _grouped(segment_kinds: Integers) -> tuple[tuple[tuple[int, int, Fraction], 
         square = Fraction(left * right * whole, divisor * divisor) * Fraction(family - 1, family)
         groups.append((stop - count, stop, square))
     return tuple(groups), positions
-
-
-__all__ = ["Contrasts", "Floats", "Numbers"]

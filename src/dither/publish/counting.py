@@ -26,7 +26,7 @@ from typing import Any
 
 from dither import arguments
 from dither.budget_hooks import charging_to
-from dither.errors import InvalidArgument, WrongType, message
+from dither.errors import InvalidArgument, WrongType
 from dither.guarantees import ZCDP, Guarantee
 from dither.ledger.recorded import canonical, decode, encode
 from dither.publish.domain import Domain, Integers, Levels
@@ -122,12 +122,10 @@ class Counting:
 
     def __post_init__(self) -> None:
         if not isinstance(self.bias, bool):
-            raise WrongType(message("bias", "true or false", type(self.bias).__name__, "leave it out, or pass True"))
+            raise WrongType("bias", "true or false", type(self.bias).__name__, "leave it out, or pass True")
         if len(self.expressions) != len(self.domain.attributes):
             expected = f"one for each of {len(self.domain.attributes)} attributes"
-            raise InvalidArgument(
-                message("expressions", expected, len(self.expressions), "give the value of every attribute")
-            )
+            raise InvalidArgument("expressions", expected, len(self.expressions), "give the value of every attribute")
 
     @cached_property
     def card(self) -> Card:
@@ -137,7 +135,7 @@ class Counting:
         if name not in card.private_tables:
             names = [*card.private_tables]
             got = "none" if self.about is None else repr(clip(self.about))
-            raise InvalidArgument(message("about", f"one of {', '.join(names)}", got, f"pass about={names[0]!r}"))
+            raise InvalidArgument("about", f"one of {', '.join(names)}", got, f"pass about={names[0]!r}")
         return card.for_table(name)
 
     @cached_property
@@ -148,9 +146,7 @@ class Counting:
             return "auto"
         whole = arguments.whole(rows, "max_rows")
         if whole > MAX_TOTAL:
-            raise InvalidArgument(
-                message("max_rows", f"at most {MAX_TOTAL:,}", f"{whole:,}", "count fewer rows of a person")
-            )
+            raise InvalidArgument("max_rows", f"at most {MAX_TOTAL:,}", f"{whole:,}", "count fewer rows of a person")
         return whole
 
     @property
@@ -244,7 +240,7 @@ class Counting:
         self._check_cost(guarantee)
         if self.is_automatic and cell is None:
             fix = "state max_rows, or publish a plan, which knows its noise"
-            raise InvalidArgument(message("max_rows", "a whole number, where the noise is unknown", "'auto'", fix))
+            raise InvalidArgument("max_rows", "a whole number, where the noise is unknown", "'auto'", fix)
         request = self._request(tables, guarantee, content, analyst, key, again)
         epsilon = self.split(guarantee).histogram
 
@@ -288,13 +284,13 @@ class Counting:
         """Refuse what costs less than the card's least epsilon; of rho, what that epsilon implies."""
         if not isinstance(guarantee, Guarantee):
             fix = "pass dither.ApproxDP(1, 1e-9)"
-            raise WrongType(message("guarantee", "a guarantee", type(guarantee).__name__, fix))
+            raise WrongType("guarantee", "a guarantee", type(guarantee).__name__, fix)
         least = arguments.epsilon(self.table.card.min_epsilon, "min_epsilon")
         if guarantee.exact[0] < (least**2 / 2 if isinstance(guarantee, ZCDP) else least):
             name = "rho" if isinstance(guarantee, ZCDP) else "epsilon"
             bound = float(least**2 / 2 if isinstance(guarantee, ZCDP) else least)
             expected = f"at least {bound:g}, the least that a release may cost here"
-            raise InvalidArgument(message(name, expected, f"{float(guarantee.exact[0]):g}", f"spend {bound:g} or more"))
+            raise InvalidArgument(name, expected, f"{float(guarantee.exact[0]):g}", f"spend {bound:g} or more")
 
     # -- the request --------------------------------------------------------------------------------------------------
 
@@ -326,7 +322,7 @@ class Counting:
             whole["bias"] = True
         if key is not None and (not isinstance(key, str) or _DERIVED_KEY.fullmatch(key)):
             fix = "choose another, or leave it out"
-            raise InvalidArgument(message("key", "a name of your choice", "another value", fix))
+            raise InvalidArgument("key", "a name of your choice", "another value", fix)
         if key is None:
             key = secrets.token_hex(16) if again else recorded_key(whole, guarantee, analyst)
         return Request(key, whole)
@@ -377,15 +373,12 @@ class Counting:
 
     def _check_tables(self, tables: Sequence[Levels]) -> None:
         if not tables:
-            raise InvalidArgument(message("tables", "at least one table", "none", "name the tables to be counted"))
+            raise InvalidArgument("tables", "at least one table", "none", "name the tables to be counted")
         for levels in tables:
             sizes = [len(attribute.level_names) for attribute in self.domain.attributes]
             if len(levels) != len(sizes) or not all(
                 0 <= level <= most for level, most in zip(levels, sizes, strict=True)
             ):
                 fix = "use Domain.levels(names)"
-                raise InvalidArgument(message("tables", "a level of each attribute of the domain", "another", fix))
+                raise InvalidArgument("tables", "a level of each attribute of the domain", "another", fix)
             self.domain.check_size(levels)
-
-
-__all__ = ["Counting", "Recorded"]

@@ -49,6 +49,3 @@ def covering_tables(domain: Domain, tables: Sequence[Levels], most_cells: int = 
             waiting = waiting[np.any(waiting > table, axis=1)]
         result.append(tuple(int(level) for level in table))
     return result
-
-
-__all__ = ["MOST_CELLS", "covering_tables"]

@@ -28,7 +28,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dither.errors import InvalidArgument, WrongType, message
+from dither.errors import InvalidArgument, WrongType
 from dither.publish.lookup_places import misplaced, places_without, some
 from dither.tables.card.wording import closest
 
@@ -91,7 +91,7 @@ class Attribute:
         numbers = [float(edge) for edge in edges]
         if len(numbers) < 2 or not all(map(math.isfinite, numbers)) or np.any(np.diff(numbers) <= 0):
             raise InvalidArgument(
-                message(f"edges of {name}", "at least two increasing finite numbers", "others", "pass [0, 18, 65, 120]")
+                f"edges of {name}", "at least two increasing finite numbers", "others", "pass [0, 18, 65, 120]"
             )
         labels: list[Any] = [f"[{low:.15g}, {high:.15g})" for low, high in itertools.pairwise(numbers)]
         if whole and all(low == int(low) and high == low + 1 for low, high in itertools.pairwise(numbers)):
@@ -130,9 +130,7 @@ class Attribute:
         """
         if not levels or len({*levels}) != len(levels):
             raise InvalidArgument(
-                message(
-                    f"levels of {name}", "different names, the coarsest first", "others", "pass ['state', 'county']"
-                )
+                f"levels of {name}", "different names, the coarsest first", "others", "pass ['state', 'county']"
             )
         codes, dictionaries = _encode(name, levels, lookup)
         order = np.lexsort(codes[::-1])
@@ -150,9 +148,7 @@ class Attribute:
             _check_places(name, level, dictionary, (keys or {}).get(level))
         if len(level_keys[-1]) != len(order):
             raise InvalidArgument(
-                message(
-                    f"lookup of {name}", f"every {levels[-1]} once", "one of them twice", "leave out the repetition"
-                )
+                f"lookup of {name}", f"every {levels[-1]} once", "one of them twice", "leave out the repetition"
             )
         for level, listed in zip(levels, level_keys, strict=True):
             _check_other(name, level, listed, other)
@@ -221,13 +217,11 @@ class Domain:
     def __init__(self, attributes: Iterable[Attribute]) -> None:
         object.__setattr__(self, "attributes", tuple(attributes))
         if not self.attributes or not all(isinstance(attribute, Attribute) for attribute in self.attributes):
-            raise WrongType(message("attributes", "attributes", "others", "pass [Attribute.flat('sex', ['f', 'm'])]"))
+            raise WrongType("attributes", "attributes", "others", "pass [Attribute.flat('sex', ['f', 'm'])]")
         names = [level for attribute in self.attributes for level in attribute.level_names]
         repeated = [name for name in names if names.count(name) > 1]
         if repeated:
-            raise InvalidArgument(
-                message("attributes", "different names of all levels", repeated[0], "rename one of them")
-            )
+            raise InvalidArgument("attributes", "different names of all levels", repeated[0], "rename one of them")
 
     def levels(self, table: Sequence[str]) -> Levels:
         """The level of each attribute in a table that is given by the names of its levels.
@@ -236,7 +230,7 @@ class Domain:
         (1,)
         """
         if isinstance(table, str) or not isinstance(table, Sequence):
-            raise WrongType(message("table", "a list of names", type(table).__name__, "pass ('state', 'sex')"))
+            raise WrongType("table", "a list of names", type(table).__name__, "pass ('state', 'sex')")
         result = [0] * len(self.attributes)
         for name in table:
             for i, attribute in enumerate(self.attributes):
@@ -246,7 +240,7 @@ class Domain:
             else:
                 known = [level for attribute in self.attributes for level in attribute.level_names]
                 fix = closest(str(name), known)
-                raise InvalidArgument(message("table", f"names among {', '.join(known)}", repr(name), fix))
+                raise InvalidArgument("table", f"names among {', '.join(known)}", repr(name), fix)
         return tuple(result)
 
     def axes(self, names: Sequence[str]) -> list[int]:
@@ -282,12 +276,10 @@ class Domain:
         """
         if self.size(levels) > at_most:
             raise InvalidArgument(
-                message(
-                    f"table {' × '.join(self.names(levels))}",
-                    f"at most {at_most:,} cells",
-                    f"{self.size(levels):,}",
-                    "ask for tables over fewer attributes or coarser levels, or for synthetic records",
-                )
+                f"table {' × '.join(self.names(levels))}",
+                f"at most {at_most:,} cells",
+                f"{self.size(levels):,}",
+                "ask for tables over fewer attributes or coarser levels, or for synthetic records",
             )
 
 
@@ -311,7 +303,7 @@ def contains(table: Levels, margin: Levels) -> bool:
 
 def _name(value: object, what: str) -> str:
     if not isinstance(value, str) or not value:
-        raise WrongType(message(what, "a name", type(value).__name__, "pass a text such as 'state'"))
+        raise WrongType(what, "a name", type(value).__name__, "pass a text such as 'state'")
     return value
 
 
@@ -320,25 +312,21 @@ def _encode(name: str, levels: Sequence[str], lookup: Mapping[str, Sequence[Any]
     codes, dictionaries = [], []
     missing = [level for level in levels if level not in lookup]
     if missing:
-        raise InvalidArgument(
-            message(f"lookup of {name}", f"a column {missing[0]}", "none", "give one column for each level")
-        )
+        raise InvalidArgument(f"lookup of {name}", f"a column {missing[0]}", "none", "give one column for each level")
     for level in levels:
         encoded = pa.array(lookup[level]).dictionary_encode()
         if encoded.null_count:
             raise InvalidArgument(
-                message(
-                    f"lookup of {name}",
-                    f"a {level} for every place",
-                    f"none for {places_without(levels, level, lookup)}",
-                    f"complete the column {level}, or leave these places out of the domain",
-                )
+                f"lookup of {name}",
+                f"a {level} for every place",
+                f"none for {places_without(levels, level, lookup)}",
+                f"complete the column {level}, or leave these places out of the domain",
             )
         codes.append(np.asarray(encoded.indices).astype(np.int64))
         dictionaries.append(encoded.dictionary)
     if len({len(code) for code in codes}) != 1 or not len(codes[0]):
         raise InvalidArgument(
-            message(f"lookup of {name}", "columns of one length, at least 1", "others", "give one row for each place")
+            f"lookup of {name}", "columns of one length, at least 1", "others", "give one row for each place"
         )
     return codes, dictionaries
 
@@ -353,12 +341,10 @@ def _check_other(name: str, level: str, listed: Any, other: Any | None) -> None:
         of_one_kind = False
     if not of_one_kind or other in listed.to_pylist():
         raise InvalidArgument(
-            message(
-                f"other of {name}",
-                f"a key of the kind of the keys of {level} ({listed.type}) that is none of them",
-                repr(other),
-                "pass another one, such as 'other' among texts or -1 among numbers",
-            )
+            f"other of {name}",
+            f"a key of the kind of the keys of {level} ({listed.type}) that is none of them",
+            repr(other),
+            "pass another one, such as 'other' among texts or -1 among numbers",
         )
 
 
@@ -370,13 +356,8 @@ def _check_places(name: str, level: str, dictionary: Any, required: Sequence[Any
     missing = [key for key in required if key not in present]
     if missing:
         raise InvalidArgument(
-            message(
-                f"lookup of {name}",
-                f"every {level} of the domain",
-                f"none for {some([repr(key) for key in missing])}",
-                f"add a row for each of them, or leave them out of the keys of {level}",
-            )
+            f"lookup of {name}",
+            f"every {level} of the domain",
+            f"none for {some([repr(key) for key in missing])}",
+            f"add a row for each of them, or leave them out of the keys of {level}",
         )
-
-
-__all__ = ["MAX_CELLS", "Attribute", "Domain", "Integers", "Levels", "contains", "finest"]

@@ -117,6 +117,3 @@ def _margin(domain: Domain, levels: Levels, counted: Mapping[Levels, Integers]) 
     """A table from the smallest that was counted and has it as a margin."""
     source = min((table for table in counted if contains(table, levels)), key=domain.size)
     return margin(domain, counted[source], source, levels)
-
-
-__all__ = ["attribute_codes", "code_columns", "domain_digest", "table_counts"]

@@ -148,6 +148,3 @@ def _log_sum_to(logs: Floats, clique: Clique, table: Clique) -> Floats:
         return logs
     top = logs.max(axis=axes, keepdims=True)
     return np.asarray(np.log(np.exp(logs - top).sum(axis=axes)) + np.squeeze(top, axis=axes))
-
-
-__all__ = ["GraphicalModel", "Measurement"]

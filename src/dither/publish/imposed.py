@@ -104,6 +104,3 @@ def scaled_to(estimates: Estimates, table: Levels, start: Floats, exact: dict[Le
         for places, target in targets:
             result *= (target / np.maximum(np.bincount(places, result, minlength=len(target)), _LEAST))[places]
     return result.reshape(start.shape)
-
-
-__all__ = ["imposed_counts", "scaled_to"]

@@ -292,6 +292,3 @@ def _pull(mean: Floats, spread: Floats, places: Integers, target: Floats, noise:
     step = (target - _grouped(mean, places)) / np.maximum(uncertain + _SHARE * noise, 1e-12)
     mean += spread * step[:, places]
     np.maximum(mean, 0.0, out=mean)
-
-
-__all__ = ["WholeCounts", "whole_counts"]

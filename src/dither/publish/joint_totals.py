@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.publish.contrasts import Floats
 from dither.publish.domain import Domain, Integers, Levels, contains, finest
 
@@ -73,24 +73,20 @@ def common_table(domain: Domain, tables: Mapping[Levels, Integers]) -> Integers:
     core = finest(tables)
     if domain.size(core) > MAX_SOLVED_CELLS:
         raise InvalidArgument(
-            message(
-                "totals",
-                "public totals that can be joined one by one, or that have at most "
-                f"{MAX_SOLVED_CELLS:,} combinations of their keys",
-                f"{among}, which have {domain.size(core):,}",
-                "leave one of these tables out, or impose a table that holds two of them",
-            )
+            "totals",
+            "public totals that can be joined one by one, or that have at most "
+            f"{MAX_SOLVED_CELLS:,} combinations of their keys",
+            f"{among}, which have {domain.size(core):,}",
+            "leave one of these tables out, or impose a table that holds two of them",
         )
     problem = _Problem.of(domain, core, tables)
     counts = problem.solve(np.zeros(domain.size(core)), _SECONDS)
     if counts is None:
         raise InvalidArgument(
-            message(
-                "totals",
-                "public totals that whole, non-negative counts can have together",
-                f"{among}: each two of them agree, but no counts were found that have all of them",
-                "correct one of them, or leave it out",
-            )
+            "totals",
+            "public totals that whole, non-negative counts can have together",
+            f"{among}: each two of them agree, but no counts were found that have all of them",
+            "correct one of them, or leave it out",
         )
     return counts.reshape(domain.shape(core))
 
@@ -147,6 +143,3 @@ class _Problem:
         counts = np.rint(result.x[:size]).astype(np.int64)
         exact = np.bincount(self.rows, counts[self.cells], minlength=len(self.sums)).astype(np.int64)
         return counts if counts.min() >= 0 and np.array_equal(exact, self.sums) else None
-
-
-__all__ = ["MAX_SOLVED_CELLS", "common_table", "joining_order", "nearest_table", "place_in"]

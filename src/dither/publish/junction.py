@@ -87,6 +87,3 @@ def maximal_cliques(sizes: Sequence[int], tables: Iterable[Clique]) -> list[Cliq
         if not any(clique <= other for other in cliques):
             cliques.append(clique)
     return sorted(tuple(sorted(clique)) for clique in cliques)
-
-
-__all__ = ["Clique", "JunctionTree", "cells", "junction_tree", "maximal_cliques"]

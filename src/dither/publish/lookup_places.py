@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 
 
 def places_without(levels: Sequence[str], level: str, lookup: Mapping[str, Sequence[Any]]) -> str:
@@ -60,7 +60,4 @@ def misplaced(name: str, levels: Sequence[str], level: str, lookup: Mapping[str,
         fix = (
             f"correct the lookup, or use keys that tell them apart, such as the names of {levels[0]} and {level} in one"
         )
-    return InvalidArgument(message(f"lookup of {name}", expected, got, fix))
-
-
-__all__ = ["misplaced", "places_without", "some"]
+    return InvalidArgument(f"lookup of {name}", expected, got, fix)

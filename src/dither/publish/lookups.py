@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from dither.errors import InvalidArgument, NotPrivate, WrongType, message
+from dither.errors import InvalidArgument, NotPrivate, WrongType
 from dither.tables.card.model import Type, arrow_type
 from dither.tables.card.wording import clip, closest
 from dither.tables.query import nodes
@@ -42,12 +42,12 @@ def read_lookup(
     where = f"lookup of {name}"
     if len(levels) == 1 and lookup is None:
         fix = "list it among the columns, or name a level above it"
-        raise InvalidArgument(message(where, "at least two levels, or a lookup", "one level without", fix))
+        raise InvalidArgument(where, "at least two levels, or a lookup", "one level without", fix)
     columns = _columns(table, where, levels, lookup, folder)
     missing = [level for level in levels if level not in columns.column_names]
     if missing:
         fix = closest(missing[0], columns.column_names) + ", or add the column"
-        raise InvalidArgument(message(where, f"a column {missing[0]}", "none", fix))
+        raise InvalidArgument(where, f"a column {missing[0]}", "none", fix)
     distinct = columns.select([*levels]).group_by([*levels], use_threads=False).aggregate([])
     return {level: _cast(where, level, distinct.column(level), types.get(level)) for level in levels}
 
@@ -60,7 +60,7 @@ def _columns(table: Table, where: str, levels: Sequence[str], lookup: Any, folde
             got = "none" if not fitting else f"several: {', '.join(fitting)}"
             expected = f"a public table of the card with the columns {', '.join(levels)}, or a lookup in the plan"
             fix = 'name one: lookup = "places.csv", or the name of a public table'
-            raise InvalidArgument(message(where, expected, got, fix))
+            raise InvalidArgument(where, expected, got, fix)
         lookup = fitting[0]
     if isinstance(lookup, (str, os.PathLike)):
         text = os.fspath(lookup)
@@ -80,7 +80,7 @@ def _refuse_private_rows(table: Table, where: str, path: Path) -> None:
     for private in table.engine.private_files:
         if path.exists() and os.path.exists(private) and os.path.samefile(path, private):
             fix = "name a public list of all places, also of those where nobody is"
-            raise NotPrivate(message(where, "a public file", "the file that holds the private rows", fix))
+            raise NotPrivate(where, "a public file", "the file that holds the private rows", fix)
 
 
 def _as_arrow(where: str, given: Any) -> pa.Table:
@@ -89,7 +89,7 @@ def _as_arrow(where: str, given: Any) -> pa.Table:
     except (pa.ArrowInvalid, TypeError, ValueError):
         expected = "a public table's name, a CSV or Parquet file, a frame, or columns of one length"
         fix = "pass {'state': [...], 'county': [...]}, one row for each county"
-        raise WrongType(message(where, expected, type(given).__name__, fix)) from None
+        raise WrongType(where, expected, type(given).__name__, fix) from None
 
 
 def _of_public_table(table: Table, name: str, columns: Sequence[str]) -> pa.Table:
@@ -104,9 +104,7 @@ def _of_file(where: str, text: str, folder: str, public: Sequence[str]) -> pa.Ta
     ending = path.suffix.lower()
     if ending not in _ENDINGS:
         fix = closest(text, public) if public else "name a file that ends in .csv or .parquet"
-        raise InvalidArgument(
-            message(where, "a public table of the card, or a .csv or .parquet file", repr(clip(text)), fix)
-        )
+        raise InvalidArgument(where, "a public table of the card, or a .csv or .parquet file", repr(clip(text)), fix)
     try:
         if ending == ".parquet":
             import pyarrow.parquet as pq
@@ -121,7 +119,7 @@ def _of_file(where: str, text: str, folder: str, public: Sequence[str]) -> pa.Ta
         return csv.read_csv(path, convert_options=options)
     except (OSError, pa.ArrowException):
         fix = "check the path, which starts from the folder of the plan"
-        raise InvalidArgument(message(where, "a file that can be read", repr(clip(text)), fix)) from None
+        raise InvalidArgument(where, "a file that can be read", repr(clip(text)), fix) from None
 
 
 def _cast(where: str, level: str, column: Any, kind: Type | None) -> Any:
@@ -134,9 +132,4 @@ def _cast(where: str, level: str, column: Any, kind: Type | None) -> Any:
         return array.cast(arrow_type(kind))
     except pa.ArrowException:
         fix = f"write the values of {level} as the card has them"
-        raise InvalidArgument(
-            message(where, f"a column {level} of type {kind}, as in the card", "others", fix)
-        ) from None
-
-
-__all__ = ["read_lookup"]
+        raise InvalidArgument(where, f"a column {level} of type {kind}, as in the card", "others", fix) from None

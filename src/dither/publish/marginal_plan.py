@@ -26,7 +26,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.guarantees import Guarantee
 from dither.publish.allocate import Objective, TableSpec, allocate, normal_quantile
 from dither.publish.contrasts import Floats, Numbers
@@ -114,12 +114,10 @@ class MarginalPlan:
         )
         if not allocation.variances:
             raise InvalidArgument(
-                message(
-                    "tables",
-                    "a table that the public totals do not determine",
-                    "none",
-                    "ask for more than the public totals, which need no release",
-                )
+                "tables",
+                "a table that the public totals do not determine",
+                "none",
+                "ask for more than the public totals, which need no release",
             )
         return MarginalMechanism(self.residuals, allocation, guarantee, self.contribution, math.ceil(1 / self.unit))
 
@@ -155,6 +153,3 @@ class MarginalPlan:
         tables = [table.levels for table in self.tables]
         estimates = Estimates(self.residuals, tables, {**noisy, **public}, variances, self.unit)
         return Publication(estimates, self.totals, guarantee, self.has_whole_counts, source=source)
-
-
-__all__ = ["MarginalPlan"]

@@ -45,7 +45,7 @@ from dither import arguments
 from dither.accounting import Concentrated, Event, GaussianNoise, gaussian_ratio
 from dither.budget_hooks import spends
 from dither.digits import rounded_up
-from dither.errors import InvalidArgument, WrongType, message
+from dither.errors import InvalidArgument, WrongType
 from dither.exact import down, root_up, up
 from dither.guarantees import ZCDP, ApproxDP, Guarantee
 from dither.publish.allocate import Allocation
@@ -73,9 +73,7 @@ def cost_of(guarantee: Guarantee, contribution: float | Fraction = 1) -> Fractio
     if isinstance(guarantee, ApproxDP):
         epsilon, delta = guarantee.exact
         return 1 / (gaussian_ratio(arguments.epsilon(epsilon), arguments.delta(delta)) * size) ** 2
-    raise WrongType(
-        message("guarantee", "ZCDP or ApproxDP", type(guarantee).__name__, "pass ApproxDP(1, 1e-9) or ZCDP(0.01)")
-    )
+    raise WrongType("guarantee", "ZCDP or ApproxDP", type(guarantee).__name__, "pass ApproxDP(1, 1e-9) or ZCDP(0.01)")
 
 
 def budget_for(guarantee: Guarantee, times: float) -> str:
@@ -145,7 +143,7 @@ class MarginalMechanism:
         exact = {levels: (rate / excess // unit) * unit for levels, rate in rates.items()}
         if not all(exact.values()):
             raise InvalidArgument(
-                message("allocation", "variances that the budget can pay for", "larger ones", "use allocate()")
+                "allocation", "variances that the budget can pay for", "larger ones", "use allocate()"
             )
         object.__setattr__(self, "rates", exact)
         self._check_capacity()
@@ -214,12 +212,10 @@ class MarginalMechanism:
             widest = max(scale for _, scale in self.scales(levels))
             if (1 << 62) // (coefficient * self.row) < _LEAST_ROWS or widest > MAX_SCALE:
                 raise InvalidArgument(
-                    message(
-                        f"table {' × '.join(self.domain.names(levels))}",
-                        "contrasts that 64 bits can hold",
-                        "more",
-                        "ask for a smaller table, or put the keys into nested levels",
-                    )
+                    f"table {' × '.join(self.domain.names(levels))}",
+                    "contrasts that 64 bits can hold",
+                    "more",
+                    "ask for a smaller table, or put the keys into nested levels",
                 )
 
     @spends
@@ -262,12 +258,10 @@ class MarginalMechanism:
         fitting = [table for table in tables if contains(table, levels)]
         if not fitting:
             raise InvalidArgument(
-                message(
-                    "counts",
-                    f"a table with {' × '.join(self.domain.names(levels)) or 'the total'}",
-                    "none",
-                    "pass the counts of every table of the plan",
-                )
+                "counts",
+                f"a table with {' × '.join(self.domain.names(levels)) or 'the total'}",
+                "none",
+                "pass the counts of every table of the plan",
             )
         return min(fitting, key=self.domain.size)
 
@@ -275,12 +269,10 @@ class MarginalMechanism:
         array = np.asarray(table)
         if array.dtype.kind not in "iu" or array.size != self.domain.size(levels):
             raise InvalidArgument(
-                message(
-                    f"counts of {' × '.join(self.domain.names(levels)) or 'the total'}",
-                    f"{self.domain.size(levels):,} whole numbers",
-                    f"{array.size:,} of type {array.dtype}",
-                    "pass one whole number for each cell",
-                )
+                f"counts of {' × '.join(self.domain.names(levels)) or 'the total'}",
+                f"{self.domain.size(levels):,} whole numbers",
+                f"{array.size:,} of type {array.dtype}",
+                "pass one whole number for each cell",
             )
         return array.astype(np.int64, copy=False).reshape(self.domain.shape(levels))
 
@@ -293,6 +285,3 @@ def tables_needed(tables: Sequence[Levels]) -> list[Levels]:
     """
     distinct = [*dict.fromkeys(tables)]
     return [table for table in distinct if not any(contains(other, table) for other in distinct if other != table)]
-
-
-__all__ = ["MarginalMechanism", "budget_for", "cost_of", "tables_needed"]

@@ -201,19 +201,3 @@ def limit_notes(card: Card, max_rows: MaxRows, share: Fraction, learned: PersonL
             "a small part of the cost"
         )
     return (first, second, *unit_notes(card))
-
-
-__all__ = [
-    "SHARE_OF_BIAS",
-    "SHARE_OF_CHOICE",
-    "TRIED_LIMITS",
-    "MaxRows",
-    "PersonLimit",
-    "Split",
-    "TypicalCell",
-    "histogram_statement",
-    "learn_limit",
-    "limit_notes",
-    "split",
-    "typical_cell",
-]

@@ -133,6 +133,3 @@ def _key(name: str) -> str:
 
 def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
-
-
-__all__ = ["draft_plan"]

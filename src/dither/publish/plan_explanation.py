@@ -125,6 +125,3 @@ def table_lines(tables: Sequence[ExpectedTable]) -> tuple[list[str], list[list[s
         for table in tables
     ]
     return [*header, *(["of an average cell"] if shares else [])], lines
-
-
-__all__ = ["NO_WHOLE", "TOTALS_NOTE", "ExpectedTable", "PlanExplanation", "table_lines", "whole_note"]

@@ -151,6 +151,3 @@ def plan_of(given: Mapping[str, Any], table: Table, folder: Path) -> Plan:
         budget=given.get("budget"),
         folder=str(folder),
     )
-
-
-__all__ = ["KEYS", "card_path", "plan", "plan_of", "read_plan"]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dither import arguments
-from dither.errors import InvalidArgument, NotPrivate, WrongType, message
+from dither.errors import InvalidArgument, NotPrivate, WrongType
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dither.publish.domain import Domain
 from dither.tables.card.columns import check_names, kind_of
@@ -48,7 +48,7 @@ def wanted_tables(given: Any) -> list[WantedTable]:
     if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Sequence) or not given:
         got = "none" if given is None or given == [] else kind_of(given)
         fix = 'write tables = [["state"], ["state", "age"]], for example'
-        raise InvalidArgument(message("tables", "a list of tables, each a list of names", got, fix))
+        raise InvalidArgument("tables", "a list of tables, each a list of names", got, fix)
     result = []
     for place, item in enumerate(given):
         where = f"tables[{place}]"
@@ -73,7 +73,7 @@ def check_repetitions(domain: Domain, tables: Sequence[WantedTable]) -> None:
         if levels in seen:
             got = f"{table.name} twice" if seen[levels] == table.name else f"{seen[levels]} and {table.name}, one table"
             fix = "leave one out; a table that matters more has weight = 2"
-            raise InvalidArgument(message("tables", "each table once", got, fix))
+            raise InvalidArgument("tables", "each table once", got, fix)
         seen[levels] = table.name
 
 
@@ -98,7 +98,7 @@ def totals_of(domain: Domain, given: Any) -> dict[str | Sequence[str], Any]:
             check_names(item, _TOTAL, f"totals[{place}]")
             if "counts" not in item:
                 fix = "write counts = [100, 200], a public number for each key"
-                raise InvalidArgument(message(f"totals[{place}]", "counts", "none", fix))
+                raise InvalidArgument(f"totals[{place}]", "counts", "none", fix)
             pairs.append((item.get("by", []), item["counts"]))
     result: dict[str | Sequence[str], Any] = {}
     for name, counts in pairs:
@@ -106,7 +106,7 @@ def totals_of(domain: Domain, given: Any) -> dict[str | Sequence[str], Any]:
         _check_totals(domain, by)
         if by in result:
             shown = " × ".join(by) or "everybody"
-            raise InvalidArgument(message("totals", "each table once", f"{shown} twice", "leave one out"))
+            raise InvalidArgument("totals", "each table once", f"{shown} twice", "leave one out")
         result[by] = _in_order(domain, by, counts) if isinstance(counts, Mapping) else _transposed(domain, by, counts)
     return result
 
@@ -119,7 +119,7 @@ def _check_totals(domain: Domain, by: tuple[str, ...]) -> None:
         name = clip(unknown[0])
         fix = f'add a table with it, such as ["{name}"], or leave these totals out'
         expected = f"columns of the tables ({', '.join(known[:20])})"
-        raise InvalidArgument(message("totals.by", expected, f"{name!r}, which no table has", fix))
+        raise InvalidArgument("totals.by", expected, f"{name!r}, which no table has", fix)
 
 
 def _transposed(domain: Domain, by: tuple[str, ...], counts: Any) -> Any:
@@ -137,7 +137,7 @@ def _in_order(domain: Domain, by: tuple[str, ...], counts: Mapping[Any, Any]) ->
     where = f"totals of {' × '.join(by) or 'everybody'}"
     if len(by) != 1:
         fix = "write a list of numbers, the last of the names changing fastest"
-        raise InvalidArgument(message(where, "one level for counts by key", f"{len(by)} names", fix))
+        raise InvalidArgument(where, "one level for counts by key", f"{len(by)} names", fix)
     levels = domain.levels(by)
     attribute, level = next((item, level) for item, level in zip(domain.attributes, levels, strict=True) if level)
     keys = ["NULL" if key is None else str(key) for key in attribute.keys[level - 1].to_pylist()]
@@ -146,7 +146,7 @@ def _in_order(domain: Domain, by: tuple[str, ...], counts: Mapping[Any, Any]) ->
     unknown = [key for key in numbers if key not in {*keys}]
     if missing or unknown:
         got = f"none for {missing[0]!r}" if missing else f"one for {clip(unknown[0])!r}, which is no key"
-        raise InvalidArgument(message(where, "a number for each key", got, "complete or correct the counts"))
+        raise InvalidArgument(where, "a number for each key", got, "complete or correct the counts")
     return [numbers[key] for key in keys]
 
 
@@ -154,10 +154,10 @@ def _names(given: Any, where: str) -> tuple[str, ...]:
     names = (given,) if isinstance(given, str) else given
     if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
         got = "none" if given is None else kind_of(given)
-        raise InvalidArgument(message(where, "a list of names", got, 'write by = ["state", "age"]'))
+        raise InvalidArgument(where, "a list of names", got, 'write by = ["state", "age"]')
     if len({*names}) != len(names):
         repeated = next(name for name in names if list(names).count(name) > 1)
-        raise InvalidArgument(message(where, "each name once", f"{clip(repeated)!r} twice", "leave one out"))
+        raise InvalidArgument(where, "each name once", f"{clip(repeated)!r} twice", "leave one out")
     return tuple(names)
 
 
@@ -172,21 +172,21 @@ def guarantee_for(
     if rho is not None:
         if epsilon is not None or delta is not None:
             given = "rho and epsilon" if epsilon is not None else "rho and delta"
-            raise InvalidArgument(message("rho", "rho, or epsilon and delta", given, "leave one of them out"))
+            raise InvalidArgument("rho", "rho, or epsilon and delta", given, "leave one of them out")
         result: Guarantee = ZCDP(rho)
     elif epsilon is not None:
         stated = delta if delta is not None else budget.exact[1] if isinstance(budget, ApproxDP) else card.delta
         if stated is None:
             fix = "pass delta=1e-9, or state one in the card, far below 1 / number of people"
-            raise InvalidArgument(message("delta", "one, as Gaussian noise needs", "none", fix))
+            raise InvalidArgument("delta", "one, as Gaussian noise needs", "none", fix)
         result = ApproxDP(epsilon, stated)
     elif budget is None:
         fix = "pass epsilon=1 and delta=1e-9, or rho=0.05, or write a [budget] into the plan"
-        raise InvalidArgument(message("epsilon", "a budget", "none", fix))
+        raise InvalidArgument("epsilon", "a budget", "none", fix)
     elif delta is not None:
         if not isinstance(budget, ApproxDP):
             fix = "leave delta out, or pass epsilon=1 beside it"
-            raise InvalidArgument(message("delta", "an epsilon beside it", "a plan in rho", fix))
+            raise InvalidArgument("delta", "an epsilon beside it", "a plan in rho", fix)
         result = ApproxDP(budget.exact[0], delta)
     else:
         result = budget
@@ -202,20 +202,18 @@ def _check_kind(card: Card, guarantee: Guarantee) -> None:
             fix = (
                 "state a delta beside epsilon under [budget] of the card, such as delta = 1e-6, or rho in place of both"
             )
-            raise NotPrivate(
-                message("budget", "a budget with a delta or in rho, as Gaussian noise needs", str(limit), fix)
-            )
+            raise NotPrivate("budget", "a budget with a delta or in rho, as Gaussian noise needs", str(limit), fix)
         if isinstance(limit, ZCDP) and isinstance(guarantee, ApproxDP):
             surprise = math.log(1 / guarantee.delta)
             rho = (math.sqrt(surprise + guarantee.epsilon) - math.sqrt(surprise)) ** 2
             fix = f"pass rho={rho:.2g}, which implies about the same"
-            raise NotPrivate(message("cost", "rho, which is what the accounts of the card add up", str(guarantee), fix))
+            raise NotPrivate("cost", "rho, which is what the accounts of the card add up", str(guarantee), fix)
         if isinstance(limit, ApproxDP) and isinstance(guarantee, ZCDP):
             delta = card.delta if card.delta is not None else limit.delta / 10
             epsilon = guarantee.rho + 2 * math.sqrt(guarantee.rho * math.log(1 / delta))
             fix = f"pass epsilon={epsilon:.2g} and delta={delta:g}, which is about as much"
             expected = "epsilon and delta, which are what the accounts of the card add up"
-            raise NotPrivate(message("cost", expected, str(guarantee), fix))
+            raise NotPrivate("cost", expected, str(guarantee), fix)
 
 
 def _check_least(card: Card, guarantee: Guarantee) -> None:
@@ -226,7 +224,7 @@ def _check_least(card: Card, guarantee: Guarantee) -> None:
         expected = f"at least {float(least):g}, the card's min_epsilon"
         if isinstance(guarantee, ZCDP):
             expected = f"rho of at least {float(least * least / 2):g}, by the card's min_epsilon"
-        raise InvalidArgument(message("epsilon", expected, str(guarantee), "pass epsilon=0.1, or more"))
+        raise InvalidArgument("epsilon", expected, str(guarantee), "pass epsilon=0.1, or more")
 
 
 def budget_of(given: Any, card: Card) -> Guarantee | None:
@@ -239,7 +237,7 @@ def budget_of(given: Any, card: Card) -> Guarantee | None:
         return given
     if not isinstance(given, Mapping):
         fix = "pass dp.ApproxDP(1, 1e-9), dp.ZCDP(0.05), or {'epsilon': 1, 'delta': 1e-9}"
-        raise WrongType(message("budget", "ApproxDP, ZCDP or a section", type(given).__name__, fix))
+        raise WrongType("budget", "ApproxDP, ZCDP or a section", type(given).__name__, fix)
     check_names(given, ("epsilon", "delta", "rho"), "budget")
     keys = {*given}
     if keys == {"rho"}:
@@ -250,7 +248,4 @@ def budget_of(given: Any, card: Card) -> Guarantee | None:
         return ApproxDP(given["epsilon"], card.delta)
     got = " and ".join(sorted(keys)) or "none of them"
     fix = "write epsilon = 1 and delta = 1e-9, or rho = 0.05"
-    raise InvalidArgument(message("budget", "epsilon and delta, or rho", got, fix))
-
-
-__all__ = ["WantedTable", "budget_of", "check_repetitions", "guarantee_for", "totals_of", "wanted_tables"]
+    raise InvalidArgument("budget", "epsilon and delta, or rho", got, fix)

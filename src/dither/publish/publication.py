@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from dither import markup
 from dither.digits import two_digits
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.guarantees import Guarantee
 from dither.publish.allocate import normal_quantile
 from dither.publish.domain import Domain, Levels
@@ -212,8 +212,5 @@ def _weights_by_key(keys: Any, weights: Mapping[Any, Any]) -> list[Any]:
     if unknown:
         expected = f"keys of {' × '.join(keys.column_names)}" + (", as tuples" if len(columns) > 1 else "")
         fix = f"write {rows[0]!r}, for example" if len(columns) > 1 else closest(str(unknown[0]), map(str, rows))
-        raise InvalidArgument(message("weights", expected, repr(unknown[0]), fix))
+        raise InvalidArgument("weights", expected, repr(unknown[0]), fix)
     return [given.get(row, 0) for row in rows]
-
-
-__all__ = ["Publication"]

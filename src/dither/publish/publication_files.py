@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.publish.allocate import normal_quantile
 from dither.publish.domain import Levels
 from dither.tables.planning.left_out import LeftOut
@@ -82,7 +82,7 @@ def file_names(names: list[tuple[str, ...]], format: str) -> list[str]:
 def check_format(format: str) -> str:
     """The format of tables, refused if it is none of those that can be written."""
     if format not in FORMATS:
-        raise InvalidArgument(message("format", "'csv' or 'parquet'", repr(format), "pass format='csv'"))
+        raise InvalidArgument("format", "'csv' or 'parquet'", repr(format), "pass format='csv'")
     return format
 
 
@@ -119,11 +119,11 @@ def write_files(publication: Publication, folder: str | os.PathLike[str], format
     existing = [name for name in files if os.path.lexists(target / name)]
     if existing and not force:
         fix = "choose another folder, or pass force=True"
-        raise InvalidArgument(message("folder", "one without these files", f"one with {existing[0]}", fix))
+        raise InvalidArgument("folder", "one without these files", f"one with {existing[0]}", fix)
     try:
         target.mkdir(parents=True, exist_ok=True)
     except OSError:
-        raise InvalidArgument(message("folder", "a folder", "something else", "choose another name")) from None
+        raise InvalidArgument("folder", "a folder", "something else", "choose another name") from None
     for name, write in files.items():
         write(str(target / name))
     return [*files]
@@ -184,18 +184,3 @@ def description(publication: Publication, files: list[str]) -> dict[str, Any]:
         "notes": [*publication.notes],
         "plan": dict(publication.plan),
     }
-
-
-__all__ = [
-    "DESCRIPTION",
-    "FORMATS",
-    "PROMISES",
-    "RECORDS",
-    "check_format",
-    "description",
-    "file_names",
-    "interval_promise",
-    "write_files",
-    "write_table",
-    "writers",
-]

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from dither import arguments
-from dither.errors import InvalidArgument, WrongType, message
+from dither.errors import InvalidArgument, WrongType
 from dither.guarantees import Guarantee
 from dither.publish.allocate import Objective, TableSpec, importance, normal_quantile, table_spec
 from dither.publish.card_columns import CardColumn, ColumnReader, nested_levels
@@ -120,12 +120,12 @@ class Plan:
         folder: str = ".",
     ) -> None:
         if not isinstance(table, Table):
-            raise WrongType(message("table", "an open table", type(table).__name__, "pass dp.open('visits.toml')"))
+            raise WrongType("table", "an open table", type(table).__name__, "pass dp.open('visits.toml')")
         self.table, self.about, self.objective = table, about, objective
         if objective not in ("sum", "largest"):
-            raise InvalidArgument(message("objective", "'sum' or 'largest'", repr(objective), "leave it out"))
+            raise InvalidArgument("objective", "'sum' or 'largest'", repr(objective), "leave it out")
         if not isinstance(whole, bool):
-            raise WrongType(message("whole", "true or false", kind_of(whole), "write whole = false, or leave it out"))
+            raise WrongType("whole", "true or false", kind_of(whole), "write whole = false, or leave it out")
         self.whole = whole
         self.wanted = wanted_tables(tables)
         reader = ColumnReader(table, about=about, where=where, folder=folder)
@@ -150,17 +150,15 @@ class Plan:
             if wanted.error is not None and self.counting.is_automatic:
                 fix = f"leave out the error of {wanted.name}, or state max_rows and write bias = true"
                 expected = "a stated max_rows beside error, since every ± grows with it"
-                raise InvalidArgument(message("max_rows", expected, "'auto'", fix))
+                raise InvalidArgument("max_rows", expected, "'auto'", fix)
 
     def _spec(self, wanted: WantedTable) -> TableSpec:
         if isinstance(wanted.error, str) and self.rows is None:
             raise InvalidArgument(
-                message(
-                    f"error of {wanted.name}",
-                    "a public number of rows, which it is a share of",
-                    f"{wanted.error!r} without one",
-                    "write rows = 100000, about how many there are, in the plan or the card, or the error in rows",
-                )
+                f"error of {wanted.name}",
+                "a public number of rows, which it is a share of",
+                f"{wanted.error!r} without one",
+                "write rows = 100000, about how many there are, in the plan or the card, or the error in rows",
             )
         return table_spec(self.domain, wanted.by, weight=wanted.weight, error=wanted.error, people=self.rows)
 
@@ -386,7 +384,7 @@ def _named(columns: Any) -> dict[str, Any]:
         return dict(columns)
     if isinstance(columns, str) or not isinstance(columns, Sequence):
         fix = "pass {'age': {'edges': [0, 18, 65, 120]}}, or a list of names"
-        raise WrongType(message("columns", "a mapping or a list of names", kind_of(columns), fix))
+        raise WrongType("columns", "a mapping or a list of names", kind_of(columns), fix)
     return dict.fromkeys(columns)
 
 
@@ -400,7 +398,7 @@ def _used(
     """The attributes of the tables, in the order in which the tables name them."""
     for name in lookups:
         if name not in nested:
-            raise InvalidArgument(message("lookups", "names under nested", repr(clip(name)), closest(name, nested)))
+            raise InvalidArgument("lookups", "names under nested", repr(clip(name)), closest(name, nested))
     names = [*dict.fromkeys(name for table in tables for name in table.by)]
     level_of = {}
     for attribute, spec in nested.items():
@@ -409,14 +407,14 @@ def _used(
                 where = f"nested.{attribute}"
                 got = f"{clip(level)!r} elsewhere, too"
                 fix = f"leave it out of the columns; column, expression, null and other may stand under {where}"
-                raise InvalidArgument(message(where, "levels with names of their own", got, fix))
+                raise InvalidArgument(where, "levels with names of their own", got, fix)
             level_of[level] = attribute
     known = [*columns, *level_of, *reader.card.columns]
     folded = {item.casefold() for item in known}
     for name in names:
         if name.casefold() not in folded:
             fix = closest(name, known) + ", or say what it is under columns"
-            raise InvalidArgument(message("tables", "columns of the plan or of the card", repr(clip(name)), fix))
+            raise InvalidArgument("tables", "columns of the plan or of the card", repr(clip(name)), fix)
     for name in columns:
         if name not in names:  # a mistake in its name or its section would otherwise stay unseen
             reader.column(name, columns[name])
@@ -428,8 +426,5 @@ def _used(
             result.append(reader.column(name, columns.get(name)))
     if not result:
         fix = "name a column in a table; how many there are in all is an ordinary question, COUNT(*)"
-        raise InvalidArgument(message("tables", "a table with a column", "that of everybody alone", fix))
+        raise InvalidArgument("tables", "a table with a column", "that of everybody alone", fix)
     return result
-
-
-__all__ = ["Plan"]

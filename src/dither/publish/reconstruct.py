@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from dither.digits import rounded, significant, two_digit_decimals, two_digits
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.publish.allocate import normal_quantile
 from dither.publish.contrasts import Floats
 from dither.publish.domain import Domain, Levels, contains
@@ -113,7 +113,7 @@ class Estimates:
         array = np.asarray(weights, dtype=np.float64)
         if array.size != self.domain.size(levels):
             raise InvalidArgument(
-                message("weights", f"{self.domain.size(levels):,} numbers", f"{array.size:,}", "pass one for each cell")
+                "weights", f"{self.domain.size(levels):,} numbers", f"{array.size:,}", "pass one for each cell"
             )
         array = array.reshape(self.domain.shape(levels))
         variance = self.residuals.variance_of_sum(levels, array, self.variances)
@@ -125,9 +125,6 @@ class Estimates:
         if not all(below in self.parts for below in margins([levels]) if self.residuals.size(below)):
             planned = ", ".join(" × ".join(self.domain.names(table)) or "total" for table in self.tables)
             raise InvalidArgument(
-                message("table", f"a table of the plan or a margin of one ({planned})", " × ".join(names), "plan it")
+                "table", f"a table of the plan or a margin of one ({planned})", " × ".join(names), "plan it"
             )
         return levels
-
-
-__all__ = ["Estimates", "SumEstimate", "TableEstimate"]

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.publish.domain import Attribute, Domain, Integers
 from dither.tables.card.model import Type, arrow_type
 from dither.tables.card.values import Value
@@ -136,12 +136,10 @@ def record_columns(
         starts = np.array([math.ceil(edge) for edge in attribute.edges], dtype=np.int64)
         if np.any(np.diff(starts) < 1):
             raise InvalidArgument(
-                message(
-                    f"edges of {attribute.name}",
-                    f"at least one value of the type {type} in every bin",
-                    "a bin without any",
-                    "leave out one of its edges",
-                )
+                f"edges of {attribute.name}",
+                f"at least one value of the type {type} in every bin",
+                "a bin without any",
+                "leave out one of its edges",
             )
         columns.append(RecordColumn(attribute, type, starts[:-1], starts[1:] - 1))
     return columns
@@ -220,6 +218,3 @@ def _type_of(keys: Any) -> Type:
         (pa.types.is_timestamp, "timestamp"),
     ]
     return next((type for matches, type in types if matches(keys.type)), "text")
-
-
-__all__ = ["RecordColumn", "inside", "on_scale", "record_columns"]

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dither.errors import LedgerError, message
+from dither.errors import LedgerError
 from dither.ledger.recorded import decode, encode
 from dither.publish.contrasts import Floats
 from dither.publish.domain import Levels
@@ -69,9 +69,7 @@ def decode_parts(stored: bytes, shapes: Mapping[Levels, tuple[int, ...]]) -> Rec
             raise ValueError("other parts")
     except (ValueError, KeyError, TypeError, zlib.error):
         fix = "restore the ledger from a copy, or release anew with again=True"
-        raise LedgerError(
-            message("ledger", "the noisy contrasts of this plan, as they were written", "others", fix)
-        ) from None
+        raise LedgerError("ledger", "the noisy contrasts of this plan, as they were written", "others", fix) from None
     return result
 
 
@@ -91,6 +89,3 @@ def _decompressed(data: bytes, size: int) -> bytes:
     if len(result) != size or (not machine.eof and machine.decompress(machine.unconsumed_tail, 1)):
         raise ValueError("another size")
     return result
-
-
-__all__ = ["VERSION", "RecordedParts", "decode_parts", "encode_parts"]

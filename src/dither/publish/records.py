@@ -38,6 +38,3 @@ def records(counts: WholeCounts) -> Any:
     if not columns:  # a plan of the total alone: rows without columns
         return pa.table({"person": pa.nulls(len(rows))})
     return pa.table(columns)
-
-
-__all__ = ["records"]

@@ -275,6 +275,3 @@ def _product(rows: list[Floats], table: Levels, levels: Levels) -> float:
     if any(level > top for level, top in zip(levels, table, strict=True)):
         return 0.0
     return float(np.prod([row[level] for row, level in zip(rows, levels, strict=True)]))
-
-
-__all__ = ["AttributeResiduals", "Residuals", "margin", "margins"]

@@ -154,6 +154,3 @@ def _divide(
         before -= before[starts][segment]
         whole = whole + sign * np.clip(missing[segment] - before, 0, room)
     return whole
-
-
-__all__ = ["Blocks", "fill_blocks", "fit_to_sums", "round_families"]

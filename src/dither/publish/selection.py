@@ -230,6 +230,3 @@ def _noisy_margin(attribute: int, rounds: Sequence[Round], sizes: Sequence[int])
 def combined(first: Measurement | None, second: Measurement) -> Measurement:
     """Both measurements of a table as one."""
     return second if first is None else first.combined(second)
-
-
-__all__ = ["Round", "Selection", "SelectionPlan", "combined", "distance"]

@@ -118,6 +118,3 @@ def _support(highest: float, deviation: float) -> Floats:
     step = max(deviation / 2, 1.0)
     near = np.arange(0.0, min(highest, 4 * step, 40.0) + 1)
     return np.unique(np.rint(np.concatenate([near, np.arange(0.0, highest + step, step)])))
-
-
-__all__ = ["shrink"]

@@ -94,6 +94,3 @@ def _comparison(synthesis: Synthesis, table: Clique, item: Measurement | None = 
     return TableComparison(
         table, names, item.values * synthesis.unit, records, math.sqrt(item.variance) * synthesis.unit
     )
-
-
-__all__ = ["TableComparison", "column_comparisons", "comparisons"]

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from dither.errors import LedgerError, message
+from dither.errors import LedgerError
 from dither.ledger import recorded
 from dither.publish.clique_laws import CliqueLaws, Flags, possible_cells
 from dither.publish.junction import Clique, JunctionTree, cells
@@ -75,9 +75,7 @@ def decode(
         )
     except (ValueError, KeyError, TypeError, IndexError, zlib.error):
         fix = "restore the ledger from a copy, or release anew with again=True"
-        raise LedgerError(
-            message("ledger", "a synthesis of these columns, as it was written", "another", fix)
-        ) from None
+        raise LedgerError("ledger", "a synthesis of these columns, as it was written", "another", fix) from None
 
 
 def _packed(arrays: Sequence[Any], kind: str) -> bytes:
@@ -92,6 +90,3 @@ def _unpacked(data: bytes, kind: str, tables: Sequence[Clique], sizes: Sequence[
     numbers = np.ascontiguousarray(planes.T).view(kind).ravel()
     for table, part in zip(tables, np.split(numbers, np.cumsum(counts)[:-1]), strict=True):
         yield part.reshape([sizes[attribute] for attribute in table])
-
-
-__all__ = ["VERSION", "decode", "encode"]

@@ -36,7 +36,7 @@ import pyarrow as pa
 from dither import arguments
 from dither.accounting import Concentrated, Event
 from dither.budget_hooks import spends
-from dither.errors import InvalidArgument, WrongType, message
+from dither.errors import InvalidArgument, WrongType
 from dither.exact.search import bisect_floats
 from dither.guarantees import ZCDP, ApproxDP, Guarantee
 from dither.publish.clique_laws import CliqueLaws, Flags, possible_cells, uniform
@@ -70,10 +70,10 @@ def rho_of(guarantee: Guarantee) -> Fraction:
     if isinstance(guarantee, ZCDP):
         return guarantee.exact[0]
     if not isinstance(guarantee, ApproxDP):
-        raise WrongType(message("guarantee", "ZCDP or ApproxDP", type(guarantee).__name__, "pass ApproxDP(1, 1e-9)"))
+        raise WrongType("guarantee", "ZCDP or ApproxDP", type(guarantee).__name__, "pass ApproxDP(1, 1e-9)")
     epsilon, delta = guarantee.exact
     if not delta or not epsilon:
-        raise InvalidArgument(message("delta", "epsilon and delta above 0", "none", "pass ApproxDP(1, 1e-9)"))
+        raise InvalidArgument("delta", "epsilon and delta above 0", "none", "pass ApproxDP(1, 1e-9)")
 
     def suffices(rho: float) -> bool:
         return ZCDP(Fraction(rho)).epsilon_at(delta) <= epsilon
@@ -138,18 +138,16 @@ class Synthesizer:
         names = [attribute.name for attribute in self.domain.attributes]
         if self.target is not None and self.target not in names:
             raise InvalidArgument(
-                message("target", f"one of {', '.join(names)}", self.target, "name an attribute, or leave it out")
+                "target", f"one of {', '.join(names)}", self.target, "name an attribute, or leave it out"
             )
         arguments.sensitivity(self.contribution, "contribution")
         for attribute, size in zip(self.domain.attributes, self.sizes, strict=True):
             if size > _TABLE_CELLS:
                 raise InvalidArgument(
-                    message(
-                        f"attribute {attribute.name}",
-                        f"at most {_TABLE_CELLS:,} keys",
-                        f"{size:,}",
-                        "use coarser bins or levels",
-                    )
+                    f"attribute {attribute.name}",
+                    f"at most {_TABLE_CELLS:,} keys",
+                    f"{size:,}",
+                    "use coarser bins or levels",
                 )
         self._check_rules()
 
@@ -159,13 +157,11 @@ class Synthesizer:
         if self.allowed and tree.size(self.sizes) > self.model_cells:
             fix = "use fewer constraints on the same columns, coarser bins, or edges that are the limits in them"
             raise InvalidArgument(
-                message(
-                    "constraints", f"a model of at most {self.model_cells:,} cells", f"{tree.size(self.sizes):,}", fix
-                )
+                "constraints", f"a model of at most {self.model_cells:,} cells", f"{tree.size(self.sizes):,}", fix
             )
         if not all(flags.any() for flags in possible_cells(self.sizes, tree, self.allowed)):
             fix = "leave out one of those that contradict one another"
-            raise InvalidArgument(message("constraints", "at least one possible record", "none", fix))
+            raise InvalidArgument("constraints", "at least one possible record", "none", fix)
 
     @property
     def event(self) -> Event:
@@ -301,13 +297,11 @@ class Synthesizer:
         levels = self._levels(table)
         names = " × ".join(self.domain.names(levels))
         if levels not in counts:
-            raise InvalidArgument(message("counts", f"a table of {names}", "none", "pass the counts of all .tables"))
+            raise InvalidArgument("counts", f"a table of {names}", "none", "pass the counts of all .tables")
         array = np.asarray(counts[levels])
         if array.dtype.kind not in "iu" or array.size != self.domain.size(levels):
             raise InvalidArgument(
-                message(
-                    f"counts of {names}", f"{self.domain.size(levels):,} whole numbers", "others", "pass whole numbers"
-                )
+                f"counts of {names}", f"{self.domain.size(levels):,} whole numbers", "others", "pass whole numbers"
             )
         return array.astype(np.int64, copy=False).reshape([self.sizes[i] for i in table])
 
@@ -342,6 +336,3 @@ class Synthesis:
     codes: tuple[Integers, ...] = field(repr=False)
     """The code of every record, for each attribute."""
     laws: CliqueLaws = field(repr=False)
-
-
-__all__ = ["MAX_RECORDS", "Synthesis", "Synthesizer", "check_rows", "rho_of"]

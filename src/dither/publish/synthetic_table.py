@@ -29,7 +29,7 @@ from datetime import date
 from typing import Any
 
 from dither.budget_hooks import covered
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.guarantees import Guarantee
 from dither.publish.card_columns import PERIODS, CardColumn, ColumnReader, stated_keys
 from dither.publish.counting import Counting
@@ -302,7 +302,7 @@ class _DefaultReader(ColumnReader):
             return self._all_columns()
         if isinstance(columns, str) or not columns:
             fix = "pass columns=['age', 'sex']"
-            raise InvalidArgument(message("columns", "a list of at least one column", repr(columns), fix))
+            raise InvalidArgument("columns", "a list of at least one column", repr(columns), fix)
         named = columns if isinstance(columns, Mapping) else dict.fromkeys(columns)
         chosen = [self.column(name, self._with_default(name, spec)) for name, spec in named.items()]
         return chosen, tuple(item.left_out for item in chosen)
@@ -318,7 +318,7 @@ class _DefaultReader(ColumnReader):
                 without.append(name)
         if not chosen:
             fix = "state keys or bounds of columns in the card, or pass columns={'age': {'edges': [0, 18, 65]}}"
-            raise InvalidArgument(message("columns", "columns with public domains", "none", fix))
+            raise InvalidArgument("columns", "columns with public domains", "none", fix)
         notes = [item.left_out for item in chosen]
         if without:
             notes.append(f"left out, since the card has neither keys nor bounds of them: {', '.join(without)}")
@@ -386,6 +386,3 @@ def _domain_text(attribute: Attribute) -> str:
     kind = "bins" if attribute.edges is not None else "keys"
     within = "" if attribute.edges is None else f" from {attribute.edges[0]:g} to {attribute.edges[-1]:g}"
     return f"{size:,} {kind}{within}" + (f", and {' and '.join(extra)}" if extra else "")
-
-
-__all__ = ["SyntheticPlan", "SyntheticRecords", "synthesize", "synthetic_plan"]

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.publish.contrasts import Floats
 from dither.publish.domain import Domain, Integers, Levels, contains, finest
 from dither.publish.joint_totals import common_table, joining_order
@@ -118,12 +118,10 @@ def _common(first: Levels, second: Levels) -> Levels:
 
 def _disagreement(domain: Domain, first: Levels, second: Levels, common: Levels) -> InvalidArgument:
     return InvalidArgument(
-        message(
-            "totals",
-            "public totals that agree",
-            f"{_shown(domain, first)} and {_shown(domain, second)}, which differ in {_shown(domain, common)}",
-            "correct one of them, or leave it out",
-        )
+        "totals",
+        "public totals that agree",
+        f"{_shown(domain, first)} and {_shown(domain, second)}, which differ in {_shown(domain, common)}",
+        "correct one of them, or leave it out",
     )
 
 
@@ -138,18 +136,13 @@ def _numbers(domain: Domain, levels: Levels, numbers: Any) -> Integers:
         right_size = [n for n in array.shape if n > 1] == [n for n in domain.shape(levels) if n > 1]
     if not right_size or not whole or np.any(array < 0) or np.any(array > _MOST):
         raise InvalidArgument(
-            message(
-                f"totals of {_shown(domain, levels)}",
-                f"{domain.size(levels):,} whole number(s) from 0 on",
-                "others",
-                "give one public number for each place, in the order of its keys",
-            )
+            f"totals of {_shown(domain, levels)}",
+            f"{domain.size(levels):,} whole number(s) from 0 on",
+            "others",
+            "give one public number for each place, in the order of its keys",
         )
     return array.astype(np.int64).reshape(domain.shape(levels))
 
 
 def _shown(domain: Domain, levels: Levels) -> str:
     return " × ".join(domain.names(levels)) or "the total"
-
-
-__all__ = ["PublicTotals", "public_totals"]

@@ -16,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.exact import Enclosure
 from dither.randomness.coins import uniform_integers
 from dither.randomness.lazy import LazyUniform, Threshold
@@ -79,9 +79,7 @@ class BiasedBits:
                     break
                 bits *= 2
                 if bits > _MAX_BITS:  # a probability that its enclosures cannot separate from a multiple of 1/65536
-                    raise InvalidArgument(
-                        message("exact", "enclosures that close in", "wide ones", "enclose it more closely")
-                    )
+                    raise InvalidArgument("exact", "enclosures that close in", "wide ones", "enclose it more closely")
             result.append(low)
         return result
 
@@ -128,6 +126,3 @@ class BiasedBits:
 
     def _at_most(self, ones: int) -> Threshold:
         return lambda bits: self.remainder(ones, bits)
-
-
-__all__ = ["BiasedBits"]

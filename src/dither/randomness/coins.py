@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.exact import Enclosure, exp_neg
 from dither.randomness.lattice import CHUNK
 from dither.randomness.laws import Floats
@@ -34,7 +34,7 @@ def uniform_integers(high: int, count: int, source: Source) -> NDArray[np.uint64
     array([5, 4, 1, 3, 1], dtype=uint64)
     """
     if not 1 <= high <= 1 << 64:
-        raise InvalidArgument(message("high", "an int from 1 to 2**64", high, "draw from a smaller range"))
+        raise InvalidArgument("high", "an int from 1 to 2**64", high, "draw from a smaller range")
     mask = np.uint64((1 << (high - 1).bit_length()) - 1)
     top = np.uint64(high - 1)
     out = np.empty(count, dtype=np.uint64)
@@ -90,7 +90,7 @@ def bernoulli(p: Fraction | float | Floats, count: int, source: Source) -> Flags
     """
     values = np.asarray(float(p) if isinstance(p, Fraction) else p, dtype=np.float64)
     if not np.all((values >= 0) & (values <= 1)):
-        raise InvalidArgument(message("p", "probabilities in [0, 1]", "one outside", "pass probabilities"))
+        raise InvalidArgument("p", "probabilities in [0, 1]", "one outside", "pass probabilities")
 
     def exact(i: int) -> Threshold:
         return _rational_threshold(
@@ -109,7 +109,7 @@ def bernoulli_exp(gamma: Fraction | float | Floats, count: int, source: Source) 
     """
     values = np.asarray(float(gamma) if isinstance(gamma, Fraction) else gamma, dtype=np.float64)
     if not np.all(values >= 0) or np.any(np.isinf(values)):
-        raise InvalidArgument(message("gamma", "finite numbers from 0 on", "one that is not", "pass gamma >= 0"))
+        raise InvalidArgument("gamma", "finite numbers from 0 on", "one that is not", "pass gamma >= 0")
 
     def exact(i: int) -> Threshold:
         rate = gamma if isinstance(gamma, Fraction) else Fraction(float(values if values.ndim == 0 else values[i]))

@@ -10,7 +10,7 @@ from functools import cached_property, lru_cache, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.exact import Enclosure, divide, exp_neg
 from dither.randomness.coins import below
 from dither.randomness.lattice import MAGNITUDE, draw, draw_one, in_blocks, integer_steps, to_int64
@@ -33,12 +33,10 @@ def check_scale(scale: float) -> float:
     """
     if not MIN_SCALE <= scale <= MAX_SCALE:
         raise InvalidArgument(
-            message(
-                "scale",
-                f"a scale from {MIN_SCALE:.3g} to {MAX_SCALE:.3g} lattice steps",
-                scale,
-                "measure in other units",
-            )
+            "scale",
+            f"a scale from {MIN_SCALE:.3g} to {MAX_SCALE:.3g} lattice steps",
+            scale,
+            "measure in other units",
         )
     return scale
 

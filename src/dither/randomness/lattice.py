@@ -27,7 +27,6 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dither.exact import Enclosure
 from dither.exact.search import largest_integer
 from dither.randomness.laws import LOW, Floats, Law
 from dither.randomness.lazy import LazyUniform
@@ -277,22 +276,3 @@ def to_int64(steps: Steps) -> NDArray[np.int64]:
     for i, k in steps.large.items():
         out[i] = min(max(k, -(1 << 63)), MAGNITUDE)
     return out
-
-
-__all__ = [
-    "BLOCK",
-    "CHUNK",
-    "MAGNITUDE",
-    "Enclosure",
-    "Steps",
-    "bound",
-    "draw",
-    "draw_one",
-    "in_blocks",
-    "integer_steps",
-    "round_nearest",
-    "round_nearest_all",
-    "settle",
-    "spacing",
-    "to_int64",
-]

@@ -28,7 +28,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.exact import Enclosure, divide, exp_neg, gumbel_tail, heavy_tail, pi
 from dither.exact.search import bisect_floats
 
@@ -217,7 +217,7 @@ class HeavyTail:
     def __post_init__(self) -> None:
         if not Fraction(6, 5) <= self.gamma <= 30:
             raise InvalidArgument(
-                message("gamma", "a number from 1.2 to 30", float(self.gamma), "2 is the Cauchy law, 4 has a variance")
+                "gamma", "a number from 1.2 to 30", float(self.gamma), "2 is the Cauchy law, 4 has a variance"
             )
 
     @cached_property

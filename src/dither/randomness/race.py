@@ -46,7 +46,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.exact import Enclosure, log
 from dither.randomness.lattice import CHUNK, MAGNITUDE
 from dither.randomness.laws import LOW, Exponential, Floats, Gumbel
@@ -185,7 +185,7 @@ def noisy_top_k(
     top = float(scores.max()) if scores.size else math.nan
     if not -math.inf < top < math.inf:
         raise InvalidArgument(
-            message("scores", "at least one above -inf, none NaN or +inf", "something else", "pass finite scores")
+            "scores", "at least one above -inf, none NaN or +inf", "something else", "pass finite scores"
         )
     leaders = np.arange(scores.size) if scores.size <= _SHORT else np.sort(_leaders(scores, max(k, _FIRST)))
     fixed = _FixedParts.relative_to_kth(scores, counts, factor, leaders, k)

@@ -19,7 +19,7 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
-from dither.errors import InvalidArgument, WrongType, message
+from dither.errors import InvalidArgument, WrongType
 from dither.forks import process
 
 Words = NDArray[np.uint64]
@@ -135,9 +135,9 @@ class SeededSource:
 
     def __init__(self, seed: int) -> None:
         if isinstance(seed, bool) or not isinstance(seed, int):
-            raise WrongType(message("seed", "an int", type(seed).__name__, "pass SeededSource(1)"))
+            raise WrongType("seed", "an int", type(seed).__name__, "pass SeededSource(1)")
         if seed.bit_length() > 4096:
-            raise InvalidArgument(message("seed", "an int of at most 4096 bits", seed, "pass SeededSource(1)"))
+            raise InvalidArgument("seed", "an int of at most 4096 bits", seed, "pass SeededSource(1)")
         self.seed = seed
         key = hashlib.sha512(b"dither seeded source %d" % seed).digest()[:48]
         self._stream = KeyStream(key)
@@ -193,11 +193,9 @@ def resolve(source: Source | None) -> Source:
         return _DEFAULT.get()
     if isinstance(source, type) or not isinstance(source, Source):
         raise WrongType(
-            message(
-                "source",
-                "a randomness source",
-                type(source).__name__,
-                "leave it out, or pass SeededSource(1) in a test",
-            )
+            "source",
+            "a randomness source",
+            type(source).__name__,
+            "leave it out, or pass SeededSource(1) in a test",
         )
     return source

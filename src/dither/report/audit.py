@@ -12,8 +12,8 @@ import os
 from typing import Any
 
 from dither.audit import Audit, Row
+from dither.markup import escaped
 from dither.report.sheet import FOOT, head, write
-from dither.report.text import escaped
 
 _SIZE, _EDGE, _STEPS = 190, 26, 60
 
@@ -140,6 +140,3 @@ def max_power(alpha: float, epsilon: float, delta: float) -> float:
     (0.1359, 1.0)
     """
     return min(math.exp(epsilon) * alpha + delta, 1 - math.exp(-epsilon) * (1 - delta - alpha), 1.0)
-
-
-__all__ = ["COLUMNS", "audit_html", "cells", "max_power", "trade_off", "write_audit"]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from dither.errors import InvalidArgument, message
-from dither.report.text import escaped, noisy, number, shown
-from dither.tables.answer import Answer
+from dither.errors import InvalidArgument
+from dither.markup import escaped
+from dither.report.text import number
+from dither.tables.answer import Answer, noisy, shown
 
 MAX_BARS = 60
 _LINE, _LABEL, _WIDTH = 24, 190, 420
@@ -28,7 +29,7 @@ def chart(answer: Answer, column: str | None = None) -> str:
     name = column if column is not None else next(iter(drawable), None)
     if name is None or name not in drawable:
         known = ", ".join(drawable) or "none: this answer has no noisy numbers"
-        raise InvalidArgument(message("column", f"one of {known}", str(name), "name a noisy column of numbers"))
+        raise InvalidArgument("column", f"one of {known}", str(name), "name a noisy column of numbers")
     values, widths = answer[name][:MAX_BARS], answer.error(name)[:MAX_BARS]
     lines = list(zip(labels(answer)[:MAX_BARS], values, widths, strict=True))
     low, high = span(values, widths)

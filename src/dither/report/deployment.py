@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from dither.guarantees import ZCDP, Guarantee, PureDP
 from dither.ledger import Entry, Ledger
-from dither.report.text import escaped
+from dither.markup import escaped
 from dither.tables.card.model import Card
 
 CARD, LEDGER, DITHER, STEWARD = "card", "ledger", "dither", "steward"
@@ -300,6 +300,3 @@ def _registry(card: Card, version: str, entries: list[Entry]) -> Iterable[Item]:
     yield Item("Variant of differential privacy", variant, CARD, "a budget has to be stated")
     yield Item("Software", f"dither {version}", DITHER)
     yield Item("Where it is described", "", STEWARD, "an address, if there is one")
-
-
-__all__ = ["OPEN", "Deployment", "Item", "Section", "deployment"]

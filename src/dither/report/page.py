@@ -6,14 +6,14 @@ import os
 from collections.abc import Iterable
 from fractions import Fraction
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.ledger import Entry, Receipt
 from dither.ledger.accounts import promised
 from dither.ledger.units import DELTA_UNIT, LOSS_UNIT
+from dither.markup import escaped
 from dither.report import words
 from dither.report.chart import chart, columns
 from dither.report.sheet import FOOT, head, write
-from dither.report.text import escaped
 from dither.tables.answer import Answer, is_total
 from dither.tables.notes import kinds_of, lasting
 from dither.tables.planning.explain import Explanation
@@ -53,7 +53,7 @@ def html(
     (False, True)
     """
     if not isinstance(answer, Answer):
-        raise InvalidArgument(message("answer", "an answer", type(answer).__name__, "pass what release() returned"))
+        raise InvalidArgument("answer", "an answer", type(answer).__name__, "pass what release() returned")
     entries = None if history is None else list(history)
     rows_are_people = explanation is not None and explanation.rows_are_people
     parts = [head(title)]

@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 
 from dither.digits import significant, with_error
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
+from dither.markup import escaped
 from dither.publish import Publication
 from dither.publish.allocate import normal_quantile
 from dither.publish.domain import Levels
 from dither.report import words
 from dither.report.chart import chart
 from dither.report.sheet import FOOT, head, write
-from dither.report.text import escaped, shown
 from dither.report.treemap import treemap
-from dither.tables.answer import Answer
+from dither.tables.answer import Answer, shown
 
 MAX_ROWS = 25
 MAX_TABLES = 60
@@ -45,7 +45,7 @@ def publication_page(publication: Publication, title: str = "Published tables") 
     """
     if not isinstance(publication, Publication):
         raise InvalidArgument(
-            message("publication", "a publication", type(publication).__name__, "pass what release() returned")
+            "publication", "a publication", type(publication).__name__, "pass what release() returned"
         )
     tables = [*dict.fromkeys(publication.estimates.tables)]
     parts = [head(title), _summary(publication, tables), _promises(publication), _cost(publication)]
@@ -308,6 +308,3 @@ def _percent(share: float) -> str:
 
 def _listed(lines: Sequence[str]) -> str:
     return "<ul>\n" + "".join(f"<li>{escaped(line)}</li>\n" for line in lines) + "</ul>\n"
-
-
-__all__ = ["publication_page", "write_publication"]

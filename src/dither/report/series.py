@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
+from dither.markup import escaped
 from dither.report.sheet import FOOT, head, write
-from dither.report.text import escaped
 from dither.stream.series_answer import SeriesAnswer
 from dither.stream.series_chart import line_chart
 
@@ -24,7 +24,7 @@ def series_page(answer: SeriesAnswer, title: str = "A series of private numbers"
     """
     if not isinstance(answer, SeriesAnswer):
         fix = "pass what release() of a series returned"
-        raise InvalidArgument(message("answer", "the points of a series", type(answer).__name__, fix))
+        raise InvalidArgument("answer", "the points of a series", type(answer).__name__, fix)
     parts = [head(title), "<h2>Over time</h2>\n"]
     names = [name for name in answer.columns if name in answer.errors]
     parts += [f"<figure>\n{line_chart(answer, name)}</figure>\n" for name in names if answer.rows]
@@ -88,6 +88,3 @@ def _promises(answer: SeriesAnswer) -> str:
         "Errors of neighboring points are correlated: two points may both be too high.",
     ]
     return "<h2>What is promised</h2>\n<ul>\n" + "".join(f"<li>{escaped(line)}</li>\n" for line in lines) + "</ul>\n"
-
-
-__all__ = ["series_page", "write_series"]

@@ -6,8 +6,8 @@ import os
 import tempfile
 from pathlib import Path
 
-from dither.errors import InvalidArgument, message
-from dither.report.text import escaped
+from dither.errors import InvalidArgument
+from dither.markup import escaped
 
 FOOT = "</main>\n</body>\n</html>\n"
 
@@ -65,8 +65,5 @@ def write(path: str | os.PathLike[str], page: str) -> None:
             raise
     except OSError:
         raise InvalidArgument(
-            message("report", "a file in a folder that can be written", "another", "choose another place")
+            "report", "a file in a folder that can be written", "another", "choose another place"
         ) from None
-
-
-__all__ = ["FOOT", "head", "write"]

@@ -10,13 +10,13 @@ import os
 from collections.abc import Sequence
 
 from dither.digits import significant
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
+from dither.markup import escaped
 from dither.publish.record_values import RecordColumn
 from dither.publish.synthesis_comparison import TableComparison, column_comparisons, comparisons
 from dither.publish.synthesizer import Synthesis
 from dither.report import words
 from dither.report.sheet import FOOT, head, write
-from dither.report.text import escaped
 
 MAX_TABLES = 100
 MAX_CHARTS = 40
@@ -46,7 +46,7 @@ def synthetic_page(
     """
     if not isinstance(synthesis, Synthesis):
         got = type(synthesis).__name__
-        raise InvalidArgument(message("synthesis", "a synthesis", got, "pass what Synthesizer.release returned"))
+        raise InvalidArgument("synthesis", "a synthesis", got, "pass what Synthesizer.release returned")
     measured = comparisons(synthesis)
     parts = [head(title), _summary(synthesis, measured, facts)]
     if constraints:
@@ -217,6 +217,3 @@ def _many(item: TableComparison, keys: Sequence[str]) -> tuple[str, int]:
 
 def _listed(lines: Sequence[str]) -> str:
     return "<ul>\n" + "".join(f"<li>{escaped(line)}</li>\n" for line in lines) + "</ul>\n"
-
-
-__all__ = ["synthetic_page", "write_synthetic"]

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from dither.markup import escaped
-from dither.tables.answer import noisy, shown
-
 
 def number(value: Any) -> bool:
     """Whether it can be drawn: a number that is not beyond all measure, and no truth value.
@@ -15,6 +12,3 @@ def number(value: Any) -> bool:
     (True, False, False, False)
     """
     return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= 1e300
-
-
-__all__ = ["escaped", "noisy", "number", "shown"]

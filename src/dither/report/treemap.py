@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dither.report.text import escaped
+from dither.markup import escaped
 
 Box = tuple[float, float, float, float]
 """Left, top, width and height."""
@@ -120,6 +120,3 @@ def _legend() -> list[str]:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * min(share, 99.99):,.0f} %"
-
-
-__all__ = ["CLASSES", "Box", "color_of", "layout", "treemap"]

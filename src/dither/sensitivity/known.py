@@ -10,7 +10,7 @@ import math
 from fractions import Fraction
 
 from dither import arguments
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.exact import exactly, square_root, up
 from dither.neighbors import AddRemove, Neighbors, relation
 
@@ -113,7 +113,7 @@ def histogram(*, neighbors: Neighbors, norm: int = 1) -> float:
     (1.0, 2.0)
     """
     if arguments.whole(norm, "norm") > 2:
-        raise InvalidArgument(message("norm", "1 or 2", norm, "pass norm=1 for Laplace noise, norm=2 for Gaussian"))
+        raise InvalidArgument("norm", "1 or 2", norm, "pass norm=1 for Laplace noise, norm=2 for Gaussian")
     if relation(neighbors) is AddRemove:
         return 1.0
     return 2.0 if norm == 1 else math.nextafter(math.sqrt(2), 2)

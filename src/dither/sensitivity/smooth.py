@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither import arguments
-from dither.errors import InvalidArgument, InvalidData, NotPrivate, message
+from dither.errors import InvalidArgument, InvalidData, NotPrivate
 from dither.exact import decimal, exactly, square_root, up
 from dither.exact.search import bisect_integers
 from dither.intake import as_values
@@ -47,10 +47,10 @@ def _sorted(x: Any, bounds: Any, at_least: int = 1) -> tuple[Floats, float, floa
     floats = as_values(x, "number").floats()
     if floats.size < at_least:
         raise InvalidArgument(
-            message("x", f"at least {at_least} record(s)", f"{floats.size}", "the number of records is public here")
+            "x", f"at least {at_least} record(s)", f"{floats.size}", "the number of records is public here"
         )
     if np.any(np.isnan(floats)):
-        raise InvalidData(message("x", "numbers", "something missing among them", "replace it by a bound before"))
+        raise InvalidData("x", "numbers", "something missing among them", "replace it by a bound before")
     return np.sort(np.clip(floats, low, high)), low, high
 
 
@@ -63,7 +63,7 @@ def ends(bounds: Any) -> tuple[float, float]:
     lower, upper = arguments.bounds(bounds)
     if not (max(abs(lower), abs(upper)) < 2.0**900 and float(upper) - float(lower) > 2.0**-500):
         raise InvalidArgument(
-            message("bounds", "bounds below 1e+270, more than 1e-150 apart", "others", "measure in another unit")
+            "bounds", "bounds below 1e+270, more than 1e-150 apart", "others", "measure in another unit"
         )
     return float(lower), float(upper)
 
@@ -72,7 +72,7 @@ def _beta(beta: object) -> float:
     exact_beta = arguments.positive(beta, "beta")
     if not _LESS * 4 < exact_beta <= 100:
         raise InvalidArgument(
-            message("beta", "a number above 1e-12 and at most 100", beta, "take it from dither.SmoothNoise(...).beta")
+            "beta", "a number above 1e-12 and at most 100", beta, "take it from dither.SmoothNoise(...).beta"
         )
     return exact_beta - _LESS
 
@@ -85,7 +85,7 @@ def rank_of(q: object, n: int) -> int:
     """
     share = decimal(q, "q")
     if not 0 <= share <= 1:
-        raise InvalidArgument(message("q", "a number from 0 to 1", q, "pass q=0.5 for the median"))
+        raise InvalidArgument("q", "a number from 0 to 1", q, "pass q=0.5 for the median")
     return min(max(math.ceil(share * n), 1), n)
 
 
@@ -119,7 +119,7 @@ def _difference(a: Floats, b: Floats) -> Floats:
 def _checked_rank(rank: int, n: int) -> int:
     m = arguments.whole(rank, "rank")
     if m > n:
-        raise InvalidArgument(message("rank", f"at most the number of records, {n}", rank, "count from 1"))
+        raise InvalidArgument("rank", f"at most the number of records, {n}", rank, "count from 1")
     return m
 
 
@@ -244,12 +244,10 @@ def smooth_mean(x: Any, bounds: Any, beta: float) -> float:
     """
     if bounds is None or (isinstance(bounds, (tuple, list)) and any(end in (math.inf, -math.inf) for end in bounds)):
         raise NotPrivate(
-            message(
-                "bounds",
-                "finite bounds: without them one record moves the mean without limit, and no smooth bound exists",
-                "none",
-                "bound the population",
-            )
+            "bounds",
+            "finite bounds: without them one record moves the mean without limit, and no smooth bound exists",
+            "none",
+            "bound the population",
         )
     ordered, low, high = _sorted(x, bounds)
     local = max(float(ordered[-1]) - low, high - float(ordered[0]))
@@ -271,12 +269,10 @@ def smooth_trimmed_mean(x: Any, trim: float, bounds: Any, beta: float) -> float:
     cuts = {math.floor(share * n), math.floor(decimal(trim) * n)}  # 0.29 of 100: 28 in floats, 29 in decimals
     if share >= 0.5 or min(cuts) < 1:
         raise InvalidArgument(
-            message(
-                "trim",
-                "a share below 0.5 that leaves out at least one record on each side",
-                trim,
-                "pass trim=0.1 and enough records",
-            )
+            "trim",
+            "a share below 0.5 that leaves out at least one record on each side",
+            trim,
+            "pass trim=0.1 and enough records",
         )
     padded, rate = np.concatenate([[low], ordered, [high]]), _beta(beta)
     result = []
@@ -328,10 +324,10 @@ def linear(matrix: Sequence[Sequence[float]] | NDArray[Any], *, norm: int = 1) -
         table = np.zeros(0)
     if table.ndim != 2 or table.size == 0 or not np.all(np.isfinite(table)):
         raise InvalidArgument(
-            message("matrix", "a two-dimensional table of finite numbers", "something else", "one row for each query")
+            "matrix", "a two-dimensional table of finite numbers", "something else", "one row for each query"
         )
     if arguments.whole(norm, "norm") not in (1, 2):
-        raise InvalidArgument(message("norm", "1 or 2", norm, "l1 for Laplace noise, l2 for Gaussian noise"))
+        raise InvalidArgument("norm", "1 or 2", norm, "l1 for Laplace noise, l2 for Gaussian noise")
     sums = [sum((abs(Fraction(entry)) ** norm for entry in column), Fraction(0)) for column in table.T.tolist()]
     largest = max(sums)
     return up(largest) if norm == 1 else up(Fraction(square_root(largest, 96)[1], 1 << 96))

@@ -89,6 +89,3 @@ async def _of_session(service: Service, request: Request) -> Principal | None:
         return await run_in_threadpool(service.auth.principal_of_session, cookie)
     except NotSignedIn:
         return None
-
-
-__all__ = ["Admission", "is_interface"]

@@ -16,7 +16,7 @@ from starlette.routing import Match, Route
 
 from dither.errors import DitherError
 from dither.server.documents import document
-from dither.server.endpoints import API, ENDPOINTS, Call, Endpoint
+from dither.server.endpoints import ENDPOINTS, Call, Endpoint
 from dither.server.errors import NotFound
 from dither.server.openapi import described
 from dither.server.principal import Principal
@@ -25,7 +25,7 @@ from dither.server.results import Job
 from dither.server.service import Service
 from dither.tables.card.accounts import TableAccounts
 from dither.wire.problems import CONTENT_TYPE
-from dither.wire.routes import KEY_HEADER
+from dither.wire.routes import API, KEY_HEADER
 
 _SHORT = 16_384
 """How many bytes of a body are read in the thread of the event loop."""
@@ -119,5 +119,3 @@ ROUTES = (
     Route(f"{API}/{{rest:path}}", _unknown, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
 )
 """The routes of the interface."""
-
-__all__ = ["ROUTES", "allowed_methods", "error_response"]

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dither.errors import DitherError, InvalidArgument, message
+from dither.errors import DitherError, InvalidArgument
 from dither.server import api, health, oidc, pages
 from dither.server.admission import Admission, is_interface
 from dither.server.config import Config
@@ -85,12 +85,12 @@ async def _http_error(request: Request, error: Exception) -> Response:
         return _response(request, error)
     if status == 405:
         allowed = ", ".join(api.allowed_methods(request))
-        refused = InvalidArgument(message("method", allowed, "a method that is not allowed here", "use one of these"))
+        refused = InvalidArgument("method", allowed, "a method that is not allowed here", "use one of these")
         response = _response(request, refused, status)
         response.headers["allow"] = allowed
         return response
-    wrong = message("request", "a request that can be read", "a malformed one", "see the documentation of the API")
-    return _response(request, InvalidArgument(wrong), status)
+    fix = "see the documentation of the API"
+    return _response(request, InvalidArgument("request", "a request that can be read", "a malformed one", fix), status)
 
 
 class ServerErrors:
@@ -118,6 +118,3 @@ class ServerErrors:
             _log.error("%s: %s", "unavailable" if is_outage(error) else "internal error", place_of(error))
             if not began:
                 await _response(Request(scope), error)(scope, receive, send)
-
-
-__all__ = ["create_app"]

@@ -20,7 +20,7 @@ from argon2 import PasswordHasher
 from argon2.exceptions import Argon2Error, InvalidHashError
 from sqlalchemy.exc import SQLAlchemyError
 
-from dither.errors import AccessDenied, InvalidArgument, message
+from dither.errors import AccessDenied, InvalidArgument
 from dither.server import schema
 from dither.server.context import Context
 from dither.server.errors import Conflict, NotSignedIn
@@ -57,7 +57,7 @@ def password_hash(password: str) -> str:
     """What is stored of a password; one that is too short or too long is refused."""
     if not isinstance(password, str) or not MIN_PASSWORD <= len(password) <= MAX_PASSWORD:
         expected = f"{MIN_PASSWORD} to {MAX_PASSWORD} characters"
-        raise InvalidArgument(message("password", expected, "another number of them", "choose another password"))
+        raise InvalidArgument("password", expected, "another number of them", "choose another password")
     return hasher.hash(password)
 
 
@@ -69,7 +69,7 @@ def check_name(name: str) -> str:
     """
     if not isinstance(name, str) or not NAME.fullmatch(name):
         expected = "1 to 63 of a-z, 0-9 and . _ @ -, beginning with a letter or digit"
-        raise InvalidArgument(message("name", expected, "others", "choose another name, such as ann"))
+        raise InvalidArgument("name", expected, "others", "choose another name, such as ann")
     return name
 
 
@@ -93,7 +93,7 @@ class Authentication:
         if not verify(stored or self._nobody, password) or stored is None:
             self._context.log(name if known else "?", "sign-in", refused="wrong name or password")
             raise AccessDenied(
-                message("sign-in", "a name and its password", "others", "try again, or ask a steward for a new link")
+                "sign-in", "a name and its password", "others", "try again, or ask a steward for a new link"
             )
         session = self.start_session(name, "password", stored)
         if hasher.check_needs_rehash(stored):
@@ -159,7 +159,7 @@ class Authentication:
         if kind == "first":
             user = check_name(name or "")
             if self._user(user) is not None:
-                raise Conflict(message("name", "a new one", "one that is taken", "choose another name"))
+                raise Conflict("name", "a new one", "one that is taken", "choose another name")
         self.take_link(secret, kind)
         assert user is not None
         users = schema.users
@@ -284,10 +284,4 @@ def verify(stored: str, password: str) -> bool:
 
 def _used_up() -> AccessDenied:
     fix = "ask a steward for a new one, or start the server again for the first"
-    return AccessDenied(message("link", "one that was not used, and has not expired", "another", fix))
-
-
-__all__ = [
-    "TOKEN_PREFIX", "Authentication", "check_name", "check_session", "ends_credentials", "hashed", "password_hash",
-    "verify",
-]  # fmt: skip
+    return AccessDenied("link", "one that was not used, and has not expired", "another", fix)

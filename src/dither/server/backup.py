@@ -30,7 +30,7 @@ from typing import Literal
 
 import sqlalchemy as sa
 
-from dither.errors import DitherError, InvalidArgument, LedgerError, message
+from dither.errors import DitherError, InvalidArgument, LedgerError
 from dither.guarantees import ZCDP, Guarantee, PureDP
 from dither.ledger import Ledger, Receipt, receipts
 from dither.ledger import open as open_ledger
@@ -104,9 +104,9 @@ def backup(config: Config, into: str | os.PathLike[str], *, keys: str | os.PathL
     """
     target = Path(into).absolute()
     if os.path.lexists(target):
-        raise InvalidArgument(message("backup", "a new folder", "one that exists", "choose another name"))
+        raise InvalidArgument("backup", "a new folder", "one that exists", "choose another name")
     if not target.parent.is_dir():
-        raise InvalidArgument(message("backup", "a place in a folder that exists", "another", "make the folder first"))
+        raise InvalidArgument("backup", "a place in a folder that exists", "another", "make the folder first")
     part = target.with_name(f"{target.name}.part-{os.getpid()}")
     part.mkdir(mode=0o700)
     try:
@@ -114,7 +114,7 @@ def backup(config: Config, into: str | os.PathLike[str], *, keys: str | os.PathL
         _write(part / MANIFEST, json.dumps({"version": _VERSION, **asdict(manifest)}, indent=1).encode())
         os.rename(part, target)
     except (OSError, sqlite3.Error):
-        raise LedgerError(message("backup", "files that can be copied", "one that cannot", "check the disk")) from None
+        raise LedgerError("backup", "files that can be copied", "one that cannot", "check the disk") from None
     finally:
         shutil.rmtree(part, ignore_errors=True)
     return manifest
@@ -172,7 +172,7 @@ def _pins(folder: Path, pinned: tuple[Pin, ...]) -> Iterator[Pin]:
         except InvalidArgument as error:
             if any(pin.file == path.name for pin in pinned):
                 continue
-            raise InvalidArgument(f"{path.name}: {error}") from None
+            raise error.within(f"{path.name}: ") from None
         if card.ledger is not None and ("://" in card.ledger or Path(card.ledger).exists()):
             yield Pin.of(path.absolute(), card, card.receipt or f"{path.absolute()}.receipt")
 
@@ -213,7 +213,7 @@ def read_manifest(source: str | os.PathLike[str]) -> Manifest:
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         whole = False
     if not whole:
-        raise InvalidArgument(message("backup", "a backup as it was written", "another", "choose another backup"))
+        raise InvalidArgument("backup", "a backup as it was written", "another", "choose another backup")
     return result
 
 
@@ -234,10 +234,10 @@ def restore(
     """
     if accept_loss and not (signed_by and reason):
         fix = "pass --signed-by NAME --reason WHY"
-        raise InvalidArgument(message("accept_loss", "who signs it and for what reason", "not both", fix))
+        raise InvalidArgument("accept_loss", "who signs it and for what reason", "not both", fix)
     manifest, folder = read_manifest(source), Path(config.folder)
     if not folder.is_dir():
-        raise InvalidArgument(message("folder", "a folder to restore into", "none", "make it first"))
+        raise InvalidArgument("folder", "a folder to restore into", "none", "make it first")
     lock = None if "://" in config.place else FolderLock(config.place)
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     result = []
@@ -253,7 +253,7 @@ def restore(
         if manifest.database:
             result.append(_restore_database(manifest, Path(source), config.place, stamp))
     except OSError:
-        raise LedgerError(message("restore", "files that can be written", "another", "check the disk")) from None
+        raise LedgerError("restore", "files that can be written", "another", "check the disk") from None
     finally:
         if lock is not None:
             lock.release()
@@ -297,7 +297,7 @@ def _restore_key(saved: SavedLedger, folder: Path, keys: Path | None, stamp: str
         return
     if keys is None or not _key_in(keys, saved.secret).exists():
         fix = "pass --keys FOLDER, the one to which dither backup --keys copied it"
-        raise InvalidArgument(message("keys", f"the secret of {saved.place}", "another, or none", fix))
+        raise InvalidArgument("keys", f"the secret of {saved.place}", "another, or none", fix)
     if os.path.lexists(place):
         os.replace(place, f"{place}.replaced-{stamp}")
     _write(place, _key_in(keys, saved.secret).read_bytes())
@@ -399,6 +399,3 @@ def _sync(path: Path) -> None:
 def _hash(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-__all__ = ["DATABASE", "Manifest", "Restored", "SavedLedger", "backup", "read_manifest", "restore"]

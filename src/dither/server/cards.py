@@ -140,7 +140,7 @@ class Folder:
         self._unusable: dict[str, str] = {}
         """What is wrong with the ledgers or receipts of cards that are not in force for it, by what they would pin."""
         if not self.place.is_dir():
-            raise InvalidArgument(message("folder", "a folder with cards", "none", "check its path"))
+            raise InvalidArgument("folder", "a folder with cards", "none", "check its path")
         self._start()
 
     # -- which cards are in force -----------------------------------------------------------------------------------
@@ -247,7 +247,7 @@ class Folder:
                 card = aligned(served.card)
                 if card.ledger is None:
                     fix = "state ledger in the card"
-                    raise InvalidArgument(message("ledger", "where the budget is kept", "nowhere", fix))
+                    raise InvalidArgument("ledger", "where the budget is kept", "nowhere", fix)
                 kept = receipts.read(served.receipt_file)
                 if kept is None:
                     receipts.check_writable(served.receipt_file)
@@ -320,10 +320,7 @@ def _read(path: Path, state: State) -> _Read:
             return _Read(state, plan=plan_file.read_plan(path))
         card = toml.parse(given, path.parent)
         if card.ledger is None:
-            raise InvalidArgument(message("ledger", "where the budget is kept", "nowhere", "state ledger in the card"))
+            raise InvalidArgument("ledger", "where the budget is kept", "nowhere", "state ledger in the card")
         return _Read(state, served=Served(str(path), state, card, raw.decode("utf-8-sig")))
     except DitherError as error:
         return _Read(state, problem=str(error))
-
-
-__all__ = ["Folder", "Refusal", "Served", "aligned", "fingerprint", "served_card"]

@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from dither.client.connecting import TOKEN_VARIABLE
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.ledger.secret import VARIABLE as LEDGER_KEY
 from dither.server.roles import ROLES
 from dither.tables.card.toml_file import contents, read_bytes
@@ -49,7 +49,7 @@ class Kind:
     def refusal(self, name: str, value: object, key: str) -> InvalidArgument:
         """The error for a value that is none of these."""
         shown = "another" if self.is_secret else clip(repr(value))
-        return InvalidArgument(message(name, self.expected, shown, f"write {key} = {self.example}"))
+        return InvalidArgument(name, self.expected, shown, f"write {key} = {self.example}")
 
 
 def _is_number(value: object) -> bool:
@@ -261,16 +261,16 @@ class Config:
                 raise kind.refusal(item.name, value, item.name)
         if not self.folder or not self.host:
             name = "host" if self.folder else "folder"
-            raise InvalidArgument(message(name, "one", "none", f"name the {name}"))
+            raise InvalidArgument(name, "one", "none", f"name the {name}")
         if self.tick > self.time_limit:
             fix = "write tick = 0.25, or a longer time_limit"
-            raise InvalidArgument(message("tick", f"at most time_limit, {self.time_limit:g}", f"{self.tick:g}", fix))
+            raise InvalidArgument("tick", f"at most time_limit, {self.time_limit:g}", f"{self.tick:g}", fix)
         if self.processes > 1 and "://" not in self.database:
             fix = "pass --database postgresql://…, or processes = 1"
-            raise InvalidArgument(message("processes", "1 on SQLite", self.processes, fix))
+            raise InvalidArgument("processes", "1 on SQLite", self.processes, fix)
         if self.oidc_issuer and not (self.oidc_client_id and self.oidc_client_secret and self.public_url):
             expected = "oidc_client_id, oidc_client_secret and public_url beside it"
-            raise InvalidArgument(message("oidc_issuer", expected, "not all of them", "state them"))
+            raise InvalidArgument("oidc_issuer", expected, "not all of them", "state them")
 
     @property
     def place(self) -> str:
@@ -325,7 +325,7 @@ def read_config(
     stated: dict[str, Any] = _contents(place) if path is not None or place.is_file() else {}
     for name in stated:
         if name not in KINDS:
-            raise InvalidArgument(message(clip(name), "a key of the configuration", "another", closest(name, KINDS)))
+            raise InvalidArgument(clip(name), "a key of the configuration", "another", closest(name, KINDS))
     stated |= _from_environment(os.environ if environment is None else environment)
     stated |= {name: value for name, value in given.items() if value is not None}
     lists = {name: tuple(value) for name, value in stated.items() if isinstance(value, list)}
@@ -341,7 +341,7 @@ def _from_environment(surroundings: Mapping[str, str]) -> dict[str, Any]:
             continue
         if variable not in names:
             fix = closest(variable, [*names, *sorted(ELSEWHERE)])
-            raise InvalidArgument(message(clip(variable), "a variable that dither reads", "another", fix))
+            raise InvalidArgument(clip(variable), "a variable that dither reads", "another", fix)
         kind = KINDS[names[variable]]
         try:
             value = kind.read(text)
@@ -355,6 +355,3 @@ def _from_environment(surroundings: Mapping[str, str]) -> dict[str, Any]:
 
 def _contents(place: Path) -> dict[str, Any]:
     return contents(read_bytes(place, "config", "or leave it out"), "config", place)
-
-
-__all__ = ["ELSEWHERE", "FILE_NAME", "KINDS", "PREFIX", "Config", "Kind", "read_config", "variable_of"]

@@ -146,6 +146,3 @@ class Context:
     def is_granted(self, user: str, table: str) -> bool:
         """Whether a user may ask a table."""
         return self.store.one(_GRANT, {"name": user, "table": table}) is not None
-
-
-__all__ = ["Context"]

@@ -61,5 +61,3 @@ _FORMS: tuple[tuple[type, Callable[[Any], dict[str, Any]]], ...] = (
     (Verification, lambda value: {**_fields(value), "ok": value.ok}),
 )
 """What has a form of its own; all else is the fields of its dataclass."""
-
-__all__ = ["document"]

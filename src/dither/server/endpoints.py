@@ -11,14 +11,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dither.errors import InvalidArgument, WrongType, message
+from dither.errors import InvalidArgument, WrongType
 from dither.guarantees import Guarantee
 from dither.server.principal import Principal
 from dither.server.results import Job
 from dither.server.service import Service
 from dither.wire import guarantees
 from dither.wire.documents import fields, kind_of, read, text
-from dither.wire.routes import API
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class Kind:
 
 def _whole(given: str, name: str) -> int:
     if not given.isascii() or not given.isdigit() or len(given) > 15:
-        raise InvalidArgument(message(name, "a whole number", "other text", f"write {name}=100"))
+        raise InvalidArgument(name, "a whole number", "other text", f"write {name}=100")
     return int(given)
 
 
@@ -42,26 +41,26 @@ def _nullable_text(value: object, name: str) -> str | None:
 
 def _boolean(value: object, name: str) -> bool:
     if not isinstance(value, bool):
-        raise WrongType(message(name, "true or false", kind_of(value), "write true"))
+        raise WrongType(name, "true or false", kind_of(value), "write true")
     return value
 
 
 def _guarantee(value: object, name: str) -> Guarantee:
     if not isinstance(value, dict):
-        raise WrongType(message(name, "a guarantee", kind_of(value), 'write {"kind": "pure", "epsilon": "1"}'))
+        raise WrongType(name, "a guarantee", kind_of(value), 'write {"kind": "pure", "epsilon": "1"}')
     return guarantees.from_json(value, name)
 
 
 def _question(value: object, name: str) -> str | dict[str, Any]:
     if not isinstance(value, (str, dict)):
         expected = "SQL, or an object with sql or tree"
-        raise WrongType(message(name, expected, kind_of(value), 'write {"sql": "SELECT …"}'))
+        raise WrongType(name, expected, kind_of(value), 'write {"sql": "SELECT …"}')
     return value
 
 
 def _object(value: object, name: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise WrongType(message(name, "an object", kind_of(value), 'write {"epsilon": 0.5}'))
+        raise WrongType(name, "an object", kind_of(value), 'write {"epsilon": 0.5}')
     return value
 
 
@@ -124,7 +123,7 @@ class Call:
         """Refuse what the endpoint does not take, before anything is done."""
         if set(self.query) - set(self.endpoint.query):
             expected = ", ".join(self.endpoint.query) or "none"
-            raise InvalidArgument(message("query", expected, "another parameter", "leave it out"))
+            raise InvalidArgument("query", expected, "another parameter", "leave it out")
         for name in self.endpoint.query:
             self.argument(name)
         self.fields()
@@ -264,5 +263,3 @@ ENDPOINTS: tuple[Endpoint, ...] = (
              {**_PAGE, "user": Parameter(TEXT)}),
 )  # fmt: skip
 """All of them; their paths stand below :data:`dither.wire.routes.API`."""
-
-__all__ = ["API", "ENDPOINTS", "Call", "Endpoint", "Kind", "Parameter"]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dither.errors import AccessDenied, InvalidArgument, ServerUnavailable, message
-from dither.server.roles import Forbidden
+from dither.errors import AccessDenied, InvalidArgument, ServerUnavailable
 
 
 class NotFound(InvalidArgument):
@@ -16,7 +15,7 @@ class NotFound(InvalidArgument):
     @classmethod
     def of(cls, what: str) -> NotFound:
         """The refusal, in the same words whatever the reason."""
-        return cls(message(what, "one that you may see", "none by this name", "check the name"))
+        return cls(what, "one that you may see", "none by this name", "check the name")
 
 
 class NotSignedIn(AccessDenied):
@@ -27,8 +26,7 @@ class NotSignedIn(AccessDenied):
     """
 
     def __init__(self) -> None:
-        text = message("sign-in", "a session or a token that is valid", "none", "sign in, or make a new token")
-        super().__init__(text)
+        super().__init__("sign-in", "a session or a token that is valid", "none", "sign in, or make a new token")
 
 
 class TooMany(ServerUnavailable):
@@ -39,7 +37,7 @@ class TooMany(ServerUnavailable):
     """
 
     def __init__(self, what: str, expected: str, seconds: int) -> None:
-        super().__init__(message(what, expected, "more", f"try again in {seconds} s"))
+        super().__init__(what, expected, "more", f"try again in {seconds} s")
         self.seconds = seconds
 
 
@@ -53,7 +51,7 @@ class Unavailable(ServerUnavailable):
     seconds = 5
 
     def __init__(self) -> None:
-        super().__init__(message("server", "available", "temporarily unavailable", f"try again in {self.seconds} s"))
+        super().__init__("server", "available", "temporarily unavailable", f"try again in {self.seconds} s")
 
 
 class Conflict(InvalidArgument):
@@ -73,7 +71,4 @@ class Stopping(ServerUnavailable):
 
     def __init__(self) -> None:
         fix = "ask again, with the same key if you gave one"
-        super().__init__(message("server", "one that takes questions", "one that stops", fix))
-
-
-__all__ = ["Conflict", "Forbidden", "NotFound", "NotSignedIn", "Stopping", "TooMany", "Unavailable"]
+        super().__init__("server", "one that takes questions", "one that stops", fix)

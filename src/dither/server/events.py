@@ -96,6 +96,3 @@ class EventLog:
                     self._store.run(_events.delete().where(theirs, _events.c.id < oldest.id))
         except SQLAlchemyError as error:
             _log.error("old lines of the event log cannot be removed: %s", type(error).__name__)
-
-
-__all__ = ["EventLog"]

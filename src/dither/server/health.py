@@ -70,5 +70,3 @@ ROUTES = (
     Route("/metrics", _metrics, methods=["GET"]),
 )
 """The routes of all three."""
-
-__all__ = ["ROUTES"]

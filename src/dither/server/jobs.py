@@ -26,7 +26,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
-from dither.errors import Cancelled, DataIncident, DitherError, LedgerError, ServerUnavailable, message
+from dither.errors import Cancelled, DataIncident, DitherError, LedgerError, ServerUnavailable
 from dither.ledger import Charge, Entry
 from dither.ledger.accounts import promised
 from dither.server import problems, schema
@@ -306,11 +306,11 @@ class Jobs:
             if event.get("kind") in _AT_ONCE:
                 values["visible_at"] = now
         elif how == "stopped":
-            error: BaseException = Stopping() if self._stopping.is_set() else Cancelled(_CANCELLED)
+            error: BaseException = Stopping() if self._stopping.is_set() else Cancelled(*_CANCELLED)
             values |= {"state": "failed" if self._stopping.is_set() else "cancelled", "problem": _document(error)}
         else:
             charged = key is not None and self._record_incident(asked.dataset, key)
-            error = DataIncident() if charged or key is not None else ServerUnavailable(_NOT_CHARGED)
+            error = DataIncident() if charged or key is not None else ServerUnavailable(*_NOT_CHARGED)
             values["problem"] = _document(error)
         self._store.run(*statements, _jobs.update().where(_jobs.c.id == job).values(**values))
         with suppress(Exception):  # how it ended counts without it; the next one is kept
@@ -428,9 +428,12 @@ class Jobs:
             self._stopping.set()
 
 
-_CANCELLED = message("question", "to be left alone", "cancelled", "ask again; if it had been charged, the charge stays")
-_NOT_CHARGED = message(
-    "question", "one that can be planned within the limits", "one that took too much", "ask something simpler"
+_CANCELLED = ("question", "to be left alone", "cancelled", "ask again; if it had been charged, the charge stays")
+_NOT_CHARGED = (
+    "question",
+    "one that can be planned within the limits",
+    "one that took too much",
+    "ask something simpler",
 )
 
 
@@ -452,6 +455,3 @@ def _document(error: BaseException) -> str:
 
 def _kind(text: str) -> Any:
     return text
-
-
-__all__ = ["Asked", "Jobs"]

@@ -12,7 +12,7 @@ from typing import Any
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.server.errors import TooMany
 
 _MOST_NAMES = 100_000
@@ -141,7 +141,7 @@ class LimitedBodies:
             return
         except TimeoutError:
             fix = "send it at once"
-            slow = TooSlow(message("body", f"all of it within {self._seconds:g} s", "a part of it", fix))
+            slow = TooSlow("body", f"all of it within {self._seconds:g} s", "a part of it", fix)
             await self._refuse(slow, 408)(scope, receive, send)
             return
         if body is None:  # the client is gone
@@ -173,7 +173,4 @@ class LimitedBodies:
                 return b"".join(parts)
 
     def _too_large(self) -> TooLarge:
-        return TooLarge(message("body", f"at most {self._max_bytes} bytes", "more", "send less"))
-
-
-__all__ = ["LimitedBodies", "Places", "RateLimit", "TooLarge", "TooSlow", "address_of", "address_of_scope"]
+        return TooLarge("body", f"at most {self._max_bytes} bytes", "more", "send less")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import fcntl
 import os
 
-from dither.errors import InvalidArgument, LedgerError, message
+from dither.errors import InvalidArgument, LedgerError
 
 
 class FolderLock:
@@ -30,18 +30,15 @@ class FolderLock:
             self._file = os.open(os.path.realpath(place) + ".lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         except OSError:
             expected, fix = "a folder that can be written to", "check its place, and who may write to it"
-            raise LedgerError(message("database", expected, "another", fix)) from None
+            raise LedgerError("database", expected, "another", fix) from None
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(self._file)
             fix = "stop the other server, or use PostgreSQL"
             expected = "one that no other server serves"
-            raise InvalidArgument(message("folder", expected, "one that is served", fix)) from None
+            raise InvalidArgument("folder", expected, "one that is served", fix) from None
 
     def release(self) -> None:
         """Let another server have it."""
         os.close(self._file)
-
-
-__all__ = ["FolderLock"]

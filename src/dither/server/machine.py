@@ -11,7 +11,7 @@ import os
 import resource
 from pathlib import Path
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.server.config import Config
 
 SERVER_MB = 512
@@ -87,7 +87,7 @@ def worker_memory_mb(config: Config, root: Path = _ROOT) -> int:
         if group is not None and config.memory_limit_mb > share(group):
             expected = f"at most {max(0, share(group))}, for {count} processes in {group} MB"
             fix = "leave it out, have fewer workers, or raise MemoryMax or the memory of the container"
-            raise InvalidArgument(message("memory_limit_mb", expected, config.memory_limit_mb, fix))
+            raise InvalidArgument("memory_limit_mb", expected, config.memory_limit_mb, fix)
         return config.memory_limit_mb
     known = [memory for memory in (group, _physical_mb()) if memory is not None]
     result = min(MOST_WORKER_MB, share(min(known))) if known else MOST_WORKER_MB
@@ -96,7 +96,7 @@ def worker_memory_mb(config: Config, root: Path = _ROOT) -> int:
     if result < _LEAST_WORKER_MB:
         expected = f"{_LEAST_WORKER_MB} MB for each of {count} processes"
         fix = "have fewer workers, or give the server more memory"
-        raise InvalidArgument(message("workers", expected, f"{max(0, result)} MB", fix))
+        raise InvalidArgument("workers", expected, f"{max(0, result)} MB", fix)
     return result
 
 
@@ -121,11 +121,5 @@ def most_connections(config: Config, tables: int, descriptors: int) -> int:
     result = min(MOST_CONNECTIONS, (descriptors - needed) // 2)
     if result < _LEAST_CONNECTIONS:
         expected = f"at least {needed + 2 * _LEAST_CONNECTIONS} descriptors"
-        raise InvalidArgument(message("open files", expected, descriptors, "raise LimitNOFILE, or ulimit -n"))
+        raise InvalidArgument("open files", expected, descriptors, "raise LimitNOFILE, or ulimit -n")
     return result
-
-
-__all__ = [
-    "MOST_CONNECTIONS", "MOST_WORKER_MB", "SERVER_MB", "group_memory_mb", "most_connections", "raise_descriptors",
-    "worker_memory_mb",
-]  # fmt: skip

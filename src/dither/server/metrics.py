@@ -74,6 +74,3 @@ class Metrics:
         for name, (help_text, value) in {**started, **gauges}.items():
             lines += [f"# HELP {name} {help_text}", f"# TYPE {name} gauge", f"{name}{{{process}}} {value:.15g}"]
         return "\n".join(lines) + "\n"
-
-
-__all__ = ["CONTENT_TYPE", "Metrics", "outcome_of"]

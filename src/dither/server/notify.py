@@ -42,6 +42,3 @@ class Watchdog:
         if self._pause is not None and now >= self._next:
             self._next = now + self._pause
             notify("WATCHDOG=1")
-
-
-__all__ = ["Watchdog", "notify"]

@@ -27,7 +27,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from dither.errors import AccessDenied, DitherError, ServerUnavailable, message
+from dither.errors import AccessDenied, DitherError, ServerUnavailable
 from dither.server import schema
 from dither.server.auth import NAME
 from dither.server.errors import NotFound
@@ -65,9 +65,7 @@ class SignOn:
                 raise
             except Exception:  # of the network or of JSON: none of its words are shown
                 fix = "try again later, or sign in with a password"
-                raise ServerUnavailable(
-                    message("sign-in", "an issuer that answers", "one that does not", fix)
-                ) from None
+                raise ServerUnavailable("sign-in", "an issuer that answers", "one that does not", fix) from None
             state = self._service.auth.new_link("oidc", None, {"nonce": nonce, "verifier": verifier}, hours=_HOURS)
             url, _ = client.create_authorization_url(
                 endpoint, state=state, nonce=nonce, code_challenge=challenge, code_challenge_method="S256"
@@ -168,7 +166,7 @@ class SignOn:
 
 
 def _refused(expected: str) -> AccessDenied:
-    return AccessDenied(message("sign-in", expected, "another", "sign in again, or ask a steward"))
+    return AccessDenied("sign-in", expected, "another", "sign in again, or ask a steward")
 
 
 def _sign_on(request: Request) -> SignOn:
@@ -198,5 +196,3 @@ async def _finish(request: Request) -> Response:
 
 
 ROUTES = (Route("/sign-in/oidc", _begin, methods=["GET"]), Route(BACK, _finish, methods=["GET"]))
-
-__all__ = ["BACK", "ROUTES", "STATE_COOKIE", "SignOn"]

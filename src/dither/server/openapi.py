@@ -6,9 +6,9 @@ import re
 from functools import cache
 from typing import Any
 
-from dither.server.endpoints import API, ENDPOINTS, Endpoint, Parameter
+from dither.server.endpoints import ENDPOINTS, Endpoint, Parameter
 from dither.wire.problems import CONTENT_TYPE
-from dither.wire.routes import KEY_HEADER
+from dither.wire.routes import API, KEY_HEADER
 
 _PATH_PARTS = re.compile(r"\{([a-z]+)\}")
 _PROBLEM = {
@@ -113,6 +113,3 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
         fields = {"type": "object", "properties": properties, "required": needed, "additionalProperties": False}
         result["requestBody"] = {"required": bool(needed), "content": {"application/json": {"schema": fields}}}
     return result
-
-
-__all__ = ["described"]

@@ -100,6 +100,3 @@ class ImpatientProtocol(H11Protocol):
         self._timer = None
         if self.conn.their_state is h11.IDLE and not self.transport.is_closing():
             self.transport.close()
-
-
-__all__ = ["ImpatientProtocol"]

@@ -206,6 +206,3 @@ def _stored(text: str) -> Mapping[str, str | None]:
 def void_signatures(user: str) -> sa.Executable:
     """The statement that takes back what somebody has signed off who is no steward any more."""
     return _signatures.delete().where(_signatures.c.user == user)
-
-
-__all__ = ["Pin", "Pins", "void_signatures"]

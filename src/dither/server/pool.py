@@ -321,6 +321,3 @@ class Pool:
                 task.end("end", event)
                 return True
             task.key = event["key"]
-
-
-__all__ = ["Pool", "Process", "Task"]

@@ -25,6 +25,3 @@ class Principal:
     def is_session(self) -> bool:
         """Whether this is a person who signed in, and not a token."""
         return self.scopes is None
-
-
-__all__ = ["Principal"]

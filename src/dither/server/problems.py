@@ -12,9 +12,10 @@ from typing import Any
 from sqlalchemy import exc
 
 from dither import errors
-from dither.errors import DitherError, LedgerError, message
-from dither.server.errors import Conflict, Forbidden, NotFound, NotSignedIn, Stopping, TooMany, Unavailable
+from dither.errors import DitherError, LedgerError
+from dither.server.errors import Conflict, NotFound, NotSignedIn, Stopping, TooMany, Unavailable
 from dither.server.results import Problem
+from dither.server.roles import Forbidden
 from dither.wire import problems as wire
 
 STATUS: dict[type[BaseException], int] = {
@@ -39,9 +40,9 @@ STATUS: dict[type[BaseException], int] = {
 }
 """The status of each kind of error; of one that is not here, 500."""
 
-LEDGER = message("ledger", "a ledger that can be used", "another", "tell the steward")
+LEDGER = LedgerError("ledger", "a ledger that can be used", "another", "tell the steward")
 """What is said of every error of the ledger, whose own words may hold paths and are for the steward."""
-INTERNAL_ERROR = message("server", "a response", "an internal error", "tell the steward, who finds it in the log")
+INTERNAL_ERROR = DitherError("server", "a response", "an internal error", "tell the steward, who finds it in the log")
 """What is said of an error that is not one of dither's, whatever it was."""
 _MISTAKES = (exc.IntegrityError, exc.ProgrammingError, exc.DataError, exc.NotSupportedError)
 """Errors of the database that are ours: it works."""
@@ -66,12 +67,12 @@ def problem_of(error: BaseException, status: int | None = None) -> Problem:
     500
     """
     if isinstance(error, LedgerError):
-        error = LedgerError(LEDGER)
+        error = LEDGER
     elif is_outage(error):
         error = Unavailable()
     for kind in type(error).__mro__:
         if kind in STATUS and isinstance(error, DitherError):
-            return from_json(wire.to_json(kind.__name__, status or STATUS[kind], str(error)))
+            return from_json(wire.to_json(kind.__name__, status or STATUS[kind], error))
     return from_json(wire.to_json("InternalError", status or 500, INTERNAL_ERROR))
 
 
@@ -106,18 +107,7 @@ def as_error(problem: Problem) -> DitherError:
     NotFound('answer: expected one that you may see, got none by this name. Fix: check the name.')
     """
     if problem.title in ("NotFound", "Conflict", "Forbidden"):
-        return {"NotFound": NotFound, "Conflict": Conflict, "Forbidden": Forbidden}[problem.title](problem.detail)
+        return {"NotFound": NotFound, "Conflict": Conflict, "Forbidden": Forbidden}[problem.title](
+            problem.name, problem.expected, problem.got, problem.fix
+        )
     return wire.from_json(to_json(problem), problem.status)
-
-
-__all__ = [
-    "INTERNAL_ERROR",
-    "LEDGER",
-    "STATUS",
-    "as_error",
-    "from_json",
-    "is_outage",
-    "problem_of",
-    "retry_after",
-    "to_json",
-]

@@ -117,6 +117,3 @@ class RequestLog:
                 }  # fmt: skip
                 _log.info("request", extra={"fields": fields})
             _current.reset(before)
-
-
-__all__ = ["CONFIGURATION", "HEADER", "JsonFormatter", "RequestLog", "place_of"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from dither.errors import AccessDenied, message
+from dither.errors import AccessDenied
 from dither.server.principal import Principal
 
 Role = Literal["steward", "analyst", "auditor", "reader"]
@@ -95,12 +95,9 @@ def authorize(principal: Principal, action: str) -> None:
     if not rule.roles & principal.roles:
         expected = f"the role {' or '.join(role for role in ROLES if role in rule.roles)}, to {rule.words}"
         got = ", ".join(role for role in ROLES if role in principal.roles) or "no role"
-        raise Forbidden(message("role", expected, got, "ask a steward for the role"))
+        raise Forbidden("role", expected, got, "ask a steward for the role")
     if rule.scope is None:
         fix = "sign in on the page"
-        raise Forbidden(message("token", f"somebody who signed in, to {rule.words}", "a token", fix))
+        raise Forbidden("token", f"somebody who signed in, to {rule.words}", "a token", fix)
     got = ", ".join(sorted(principal.scopes or ())) or "none"
-    raise Forbidden(message("scope", f"{rule.scope}, to {rule.words}", got, "make a token with this scope"))
-
-
-__all__ = ["ACTIONS", "ROLES", "SCOPES", "Forbidden", "Role", "Rule", "Scope", "authorize", "may"]
+    raise Forbidden("scope", f"{rule.scope}, to {rule.words}", got, "make a token with this scope")

@@ -20,7 +20,7 @@ from types import FrameType
 import uvicorn
 from starlette.applications import Starlette
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.server.app import create_app
 from dither.server.config import Config, read_config
 from dither.server.machine import most_connections, raise_descriptors
@@ -102,7 +102,7 @@ def listen(config: Config) -> socket.socket:
         listener.close()
         fix = "choose another with --port, or stop what listens there"
         got = f"{config.host}:{config.port}, which cannot be used ({error.strerror})"
-        raise InvalidArgument(message("port", "one that is free", got, fix)) from None
+        raise InvalidArgument("port", "one that is free", got, fix) from None
     listener.set_inheritable(True)
     return listener
 
@@ -193,6 +193,3 @@ def app_from_environment() -> Starlette:
     given = json.loads(os.environ[_OPTIONS])
     folder = given["config"].pop("folder")
     return create_app(read_config(folder, environment={}, **given["config"]), clock=Clock(given["clock"]))
-
-
-__all__ = ["announce", "app_from_environment", "listen", "serve"]

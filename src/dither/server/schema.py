@@ -159,8 +159,3 @@ events = sa.Table(
     sa.Column("outcome", sa.String(10), nullable=False),
     sa.Column("detail", _TEXT, nullable=False),
 )
-
-__all__ = [
-    "VERSION", "about", "answers", "card_signatures", "cards", "changes", "events", "grants", "identities", "jobs",
-    "links", "metadata", "sessions", "tokens", "users",
-]  # fmt: skip

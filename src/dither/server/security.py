@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dither.errors import AccessDenied, message
+from dither.errors import AccessDenied
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
@@ -72,7 +72,7 @@ class OwnSite:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Hand the request on, or refuse it."""
         if scope["type"] == "http" and scope["method"] not in _READS and self._is_foreign(Headers(scope=scope)):
-            error = AccessDenied(message("request", "one from a page of this server", "another", "open the page here"))
+            error = AccessDenied("request", "one from a page of this server", "another", "open the page here")
             await self._refuse(error, 403)(scope, receive, send)
             return
         await self._app(scope, receive, send)
@@ -84,6 +84,3 @@ class OwnSite:
         if origin is None:
             return False
         return urlsplit(origin).netloc not in {headers.get("host", ""), *self._origins} or origin == "null"
-
-
-__all__ = ["HEADERS", "POLICY", "OwnSite", "SecureHeaders"]

@@ -85,6 +85,3 @@ class Service:
     def stop(self) -> None:
         """Let questions under way end, cancel those that wait, and close everything."""
         self.context.stop()
-
-
-__all__ = ["Service"]

@@ -18,7 +18,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
-from dither.errors import InvalidArgument, LedgerError, message
+from dither.errors import InvalidArgument, LedgerError
 from dither.server import schema
 
 _BUSY_MS = 60_000
@@ -72,7 +72,7 @@ class Store:
             elif versions != [schema.VERSION]:
                 fix = "use the version of dither that wrote it, or a newer one"
                 got = "one of another version"
-                raise InvalidArgument(message("database", f"version {schema.VERSION} of the server's tables", got, fix))
+                raise InvalidArgument("database", f"version {schema.VERSION} of the server's tables", got, fix)
 
     @contextmanager
     def writing(self) -> Iterator[sa.Connection]:
@@ -142,7 +142,7 @@ def _postgresql(place: str) -> sa.Engine:
     url = sa.make_url(place)
     if url.get_backend_name() != "postgresql":
         fix = "pass a file for SQLite, or postgresql://user@host/name"
-        raise InvalidArgument(message("database", "SQLite or PostgreSQL", url.get_backend_name(), fix))
+        raise InvalidArgument("database", "SQLite or PostgreSQL", url.get_backend_name(), fix)
     url = url.set(drivername="postgresql+psycopg")
     given = {} if "connect_timeout" in url.query else {"connect_timeout": _CONNECT_SECONDS}
     return sa.create_engine(url, pool_size=8, max_overflow=24, pool_pre_ping=True, connect_args=given)
@@ -155,12 +155,9 @@ def _unusable(error: BaseException) -> LedgerError:
     if type(cause) is sqlite3.DatabaseError:
         return _damaged()
     fix = "check its place, and who may read and write it"
-    return LedgerError(message("database", "a database of the server that can be opened", "none", fix))
+    return LedgerError("database", "a database of the server that can be opened", "none", fix)
 
 
 def _damaged() -> LedgerError:
     expected, fix = "a database of the server as it was written", "restore it from a backup"
-    return LedgerError(message("database", expected, "a damaged one, or another file", fix))
-
-
-__all__ = ["Store"]
+    return LedgerError("database", expected, "a damaged one, or another file", fix)

@@ -76,6 +76,3 @@ def tick_after(began_at: float, now: float, tick: float) -> float:
     """
     result = next_tick(began_at, now, tick)
     return result if result > now else began_at + 2 * (result - began_at)
-
-
-__all__ = ["Clock", "delay", "next_tick", "tick_after"]

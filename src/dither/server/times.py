@@ -20,6 +20,3 @@ def iso_or_none(seconds: float | None) -> str | None:
     >>> iso_or_none(None)
     """
     return None if seconds is None else iso(seconds)
-
-
-__all__ = ["iso", "iso_or_none"]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dither import arguments, sensitivity
 from dither.budget_hooks import covered, spends_arguments
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.inference import bin_numbers
 from dither.neighbors import Neighbors, ReplaceOne, relation
 from dither.randomness import Source, mark, resolve
@@ -70,11 +70,9 @@ def _edges(bins: Any, lower: float, upper: float) -> NDArray[np.float64]:
     ends = (float(lower), float(upper)) if result.size else ()
     if result.ndim != 1 or result.size < 2 or not np.all(np.diff(result) > 0) or (result[0], result[-1]) != ends:
         raise InvalidArgument(
-            message(
-                "bins",
-                "increasing edges from the lower bound to the upper, within 1e+300",
-                "something else",
-                "pass such edges, or fewer bins: there must be room for them between the bounds",
-            )
+            "bins",
+            "increasing edges from the lower bound to the upper, within 1e+300",
+            "something else",
+            "pass such edges, or fewer bins: there must be room for them between the bounds",
         )
     return result

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dither.errors import InvalidArgument, InvalidData, message
+from dither.errors import InvalidArgument, InvalidData
 from dither.inference.grid import Values
 from dither.intake import as_values
 from dither.neighbors import Neighbors, ReplaceOne
@@ -35,15 +35,13 @@ def read(x: Any, neighbors: Neighbors, nan: NanPolicy = "refuse", lower: float =
     array([1., 3.])
     """
     if nan not in ("refuse", "drop", "lower"):
-        raise InvalidArgument(message("nan", "'refuse', 'drop' or 'lower'", repr(nan), "choose one of them"))
+        raise InvalidArgument("nan", "'refuse', 'drop' or 'lower'", repr(nan), "choose one of them")
     if nan == "drop" and neighbors is ReplaceOne:
         raise InvalidArgument(
-            message(
-                "nan",
-                "'refuse' or 'lower' under ReplaceOne, where the number of records is public",
-                "'drop'",
-                "pass neighbors=dither.AddRemove, or nan='lower'",
-            )
+            "nan",
+            "'refuse' or 'lower' under ReplaceOne, where the number of records is public",
+            "'drop'",
+            "pass neighbors=dither.AddRemove, or nan='lower'",
         )
     column = as_values(x, "number")
     values: Values = column.values.astype(np.int64, copy=False) if column.kind == "boolean" else column.values
@@ -56,12 +54,10 @@ def read(x: Any, neighbors: Neighbors, nan: NanPolicy = "refuse", lower: float =
         return values
     if nan == "refuse":
         raise InvalidData(
-            message(
-                "x",
-                "finite numbers",
-                "NaN, None or infinity among them",
-                "pass nan='lower', or nan='drop' with neighbors=dither.AddRemove",
-            )
+            "x",
+            "finite numbers",
+            "NaN, None or infinity among them",
+            "pass nan='lower', or nan='drop' with neighbors=dither.AddRemove",
         )
     return values[~missing] if nan == "drop" else np.where(missing, values.dtype.type(fill), values)
 
@@ -82,12 +78,10 @@ def known_size(size: int, at_least: int = 1) -> None:
     """
     if size < at_least:
         raise InvalidArgument(
-            message(
-                "x",
-                f"at least {at_least} record(s) under ReplaceOne, where the number of records is public",
-                f"{size}",
-                "pass neighbors=dither.AddRemove if that number is private",
-            )
+            "x",
+            f"at least {at_least} record(s) under ReplaceOne, where the number of records is public",
+            f"{size}",
+            "pass neighbors=dither.AddRemove if that number is private",
         )
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dither import arguments, drawing, markup
 from dither.comparison import ComparedByValue
-from dither.errors import WrongType, message
+from dither.errors import WrongType
 from dither.guarantees import Guarantee
 from dither.inference.intervals import Interval, RankInterval
 from dither.neighbors import Neighbors
@@ -73,7 +73,7 @@ class Estimate:
         48.5
         """
         if not isinstance(self.uncertainty, RankInterval):
-            raise WrongType(message("rank_error", "a median, minimum or maximum", self.mechanism, "use error()"))
+            raise WrongType("rank_error", "a median, minimum or maximum", self.mechanism, "use error()")
         return self.uncertainty.ranks(arguments.confidence(confidence))
 
     def _repr_html_(self) -> str:

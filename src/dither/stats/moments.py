@@ -29,7 +29,7 @@ import numpy as np
 
 from dither import arguments
 from dither.budget_hooks import covered, spends_arguments
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.inference import (
     Around,
     AroundBounded,
@@ -71,12 +71,10 @@ def noise(
 def _check_sensitivity(sensitivity: Any) -> None:
     if not Fraction(1, 1 << 399) < sensitivity < 1 << 399:
         raise InvalidArgument(
-            message(
-                "bounds",
-                "bounds whose sensitivity is from 1e-120 to 1e+120",
-                "others",
-                "measure the data in other units",
-            )
+            "bounds",
+            "bounds whose sensitivity is from 1e-120 to 1e+120",
+            "others",
+            "measure the data in other units",
         )
 
 
@@ -86,7 +84,7 @@ def _name(mechanism: Laplace | MixedNoise) -> str:
 
 def _for_population(interval: IntervalKind) -> bool:
     if interval not in ("noise", "population"):
-        raise InvalidArgument(message("interval", "'noise' or 'population'", repr(interval), "choose one of them"))
+        raise InvalidArgument("interval", "'noise' or 'population'", repr(interval), "choose one of them")
     return interval == "population"
 
 
@@ -263,16 +261,14 @@ def variance(
     resolved = resolve(source)
     arguments.epsilon(epsilon)
     if method not in ("clamped", "bounded"):
-        raise InvalidArgument(message("method", "'clamped' or 'bounded'", repr(method), "choose one of them"))
+        raise InvalidArgument("method", "'clamped' or 'bounded'", repr(method), "choose one of them")
     population = _for_population(interval)
     if method == "bounded" and (neighbors is AddRemove or population):
         raise InvalidArgument(
-            message(
-                "method",
-                "'clamped' under AddRemove and for the interval of a population",
-                "'bounded'",
-                "leave method out, or pass neighbors=dither.ReplaceOne and leave interval out",
-            )
+            "method",
+            "'clamped' under AddRemove and for the interval of a population",
+            "'bounded'",
+            "leave method out, or pass neighbors=dither.ReplaceOne and leave interval out",
         )
     values = read(x, relation(neighbors), nan, lower)
     if neighbors is AddRemove:
@@ -285,7 +281,7 @@ def variance(
     top = float(largest) * (1 + 2.0**-50)
     if method == "bounded":
         if delta is not None:
-            raise InvalidArgument(message("delta", "none with method='bounded'", delta, "leave delta out"))
+            raise InvalidArgument("delta", "none with method='bounded'", delta, "leave delta out")
         widest = max(top, float(sensitivity) * (1 + 2.0**-50))
         inside = BoundedLaplace(cast(float, sensitivity), epsilon, 0.0, widest)
         released = covered(inside.release)(exact, source=resolved)

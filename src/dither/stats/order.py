@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from dither import arguments
 from dither.budget_hooks import covered, spends_arguments
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.exact import decimal
 from dither.guarantees import PureDP
 from dither.inference import Grid, RankInterval, Split, halve, levels
@@ -160,7 +160,7 @@ class _Column:
 def _share(q: object) -> Fraction:
     share = decimal(q, "q")
     if not 0 <= share <= 1:
-        raise InvalidArgument(message("q", "a number from 0 to 1", q, "pass q=0.5 for the median"))
+        raise InvalidArgument("q", "a number from 0 to 1", q, "pass q=0.5 for the median")
     return share.limit_denominator(10**18)  # ranks are far coarser
 
 
@@ -192,9 +192,7 @@ def quantile(
     if method == "smooth":
         return smooth_quantile(x, q, bounds, epsilon, delta, neighbors, nan, source)
     if method != "exponential" or delta is not None:
-        raise InvalidArgument(
-            message("method", "'exponential' without a delta, or 'smooth'", repr(method), "leave delta out")
-        )
+        raise InvalidArgument("method", "'exponential' without a delta, or 'smooth'", repr(method), "leave delta out")
     share = _share(q)
     column = _Column.read(x, bounds, epsilon, neighbors, nan, source)
     target = _target_rank(share, column.values.size, column.epsilon, neighbors)
@@ -246,7 +244,7 @@ def quantiles(
     """
     shares = sorted({_share(item) for item in q}) if isinstance(q, (Sequence, np.ndarray)) else []
     if not shares:
-        raise InvalidArgument(message("q", "at least one number from 0 to 1", "none", "pass q=[0.25, 0.5, 0.75]"))
+        raise InvalidArgument("q", "at least one number from 0 to 1", "none", "pass q=[0.25, 0.5, 0.75]")
     column = _Column.read(x, bounds, epsilon, neighbors, nan, source)
     if len(shares) == 2 and neighbors is ReplaceOne:
         return _pair(column, shares, q)
@@ -324,7 +322,7 @@ def mode(
         labels = given if len(set(given)) == len(given) else []
     if not labels:
         raise InvalidArgument(
-            message("categories", "at least one public category, each once", "others", "list the values there can be")
+            "categories", "at least one public category, each once", "others", "list the values there can be"
         )
     mechanism = PermuteAndFlip.for_counts(epsilon, relation(neighbors))
     index = {label: i for i, label in enumerate(labels)}

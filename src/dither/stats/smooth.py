@@ -9,7 +9,7 @@ import numpy as np
 
 from dither import sensitivity
 from dither.budget_hooks import covered
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.inference import WithinBounds
 from dither.mechanisms import SmoothNoise
 from dither.neighbors import Neighbors, ReplaceOne, relation
@@ -39,7 +39,7 @@ def smooth_quantile(
     lower, upper = ends(bounds)
     if relation(neighbors) is not ReplaceOne:
         raise InvalidArgument(
-            message("neighbors", "dither.ReplaceOne for method='smooth'", "AddRemove", "use method='exponential'")
+            "neighbors", "dither.ReplaceOne for method='smooth'", "AddRemove", "use method='exponential'"
         )
     resolved = resolve(source)
     mechanism = SmoothNoise("student" if delta is None else "laplace", cast(float, epsilon), delta)

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from dither import arguments
 from dither.accounting import Pure
-from dither.errors import InvalidArgument, WrongType, message
+from dither.errors import InvalidArgument, WrongType
 from dither.exact import exactly, up
 from dither.guarantees import PureDP
 from dither.mechanisms import SparseVector
@@ -59,7 +59,7 @@ class ThresholdAlarm(Stateful):
         several = threshold if isinstance(threshold, (list, tuple)) else [threshold]
         self.thresholds = tuple(exactly(item, "threshold") for item in several)
         if not self.thresholds or any(b <= a for a, b in zip(self.thresholds, self.thresholds[1:], strict=False)):
-            raise InvalidArgument(message("threshold", "one or more in rising order", "others", "sort them"))
+            raise InvalidArgument("threshold", "one or more in rising order", "others", "sort them")
         moves: Any = _moves(max_participations, sensitivity)  # an exact rational
         self.mechanism = SparseVector(moves, epsilon, len(self.thresholds), monotone=monotone)
         self._session = self.mechanism.start(0, source=source)
@@ -119,11 +119,11 @@ class ThresholdAlarm(Stateful):
         """Whether the running sum, after the value of the next step, passes the threshold that is next."""
         number = scalar(value)
         if number is None:
-            raise WrongType(message("value", "a number", type(value).__name__, "pass the value of the step"))
+            raise WrongType("value", "a number", type(value).__name__, "pass the value of the step")
         with self._lock:
             if self.done:
                 raise InvalidArgument(
-                    message("update", "a threshold that is left", "none", "start another alarm, at its own cost")
+                    "update", "a threshold that is left", "none", "start another alarm, at its own cost"
                 )
             self._sum += Fraction(number)
             above = self._sum - self.thresholds[self.passed]
@@ -142,6 +142,3 @@ class ThresholdAlarm(Stateful):
 def _moves(max_participations: int, sensitivity: float | Fraction) -> Fraction:
     """How far one person moves a running sum."""
     return arguments.whole(max_participations, "max_participations") * arguments.sensitivity(sensitivity)
-
-
-__all__ = ["ThresholdAlarm"]

@@ -143,6 +143,3 @@ class _BandsState:
 
     def _large(self, history: Lattice) -> bool:
         return max(int(history.max()), -int(history.min())) >= self._limit
-
-
-__all__ = ["Bands", "square_root_coefficients"]

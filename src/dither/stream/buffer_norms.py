@@ -54,6 +54,3 @@ def squared_response(horizon: int, rates: Floats, gains: Floats) -> float:
     pair = rates[:, None] + rates[None, :] - rates[:, None] * rates[None, :]
     rows = level * level * horizon + 2 * level * float(shares @ _powers(rates, horizon))
     return rows + float(shares @ _powers(pair, horizon) @ shares)
-
-
-__all__ = ["inverse", "squared_column", "squared_response"]

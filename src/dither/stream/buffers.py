@@ -220,6 +220,3 @@ class _BuffersState:
             self._buffers[:, lane], self._total[lane] = state, total
             columns.append(column)
         return whole_numbers(columns).T
-
-
-__all__ = ["Buffers", "power_down"]

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Literal
 
 from dither import arguments
-from dither.errors import InvalidArgument, WrongType, message
+from dither.errors import InvalidArgument, WrongType
 from dither.tables.query.operations.dates import start_of_period
 
 Unit = Literal["hour", "day", "week", "month"]
@@ -33,10 +33,10 @@ class Calendar:
     def __post_init__(self) -> None:
         if self.unit not in UNITS:
             got = repr(self.unit)[:20] if isinstance(self.unit, str) else type(self.unit).__name__
-            raise InvalidArgument(message("unit", f"one of {', '.join(UNITS)}", got, "write over('day', …)"))
+            raise InvalidArgument("unit", f"one of {', '.join(UNITS)}", got, "write over('day', …)")
         horizon = arguments.whole(self.horizon, "horizon")
         if horizon > _MOST:
-            raise InvalidArgument(message("horizon", f"at most {_MOST:,} periods", f"{horizon:,}", "use longer ones"))
+            raise InvalidArgument("horizon", f"at most {_MOST:,} periods", f"{horizon:,}", "use longer ones")
         start = read_moment(self.start, "start")
         if self.unit == "hour" and not isinstance(start, datetime):
             start = datetime.combine(start, time())
@@ -54,13 +54,13 @@ class Calendar:
         else:
             beyond = False
         if beyond:
-            raise InvalidArgument(message("horizon", "periods before the year 9999", "later ones", "state fewer"))
+            raise InvalidArgument("horizon", "periods before the year 9999", "later ones", "state fewer")
 
     def _not_a_start(self, start: date) -> InvalidArgument:
         first = start_of_period(self.unit, start)
         first = first.date() if self.unit != "hour" and isinstance(first, datetime) else first
         fix = f"write start={first.isoformat()!r}"
-        return InvalidArgument(message("start", f"the first moment of a {self.unit}", "another", fix))
+        return InvalidArgument("start", f"the first moment of a {self.unit}", "another", fix)
 
     def begin(self, step: int) -> date:
         """The first moment of a period; of the one after the last, the end of the series."""
@@ -79,7 +79,7 @@ class Calendar:
         if not 1 <= place <= self.horizon:
             expected = f"from {self.label(1)} to {self.label(self.horizon)}, the periods of this series"
             fix = "name one of them; a longer series is another one, at its own cost"
-            raise InvalidArgument(message("through", expected, "another", fix))
+            raise InvalidArgument("through", expected, "another", fix)
         return place
 
     def _place(self, moment: date) -> int:
@@ -118,13 +118,10 @@ def read_moment(value: object, name: str) -> date:
                 continue
             break
         if result is None:
-            raise InvalidArgument(message(name, "a date, as 2026-01-31", "another text", fix))
+            raise InvalidArgument(name, "a date, as 2026-01-31", "another text", fix)
         value = result
     if not isinstance(value, date):
-        raise WrongType(message(name, "a date", type(value).__name__, fix))
+        raise WrongType(name, "a date", type(value).__name__, fix)
     if isinstance(value, datetime) and value.tzinfo is not None:
-        raise InvalidArgument(message(name, "a timestamp without a zone, which is UTC", "one with a zone", fix))
+        raise InvalidArgument(name, "a timestamp without a zone, which is UTC", "one with a zone", fix)
     return value
-
-
-__all__ = ["UNITS", "Calendar", "Unit", "read_moment"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dither
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.stream.series import Series
 from dither.tables.builder.aggregates import count, people, sum_
 from dither.tables.card.series import SeriesAggregate
@@ -25,7 +25,7 @@ def named_series(table: dither.Table, name: str) -> Series:
     if name not in known:
         got = repr(clip(name)) if isinstance(name, str) else type(name).__name__
         fix = closest(name, known) if known and isinstance(name, str) else f"add [series.{clip(str(name))}] to the card"
-        raise InvalidArgument(message("series", "a series of the card", got, fix))
+        raise InvalidArgument("series", "a series of the card", got, fix)
     stated = known[name]
     days = table.over(
         stated.over,  # type: ignore[arg-type]
@@ -48,6 +48,3 @@ def _aggregate(text: str, name: str) -> Aggregate:
         assert item.column is not None
         return sum_(item.column)
     return people() if item.kind == "people" else count(item.column)
-
-
-__all__ = ["named_series"]

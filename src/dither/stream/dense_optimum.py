@@ -53,6 +53,3 @@ def optimum(horizon: int, *, tolerance: float = 1e-4, iterations: int = 2000) ->
             break
         p, q = rows / rows.sum(), columns / columns.sum()
     return best
-
-
-__all__ = ["Optimum", "optimum"]

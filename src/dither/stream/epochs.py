@@ -53,6 +53,3 @@ def epoch_buffers(epoch: int) -> Buffers:
     """
     decays, bits, weights, extra = _TABLE[epoch]
     return Buffers(FIRST << epoch, decays, bits, weights, _WEIGHT_BITS, extra)
-
-
-__all__ = ["EPOCHS", "FIRST", "epoch_buffers"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.stream.bands import Bands
 from dither.stream.buffers import Buffers
 from dither.stream.epochs import FIRST, epoch_buffers
@@ -39,9 +39,7 @@ def known_filter(
         return Bands.square_root(horizon, separation if bands is None else bands)
     if kind == "buffers":
         return buffers_for(horizon, buffers, participations, separation, window)
-    raise InvalidArgument(
-        message("factorization", f"one of {', '.join(get_args(Factorization))}", repr(kind), "leave it out")
-    )
+    raise InvalidArgument("factorization", f"one of {', '.join(get_args(Factorization))}", repr(kind), "leave it out")
 
 
 def epoch_filter(epoch: int, kind: str) -> Filter:
@@ -55,7 +53,7 @@ def epoch_filter(epoch: int, kind: str) -> Filter:
     if kind == "buffers":
         return epoch_buffers(epoch)
     raise InvalidArgument(
-        message("factorization", "'buffers' or 'tree' where the horizon is not known", repr(kind), "pass a horizon")
+        "factorization", "'buffers' or 'tree' where the horizon is not known", repr(kind), "pass a horizon"
     )
 
 
@@ -78,6 +76,3 @@ def from_record(record: Mapping[str, Any]) -> Filter:
         int(record["weight_bits"]),
         int(record["extra_bits"]),
     )
-
-
-__all__ = ["Factorization", "epoch_filter", "from_record", "known_filter"]

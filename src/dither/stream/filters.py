@@ -143,18 +143,3 @@ def window_variance(filter_: Filter, step: int, window: int | None = None) -> fl
     row = filter_.row(step).copy()
     row[: step - window] -= filter_.row(step - window)
     return float(row @ row)
-
-
-__all__ = [
-    "ROOT_BITS",
-    "SAFE",
-    "Filter",
-    "FilterState",
-    "Floats",
-    "advance_rows",
-    "as_wide",
-    "restored",
-    "stored",
-    "whole_numbers",
-    "window_variance",
-]

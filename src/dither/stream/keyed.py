@@ -24,7 +24,7 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
-from dither.errors import InvalidArgument, WrongType, message
+from dither.errors import InvalidArgument, WrongType
 from dither.randomness.lattice import CHUNK, MAGNITUDE, bound, settle
 from dither.randomness.laws import LOW, Law
 from dither.randomness.lazy import LazyUniform
@@ -56,9 +56,9 @@ def check_key(key: object) -> bytes:
     True
     """
     if not isinstance(key, bytes):
-        raise WrongType(message("key", "32 secret bytes", type(key).__name__, "pass what new_key() returned"))
+        raise WrongType("key", "32 secret bytes", type(key).__name__, "pass what new_key() returned")
     if len(key) != KEY_BYTES:
-        raise InvalidArgument(message("key", "32 secret bytes", f"{len(key)} bytes", "pass what new_key() returned"))
+        raise InvalidArgument("key", "32 secret bytes", f"{len(key)} bytes", "pass what new_key() returned")
     return key
 
 
@@ -139,6 +139,3 @@ class KeyedNoise:
                 out = out.astype(object)
             out[row, lane] = step
         return out
-
-
-__all__ = ["KEY_BYTES", "KeyedNoise", "Lattice", "check_key", "new_key"]

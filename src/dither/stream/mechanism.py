@@ -42,7 +42,7 @@ import numpy as np
 
 from dither import arguments
 from dither.accounting import Event, GaussianNoise, Pure, gaussian_ratio
-from dither.errors import InvalidArgument, NotPrivate, WrongType, message
+from dither.errors import InvalidArgument, NotPrivate, WrongType
 from dither.exact import down, root_up, up
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dither.randomness import MAX_SCALE, Exponential, Normal
@@ -124,9 +124,7 @@ class StreamPlan:
         arguments.whole(self.series, "series", at_most=1 << 31)
         arguments.sensitivity(self.sensitivity)
         if not isinstance(self.budget, (ApproxDP, ZCDP, PureDP)):
-            raise WrongType(
-                message("budget", "ApproxDP, ZCDP or PureDP", type(self.budget).__name__, "pass ApproxDP(1, 1e-9)")
-            )
+            raise WrongType("budget", "ApproxDP, ZCDP or PureDP", type(self.budget).__name__, "pass ApproxDP(1, 1e-9)")
         if self.window is not None:
             arguments.whole(self.window, "window")
         self._check_steps()
@@ -247,19 +245,15 @@ class StreamPlan:
         sizes = [self.horizon] if self.horizon is not None else [FIRST << epoch for epoch in range(EPOCHS)]
         firsts = [1, *(1 + sum(sizes[:i]) for i in range(1, len(sizes)))]
         if [(item.first, item.filter.length) for item in self.segments] != [*zip(firsts, sizes, strict=True)]:
-            raise NotPrivate(
-                message("recorded", "filters for the steps of the series", "others", "leave the record as it was")
-            )
+            raise NotPrivate("recorded", "filters for the steps of the series", "others", "leave the record as it was")
 
     def _check(self, segment: Segment) -> None:
         if not segment.scale <= MAX_SCALE:
-            raise InvalidArgument(
-                message("sensitivity", "noise that 64 bits can hold", "more", "measure in larger units")
-            )
+            raise InvalidArgument("sensitivity", "noise that 64 bits can hold", "more", "measure in larger units")
         needed = self.ratio * self.distance(segment.filter)
         if not segment.filter.decreasing or Fraction(segment.scale) < needed:
             raise NotPrivate(
-                message("recorded", "a filter and noise that keep the budget", "others", "leave the record as it was")
+                "recorded", "a filter and noise that keep the budget", "others", "leave the record as it was"
             )
 
     def segment(self, step: int) -> Segment:
@@ -267,9 +261,7 @@ class StreamPlan:
         most = self.horizon if self.horizon is not None else FIRST * ((1 << EPOCHS) - 1)
         if arguments.whole(step, "step") > most:
             raise InvalidArgument(
-                message(
-                    "step", f"at most the horizon of {most:,}", f"{step:,}", "start another series, at its own cost"
-                )
+                "step", f"at most the horizon of {most:,}", f"{step:,}", "start another series, at its own cost"
             )
         return self.segments[0 if self.horizon is not None else ((step - 1) // FIRST + 1).bit_length() - 1]
 
@@ -364,7 +356,7 @@ class StreamPlan:
         True
         """
         if record.get("version") != 1:
-            raise InvalidArgument(message("record", "version 1", "another", "use the version of dither that wrote it"))
+            raise InvalidArgument("record", "version 1", "another", "use the version of dither that wrote it")
         kinds: dict[str, Any] = {"ApproxDP": ApproxDP, "ZCDP": ZCDP, "PureDP": PureDP}
         name, *numbers = record["budget"]
         return cls(
@@ -393,6 +385,3 @@ def _blocks(steps: int) -> Iterator[int]:
     while steps:
         yield min(steps, _BLOCK)
         steps -= min(steps, _BLOCK)
-
-
-__all__ = ["StreamPlan"]

@@ -97,6 +97,3 @@ class NoiseStream(Stateful):
             parts.append(noise)
             steps -= count
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-
-__all__ = ["NoiseStream", "Segment"]

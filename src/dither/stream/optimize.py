@@ -114,6 +114,3 @@ def buffers_for(
     order = np.argsort(-decays)
     weights = weights * min(1.0, _MOST / float(weights.sum()))
     return quantized(horizon, decays[order], weights[order])
-
-
-__all__ = ["buffers_for", "quantized"]

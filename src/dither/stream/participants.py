@@ -48,7 +48,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither import arguments
-from dither.errors import LedgerError, message
+from dither.errors import LedgerError
 from dither.ledger.people import canonical_key
 
 _RECORD = np.dtype([("high", "<u8"), ("low", "<u8"), ("used", "<u4"), ("last", "<u4")])
@@ -149,7 +149,7 @@ def unpacked(part: bytes) -> tuple[dict[str, NDArray[Any]], Widths]:
     """
     sizes, content = tuple(part[: len(_NAMES)]), memoryview(part)[len(_NAMES) :]
     if len(sizes) < len(_NAMES) or not {*sizes} <= {0, 1, 2, 4, 8} or not sizes[0] or len(content) % sum(sizes):
-        raise LedgerError(message("series", "a record of people as it was written", "another", "restore the ledger"))
+        raise LedgerError("series", "a record of people as it was written", "another", "restore the ledger")
     count, columns, offset = len(content) // sum(sizes), {}, 0
     for name, size in zip(_NAMES, sizes, strict=True):
         if size:
@@ -261,16 +261,3 @@ def changed(before: NDArray[Any], after: NDArray[Any], widths: Widths = (4, 4)) 
     """The records that an advance changed, as a part."""
     new = after[after["used"] != before["used"]]
     return packed(new[_in_order(new["high"], new["low"])], widths)
-
-
-__all__ = [
-    "Participation",
-    "changed",
-    "identities",
-    "look_up",
-    "merged",
-    "packed",
-    "parts_to_merge",
-    "take_part",
-    "unpacked",
-]

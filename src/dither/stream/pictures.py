@@ -56,6 +56,3 @@ def fragment(plan: StreamPlan, title: str, what: str, error: Callable[[int], flo
     series = [("", [float(step) for step in steps], errors)]
     picture = drawing.line_chart(series, title=f"± of the {what} (95 %)", x_label="step")
     return markup.block(markup.heading(title), markup.facts(pairs), picture)
-
-
-__all__ = ["fragment", "places"]

@@ -40,6 +40,3 @@ def laplace_quantile(tail: float, terms: float) -> float:
     low = max(1, math.floor(terms))
     share = max(0.0, terms - low)
     return (1 - share) * _whole(tail, low) + (share * _whole(tail, low + 1) if share else 0.0)
-
-
-__all__ = ["laplace_quantile", "laplace_sum_tail"]

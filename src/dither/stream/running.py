@@ -8,7 +8,7 @@ from typing import Any
 
 from dither import arguments
 from dither.accounting import Event
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dither.randomness import Source, mark, resolve
 from dither.stateful import Stateful
@@ -26,10 +26,10 @@ def budget_of(epsilon: float | None, delta: float | None, rho: float | None) -> 
     """
     if rho is not None:
         if epsilon is not None or delta is not None:
-            raise InvalidArgument(message("rho", "rho, or epsilon and delta", "both", "leave one of them out"))
+            raise InvalidArgument("rho", "rho, or epsilon and delta", "both", "leave one of them out")
         return ZCDP(rho)
     if epsilon is None:
-        raise InvalidArgument(message("epsilon", "epsilon, or rho", "neither", "pass epsilon=1, delta=1e-9"))
+        raise InvalidArgument("epsilon", "epsilon, or rho", "neither", "pass epsilon=1, delta=1e-9")
     return PureDP(epsilon) if delta is None else ApproxDP(epsilon, delta)
 
 
@@ -254,6 +254,3 @@ class Histogram(_Series, Stateful):
     def error(self, step: int | None = None, confidence: float = 0.95) -> float:
         """The ± of the count of each category at a step (from 1), by default of the step released last."""
         return self.plan.error(self._at(step), confidence)
-
-
-__all__ = ["Histogram", "RunningMean", "RunningSum", "SlidingWindow", "budget_of"]

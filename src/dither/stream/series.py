@@ -30,7 +30,7 @@ import dither
 from dither import arguments, markup
 from dither.budget_hooks import charging_to
 from dither.comparison import unhashable
-from dither.errors import DitherError, InvalidArgument, LedgerError, message
+from dither.errors import DitherError, InvalidArgument, LedgerError
 from dither.guarantees import ZCDP
 from dither.homes import public_in
 from dither.ledger import Receipt
@@ -44,7 +44,8 @@ from dither.stream.series_lines import SECRET, Lines, Secret, participating
 from dither.stream.series_mechanism import SeriesMechanism
 from dither.stream.series_spec import Late, SeriesSpec, check_moments, stated_budget
 from dither.tables.builder import steps
-from dither.tables.builder.steps import Condition, Grouping
+from dither.tables.builder.expressions import Condition
+from dither.tables.builder.steps import Grouping
 from dither.tables.compile.context import Statement, StatementContext
 from dither.tables.compile.periods import person_periods
 from dither.tables.compile.queries import DialectSql
@@ -104,7 +105,7 @@ class Over(RowlessObject):
         rows = 1 if card.unit is None else given.max_rows if given.max_rows is not None else card.max_rows
         if rows == "auto":
             fix = "pass max_rows=1 to over(): how many rows of a person count in a period"
-            raise InvalidArgument(message("max_rows", "a whole number for a series", "'auto'", fix))
+            raise InvalidArgument("max_rows", "a whole number for a series", "'auto'", fix)
         spec = SeriesSpec(
             card,
             query,
@@ -141,16 +142,16 @@ def over(
     card = table.card
     if card.tables:
         fix = "open the one table by a card of its own, with the same ledger and population"
-        raise InvalidArgument(message("over", "a card of one table", "several", fix))
+        raise InvalidArgument("over", "a card of one table", "several", fix)
     check_moments(card, column, unit)
     period = card.columns[column].period
     if start is None and period is None:
         fix = f"pass start='2026-01-01', or state bounds of {column} in the card"
-        raise InvalidArgument(message("start", "the first period of the series", "none", fix))
+        raise InvalidArgument("start", "the first period of the series", "none", fix)
     calendar = Calendar(unit, start if start is not None else period[0], horizon)  # type: ignore[arg-type,index]
     rule = Participation(max_participations, min_separation)
     if name is not None and (not isinstance(name, str) or not name.isidentifier()):
-        raise InvalidArgument(message("name", "a plain word", "another", "pass name='daily'"))
+        raise InvalidArgument("name", "a plain word", "another", "pass name='daily'")
     return Over(table, _Stated(calendar, column, epsilon, delta, rho, rule, max_rows, late, arrived, name))
 
 
@@ -234,7 +235,7 @@ class Series(RowlessObject):
         check_receipt(table)
         target = calendar.finished() if through is None else calendar.step(through)
         if target == 0:
-            raise InvalidArgument(message("through", "a period that has ended", "none yet", "wait for the first one"))
+            raise InvalidArgument("through", "a period that has ended", "none yet", "wait for the first one")
         request = spec.request()
         key = spec.name if spec.name else recorded_key(request, spec.budget, analyst)
         record = table.accounts.ledger.series(
@@ -255,7 +256,7 @@ class Series(RowlessObject):
             released = self._recorded(record, before)
             if released.advances == before.advances:  # nobody was faster, and yet there was nothing to do
                 fix = "restore the ledger from a copy that is as new as its last receipt"
-                raise LedgerError(message("series", "a state that is as far as its points", "another", fix))
+                raise LedgerError("series", "a state that is as far as its points", "another", fix)
         table.accounts.note_answer()
         keep_receipt(table, Receipt.read(released.receipt))
         return self._answer(released, target, window, table.accounts.left(analyst), replayed)
@@ -266,7 +267,7 @@ class Series(RowlessObject):
         bound = least**2 / 2 if isinstance(budget, ZCDP) else least
         if budget.exact[0] < bound:
             expected = f"at least {float(bound):g}, the least that a release may cost here"
-            raise InvalidArgument(message("epsilon", expected, "less", f"spend {float(bound):g} or more"))
+            raise InvalidArgument("epsilon", expected, "less", f"spend {float(bound):g} or more")
 
     def _recorded(self, record: SeriesRecord, before: _Released | None = None) -> _Released:
         """The points that are out, and the mechanism that was recorded with the first of them; those that were read
@@ -400,6 +401,3 @@ def _type_of(spec: SeriesSpec, value: Any) -> str:
 
 def _window(window: object) -> int | None:
     return None if window is None else arguments.whole(window, "window")
-
-
-__all__ = ["Over", "Series", "over"]

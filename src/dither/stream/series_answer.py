@@ -9,7 +9,7 @@ from typing import Any, Literal  # noqa: F401
 from dither import markup
 from dither.comparison import unhashable
 from dither.digits import two_digits
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.extras import Axes, need
 from dither.homes import public_in
 from dither.tables.answer import Answer, shown
@@ -48,7 +48,7 @@ class SeriesAnswer(Answer):
         known = [name for name in self.columns if name in self.errors]
         name = column if column is not None else known[0]
         if name not in known:
-            raise InvalidArgument(message("column", f"one of {', '.join(known)}", "another", f"write {known[0]!r}"))
+            raise InvalidArgument("column", f"one of {', '.join(known)}", "another", f"write {known[0]!r}")
         places = [self.columns.index(group) for group in self.groups]
         result: dict[str, list[tuple[Any, float, float]]] = {}
         for row, value, error in zip(self.rows, self[name], self.error(name), strict=True):
@@ -154,6 +154,3 @@ class SeriesExplanation:
         table = markup.table(["period", *self.errors], lines, [False, *[True] * len(self.errors)])
         facts = [f"cost: {self.cost}, once for all {len(self.periods):,} periods; left: {self.left}", *self.notes]
         return markup.block(markup.lines(facts), table)
-
-
-__all__ = ["MAX_LINES", "SeriesAnswer", "SeriesExplanation"]

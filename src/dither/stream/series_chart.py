@@ -96,6 +96,3 @@ def _moment(value: Any) -> str:
 
 def _plain(value: float) -> str:
     return f"{value:.1f}".rstrip("0").rstrip(".")
-
-
-__all__ = ["line_chart"]

@@ -117,6 +117,3 @@ def participating(
     newest = places if count is None else places[max(0, len(places) - count) :]
     whole = merged([*(state.parts[part] for part in newest), new]) if newest else new
     return kept, {**dict.fromkeys(newest), number: whole}
-
-
-__all__ = ["SECRET", "Lines", "Secret", "participating"]

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither.budget_hooks import observed
-from dither.errors import NotPrivate, message
+from dither.errors import NotPrivate
 from dither.exact import root_up
 from dither.guarantees import Guarantee, PureDP
 from dither.stream.keyed import Lattice
@@ -94,7 +94,7 @@ class SeriesMechanism:
         positive = all(type(factor) is int and factor > 0 for factor in factors)
         if not (fits and positive and joint_sensitivity(lanes, factors, plan.pure) <= Fraction(plan.sensitivity)):
             expected = "multipliers whose sensitivity is that of the plan"
-            raise NotPrivate(message("recorded", expected, "others", "leave the record as it was"))
+            raise NotPrivate("recorded", expected, "others", "leave the record as it was")
 
     @classmethod
     def planned(
@@ -164,6 +164,3 @@ class SeriesMechanism:
         sizes = np.array([q * lane.unit for q, lane in zip(self.factors, self.lanes, strict=True)])
         whole = np.array([self.plan.error(step, 0.95, window) for step in range(first, last + 1)])
         return np.asarray(whole[:, None] / sizes, dtype=np.float64)
-
-
-__all__ = ["Lane", "SeriesMechanism", "joint_sensitivity", "multipliers"]

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from dither import arguments
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dither.stream.calendar import Calendar
 from dither.stream.participants import Participation
@@ -61,22 +61,22 @@ class SeriesSpec:
             check_moments(self.card, column, self.calendar.unit)
         if self.card.counts_rows_without_unit:
             fix = 'leave such rows out: rows_without_unit = "drop"'
-            raise InvalidArgument(message("rows_without_unit", '"drop" for a series', '"each"', fix))
+            raise InvalidArgument("rows_without_unit", '"drop" for a series', '"each"', fix)
         if self.late not in ("ignore", "arrival"):
             fix = "leave it out: rows that come late do not count"
-            raise InvalidArgument(message("late", '"ignore" or "arrival"', "another", fix))
+            raise InvalidArgument("late", '"ignore" or "arrival"', "another", fix)
         if (self.late == "arrival") != (self.arrived is not None):
             expected = "a column that says when each row arrived, and late='arrival', both or neither"
             fix = "name the column, arrived='loaded_at': without it nobody can tell which rows were counted already"
-            raise InvalidArgument(message("arrived", expected, "one of them", fix))
+            raise InvalidArgument("arrived", expected, "one of them", fix)
         if self.arrived is not None:
             types = {self.card.columns[name].type for name in (self.column, self.arrived)}
             if len(types) > 1:
                 expected = f"a column of the type of {self.column}"
-                raise InvalidArgument(message("arrived", expected, "another type", "make both dates, or timestamps"))
+                raise InvalidArgument("arrived", expected, "another type", "make both dates, or timestamps")
         if self.calendar.unit in {name.casefold() for name in self.names}:
             fix = "give it another name"
-            raise InvalidArgument(message(self.calendar.unit, "a name for the periods alone", "another column", fix))
+            raise InvalidArgument(self.calendar.unit, "a name for the periods alone", "another column", fix)
         _ = self.keys, self.lanes
 
     @property
@@ -114,10 +114,10 @@ class SeriesSpec:
         for group, listed in zip(self.query.groups, keys_of(self.query, self.card), strict=True):
             if listed is None:
                 fix = "state keys = […] in the card, or write group_by(dp.among('region', ['north', 'south']))"
-                raise InvalidArgument(message(group.name, "public keys: a series has every group", "none", fix))
+                raise InvalidArgument(group.name, "public keys: a series has every group", "none", fix)
             result.append(listed)
         if math.prod(map(len, result)) * max(1, len(self.query.aggregates)) > MAX_CELLS:
-            raise InvalidArgument(message("groups", f"at most {MAX_CELLS:,} numbers a period", "more", "group less"))
+            raise InvalidArgument("groups", f"at most {MAX_CELLS:,} numbers a period", "more", "group less")
         return tuple(result)
 
     @property
@@ -129,28 +129,28 @@ class SeriesSpec:
     def limits(self) -> Limits:
         """What a person counts for in one period."""
         if self.max_rows > MAX_TOTAL:
-            raise InvalidArgument(message("max_rows", f"at most {MAX_TOTAL:,}", f"{self.max_rows:,}", "count fewer"))
+            raise InvalidArgument("max_rows", f"at most {MAX_TOTAL:,}", f"{self.max_rows:,}", "count fewer")
         return period_limits(self.max_rows, self.card.unit is not None)
 
     @cached_property
     def measures(self) -> tuple[Measure, ...]:
         """What is measured for each aggregate: one number."""
         if not self.query.aggregates:
-            raise InvalidArgument(message("series", "at least one aggregate", "none", "write .agg(n=dp.count())"))
+            raise InvalidArgument("series", "at least one aggregate", "none", "write .agg(n=dp.count())")
         find = expressions.lookup(self.card, {})
         result = []
         for name, aggregate in self.query.aggregates.items():
             if aggregate.kind not in KINDS:
                 fix = "use dp.count, dp.people or dp.sum; a mean is the ratio of a sum and a count"
-                raise InvalidArgument(message(name, "a number that adds up over periods", aggregate.kind, fix))
+                raise InvalidArgument(name, "a number that adds up over periods", aggregate.kind, fix)
             if aggregate.bounds == "auto":
                 fix = "state bounds=(low, high), or in the card"
-                raise InvalidArgument(message(name, "stated bounds for a series", "'auto'", fix))
+                raise InvalidArgument(name, "stated bounds for a series", "'auto'", fix)
             alone = Query({name: aggregate}, groups=self.query.groups, where=self.query.where)
             (part,) = measurements(alone, self.keys, self.limits, find).parts.values()
             if len(part) != 1:
                 fix = "subtract a constant, or narrow the bounds"
-                raise InvalidArgument(message(name, "bounds not far from 0", "others", fix))
+                raise InvalidArgument(name, "bounds not far from 0", "others", fix)
             result.append(_coarser(part[0], self.max_rows))
         return tuple(result)
 
@@ -241,25 +241,22 @@ def check_moments(card: Card, column: object, unit: str) -> None:
     if not isinstance(column, str) or column not in card.columns:
         dates = [name for name, item in card.columns.items() if item.type in ("date", "timestamp")]
         fix = closest(column, dates) if isinstance(column, str) and dates else "name a column of dates of the card"
-        raise InvalidArgument(message("column", "a column of dates or timestamps", "another", fix))
+        raise InvalidArgument("column", "a column of dates or timestamps", "another", fix)
     kind = card.columns[column].type
     if kind not in ("date", "timestamp") or (kind == "date" and unit == "hour"):
         expected = "a column of timestamps, for an hour" if unit == "hour" else "a column of dates or timestamps"
-        raise InvalidArgument(message("column", expected, f"a column of type {kind}", "name another"))
+        raise InvalidArgument("column", expected, f"a column of type {kind}", "name another")
 
 
 def stated_budget(card: Card, epsilon: object, delta: object, rho: object) -> Guarantee:
     """The guarantee that these numbers state; delta is the card's where it is left out."""
     if rho is not None:
         if epsilon is not None or delta is not None:
-            raise InvalidArgument(message("rho", "rho alone, or epsilon", "both", "leave one of them out"))
+            raise InvalidArgument("rho", "rho alone, or epsilon", "both", "leave one of them out")
         return ZCDP(arguments.positive(rho, "rho"))
     if epsilon is None:
         fix = "pass epsilon=1, delta=1e-9 to over(): it is charged once, for the whole horizon"
-        raise InvalidArgument(message("epsilon", "what the whole series may cost", "nothing", fix))
+        raise InvalidArgument("epsilon", "what the whole series may cost", "nothing", fix)
     given = card.delta if delta is None else delta
     exact = arguments.epsilon(epsilon)
     return PureDP(exact) if given is None else ApproxDP(exact, arguments.delta(given))
-
-
-__all__ = ["KINDS", "MAX_CELLS", "Late", "SeriesSpec", "check_moments", "stated_budget"]

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither.budget_hooks import observed, starts_session
-from dither.errors import InvalidArgument, InvalidData, WrongType, message
+from dither.errors import InvalidArgument, InvalidData, WrongType
 from dither.guarantees import Guarantee
 from dither.intake import saturate
 from dither.mechanisms.values import scalar
@@ -63,9 +63,7 @@ class StreamSession(Stateful):
         steps = [self._lattice(value) for value in values]
         if len(steps) != self.plan.series:
             raise InvalidArgument(
-                message(
-                    "values", f"{self.plan.series:,} numbers, one for each series", f"{len(steps):,}", "pass them all"
-                )
+                "values", f"{self.plan.series:,} numbers, one for each series", f"{len(steps):,}", "pass them all"
             )
         with self._lock:  # two threads at once must not draw the same step
             noise = self._noise.advance()[0].tolist()
@@ -78,11 +76,11 @@ class StreamSession(Stateful):
     def _lattice(self, value: Any) -> int:
         number = scalar(value)
         if number is None:
-            raise WrongType(message("value", "a number", type(value).__name__, "pass the value of the step"))
+            raise WrongType("value", "a number", type(value).__name__, "pass the value of the step")
         if isinstance(number, int):
             return number << self.plan.lattice_bits
         if self.plan.series > 1:
-            raise InvalidData(message("values", "whole numbers", "others", "round them, in units as small as needed"))
+            raise InvalidData("values", "whole numbers", "others", "round them, in units as small as needed")
         # half a step is always rounded upwards: rounding to even would move two values that are an odd number of steps
         # from each other by one step more
         return math.floor(Fraction(number) * (1 << self.plan.lattice_bits) + Fraction(1, 2))
@@ -105,15 +103,12 @@ def as_values(values: Any, series: int) -> Sequence[Any]:
     if isinstance(values, np.ndarray):
         if values.ndim != 1 or values.dtype.kind not in "biu":
             raise WrongType(
-                message("values", "one dimension of whole numbers", f"dtype {values.dtype}", "pass counts as integers")
+                "values", "one dimension of whole numbers", f"dtype {values.dtype}", "pass counts as integers"
             )
         numbers: list[Any] = saturate(values).tolist() if values.dtype.kind == "u" else values.tolist()
         return numbers
     if not isinstance(values, (list, tuple)):
         raise WrongType(
-            message("values", f"a list of {series:,} numbers", type(values).__name__, "pass one number for each series")
+            "values", f"a list of {series:,} numbers", type(values).__name__, "pass one number for each series"
         )
     return values
-
-
-__all__ = ["StreamSession", "as_values"]

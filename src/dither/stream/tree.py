@@ -103,6 +103,3 @@ class _TreeState:
             noise = noise + self._noise[rest & -rest]  # Python's integers if one of them is
         self._noise[self._step & -self._step] = noise
         return noise
-
-
-__all__ = ["Tree"]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 from dither import markup, terminal
 from dither.comparison import unhashable
 from dither.digits import rounded, significant, two_digit_decimals, with_error
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.extras import Axes, PandasFrame, PolarsFrame, need
 from dither.homes import public_in
 from dither.ledger.report import safe
@@ -95,7 +95,7 @@ class Answer:
                 nearest(str(name), self.columns)
                 or f"write answer[{self.columns[-1]!r}], or answer.rows for all of them"
             )
-            raise InvalidArgument(message("column", f"one of {', '.join(self.columns)}", name, fix))
+            raise InvalidArgument("column", f"one of {', '.join(self.columns)}", name, fix)
         place = self.columns.index(name)
         return [row[place] for row in self.rows]
 
@@ -239,7 +239,7 @@ class Answer:
             with open(path, "w", encoding="utf-8", newline="") as out:
                 out.write(self.to_json() + "\n" if ending == "json" else self.to_csv())
         else:
-            raise InvalidArgument(message("format", "json, csv or parquet", ending, "choose one of these"))
+            raise InvalidArgument("format", "json, csv or parquet", ending, "choose one of these")
 
     def plot(self, name: str | None = None, *, axes: Axes | None = None) -> Axes:
         """Bars of one noisy column (the first by default) with their errors; returns the axes."""
@@ -247,7 +247,7 @@ class Answer:
         column = name if name is not None else next(iter(noisy), None)
         if column not in noisy:
             expected = f"one of {', '.join(noisy)}" if noisy else "an answer with a column of noisy numbers"
-            raise InvalidArgument(message("column", expected, name or "none", "name a column of noisy numbers"))
+            raise InvalidArgument("column", expected, name or "none", "name a column of noisy numbers")
         if axes is None:
             axes = need("matplotlib.pyplot", "plot").subplots(layout="constrained")[1]
         keys = [name for name in self.columns if name not in self.errors]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.tables.card.columns import EXAMPLES
 from dither.tables.card.model import NAME, Type
 from dither.tables.card.wording import nearest
@@ -103,7 +103,7 @@ def _shown(source: object) -> str:
 
 
 def _wrong(name: str, expected: str, got: str, fix: str) -> InvalidArgument:
-    return InvalidArgument(message(name, expected, got, fix))
+    return InvalidArgument(name, expected, got, fix)
 
 
 def _without_password(source: str) -> str:

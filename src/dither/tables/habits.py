@@ -131,7 +131,4 @@ class RowlessObject:
         return _NO_ROWS if type(self).__name__ == "Table" else _RELEASE.format(after="")
 
     def _no_rows(self, what: str, fix: str) -> WrongType:
-        return WrongType(message(type(self).__name__, "questions to be asked and released", what, fix))
-
-
-__all__ = ["RowlessObject", "missing_attribute"]
+        return WrongType(type(self).__name__, "questions to be asked and released", what, fix)

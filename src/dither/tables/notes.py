@@ -95,6 +95,3 @@ def lasting(notes: Iterable[str]) -> tuple[str, ...]:
     ('up to 3 rows',)
     """
     return tuple(note for note in notes if kind_of(note) != "first_answer")
-
-
-__all__ = ["KINDS", "Note", "NoteKind", "kind_of", "kinds_of", "lasting", "with_kinds"]

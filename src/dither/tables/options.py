@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal, TypedDict
 
 from dither import arguments
-from dither.errors import InvalidArgument, WrongType, message
+from dither.errors import InvalidArgument, WrongType
 from dither.homes import public_in
 from dither.tables.card.wording import nearest
 
@@ -125,20 +125,20 @@ class ReleaseOptions:
             arguments.whole(self.max_rows, "max_rows")
         if self.noise not in NOISES:
             fix = "pass noise='gaussian'" if self.noise in ("normal", "gauss", "Gaussian") else "leave it out"
-            raise InvalidArgument(message("noise", "'best', 'laplace' or 'gaussian'", repr(self.noise), fix))
+            raise InvalidArgument("noise", "'best', 'laplace' or 'gaussian'", repr(self.noise), fix)
         if self.interval not in INTERVALS:
             fix = "leave it out: the ± is then about the noise"
-            raise InvalidArgument(message("interval", "'noise' or 'population'", repr(self.interval), fix))
+            raise InvalidArgument("interval", "'noise' or 'population'", repr(self.interval), fix)
         for name in ("quantile_interval", "other", "bias", "nonnegative", "integer", "again", "force"):
             value = getattr(self, name)
             if not isinstance(value, bool):
-                raise WrongType(message(name, "True or False", type(value).__name__, f"pass {name}=True"))
+                raise WrongType(name, "True or False", type(value).__name__, f"pass {name}=True")
         for name in ("analyst", "key"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):
-                raise WrongType(message(name, "text", type(value).__name__, f"pass {name}='…'"))
+                raise WrongType(name, "text", type(value).__name__, f"pass {name}='…'")
         if self.key is not None and _DERIVED_KEY.fullmatch(self.key):  # it could stand in the way of a question's own
-            raise InvalidArgument(message("key", "a name of your choice", "64 hexadecimal digits", "choose another"))
+            raise InvalidArgument("key", "a name of your choice", "64 hexadecimal digits", "choose another")
 
 
 _PERCENTAGE = re.compile(r"\s*([0-9]{1,4}(?:\.[0-9]{1,9})?|\.[0-9]{1,9})\s*%\s*", re.ASCII)
@@ -161,7 +161,7 @@ def percentage(text: str) -> float:
         fix = "pass error=50, or error='1%'"
         if number.isascii() and number.replace(".", "", 1).isdigit():
             fix = f"pass error={number[:20]} as a number, or error='{number[:20]}%'"
-        raise InvalidArgument(message("error", "a number, or a percentage such as '1%'", repr(text[:20]), fix))
+        raise InvalidArgument("error", "a number, or a percentage such as '1%'", repr(text[:20]), fix)
     return share
 
 
@@ -192,28 +192,15 @@ def release_options(epsilon: float | None, options: ReleaseOptions | None, keywo
     for name in given:
         if name not in names:
             fix = REMOVED.get(name) or nearest(name, names) or "leave it out"
-            raise WrongType(message(name, f"{', '.join(names[:-1])} or {names[-1]}", "an unknown option", fix))
+            raise WrongType(name, f"{', '.join(names[:-1])} or {names[-1]}", "an unknown option", fix)
     if options is None:
         return ReleaseOptions(epsilon=epsilon, **given)
     if not isinstance(options, ReleaseOptions):
         raise WrongType(
-            message("options", "a ReleaseOptions", type(options).__name__, "pass options=ReleaseOptions(epsilon=0.5)")
+            "options", "a ReleaseOptions", type(options).__name__, "pass options=ReleaseOptions(epsilon=0.5)"
         )
     if epsilon is not None or given:
         raise InvalidArgument(
-            message("options", "options=, or keyword arguments", "both", "state everything in the ReleaseOptions")
+            "options", "options=, or keyword arguments", "both", "state everything in the ReleaseOptions"
         )
     return options
-
-
-__all__ = [
-    "INTERVALS",
-    "NOISES",
-    "REMOVED",
-    "IntervalChoice",
-    "NoiseChoice",
-    "OptionKeywords",
-    "ReleaseOptions",
-    "percentage",
-    "release_options",
-]

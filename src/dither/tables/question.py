@@ -17,7 +17,8 @@ from dither.guarantees import Guarantee
 from dither.homes import public_in
 from dither.tables.answer import Answer
 from dither.tables.builder import steps
-from dither.tables.builder.steps import Condition, Grouping
+from dither.tables.builder.expressions import Condition
+from dither.tables.builder.steps import Grouping
 from dither.tables.card.model import Card
 from dither.tables.card.wording import clip
 from dither.tables.engines import with_public_values
@@ -226,6 +227,3 @@ class Question(RowlessObject):
         is the same whatever it was; the steward's log has the details.
         """
         return self.table.asker.release(self, release_options(epsilon, options, keywords))
-
-
-__all__ = ["LOCAL", "Asker", "LocalAsker", "Question"]

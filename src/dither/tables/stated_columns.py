@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.tables.card.model import ColumnCard, PrivateTable, Type, column_card
 from dither.tables.engines import connect
 
@@ -31,7 +31,7 @@ class StatedColumns:
             present = engine.source_columns()
             schema = engine.schema(unit) | {column: type for column, type in types.items() if column in present}
         if unit is not None and unit not in schema:
-            raise InvalidArgument(message("column", f"one of {', '.join(schema)}", unit, "correct the name"))
+            raise InvalidArgument("column", f"one of {', '.join(schema)}", unit, "correct the name")
         bounds, keys = self._of_table(self.bounds, table), self._of_table(self.keys, table)
         columns = {
             column: column_card(
@@ -49,7 +49,7 @@ class StatedColumns:
             return self.unit
         if table is None or table not in self.unit:
             fix = "name the column of each table that says which person a row is about"
-            raise InvalidArgument(message("unit", f"a column of {table or 'the table'}", "none", fix))
+            raise InvalidArgument("unit", f"a column of {table or 'the table'}", "none", fix)
         return self.unit[table]
 
     @staticmethod
@@ -65,7 +65,4 @@ class StatedColumns:
         known = {name for columns in tables.values() for name in columns}
         known |= {f"{table}.{name}" for table, columns in tables.items() if table for name in columns}
         for name in sorted({*self.bounds, *self.keys, *self.types} - known):
-            raise InvalidArgument(message("column", f"one of {', '.join(sorted(known))}", name, "correct the name"))
-
-
-__all__ = ["StatedColumns"]
+            raise InvalidArgument("column", f"one of {', '.join(sorted(known))}", name, "correct the name")

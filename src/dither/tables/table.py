@@ -16,7 +16,8 @@ from dither.guarantees import Guarantee
 from dither.homes import public_in
 from dither.ledger import Ledger, Receipt
 from dither.tables.answer import shown
-from dither.tables.builder.steps import Condition, Grouping
+from dither.tables.builder.expressions import Condition
+from dither.tables.builder.steps import Grouping
 from dither.tables.card.accounts import TableAccounts, open_ledger, read_ledger
 from dither.tables.card.model import Card, ColumnCard, Type, limited, tightened
 from dither.tables.card.private_tables import check_private_tables
@@ -108,7 +109,7 @@ class Table(RowlessObject):
                 super().__getitem__(name)
             fix = closest(name, tables) if isinstance(name, str) else "pass its name as text"
             got = repr(clip(name)) if isinstance(name, str) else type(name).__name__
-            raise InvalidArgument(message("table", f"one of {', '.join(tables)}", got, fix))
+            raise InvalidArgument("table", f"one of {', '.join(tables)}", got, fix)
         return Question(self, Query({}), about=(name,) if self.card.tables else ())
 
     def _own(self) -> Question:
@@ -116,7 +117,7 @@ class Table(RowlessObject):
         if self.card.tables and not self.card.columns:
             names = list(self.card.tables)
             fix = f"say which one: table[{names[0]!r}].agg(…), or sql('SELECT … FROM {names[0]}')"
-            raise InvalidArgument(message("table", f"one of {', '.join(names)}", "none", fix))
+            raise InvalidArgument("table", f"one of {', '.join(names)}", "none", fix)
         return self[self.card.name] if self.card.tables else Question(self, Query({}))
 
     def where(self, condition: Condition | Sequence[Condition]) -> Question:
@@ -175,7 +176,7 @@ class Table(RowlessObject):
         """
         if self.asker is not LOCAL:
             fix = "release a series where its ledger is: dither series CARD NAME"
-            raise InvalidArgument(message("over", "a table that was opened here", "one on a server", fix))
+            raise InvalidArgument("over", "a table that was opened here", "one on a server", fix)
         over: dither.stream.Over = import_module("dither.stream.series").over(
             self,
             unit,
@@ -206,7 +207,7 @@ class Table(RowlessObject):
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         """Neither ``copy`` nor ``pickle``: a table is open where it was opened."""
         fix = "open it again with dither.open where it is used"
-        raise WrongType(message("Table", "the table that was opened", "a copy or a pickle of it", fix))
+        raise WrongType("Table", "the table that was opened", "a copy or a pickle of it", fix)
 
     def __enter__(self) -> Table:
         return self
@@ -272,9 +273,7 @@ def _check_people_pay(card: Card) -> None:
     """Accounts of people are kept by their unit: a row without one could not be charged."""
     if card.counts_rows_without_unit and card.each_person is not None:
         fix = "drop such rows, or have a budget for the whole table"
-        raise InvalidArgument(
-            message("rows_without_unit", '"drop" where people have budgets of their own', '"each"', fix)
-        )
+        raise InvalidArgument("rows_without_unit", '"drop" where people have budgets of their own', '"each"', fix)
 
 
 def open(
@@ -356,7 +355,7 @@ def open(
         fix = "pass budget=dither.PureDP(1)"
         if isinstance(source, (str, Path)):
             fix += ", or the path of a card, which ends in .toml"
-        raise InvalidArgument(message("budget", "what may ever be learned", "none", fix))
+        raise InvalidArgument("budget", "what may ever be learned", "none", fix)
     stated = StatedColumns(unit, bounds or {}, keys or {}, types or {})
     if isinstance(source, Mapping):
         tables = {table: stated.private_table(item, table) for table, item in source.items()}
@@ -364,7 +363,7 @@ def open(
         card = Card(name, "", {}, None, max_groups, max_rows, budget=budget, delta=delta, tables=tables)
         if rows is not None:
             fix = "leave it out, or write a card and state rows for each table"
-            raise InvalidArgument(message("rows", "one table", "several", fix))
+            raise InvalidArgument("rows", "one table", "several", fix)
     else:
         own = stated.private_table(source, None)
         stated.check_names({"": own.columns})
@@ -393,7 +392,7 @@ def _opened(
     """The table with its ledger, which is opened first: a ledger that went back is refused before anything is read."""
     where = place if place is not None else card.ledger
     if where is None and not read_only:
-        raise InvalidArgument(message("ledger", "where the budget is kept", "nowhere", "state it in the card"))
+        raise InvalidArgument("ledger", "where the budget is kept", "nowhere", "state it in the card")
     ledger, opened_now = None, False
     if where is not None and read_only:
         ledger = read_ledger(card, where, receipt)
@@ -402,6 +401,3 @@ def _opened(
     accounts = TableAccounts(card, ledger, temporary=temporary_folder is not None, opened_now=opened_now)
     log = incidents.log_of(card, where or "")
     return Table(card, source, accounts, log, temporary_folder=temporary_folder, read_only=read_only)
-
-
-__all__ = ["Table", "open"]

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dither.errors import DitherError, InvalidArgument, message
+from dither.errors import DitherError, InvalidArgument
 from dither.ledger.recorded import decode, encode
 from dither.tables.answer import Answer
 from dither.wire.documents import VERSION, fields, flag, text
@@ -50,7 +50,4 @@ def from_json(document: object) -> Answer:
         return Answer.restored(decode(stored), **about)
     except (DitherError, KeyError, TypeError, ValueError, AttributeError):
         pass
-    raise InvalidArgument(message("answer.recorded", "an answer as it is recorded", "another text", "ask again"))
-
-
-__all__ = ["from_json", "recorded_bytes", "to_json"]
+    raise InvalidArgument("answer.recorded", "an answer as it is recorded", "another text", "ask again")

@@ -18,7 +18,7 @@ from datetime import date
 from typing import Any
 
 from dither import arguments
-from dither.errors import InvalidArgument, WrongType, message
+from dither.errors import InvalidArgument, WrongType
 from dither.guarantees import Guarantee
 from dither.tables.card.model import TYPES, Card, ColumnCard, PrivateTable, PublicTable
 from dither.tables.card.values import Value
@@ -70,7 +70,7 @@ def from_json(document: object) -> Card:
     given = fields(document, "card", ("name", "columns"), _OPTIONAL)
     for name, choices in _CHOICES.items():
         if name in given and given[name] not in choices:
-            raise InvalidArgument(message(f"card.{name}", "one of its choices", "another", "leave it out"))
+            raise InvalidArgument(f"card.{name}", "one of its choices", "another", "leave it out")
     stated: dict[str, Any] = {name: given[name] for name in _CHOICES if name in given}
     for name in ("max_groups", "max_rows"):
         limit = given.get(name, 1)
@@ -140,24 +140,24 @@ def _column(document: object, where: str) -> ColumnCard:
     given = fields(document, where, ("type",), ("bounds", "keys", "period"), versioned=False)
     kind = given["type"]
     if kind not in TYPES:
-        raise InvalidArgument(message(f"{where}.type", ", ".join(TYPES), "another", "write one of these"))
+        raise InvalidArgument(f"{where}.type", ", ".join(TYPES), "another", "write one of these")
     parts = {name: _values(given[name], f"{where}.{name}") for name in ("bounds", "keys", "period") if name in given}
     bounds, period = parts.get("bounds"), parts.get("period")
     if period is not None and (len(period) != 2 or not all(isinstance(end, date) for end in period)):
-        raise InvalidArgument(message(f"{where}.period", "two dates", "others", "write the first and the last"))
+        raise InvalidArgument(f"{where}.period", "two dates", "others", "write the first and the last")
     limits = None if bounds is None else arguments.bounds(bounds, f"{where}.bounds")
     return ColumnCard(kind, limits, parts.get("keys"), period)
 
 
 def _values(document: object, where: str) -> tuple[Any, ...]:
     if not isinstance(document, list):
-        raise WrongType(message(where, "a list", kind_of(document), "write […]"))
+        raise WrongType(where, "a list", kind_of(document), "write […]")
     return tuple(values.from_json(item, where) for item in document)
 
 
 def _object(document: object, where: str) -> dict[str, Any]:
     if not isinstance(document, dict):
-        raise WrongType(message(where, "an object", kind_of(document), "write {…}"))
+        raise WrongType(where, "an object", kind_of(document), "write {…}")
     return document
 
 
@@ -168,12 +168,9 @@ def _optional_text(document: object, where: str) -> str | None:
 def _number(document: object, where: str) -> Any:
     value = values.from_json(document, where)
     if isinstance(value, bool) or value is None or isinstance(value, (str, date)):
-        raise WrongType(message(where, "a number", kind_of(document), "write 1e-6, for example"))
+        raise WrongType(where, "a number", kind_of(document), "write 1e-6, for example")
     return value
 
 
 def _rows(document: object, where: str) -> int | None:
     return None if document is None else arguments.whole(document, where)
-
-
-__all__ = ["PublicValues", "from_json", "to_json"]

@@ -14,7 +14,7 @@ import math
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from dither.errors import InvalidArgument, WrongType, message
+from dither.errors import InvalidArgument, WrongType
 from dither.tables.card.wording import clip, nearest
 from dither.wire.numbers import MOST_DIGITS
 
@@ -40,7 +40,7 @@ def read(body: bytes | str, what: str = "body") -> Any:
         return result
     except (ValueError, RecursionError):
         pass
-    raise InvalidArgument(message(what, "JSON", "something else", "send one JSON value in UTF-8"))
+    raise InvalidArgument(what, "JSON", "something else", "send one JSON value in UTF-8")
 
 
 def fields(
@@ -53,22 +53,22 @@ def fields(
     dither.InvalidArgument: question.sql: expected a value, got none. Fix: add the field 'sql'.
     """
     if not isinstance(document, Mapping):
-        raise WrongType(message(what, "a JSON object", kind_of(document), 'write {"…": …}'))
+        raise WrongType(what, "a JSON object", kind_of(document), 'write {"…": …}')
     given = dict(document)
     if versioned:
         version = given.pop("version", VERSION)
         if isinstance(version, bool) or version != VERSION:
             fix = "use the same version of dither on both sides"
-            raise InvalidArgument(message(f"{what}.version", str(VERSION), clip(repr(version)), fix))
+            raise InvalidArgument(f"{what}.version", str(VERSION), clip(repr(version)), fix)
     names = [*required, *(name for name in optional if name not in required)]
     for name in given:
         if name not in names:
             where = f"{what}.{clip(str(name))}"
             fix = nearest(str(name), names) or "leave it out"
-            raise InvalidArgument(message(where, ", ".join(names) or "no fields", "an unknown field", fix))
+            raise InvalidArgument(where, ", ".join(names) or "no fields", "an unknown field", fix)
     for name in required:
         if name not in given:
-            raise InvalidArgument(message(f"{what}.{name}", "a value", "none", f"add the field {name!r}"))
+            raise InvalidArgument(f"{what}.{name}", "a value", "none", f"add the field {name!r}")
     return given
 
 
@@ -79,7 +79,7 @@ def text(value: object, what: str) -> str:
     'north'
     """
     if not isinstance(value, str):
-        raise WrongType(message(what, "text", kind_of(value), 'write "…"'))
+        raise WrongType(what, "text", kind_of(value), 'write "…"')
     return value
 
 
@@ -99,7 +99,7 @@ def texts(value: object, what: str) -> tuple[str, ...]:
     ('a', 'b')
     """
     if not isinstance(value, list):
-        raise WrongType(message(what, "a list of texts", kind_of(value), 'write ["…"]'))
+        raise WrongType(what, "a list of texts", kind_of(value), 'write ["…"]')
     return tuple(text(item, what) for item in value)
 
 
@@ -110,7 +110,7 @@ def flag(value: object, what: str) -> bool:
     True
     """
     if not isinstance(value, bool):
-        raise WrongType(message(what, "true or false", kind_of(value), "write true or false"))
+        raise WrongType(what, "true or false", kind_of(value), "write true or false")
     return value
 
 
@@ -152,5 +152,3 @@ def _whole(text: str) -> int:
 
 
 _BOUNDED: dict[str, Any] = {"parse_float": _finite, "parse_int": _whole}
-
-__all__ = ["VERSION", "fields", "flag", "is_plain", "kind_of", "read", "text", "texts"]

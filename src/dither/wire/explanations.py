@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from dither.errors import WrongType, message
+from dither.errors import WrongType
 from dither.tables.notes import kinds_of, with_kinds
 from dither.tables.planning.explain import Explanation
 from dither.wire.documents import VERSION, fields, flag, kind_of, text, texts
@@ -37,7 +37,7 @@ def from_json(document: object) -> Explanation:
     stated = {name: text(given[name], f"explanation.{name}") for name in _TEXTS}
     lines = given["lines"]
     if not isinstance(lines, list):
-        raise WrongType(message("explanation.lines", "a list", kind_of(lines), "write [{…}]"))
+        raise WrongType("explanation.lines", "a list", kind_of(lines), "write [{…}]")
     limitations = texts(given["limitations"], "explanation.limitations")
     kinds = texts(given.get("limitation_kinds", [""] * len(limitations)), "explanation.limitation_kinds")
     rows_are_people = flag(given.get("rows_are_people", False), "explanation.rows_are_people")
@@ -53,13 +53,10 @@ def _line(document: object) -> dict[str, Any]:
     given = fields(document, "explanation.lines", (*_LINE, "error"), versioned=False)
     error = given["error"]
     if error is not None and (isinstance(error, bool) or not isinstance(error, (int, float))):
-        raise WrongType(message("explanation.lines.error", "a number or null", kind_of(error), "write null"))
+        raise WrongType("explanation.lines.error", "a number or null", kind_of(error), "write null")
     parts = {name: text(given[name], f"explanation.lines.{name}") for name in _LINE}
     return {**{name: parts[name] for name in _LINE[:3]}, "error": error, "expected": parts["expected"]}
 
 
 def _finite(error: float | None) -> float | None:
     return None if error is None or not math.isfinite(error) else float(error)
-
-
-__all__ = ["from_json", "to_json"]

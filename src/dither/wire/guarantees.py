@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dither.wire.documents import fields, text
 from dither.wire.numbers import fraction
@@ -32,17 +32,14 @@ def from_json(document: object, what: str) -> Guarantee:
     """The guarantee."""
     kind = text(fields(document, what, ("kind",), ("epsilon", "delta", "rho"), versioned=False)["kind"], f"{what}.kind")
     if kind not in _KINDS:
-        raise InvalidArgument(message(f"{what}.kind", ", ".join(_KINDS), "another", "write one of these"))
+        raise InvalidArgument(f"{what}.kind", ", ".join(_KINDS), "another", "write one of these")
     cls, names = _KINDS[kind]
     given = fields(document, what, ("kind", *names), versioned=False)
     numbers = []
     for name in names:
         number = fraction(text(given[name], f"{what}.{name}"))
         if number is None or number < 0:
-            raise InvalidArgument(message(f"{what}.{name}", 'a fraction such as "1/2"', "other text", "write digits"))
+            raise InvalidArgument(f"{what}.{name}", 'a fraction such as "1/2"', "other text", "write digits")
         numbers.append(number)
     result: Guarantee = cls(*numbers)
     return result
-
-
-__all__ = ["from_json", "to_json"]

@@ -29,6 +29,3 @@ def decimal(text: str) -> float | None:
     """The finite number that a text is, with a point and an exponent; None if it is none."""
     value = float(text) if _DECIMAL.fullmatch(text) else math.inf
     return value if math.isfinite(value) else None
-
-
-__all__ = ["MOST_DIGITS", "decimal", "fraction"]

@@ -15,7 +15,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from dither.errors import InvalidArgument, WrongType, message
+from dither.errors import InvalidArgument, WrongType
 from dither.tables.options import ReleaseOptions
 from dither.wire import values
 from dither.wire.documents import fields, kind_of
@@ -30,7 +30,7 @@ def to_json(options: ReleaseOptions) -> dict[str, Any]:
     """The options, but for ``key``, which is a header, and ``analyst``, which is refused."""
     if options.analyst is not None:
         fix = "leave it out: a server knows who asks from the token"
-        raise InvalidArgument(message("analyst", "none, on a server", "a name", fix))
+        raise InvalidArgument("analyst", "none, on a server", "a name", fix)
     return {
         item.name: values.to_json(getattr(options, item.name))
         for item in fields_of(options)
@@ -55,7 +55,4 @@ def _number(document: object, name: str) -> Any:
         return value
     if isinstance(value, str) and name in ("error", "max_groups", "max_rows"):
         return value  # "1%", "auto"
-    raise WrongType(message(f"options.{name}", "a number", kind_of(document), f'write "{name}": 1'))
-
-
-__all__ = ["NAMES", "from_json", "to_json"]
+    raise WrongType(f"options.{name}", "a number", kind_of(document), f'write "{name}": 1')

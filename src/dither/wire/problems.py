@@ -5,7 +5,7 @@ A problem has ``type`` and ``title``, which name the class of the error, ``statu
 library would. What only a server can say (nobody is signed in, too many requests) is raised as
 :class:`~dither.AccessDenied`, :class:`~dither.ServerUnavailable` or :class:`~dither.InvalidArgument`.
 
->>> problem = to_json("BudgetExceeded", 403, message("budget", "ε = 1 left", "ε = 2", "ask for less"))
+>>> problem = to_json("BudgetExceeded", 403, errors.BudgetExceeded("budget", "ε = 1 left", "ε = 2", "ask for less"))
 >>> problem["type"], problem["expected"], problem["fix"]
 ('urn:dither:BudgetExceeded', 'ε = 1 left', 'ask for less')
 >>> from_json(problem, 403)
@@ -14,15 +14,13 @@ BudgetExceeded('budget: expected ε = 1 left, got ε = 2. Fix: ask for less.')
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from dither import errors
-from dither.errors import DitherError, message
+from dither.errors import DitherError
 
 CONTENT_TYPE = "application/problem+json"
 _URN = "urn:dither:"
-_PARTS = re.compile(r"(?P<name>[^:]{1,200}): expected (?P<expected>.*?), got (?P<got>.*)\. Fix: (?P<fix>.*)\.", re.S)
 
 CLASSES: dict[str, type[DitherError]] = {
     **{
@@ -40,17 +38,10 @@ CLASSES: dict[str, type[DitherError]] = {
 """What a client raises for each kind of problem."""
 
 
-def to_json(kind: str, status: int, text: str) -> dict[str, Any]:
-    """The document of a problem: the name of its class, the status, and the whole message, split into its parts."""
-    parts = _PARTS.fullmatch(text)
-    empty = {"name": "", "expected": "", "got": "", "fix": ""}
-    return {
-        "type": _URN + kind,
-        "title": kind,
-        "status": status,
-        "detail": text,
-        **(empty if parts is None else parts.groupdict()),
-    }
+def to_json(kind: str, status: int, error: DitherError) -> dict[str, Any]:
+    """Return the document of a problem: the name of its class, the status, the whole message and its fields."""
+    fields = {"name": error.subject, "expected": error.expected, "got": error.got, "fix": error.fix}
+    return {"type": _URN + kind, "title": kind, "status": status, "detail": str(error), **fields}
 
 
 def from_json(document: object, status: int = 0) -> DitherError:
@@ -66,10 +57,8 @@ dither serve runs there.')
         kind, detail = document.get("type"), document.get("detail")
         if isinstance(kind, str) and isinstance(detail, str) and kind.startswith(_URN):
             cls = CLASSES.get(kind.removeprefix(_URN), errors.ServerUnavailable)
-            return errors.DataIncident() if cls is errors.DataIncident else cls(detail)
+            fields = [str(document.get(field, "")) for field in ("name", "expected", "got", "fix")]
+            return cls(*fields) if fields[1] else cls(detail)
     got = f"status {status}" if status else "another answer"
     fix = "check the address, and whether dither serve runs there"
-    return errors.ServerUnavailable(message("server", "an answer of dither serve", got, fix))
-
-
-__all__ = ["CLASSES", "CONTENT_TYPE", "from_json", "to_json"]
+    return errors.ServerUnavailable("server", "an answer of dither serve", got, fix)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.tables.card.wording import clip
 from dither.tables.question import Question
 from dither.tables.table import Table
@@ -43,7 +43,7 @@ def from_json(document: object, table: Table) -> Question:
     """
     given = fields(document, "question", (), NAMES)
     if ("sql" in given) == ("tree" in given):
-        raise InvalidArgument(message("question", "sql or tree", "both or none", 'write {"sql": "SELECT …"}'))
+        raise InvalidArgument("question", "sql or tree", "both or none", 'write {"sql": "SELECT …"}')
     if "sql" in given:
         fields(given, "question", ("sql",))
         return table.sql(text(given["sql"], "question.sql"))
@@ -51,7 +51,7 @@ def from_json(document: object, table: Table) -> Question:
     about = texts(given.get("about", []), "question.about")
     if len(about) > 1 or (bool(about) != bool(table.card.tables)):
         expected = "the one table that it is about" if table.card.tables else "none, since there is one table"
-        raise InvalidArgument(message("question.about", expected, str(len(about)), "ask of several tables in SQL"))
+        raise InvalidArgument("question.about", expected, str(len(about)), "ask of several tables in SQL")
     question = table[about[0]] if about else Question(table, type(query)({}))
     return replace(question, query=rebuilt(query, question.card))
 
@@ -93,6 +93,3 @@ def part_of(document: Mapping[str, Any]) -> dict[str, Any]:
     {'sql': 'SELECT 1'}
     """
     return {name: document[name] for name in NAMES if name in document}
-
-
-__all__ = ["BUILT", "NAMES", "from_json", "part_of", "to_json", "words"]

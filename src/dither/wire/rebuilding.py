@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.tables.builder import aggregates as build
 from dither.tables.builder import steps
 from dither.tables.card.model import Card
@@ -31,7 +31,7 @@ def rebuilt(query: Query, card: Card) -> Query:
     if query.post is not None or query.more or query.rolled_up:
         raise _only_sql()
     limits = {name: getattr(query, name) for name in ("epsilon", "delta", "max_groups", "max_rows")}
-    stated = steps.query(card, {"n": steps.count()}, **limits)  # checks them
+    stated = steps.query(card, {"n": build.count()}, **limits)  # checks them
     asked = replace(_relation(query.source, card), **{name: getattr(stated, name) for name in limits})
     inside = relation_card(card, asked.source)
     asked = _rows(asked, query, inside)
@@ -95,7 +95,7 @@ def _aggregate(item: Aggregate) -> Aggregate:
     result = _built(item)
     if result != item:
         expected, fix = f"the fields of {item.kind} only", "leave the others out"
-        raise InvalidArgument(message(f"aggregate {item.kind}", expected, "others, too", fix))
+        raise InvalidArgument(f"aggregate {item.kind}", expected, "others, too", fix)
     return result
 
 
@@ -106,7 +106,7 @@ def _built(item: Aggregate) -> Aggregate:
     if kind == "people" and item.value is None:
         return build.people(weight=weight)
     if item.value is None:
-        raise InvalidArgument(message(f"aggregate {kind}", "a value", "none", "name a column"))
+        raise InvalidArgument(f"aggregate {kind}", "a value", "none", "name a column")
     check_size(item.value)
     if kind == "count_value":
         return build.count(item.value, weight=weight)
@@ -125,12 +125,9 @@ def _built(item: Aggregate) -> Aggregate:
         more: dict[str, Any] = {"population": True} if kind == "covar_pop" else {}
         pair = (item.value, item.other, item.bounds, item.other_bounds)
         return _OF_PAIRS[kind](*pair, weight=weight, **more)
-    raise InvalidArgument(message("aggregate", "what the functions of dither make", "another", "see dither.count"))
+    raise InvalidArgument("aggregate", "what the functions of dither make", "another", "see dither.count")
 
 
 def _only_sql() -> InvalidArgument:
     fix = "ask it in SQL, whole: table.sql('SELECT …')"
-    return InvalidArgument(message("question", "what group_by, where, per_person and agg make", "more than that", fix))
-
-
-__all__ = ["rebuilt"]
+    return InvalidArgument("question", "what group_by, where, per_person and agg make", "more than that", fix)

@@ -59,6 +59,3 @@ def job(id: str, wait: float | None = None) -> str:
 def answer(id: str) -> str:
     """A recorded answer."""
     return f"{API}/answers/{quote(id, safe='')}"
-
-
-__all__ = ["API", "KEY_HEADER", "TABLES", "answer", "explain", "job", "questions", "table"]

@@ -21,7 +21,7 @@ from fractions import Fraction
 from functools import cache
 from typing import Any
 
-from dither.errors import InvalidArgument, WrongType, message
+from dither.errors import InvalidArgument, WrongType
 from dither.tables.query import tree
 from dither.tables.query.tree import Call, Column, Literal, Query
 from dither.wire import values
@@ -44,7 +44,7 @@ def to_json(node: Any) -> Any:
     """A tree, or a part of one, as JSON has it."""
     if is_dataclass(node):
         if NODES.get(type(node).__name__) is not type(node):
-            raise WrongType(message("question", "a tree of questions", type(node).__name__, "ask in SQL"))
+            raise WrongType("question", "a tree of questions", type(node).__name__, "ask in SQL")
         result: dict[str, Any] = {"is": type(node).__name__}
         for field in fields_of(node):
             value = getattr(node, field.name)
@@ -65,7 +65,7 @@ def from_json(document: object) -> Query:
     except RecursionError:
         result = None
     if result is None:
-        raise InvalidArgument(message("tree", "a question of moderate depth", "a deeper one", "simplify it"))
+        raise InvalidArgument("tree", "a question of moderate depth", "a deeper one", "simplify it")
     assert isinstance(result, Query)
     return result
 
@@ -86,7 +86,7 @@ def _node(document: object, allowed: tuple[type, ...], where: str) -> Any:
     kind = document.get("is") if isinstance(document, dict) else None
     if not isinstance(document, dict) or kind not in names:
         expected = " or ".join(f'{{"is": "{name}", …}}' for name in names)
-        raise InvalidArgument(message(where, expected, kind_of(document), "write one of these"))
+        raise InvalidArgument(where, expected, kind_of(document), "write one of these")
     cls = NODES[str(kind)]
     declared = {field.name: field for field in fields_of(cls)}
     required = [
@@ -104,7 +104,7 @@ def _read(hint: Any, document: object, where: str) -> Any:
     if document is None:
         if type(None) in options:
             return None
-        raise InvalidArgument(message(where, "a value", "null", "leave the field out for its default"))
+        raise InvalidArgument(where, "a value", "null", "leave the field out for its default")
     nodes = tuple(option for option in options if is_dataclass(option))
     if nodes and isinstance(document, dict) and "is" in document:
         return _node(document, typing.cast(tuple[type, ...], nodes), where)
@@ -122,23 +122,23 @@ def _read(hint: Any, document: object, where: str) -> Any:
         if _is_one_of(value, plain):
             return value
     expected = "a part of a question" if nodes else "a value of its type"
-    raise InvalidArgument(message(where, expected, "another", "see the types of dither.tables.query.tree"))
+    raise InvalidArgument(where, expected, "another", "see the types of dither.tables.query.tree")
 
 
 def _tuple(parts: tuple[Any, ...], document: list[Any], where: str) -> tuple[Any, ...]:
     if parts[-1] is Ellipsis:
         return tuple(_read(parts[0], item, f"{where}[{place}]") for place, item in enumerate(document))
     if len(document) != len(parts):
-        raise InvalidArgument(message(where, f"{len(parts)} values", f"{len(document)}", "list as many"))
+        raise InvalidArgument(where, f"{len(parts)} values", f"{len(document)}", "list as many")
     return tuple(_read(part, item, where) for part, item in zip(parts, document, strict=True))
 
 
 def _mapping(hint: Any, document: object, where: str) -> dict[str, Any]:
     pairs: list[Any] = document if isinstance(document, list) else [None]
     if not all(isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) for pair in pairs):
-        raise InvalidArgument(message(where, "a list of pairs [name, value]", "another", "write [[name, value], …]"))
+        raise InvalidArgument(where, "a list of pairs [name, value]", "another", "write [[name, value], …]")
     if len({name for name, _ in pairs}) < len(pairs):
-        raise InvalidArgument(message(where, "different names", "one twice", "rename one of them"))
+        raise InvalidArgument(where, "different names", "one twice", "rename one of them")
     return {name: _read(hint, item, where) for name, item in pairs}
 
 
@@ -151,6 +151,3 @@ def _is_one_of(value: object, options: tuple[type, ...]) -> bool:
         return True
     # a whole number is a number; an exact fraction is one, too
     return float in options and (type(value) is int or isinstance(value, Fraction))
-
-
-__all__ = ["NODES", "from_json", "to_json"]

@@ -11,7 +11,7 @@ from datetime import date, datetime
 from fractions import Fraction
 from typing import Any
 
-from dither.errors import InvalidArgument, WrongType, message
+from dither.errors import InvalidArgument, WrongType
 from dither.tables.card.values import Value
 from dither.wire.documents import kind_of
 from dither.wire.numbers import MOST_DIGITS, fraction
@@ -32,7 +32,7 @@ def to_json(value: Any) -> Any:
         return {"date": value.isoformat()}
     if isinstance(value, Fraction):
         return {"fraction": str(value)}
-    raise WrongType(message("value", "a number, text, boolean, date or None", type(value).__name__, "convert it"))
+    raise WrongType("value", "a number, text, boolean, date or None", type(value).__name__, "convert it")
 
 
 def from_json(document: object, what: str) -> Value | Fraction:
@@ -51,7 +51,7 @@ def from_json(document: object, what: str) -> Value | Fraction:
                 return result
     expected = "a number, text, true, false, null, or an object with date, timestamp, float or fraction"
     got = "another object" if isinstance(document, dict) else kind_of(document)
-    raise InvalidArgument(message(what, expected, got, 'write {"date": "2024-01-31"} for a date'))
+    raise InvalidArgument(what, expected, got, 'write {"date": "2024-01-31"} for a date')
 
 
 _READERS = {
@@ -60,5 +60,3 @@ _READERS = {
     "float": _NOT_FINITE.get,
     "fraction": fraction,
 }
-
-__all__ = ["from_json", "to_json"]

@@ -18,8 +18,8 @@ import pytest
 import dither as dp
 from dither.audit import certify, measure, replay
 from dither.audit.blackbox import features
-from dither.audit.blackbox.features import Raised, collect_outputs, concatenate
-from dither.audit.outputs.canonical import difference
+from dither.audit.blackbox.features import collect_outputs, concatenate
+from dither.audit.outputs.canonical import Raised, difference
 from dither.audit.proof.certify import certify_unchecked
 from dither.cli import audit as command
 from dither.errors import InvalidArgument, NotPrivate

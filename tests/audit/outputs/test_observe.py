@@ -11,8 +11,8 @@ import pytest
 import dither as dp
 from dither.audit import measure, replay
 from dither.audit.blackbox.features import collect_outputs
-from dither.audit.outputs.canonical import digest
-from dither.audit.outputs.observe import Raised, Warned, observe, observe_runs
+from dither.audit.outputs.canonical import Raised, Warned, digest
+from dither.audit.outputs.observe import observe, observe_runs
 
 
 def warn_and_return(x, category=UserWarning):

@@ -9,7 +9,8 @@ import pytest
 
 from dither.errors import InvalidArgument, WrongType
 from dither.tables.builder import steps as b
-from dither.tables.builder.steps import agg, among, case, col, desc, group_by, join, query, shaped, where
+from dither.tables.builder.expressions import case, col
+from dither.tables.builder.steps import agg, among, desc, group_by, join, query, shaped, where
 from dither.tables.query.tree import Aggregate, Call, Column, Group, Join, Literal, Order, Query, Shape
 from dither.tables.sql.parse import parse
 from support import each, refuses

@@ -17,9 +17,10 @@ from dither.errors import DitherError
 from dither.tables.card.model import Card, ColumnCard
 from dither.tables.compile import expressions
 from dither.tables.compile import statements as bounding
+from dither.tables.compile.context import StatementContext
 from dither.tables.compile.limits import Limits
 from dither.tables.compile.queries import DialectSql, alias, relation, select
-from dither.tables.compile.statements import Measure, StatementContext
+from dither.tables.compile.statements import Measure
 from dither.tables.planning import plan
 from dither.tables.query import nodes
 from dither.tables.query.evaluate import evaluate

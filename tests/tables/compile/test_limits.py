@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from dither.tables.card.model import Card, ColumnCard
 from dither.tables.compile import limits as limiting
 from dither.tables.compile import statements
+from dither.tables.compile.context import StatementContext
 from dither.tables.compile.limits import Limits
 from dither.tables.compile.queries import DialectSql
-from dither.tables.compile.statements import Measure, Moments, StatementContext, grid
+from dither.tables.compile.statements import Measure, Moments, grid
 from dither.tables.engines import Engine, connect
 from dither.tables.query import nodes
 from dither.tables.query.nodes import binary, call, cast, double, integer, plain_column

@@ -13,11 +13,12 @@ import pytest
 
 from dither.tables.card.model import Card, ColumnCard
 from dither.tables.compile import statements
+from dither.tables.compile.context import StatementContext
 from dither.tables.compile.distinct import distinct_values
 from dither.tables.compile.limits import Limits
 from dither.tables.compile.pairs import Pair, pair_grid
 from dither.tables.compile.queries import DialectSql
-from dither.tables.compile.statements import Measure, Moments, StatementContext, grid
+from dither.tables.compile.statements import Measure, Moments, grid
 from dither.tables.planning import plan
 from dither.tables.query.tree import Aggregate, Call, Column, Group, Join, Literal, Query
 from support import refuses

@@ -15,7 +15,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from dither.audit.outputs.canonical import OPAQUE, Leaf, Raised, leaves
+from dither.audit.outputs.canonical import OPAQUE, Leaf, leaves
 
 Array = NDArray[Any]
 
@@ -251,6 +251,3 @@ def _numbers(values: dict[int, Any], size: int) -> Array | None:
         else:
             matrix[run, 0] = value
     return matrix
-
-
-__all__ = ["Array", "Outputs", "Raised", "collect_outputs", "concatenate"]

@@ -16,7 +16,7 @@ from dither.audit.blackbox import gaussian_dp
 from dither.audit.blackbox.features import Outputs
 from dither.audit.blackbox.region import Region, learn_regions
 from dither.audit.blackbox.sampling import Runs, Sampler, progress_bar, run_function
-from dither.errors import InvalidArgument, WrongType, message
+from dither.errors import InvalidArgument, WrongType
 from dither.guarantees import ApproxDP, Guarantee, PureDP
 
 _FIRST_LOOK = 250
@@ -185,9 +185,9 @@ def measure(
     workers = 1 if processes is None else arguments.whole(processes, "processes")
     claimed, allowed = _claim(claim, delta)
     if mode not in _MODES:
-        raise InvalidArgument(message("mode", "'region' or 'gaussian'", repr(mode), "pass mode='region'"))
+        raise InvalidArgument("mode", "'region' or 'gaussian'", repr(mode), "pass mode='region'")
     if mode == "gaussian" and not allowed:
-        raise InvalidArgument(message("delta", "above 0 in the mode 'gaussian'", 0, "pass delta=1e-6, for example"))
+        raise InvalidArgument("delta", "above 0 in the mode 'gaussian'", 0, "pass delta=1e-6, for example")
     draw = run_function(fn, batch, features)
     checkpoints = _checkpoints(count, claimed is not None)
     failures = _shares(1 - level, len(checkpoints))
@@ -217,12 +217,10 @@ def _claim(claim: float | Guarantee | None, delta: float) -> tuple[float | None,
     if isinstance(claim, (PureDP, ApproxDP)):
         claimed_delta = claim.delta if isinstance(claim, ApproxDP) else 0.0
         if delta and claimed_delta != allowed:
-            raise InvalidArgument(
-                message("delta", f"that of the claim, {claimed_delta:g}", f"{allowed:g}", "leave it out")
-            )
+            raise InvalidArgument("delta", f"that of the claim, {claimed_delta:g}", f"{allowed:g}", "leave it out")
         return float(claim.epsilon), float(claimed_delta)
     if isinstance(claim, Guarantee):
-        raise WrongType(message("claim", "a PureDP or ApproxDP", type(claim).__name__, "pass claim.to_approx(1e-6)"))
+        raise WrongType("claim", "a PureDP or ApproxDP", type(claim).__name__, "pass claim.to_approx(1e-6)")
     return None if claim is None else float(arguments.epsilon_or_zero(claim, "claim")), allowed
 
 

@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither.audit.blackbox.features import Outputs, collect_outputs, concatenate
-from dither.audit.outputs.canonical import digest
-from dither.audit.outputs.observe import Raised, feature, observe_each
-from dither.errors import InvalidArgument, WrongType, message
+from dither.audit.outputs.canonical import Raised, digest
+from dither.audit.outputs.observe import feature, observe_each
+from dither.errors import InvalidArgument, WrongType
 from dither.mechanisms import RandomizedResponse
 from dither.mechanisms.additive import Additive
 from dither.randomness import SYSTEM
@@ -91,9 +91,7 @@ def run_function(fn: Any, batch: bool, features: Callable[[Any], Any] | None = N
     if not callable(fn):
         if hasattr(fn, "release"):
             return run_function(fn.release, batch, features)
-        raise WrongType(
-            message("fn", "a function of the data", type(fn).__name__, "pass lambda x: mechanism.release(f(x))")
-        )
+        raise WrongType("fn", "a function of the data", type(fn).__name__, "pass lambda x: mechanism.release(f(x))")
     if batch:
         return lambda pair, labels: _sides(lambda x, size: _batch(fn, x, size), pair, labels, features)
     return lambda pair, labels: observe_each(fn, (pair[int(label)] for label in labels), features)
@@ -131,7 +129,7 @@ def _batch(fn: Callable[[Any, int], Any], x: Any, size: int) -> Any:
     if not hasattr(outputs, "__len__") or len(outputs) != size:
         got = f"{len(outputs)}" if hasattr(outputs, "__len__") else type(outputs).__name__
         raise InvalidArgument(
-            message("fn", f"{size} outputs from fn(x, {size})", got, "return one for each run, or leave out batch=True")
+            "fn", f"{size} outputs from fn(x, {size})", got, "return one for each run, or leave out batch=True"
         )
     return outputs
 
@@ -146,12 +144,10 @@ def _constant_error(fn: Callable[[Any, int], Any], x: Any, error: Exception) -> 
             if Raised.by(again).kind == result.kind:
                 continue
         raise InvalidArgument(
-            message(
-                "fn",
-                "outputs of fn(x, size), or an error whatever the size",
-                f"{result.kind}, not every time",
-                "return None for a run that fails, or leave out batch=True",
-            )
+            "fn",
+            "outputs of fn(x, size), or an error whatever the size",
+            f"{result.kind}, not every time",
+            "return None for a run that fails, or leave out batch=True",
         ) from None
     return result
 
@@ -168,7 +164,7 @@ class Sampler:
         if self._processes > 1:
             if "fork" not in multiprocessing.get_all_start_methods():
                 raise InvalidArgument(
-                    message("processes", "1 on this system, which cannot fork", self._processes, "leave it out")
+                    "processes", "1 on this system, which cannot fork", self._processes, "leave it out"
                 )
             context = multiprocessing.get_context("fork")
             first = context.SimpleQueue()
@@ -236,12 +232,10 @@ def _refuse_identical_workers(probes: list[list[str]]) -> None:
         orders = math.lgamma(len(probe) + 1) - sum(math.lgamma(count + 1) for count in Counter(probe).values())
         if probe in probes[:index] and orders > _MIN_LOG_ORDERS:
             raise InvalidArgument(
-                message(
-                    "fn",
-                    "independent outputs in every process",
-                    "the same ones twice",
-                    "take its noise from the operating system in each call, or pass processes=1",
-                )
+                "fn",
+                "independent outputs in every process",
+                "the same ones twice",
+                "take its noise from the operating system in each call, or pass processes=1",
             )
 
 

@@ -204,17 +204,3 @@ def log_ratios(neighbor: Array, x: Array) -> Floats:
     """Log-likelihood ratios of the bins, shrunk towards 0 where counts are small."""
     total, other = neighbor.sum() + _PRIOR, x.sum() + _PRIOR
     return np.asarray(np.log((neighbor + _PRIOR) / total * other / (x + _PRIOR)), dtype=np.float64)
-
-
-__all__ = [
-    "AnyView",
-    "AtomScore",
-    "Bins",
-    "BlendedScore",
-    "LikelihoodRatioScore",
-    "Score",
-    "ValueScore",
-    "exact_values",
-    "finite",
-    "log_ratios",
-]

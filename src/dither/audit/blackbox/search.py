@@ -9,7 +9,7 @@ from typing import Any
 from dither import arguments
 from dither.audit.blackbox.measure import Measurement, measure
 from dither.audit.blackbox.neighbors import standard_neighbors
-from dither.errors import InvalidArgument, WrongType, message
+from dither.errors import InvalidArgument, WrongType
 from dither.guarantees import Guarantee
 from dither.neighbors import Neighbors
 
@@ -159,17 +159,15 @@ def _pairs(make_pairs: Any, bounds: Any, neighbors: Neighbors | None, unusual: b
         if neighbors is None or bounds is None:
             missing = "neighbors" if neighbors is None else "bounds"
             raise InvalidArgument(
-                message(missing, "given, or make_pairs", "none", "pass bounds=(0, 1), neighbors=dither.ReplaceOne")
+                missing, "given, or make_pairs", "none", "pass bounds=(0, 1), neighbors=dither.ReplaceOne"
             )
         make_pairs = standard_neighbors(bounds, neighbors, unusual=unusual)
     result = []
     for triple in make_pairs() if callable(make_pairs) else make_pairs:
         items = tuple(triple)
         if len(items) != 3:
-            raise WrongType(
-                message("make_pairs", "triples (name, x, x_neighbor)", f"{len(items)} parts", "name each pair")
-            )
+            raise WrongType("make_pairs", "triples (name, x, x_neighbor)", f"{len(items)} parts", "name each pair")
         result.append((str(items[0]), items[1], items[2]))
     if not result:
-        raise InvalidArgument(message("make_pairs", "at least one pair", "none", "give one (name, x, x_neighbor)"))
+        raise InvalidArgument("make_pairs", "at least one pair", "none", "give one (name, x, x_neighbor)")
     return result

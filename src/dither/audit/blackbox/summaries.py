@@ -102,14 +102,3 @@ VECTOR_SUMMARIES: dict[str, Callable[[Array], Floats]] = {
     "number of NaN": lambda m: np.isnan(m).sum(axis=1).astype(np.float64),
     "lowest bit of all": lambda m: lowest_bit(m.ravel()).reshape(m.shape).min(axis=1),
 }
-
-
-__all__ = [
-    "NUMBER_TRANSFORMS",
-    "UNORDERED_TRANSFORMS",
-    "VECTOR_SUMMARIES",
-    "fraction",
-    "lowest_bit",
-    "number_class",
-    "significant_bits",
-]

@@ -381,6 +381,3 @@ def _piecewise_change(one: Sequence[Any], other: Sequence[Any]) -> tuple[float, 
 
 def _coefficients(coefficients: Sequence[float]) -> list[float]:
     return [*coefficients, 0.0, 0.0][:3]
-
-
-__all__ = ["ROUNDING", "InputChange", "ShapeMismatch", "input_change", "is_supported", "monotone_violation"]

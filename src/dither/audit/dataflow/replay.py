@@ -48,11 +48,11 @@ from dither.audit.dataflow.distance import (
     monotone_violation,
 )
 from dither.audit.dataflow.series import series_cost, series_ratio
-from dither.audit.outputs.canonical import Frozen, Stopped, difference, differing, first_difference
+from dither.audit.outputs.canonical import Frozen, Raised, Stopped, Warned, difference, differing, first_difference
 from dither.audit.outputs.effects import remembered
-from dither.audit.outputs.observe import Raised, Warned, observe
+from dither.audit.outputs.observe import observe
 from dither.budget_hooks import Request, current_observer, observed_by
-from dither.errors import WrongType, message
+from dither.errors import WrongType
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dither.mechanisms import SparseVector
 from dither.mechanisms.sparse_vector import SparseVectorSession
@@ -146,9 +146,9 @@ def replay(
     LEAK the result differs at [1], though every release was the same
     """
     if not callable(pipeline):
-        raise WrongType(message("pipeline", "a function of the data", type(pipeline).__name__, "pass a function"))
+        raise WrongType("pipeline", "a function of the data", type(pipeline).__name__, "pass a function")
     if claim is not None and not isinstance(claim, (PureDP, ApproxDP, ZCDP)):
-        raise WrongType(message("claim", "a guarantee", type(claim).__name__, "pass claim=dither.PureDP(1)"))
+        raise WrongType("claim", "a guarantee", type(claim).__name__, "pass claim=dither.PureDP(1)")
     releases: list[Release] = []
     findings: dict[_Finding, None] = {}
     unknown: dict[_Place, str] = {}
@@ -590,6 +590,3 @@ class _Player:
         self.findings.append(_Finding((_RELEASE, len(self.releases)), finding))
         self.diverged = True
         raise _Diverged
-
-
-__all__ = ["Release", "Replay", "replay"]

@@ -49,6 +49,3 @@ def series_cost(mechanism: SeriesMechanism, releases: Sequence[tuple[Arguments, 
     if isinstance(mechanism.guarantee, PureDP):
         return float(mechanism.guarantee.exact[0]), 0.0
     return 0.0, float(1 / mechanism.plan.ratio**2)
-
-
-__all__ = ["series_cost", "series_ratio"]

@@ -981,23 +981,3 @@ _INTERNALS: dict[type, frozenset[str] | None] = {
     type: None,
     _CACHED: frozenset({"__wrapped__"}),
 }
-
-__all__ = [
-    "MODULUS",
-    "OPAQUE",
-    "ContentEquality",
-    "Frozen",
-    "Leaf",
-    "Raised",
-    "Stopped",
-    "Warned",
-    "attributes",
-    "difference",
-    "differing",
-    "digest",
-    "first_difference",
-    "is_library",
-    "leaves",
-    "location",
-    "name_of",
-]

@@ -559,6 +559,3 @@ def _is_same(one: Any, other: Any) -> bool:
 
 def _identical(one: Any, other: Any) -> bool:
     return one is other
-
-
-__all__ = ["Effect", "Watch", "remembered"]

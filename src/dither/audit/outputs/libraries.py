@@ -310,6 +310,3 @@ def _flat(row: tuple[Any, ...], plain: bool) -> tuple[Any, ...]:
     if plain or not isinstance(row[0], tuple):
         return row
     return (*row[0], *row[1:])
-
-
-__all__ = ["Opaque", "Shared", "keyed_rows", "library_parts", "module_of"]

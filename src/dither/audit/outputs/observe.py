@@ -109,6 +109,3 @@ def _observation(
     output, effects = watch.run(compute)
     warned = tuple((item.category.__qualname__, str(item.message)) for item in watch.warnings)
     return Warned(output, warned, effects) if warned or effects else output
-
-
-__all__ = ["Raised", "Warned", "feature", "fixed", "observe", "observe_each", "observe_runs"]

@@ -14,7 +14,7 @@ from functools import partial
 from dither.audit.proof.evidence import BITS, Evidence, Interval, compose, no_noise, worst_of
 from dither.audit.proof.selection import zcdp_delta
 from dither.audit.proof.shifts import integer_laplace_shift, laplace_shift, normal_shift, orthant_delta, shift_evidence
-from dither.errors import NotPrivate, message
+from dither.errors import NotPrivate
 from dither.exact import square_root
 from dither.mechanisms import Gaussian, Laplace
 from dither.mechanisms.additive import Additive
@@ -38,12 +38,10 @@ def additive_noise(mechanism: Additive, sensitivities: tuple[Fraction, ...]) -> 
     is_known &= all(math.frexp(step)[0] == 0.5 for step in noise.lattice_steps) and math.inf not in scales
     if not is_known:
         raise NotPrivate(
-            message(
-                "mechanism",
-                "Laplace, normal or staircase noise, one law for each sensitivity, on a lattice of a power of two",
-                "others",
-                "certify a mechanism of dither.mechanisms",
-            )
+            "mechanism",
+            "Laplace, normal or staircase noise, one law for each sensitivity, on a lattice of a power of two",
+            "others",
+            "certify a mechanism of dither.mechanisms",
         )
     if not all(scale > 0 for scale in scales):
         return no_noise("any answers that differ")
@@ -52,12 +50,10 @@ def additive_noise(mechanism: Additive, sensitivities: tuple[Fraction, ...]) -> 
     if law_types == {Staircase}:
         if noise.joint:
             raise NotPrivate(
-                message(
-                    "mechanism",
-                    "staircase noise with a sensitivity for each coordinate",
-                    "one for vectors of any length, of which every coordinate that moves loses epsilon",
-                    "pass a sequence of sensitivities",
-                )
+                "mechanism",
+                "staircase noise with a sensitivity for each coordinate",
+                "one for vectors of any length, of which every coordinate that moves loses epsilon",
+                "pass a sequence of sensitivities",
             )
         triples = zip(laws, sensitivities, scales, strict=True)
         singles = [shift_evidence(law, sensitivity, scale) for law, sensitivity, scale in triples]

@@ -34,7 +34,7 @@ from dither.audit.proof.shuffled_reports import shuffled_evidence
 from dither.audit.proof.smooth_noise import smooth_noise
 from dither.audit.proof.sparse_vector import above_threshold
 from dither.audit.proof.streams import stream_evidence
-from dither.errors import NotPrivate, WrongType, message
+from dither.errors import NotPrivate, WrongType
 from dither.exact import exactly
 from dither.guarantees import Guarantee
 from dither.mechanisms import (
@@ -117,22 +117,18 @@ def _proof_of(mechanism: Any) -> Callable[[Any], Evidence]:
             return prove
     if isinstance(mechanism, SampleAndAggregate):
         raise NotPrivate(
-            message(
-                "mechanism",
-                "one that draws noise",
-                "SampleAndAggregate, whose results are not private by themselves",
-                "certify the mechanism that aggregates the results",
-            )
+            "mechanism",
+            "one that draws noise",
+            "SampleAndAggregate, whose results are not private by themselves",
+            "certify the mechanism that aggregates the results",
         )
     if isinstance(getattr(mechanism, "plan", None), StreamPlan):
-        raise WrongType(message("mechanism", "the plan of a series", type(mechanism).__name__, "certify series.plan"))
+        raise WrongType("mechanism", "the plan of a series", type(mechanism).__name__, "certify series.plan")
     raise WrongType(
-        message(
-            "mechanism",
-            "a mechanism of dither, whose law is known",
-            type(mechanism).__name__,
-            "measure other code with dither.audit.measure",
-        )
+        "mechanism",
+        "a mechanism of dither, whose law is known",
+        type(mechanism).__name__,
+        "measure other code with dither.audit.measure",
     )
 
 
@@ -174,9 +170,7 @@ def _randomized_response(mechanism: RandomizedResponse) -> Evidence:
     low, high = mechanism.truth_probability(bits)
     if low < high == 1 << bits:
         raise NotPrivate(
-            message(
-                "epsilon", "reports that are not all but certain to be true", f"{mechanism.epsilon}", "pass 10 or less"
-            )
+            "epsilon", "reports that are not all but certain to be true", f"{mechanism.epsilon}", "pass 10 or less"
         )
     return randomized_response((Fraction(low, 1 << bits), Fraction(high, 1 << bits)), k)
 

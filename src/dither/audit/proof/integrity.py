@@ -44,7 +44,7 @@ import numpy as np
 
 from dither.audit.proof.reference import changed_names, clear_caches, reference_modules
 from dither.budget_hooks import charging_to, current_observer, current_spender
-from dither.errors import DitherError, NotPrivate, message
+from dither.errors import DitherError, NotPrivate
 from dither.homes import defining_module
 from dither.mechanisms import ReusableHoldout, SparseVector, SparseVectorSession
 from dither.randomness import SYSTEM, LazyUniform, SystemSource, Variate, resolve
@@ -67,24 +67,20 @@ def _refuse_changed_code() -> None:
     changed = changed_code()
     if changed:
         raise NotPrivate(
-            message(
-                "mechanism",
-                "the code of dither as its files define it",
-                f"another {changed[0]}",
-                "start Python anew and leave the code alone",
-            )
+            "mechanism",
+            "the code of dither as its files define it",
+            f"another {changed[0]}",
+            "start Python anew and leave the code alone",
         )
 
 
 def _refuse_another_source() -> None:
     if resolve(None) is not SYSTEM or _is_insecure(SYSTEM):
         raise NotPrivate(
-            message(
-                "mechanism",
-                "noise from the operating system",
-                "another default source of random words",
-                "certify outside of drawn_from, and leave dither.randomness.SYSTEM alone",
-            )
+            "mechanism",
+            "noise from the operating system",
+            "another default source of random words",
+            "certify outside of drawn_from, and leave dither.randomness.SYSTEM alone",
         )
 
 
@@ -94,12 +90,10 @@ def _refuse_hooks() -> None:
 
     if current_observer() is not None or type(current_spender()) not in (type(None), Allowance, Scope):
         raise NotPrivate(
-            message(
-                "mechanism",
-                "releases that nobody observes or replaces",
-                "an observer, or a spender of another package, in force",
-                "certify outside of observed_by and charging_to; a ledger scope may be open",
-            )
+            "mechanism",
+            "releases that nobody observes or replaces",
+            "an observer, or a spender of another package, in force",
+            "certify outside of observed_by and charging_to; a ledger scope may be open",
         )
 
 
@@ -142,22 +136,18 @@ def require_genuine(mechanism: Any, name: str | None = None) -> None:
     label = kind.__name__ if name is None else name
     if not _is_defined_by_dither(kind):
         raise NotPrivate(
-            message(
-                "mechanism",
-                "a class of dither itself",
-                f"{kind.__name__}, which may draw in its own way",
-                "measure it with dither.audit.measure",
-            )
+            "mechanism",
+            "a class of dither itself",
+            f"{kind.__name__}, which may draw in its own way",
+            "measure it with dither.audit.measure",
         )
     location = _altered(mechanism, label)
     if location is not None:
         raise NotPrivate(
-            message(
-                "mechanism",
-                f"a {kind.__name__} as its constructor builds it",
-                f"another value in {location}",
-                "build it anew and leave its attributes alone",
-            )
+            "mechanism",
+            f"a {kind.__name__} as its constructor builds it",
+            f"another value in {location}",
+            "build it anew and leave its attributes alone",
         )
 
 
@@ -241,6 +231,3 @@ def _attributes(rebuilt: Any, actual: Any, name: str) -> str | None:
 
 def _first_difference(result: Any) -> str | None:
     return next((location for location in result if location is not None), None)
-
-
-__all__ = ["require_genuine"]

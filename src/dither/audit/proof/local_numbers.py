@@ -101,6 +101,3 @@ def number_proofs() -> dict[type, Callable[[Any], Evidence]]:
         PaddedSets: sets_evidence,
         HeavyHitters: words_evidence,
     }
-
-
-__all__ = ["number_proofs", "windows_evidence"]

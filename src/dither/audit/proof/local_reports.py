@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from dither.audit.proof.evidence import BITS, ONE, Evidence, Interval, exp_interval, no_noise
-from dither.errors import NotPrivate, message
+from dither.errors import NotPrivate
 from dither.exact import Enclosure, log
 from dither.local.count_mean_sketch import CountMeanSketch
 from dither.local.hadamard_response import HadamardResponse
@@ -59,7 +59,7 @@ def two_levels(p: Interval, odds: Fraction, inside: Interval, outside: Interval,
     ratio = p[0] / (1 - p[0]) * odds, p[1] / (1 - p[1]) * odds
     if ratio[0] < 1:  # the set is avoided rather than preferred
         raise NotPrivate(
-            message("mechanism", "reports that prefer the truth", "reports that avoid it", "build the protocol anew")
+            "mechanism", "reports that prefer the truth", "reports that avoid it", "build the protocol anew"
         )
     scale = 1 << BITS
     loss = max(Fraction(0), Fraction(log(ratio[0], BITS)[0], scale)), Fraction(log(ratio[1], BITS)[1], scale)
@@ -82,7 +82,7 @@ def design(mechanism: RandomizedResponse | ProjectiveGeometryResponse | Hadamard
             sets[code, mechanism.preferred(code)] = 1
         sizes = sets.sum(axis=1).astype(np.int64)
         if sizes.min() != sizes.max():
-            raise NotPrivate(message("mechanism", "sets of one size", "sets of two", "build the protocol anew"))
+            raise NotPrivate("mechanism", "sets of one size", "sets of two", "build the protocol anew")
         size, alone = int(sizes[0]), int((sizes[0] - sets @ sets.T).max())
     else:
         # hyperplanes are translates of one another and rows of a Hadamard matrix are alike: the first few show all
@@ -194,6 +194,3 @@ def local_proofs() -> dict[type, Callable[[Any], Evidence]]:
         CountMeanSketch: count_mean_sketch,
         HadamardCountMeanSketch: hadamard_sketch,
     }
-
-
-__all__ = ["local_proofs", "two_levels"]

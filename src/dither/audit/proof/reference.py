@@ -349,6 +349,3 @@ def _names(code: CodeType) -> Iterator[str]:
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from _names(constant)
-
-
-__all__ = ["changed_names", "clear_caches", "reference_modules"]

@@ -178,6 +178,3 @@ def _times(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
 
 def _ratio(interval: tuple[int, int], numerator: int, denominator: int) -> tuple[int, int]:
     return interval[0] * numerator // denominator, -(-interval[1] * numerator // denominator)
-
-
-__all__ = ["shuffled_evidence"]

@@ -140,6 +140,3 @@ def _column(item: Filter, one: int) -> list[int]:
             power = -(-power * ((1 << bits) - decay) >> bits)
     column[0] = one
     return column
-
-
-__all__ = ["fresh_noise", "stream_evidence"]

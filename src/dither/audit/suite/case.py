@@ -45,6 +45,3 @@ def counterexample(name: str) -> Counterexample:
     PureDP(1)
     """
     return next(case for case in all_counterexamples() if case.name == name)
-
-
-__all__ = ["Counterexample", "all_counterexamples", "counterexample"]

@@ -262,5 +262,3 @@ COUNTEREXAMPLES: tuple[Counterexample, ...] = (
 )  # fmt: skip
 """All counterexamples, including those of :mod:`dither.audit.suite.output_counterexamples` and of
 :mod:`dither.audit.suite.local_counterexamples` and :mod:`dither.audit.suite.local_number_counterexamples`."""
-
-__all__ = ["COUNTEREXAMPLES", "Counterexample"]

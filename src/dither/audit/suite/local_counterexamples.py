@@ -124,5 +124,3 @@ LOCAL_COUNTEREXAMPLES: tuple[Counterexample, ...] = (
     ),
 )  # fmt: skip
 """The counterexamples of the local model."""
-
-__all__ = ["LOCAL_COUNTEREXAMPLES", "repeated_reports"]

@@ -33,5 +33,3 @@ NUMBER_COUNTEREXAMPLES: tuple[Counterexample, ...] = (
     ),
 )  # fmt: skip
 """The counterexamples of this module."""
-
-__all__ = ["NUMBER_COUNTEREXAMPLES"]

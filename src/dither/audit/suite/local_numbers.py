@@ -100,22 +100,3 @@ def reset_every_day(x: int, size: int) -> list[list[bytes]]:
     """A budget that is full again every morning: a new report on every day."""
     days = [reports(DAILY, x, size) for _ in range(DAYS)]
     return [[day[run] for day in days] for run in range(size)]
-
-
-__all__ = [
-    "CLAIM",
-    "DISTRIBUTION",
-    "MEAN",
-    "SETS",
-    "WORDS",
-    "asked_in_every_round",
-    "distribution_reports",
-    "every_item",
-    "mean_of_two_kinds",
-    "mean_reports",
-    "remembered_reports",
-    "reset_every_day",
-    "set_reports",
-    "window_cut_off",
-    "word_reports",
-]

@@ -139,5 +139,3 @@ def _frames() -> Iterator[Counterexample]:
 
 OUTPUT_COUNTEREXAMPLES: tuple[Counterexample, ...] = tuple(_cases())
 """All counterexamples of this module; those with frames only if pandas is installed."""
-
-__all__ = ["OUTPUT_COUNTEREXAMPLES"]

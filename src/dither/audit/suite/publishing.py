@@ -57,6 +57,3 @@ def noisy_residuals(rows: Any, size: int, *, rows_of_a_person: int = MAX_ROWS) -
 def bounded_for_one_row(rows: Any, size: int) -> list[list[float]]:
     """Noise for people of one row each, though three rows of a person count."""
     return noisy_residuals(rows, size, rows_of_a_person=1)
-
-
-__all__ = ["CLAIM", "bounded_for_one_row", "noisy_residuals", "people"]

@@ -208,6 +208,3 @@ def _affordable(subject: Subject, seconds: float) -> int:
             subject.draw(subject.x, count)
         taken = time.perf_counter() - start if count > _WARM_UP else 0.0
     return int(min(max(count * seconds / 2 / max(taken, 1e-9), _MIN_TRIALS), _MAX_TRIALS))
-
-
-__all__ = ["Audit", "Row", "audit", "examine"]

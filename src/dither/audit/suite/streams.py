@@ -55,15 +55,3 @@ def redrawn(history: Any, size: int) -> NDArray[np.float64]:
     """A process that is started anew for every step, without the key of the step before."""
     steps = [_transcripts(plan_for(), history, size)[:, step] for step in range(len(history))]
     return np.stack(steps, axis=1)
-
-
-__all__ = [
-    "CLAIM",
-    "HISTORY",
-    "NEIGHBOR",
-    "for_one_participation",
-    "plan_for",
-    "redrawn",
-    "running_sums",
-    "running_sums_of_a_tree",
-]

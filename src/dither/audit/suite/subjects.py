@@ -413,6 +413,3 @@ def _learning() -> Iterator[Subject]:
                 repeated_runs(draw),
                 measured=False,
             )
-
-
-__all__ = ["Draw", "Subject", "repeated_runs", "run_session", "subjects"]

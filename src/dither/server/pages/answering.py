@@ -170,5 +170,3 @@ ROUTES = [
     Route("/publishing/{plan}", plan),
     Route("/publishing/{plan}", release_plan, methods=["POST"]),
 ]
-
-__all__ = ["ROUTES"]

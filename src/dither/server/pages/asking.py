@@ -282,5 +282,3 @@ ROUTES = [
     Route("/jobs/{job}/state", job_state),
     Route("/jobs/{job}/cancel", cancel, methods=["POST"]),
 ]
-
-__all__ = ["ROUTES"]

@@ -12,8 +12,8 @@ from datetime import datetime
 
 from dither.digits import significant
 from dither.report.chart import MAX_BARS, columns, span
-from dither.report.text import noisy, number, shown
-from dither.tables.answer import Answer
+from dither.report.text import number
+from dither.tables.answer import Answer, noisy, shown
 
 MAX_CHARTS = 4
 BAR_WIDTH = 1000.0
@@ -164,6 +164,3 @@ def timeline(points: Sequence[tuple[datetime, float]], limit: float | None) -> T
         begin,
         end,
     )
-
-
-__all__ = ["Bar", "Bars", "Meter", "Timeline", "bar_charts", "meter", "row_labels", "timeline"]

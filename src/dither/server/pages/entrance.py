@@ -201,5 +201,3 @@ ROUTES = [
     Route("/account/password", change_password, methods=["POST"]),
     Route("/account/sessions", end_sessions, methods=["POST"]),
 ]
-
-__all__ = ["ROUTES", "home_of", "with_session"]

@@ -114,5 +114,3 @@ ROUTES = [
     Route("/ledger/{table}/receipt.txt", receipt_file),
     Route("/events", events),
 ]
-
-__all__ = ["ROUTES", "summary"]

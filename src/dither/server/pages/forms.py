@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette.datastructures import FormData
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dither.wire.numbers import decimal
 
@@ -23,7 +23,7 @@ def text_of(form: FormData, name: str, most: int = 20_000) -> str:
     """
     value = form.get(name, "")
     if not isinstance(value, str) or len(value) > most:
-        raise InvalidArgument(message(name, f"at most {most:,} characters", "more", "shorten it"))
+        raise InvalidArgument(name, f"at most {most:,} characters", "more", "shorten it")
     return value.replace("\r\n", "\n").strip()
 
 
@@ -86,7 +86,7 @@ def number(text: str, name: str) -> float:
     value = decimal(text.strip().replace(",", "."))
     if value is None or value <= 0:
         got = "nothing" if not text.strip() else "another text"
-        raise InvalidArgument(message(name, "a number above 0", got, "write a number, as in 0.5"))
+        raise InvalidArgument(name, "a number above 0", got, "write a number, as in 0.5")
     return value
 
 
@@ -98,14 +98,11 @@ def limit_of(form: FormData) -> Guarantee | None:
     """
     epsilon, delta, rho = (text_of(form, name, 40) for name in ("epsilon", "delta", "rho"))
     if rho and (epsilon or delta):
-        raise InvalidArgument(message("limit", "ε (and δ), or ρ", "both", "leave one of them empty"))
+        raise InvalidArgument("limit", "ε (and δ), or ρ", "both", "leave one of them empty")
     if rho:
         return ZCDP(number(rho, "ρ"))
     if delta and not epsilon:
-        raise InvalidArgument(message("limit", "ε beside δ", "δ alone", "write ε as well"))
+        raise InvalidArgument("limit", "ε beside δ", "δ alone", "write ε as well")
     if not epsilon:
         return None
     return ApproxDP(number(epsilon, "ε"), number(delta, "δ")) if delta else PureDP(number(epsilon, "ε"))
-
-
-__all__ = ["DEFAULT_EPSILON", "FLAGS", "AskedOptions", "asked_options", "limit_of", "number", "text_of", "texts_of"]

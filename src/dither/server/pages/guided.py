@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.wire.numbers import decimal
 
 PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*")
@@ -124,13 +124,13 @@ def sql_of(
     allowed = {item.value: item for item in measures(columns)}
     groupable = {column.name for column in group_columns(columns)}
     if not chosen:
-        raise InvalidArgument(message("measure", "at least one", "none", "choose what to measure"))
+        raise InvalidArgument("measure", "at least one", "none", "choose what to measure")
     for value in chosen:
         if value not in allowed:
-            raise InvalidArgument(message("measure", "one that the form offers", "another", "choose one of the list"))
+            raise InvalidArgument("measure", "one that the form offers", "another", "choose one of the list")
     for name in groups:
         if name not in groupable:
-            raise InvalidArgument(message("groups", "columns that the form offers", "another", "choose from the list"))
+            raise InvalidArgument("groups", "columns that the form offers", "another", "choose from the list")
     shown = [identifier(name) for name in groups]
     shown += [f"{allowed[value].sql} AS {identifier(allowed[value].name)}" for value in chosen]
     lines = [f"SELECT {', '.join(shown)}", f"FROM {identifier(table)}"]
@@ -143,9 +143,9 @@ def sql_of(
 def _condition(condition: Condition, known: Mapping[str, GuidedColumn]) -> str:
     column = known.get(condition.column)
     if column is None:
-        raise InvalidArgument(message("filter", "a column of the table", "another", "choose one of the list"))
+        raise InvalidArgument("filter", "a column of the table", "another", "choose one of the list")
     if condition.operator not in OPERATORS:
-        raise InvalidArgument(message("filter", f"one of {', '.join(OPERATORS.values())}", "another", "choose one"))
+        raise InvalidArgument("filter", f"one of {', '.join(OPERATORS.values())}", "another", "choose one")
     return f"{identifier(column.name)} {condition.operator} {literal(condition.value, column.type)}"
 
 
@@ -173,30 +173,16 @@ def literal(text: str, type: str) -> str:
     if type in ("integer", "number"):
         value = decimal(plain)
         if value is None:
-            raise InvalidArgument(message("filter", "a number", "another text", "write digits, as in 10 or 2.5"))
+            raise InvalidArgument("filter", "a number", "another text", "write digits, as in 10 or 2.5")
         return f"{int(value)}" if value == int(value) and abs(value) < 2**53 else repr(value)
     if type == "boolean":
         if plain.lower() not in ("true", "false", "yes", "no", "1", "0"):
-            raise InvalidArgument(message("filter", "true or false", "another text", "write true or false"))
+            raise InvalidArgument("filter", "true or false", "another text", "write true or false")
         return "TRUE" if plain.lower() in ("true", "yes", "1") else "FALSE"
     if type in ("date", "timestamp"):
         try:
             moment = date.fromisoformat(plain) if type == "date" else datetime.fromisoformat(plain)
         except ValueError:
-            raise InvalidArgument(message("filter", "a date", "another text", "write it as 2026-01-31")) from None
+            raise InvalidArgument("filter", "a date", "another text", "write it as 2026-01-31") from None
         return f"DATE '{moment.isoformat()}'" if type == "date" else f"TIMESTAMP '{moment:%Y-%m-%d %H:%M:%S}'"
     return "'" + text.replace("'", "''") + "'"
-
-
-__all__ = [
-    "MAX_CONDITIONS",
-    "OPERATORS",
-    "Condition",
-    "GuidedColumn",
-    "Measure",
-    "group_columns",
-    "identifier",
-    "literal",
-    "measures",
-    "sql_of",
-]

@@ -198,16 +198,3 @@ def download(content: str | bytes, media_type: str, name: str) -> Response:
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "answer"
     headers = {"Content-Disposition": f'attachment; filename="{plain}"'}
     return Response(content, media_type=media_type, headers=headers)
-
-
-__all__ = [
-    "NAVIGATION",
-    "download",
-    "environment",
-    "fragment",
-    "moment",
-    "page",
-    "paragraph",
-    "sentence",
-    "shortened",
-]

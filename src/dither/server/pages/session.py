@@ -20,7 +20,7 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from dither.errors import AccessDenied, DitherError, message
+from dither.errors import AccessDenied, DitherError
 from dither.server.principal import Principal
 from dither.server.problems import problem_of
 from dither.server.service import Service
@@ -64,7 +64,7 @@ async def form_of(request: Request) -> FormData:
     same = isinstance(sent, str) and bool(expected) and hmac.compare_digest(sent.encode(), expected.encode())
     if not same:
         fix = "go back, load the page again, and send it once more"
-        raise AccessDenied(message("form", "one that was loaded in this session", "another", fix))
+        raise AccessDenied("form", "one that was loaded in this session", "another", fix)
     return form
 
 
@@ -138,19 +138,3 @@ def local_path(text: object) -> str:
 async def call(method: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
     """Call a use case, which may block, in a thread."""
     return await run_in_threadpool(method, *arguments, **keywords)
-
-
-__all__ = [
-    "SESSION_COOKIE",
-    "VISITOR_COOKIE",
-    "call",
-    "csrf_token",
-    "form_of",
-    "handled",
-    "local_path",
-    "principal_or_none",
-    "service_of",
-    "set_cookie",
-    "signed_in",
-    "submitted",
-]

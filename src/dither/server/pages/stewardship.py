@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.ledger import Account
 from dither.server.pages.charts import meter, timeline
 from dither.server.pages.forms import limit_of, text_of, texts_of
@@ -170,7 +170,7 @@ async def change_people(request: Request, who: Principal, form: FormData) -> dic
             await call(users.revoke, who, name, table)
             notice = f"{name} may not ask {table} any more. What was asked stays recorded and paid."
         case _:
-            raise InvalidArgument(message("form", "one of the page", "another", "load the page again"))
+            raise InvalidArgument("form", "one of the page", "another", "load the page again")
     return {"notice": notice}
 
 
@@ -227,7 +227,7 @@ async def change_limits(request: Request, who: Principal, form: FormData) -> dic
         return {"notice": "The change is withdrawn."}
     limit, whose = limit_of(form), text_of(form, "whose", 300)
     if limit is None:
-        raise InvalidArgument(message("limit", "ε, or ρ", "nothing", "write the new limit"))
+        raise InvalidArgument("limit", "ε, or ρ", "nothing", "write the new limit")
     analyst = whose.removeprefix("analyst:") if whose.startswith("analyst:") else None
     reason, table = text_of(form, "reason", 500), text_of(form, "table", 200)
     each_person = whose == "person"
@@ -267,5 +267,3 @@ ROUTES = [
     Route("/incidents", incidents),
     Route("/incidents/reopen", reopen, methods=["POST"]),
 ]
-
-__all__ = ["ROLE_WORDS", "ROUTES", "AccountWords", "account_words"]

@@ -192,17 +192,3 @@ def options_in_words(options: Any) -> list[str]:
         elif value not in (None, False, "", "best", "noise"):
             result.append(f"{names.get(name, name)} = {value}")
     return result
-
-
-__all__ = [
-    "ColumnWords",
-    "TableWords",
-    "amount",
-    "budget_meter",
-    "completion_words",
-    "contribution",
-    "example",
-    "guided_columns",
-    "options_in_words",
-    "tables_in_words",
-]

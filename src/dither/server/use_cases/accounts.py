@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from dither.errors import AccessDenied, InvalidArgument, message
+from dither.errors import AccessDenied, InvalidArgument
 from dither.server import schema
 from dither.server.auth import TOKEN_PREFIX, Authentication, check_session, ends_credentials, hashed, password_hash
 from dither.server.context import Context
@@ -35,7 +35,7 @@ class OwnAccount:
         with context.acting(who, "account.own", "password", logged=True):
             context.sign_ins.take(f"user {who.name}")
             if not self._auth.check_password(who.name, old):
-                raise AccessDenied(message("password", "the present one", "another", "try again"))
+                raise AccessDenied("password", "the present one", "another", "try again")
             users = schema.users
             context.store.run(
                 users.update().where(users.c.name == who.name).values(password=password_hash(new)),
@@ -65,12 +65,12 @@ class OwnAccount:
         with context.acting(who, "tokens.own", logged=True):
             wanted = [scopes] if isinstance(scopes, str) else list(scopes)
             if not wanted or not set(wanted) <= set(SCOPES):
-                raise InvalidArgument(message("scopes", f"some of {', '.join(SCOPES)}", "others", "choose among these"))
+                raise InvalidArgument("scopes", f"some of {', '.join(SCOPES)}", "others", "choose among these")
             if not isinstance(label, str) or not 0 < len(label) <= 100 or not label.isprintable():
-                raise InvalidArgument(message("label", "1 to 100 printable characters", "others", "choose another"))
+                raise InvalidArgument("label", "1 to 100 printable characters", "others", "choose another")
             most = context.config.token_days
             if not isinstance(days, int) or isinstance(days, bool) or not 1 <= days <= most:
-                raise InvalidArgument(message("days", f"a whole number from 1 to {most}", "another", "choose fewer"))
+                raise InvalidArgument("days", f"a whole number from 1 to {most}", "another", "choose fewer")
             secret, now = TOKEN_PREFIX + secrets.token_urlsafe(32), time.time()
             row = {
                 "id": secrets.token_hex(16), "hash": hashed(secret), "user": who.name, "label": label,

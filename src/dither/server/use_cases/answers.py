@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.server import schema
 from dither.server.context import Context
 from dither.server.errors import Conflict, NotFound
@@ -86,7 +86,7 @@ class Answers:
                 raise NotFound.of("answer")
             if row.published_at is not None:  # its title is what readers see, and was approved
                 expected, fix = "an answer that is not published", "have a steward unpublish it first"
-                raise Conflict(message("answer", expected, "a published one", fix))
+                raise Conflict("answer", expected, "a published one", fix)
             return self._update(answer, title=_title(title), proposed_at=time.time())
 
     def proposals(self, who: Principal) -> tuple[AnswerLine, ...]:
@@ -139,5 +139,5 @@ def _line(row: Any) -> AnswerLine:
 
 def _title(title: str) -> str:
     if not isinstance(title, str) or not 0 < len(title.strip()) <= _MAX_TITLE or not title.isprintable():
-        raise InvalidArgument(message("title", f"1 to {_MAX_TITLE} printable characters", "others", "choose another"))
+        raise InvalidArgument("title", f"1 to {_MAX_TITLE} printable characters", "others", "choose another")
     return title.strip()

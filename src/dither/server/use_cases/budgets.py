@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.guarantees import Guarantee
 from dither.ledger import Account, Ledger
 from dither.ledger.accounts import promised
@@ -18,7 +18,7 @@ from dither.ledger.report import running_totals
 from dither.ledger.units import LOSS_UNIT, Limit
 from dither.server import schema
 from dither.server.context import Context
-from dither.server.errors import Conflict, Forbidden, NotFound
+from dither.server.errors import Conflict, NotFound
 from dither.server.principal import Principal
 from dither.server.results import (
     ChargeLine,
@@ -29,7 +29,7 @@ from dither.server.results import (
     OwnBudget,
     SpendingPoint,
 )
-from dither.server.roles import authorize
+from dither.server.roles import Forbidden, authorize
 from dither.server.times import iso
 from dither.tables.card.accounts import TableAccounts
 from dither.tables.execute.incidents import log_of
@@ -127,17 +127,17 @@ class Budgets:
         with context.acting(who, "limits.propose", table, logged=True):
             if not isinstance(reason, str) or not 0 < len(reason.strip()) <= 1000 or not reason.isprintable():
                 fix = "say why; it stays in the history"
-                raise InvalidArgument(message("reason", "1 to 1000 printable characters", "others", fix))
+                raise InvalidArgument("reason", "1 to 1000 printable characters", "others", fix)
             if analyst is not None and each_person:
                 fix = "change one after the other"
-                raise InvalidArgument(message("limit", "of one analyst, or of each person", "both", fix))
+                raise InvalidArgument("limit", "of one analyst, or of each person", "both", fix)
             ledger, change = context.folder.ledger(table), secrets.token_hex(16)
             with context.store.alone() as connection:  # what is lower is judged and done before another change
                 account = self._account(ledger, table, analyst, each_person)
                 new = Limit.of(limit, account.filter)
                 if new.unit != account.unit:
                     expected = f"a limit in {account.unit}, which this account adds up"
-                    raise InvalidArgument(message("limit", expected, f"one in {new.unit}", "convert it"))
+                    raise InvalidArgument("limit", expected, f"one in {new.unit}", "convert it")
                 row = {
                     "id": change, "dataset": table, "analyst": analyst, "each_person": each_person,
                     "limit": json.dumps(guarantees.to_json(limit)), "before": str(account.limit),
@@ -157,7 +157,7 @@ class Budgets:
         with context.acting(who, "limits.approve", change, logged=True):
             pending = self._get(change)
             if pending.proposed_by == who.name and not context.config.single_steward:
-                raise Forbidden(message("steward", "a second one", "the one who proposed it", "ask another steward"))
+                raise Forbidden("steward", "a second one", "the one who proposed it", "ask another steward")
             with context.store.alone() as connection:
                 dataset = self._carry_out(connection, change, who.name)
             context.folder.keep_receipt(dataset)
@@ -193,7 +193,7 @@ class Budgets:
         pending = _changes.c.id == change, _changes.c.state == "pending"
         update = _changes.update().where(*pending).values(state=state, approved_by=by)
         if not connection.execute(update).rowcount:
-            raise Conflict(message("change", "one that is pending", "one that was decided", "propose another"))
+            raise Conflict("change", "one that is pending", "one that was decided", "propose another")
         return connection.execute(sa.select(_changes).where(_changes.c.id == change)).fetchone()
 
     def _get(self, change: str) -> LimitChange:
@@ -251,7 +251,7 @@ def _check_steward(connection: sa.Connection, name: str) -> None:
     row = connection.execute(sa.select(users).where(users.c.name == name).with_for_update()).fetchone()
     if row is None or not row.active or "steward" not in row.roles.split():
         fix = "have a steward propose it again"
-        raise Conflict(message("change", "two who are stewards now", "somebody who is not", fix))
+        raise Conflict("change", "two who are stewards now", "somebody who is not", fix)
 
 
 def _change(row: Any) -> LimitChange:

@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from dither.errors import ServerUnavailable, message
+from dither.errors import ServerUnavailable
 from dither.ledger.recorded import canonical
 from dither.publish import plan_file
 from dither.server import schema
@@ -47,7 +47,7 @@ class Plans:
             event = context.explaining.call(task, context.config.time_limit)
             if event is None:
                 expected = "one that can be planned within the limits"
-                raise ServerUnavailable(message("plan", expected, "another", "ask for fewer tables"))
+                raise ServerUnavailable("plan", expected, "another", "ask for fewer tables")
             if "problem" in event:
                 raise as_error(from_json(event["problem"]))
             return PlanPreview(plan, table, event["cost"], event["text"], event["left"], event["refused"])

@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 from starlette.concurrency import run_in_threadpool
 
-from dither.errors import DitherError, InvalidArgument, ServerUnavailable, message
+from dither.errors import DitherError, InvalidArgument, ServerUnavailable
 from dither.ledger.recorded import canonical
 from dither.server import schema
 from dither.server.context import Context
@@ -67,7 +67,7 @@ class Questions:
             event = context.explaining.call(message_, context.config.time_limit)
         if event is None:
             expected = "a question that can be planned within the limits"
-            raise ServerUnavailable(message("question", expected, "another", "ask something simpler"))
+            raise ServerUnavailable("question", expected, "another", "ask something simpler")
         if "problem" in event:  # what a question may not be is no event: people try
             raise as_error(from_json(event["problem"]))
         return explanations.from_json(event["explanation"])
@@ -183,7 +183,7 @@ def scoped_key(who: Principal, key: str | None) -> str | None:
         return None
     if not isinstance(key, str) or not 0 < len(key) <= routes.MAX_KEY or not key.isprintable() or not key.isascii():
         expected = f"1 to {routes.MAX_KEY} printable ASCII characters"
-        raise InvalidArgument(message("Idempotency-Key", expected, "others", "choose another key"))
+        raise InvalidArgument("Idempotency-Key", expected, "others", "choose another key")
     return f"{who.name}/{key}"
 
 
@@ -192,10 +192,10 @@ def _question(question: str | Mapping[str, Any]) -> dict[str, Any]:
     document = {"sql": question} if isinstance(question, str) else dict(question)
     given = fields(document, "question", (), NAMES)
     if ("sql" in given) == ("tree" in given):
-        raise InvalidArgument(message("question", "sql or tree", "both or none", 'write {"sql": "SELECT …"}'))
+        raise InvalidArgument("question", "sql or tree", "both or none", 'write {"sql": "SELECT …"}')
     if "sql" in given and not is_plain(text(given["sql"], "question.sql")):
         fix = "take the odd characters out"
-        raise InvalidArgument(message("question.sql", "valid Unicode without NUL", "a text that is not", fix))
+        raise InvalidArgument("question.sql", "valid Unicode without NUL", "a text that is not", fix)
     return given
 
 

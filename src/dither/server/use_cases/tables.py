@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dither.errors import LedgerError
 from dither.ledger.checks import checked_name
 from dither.ledger.incidents import Closure
 from dither.server.cards import Served
@@ -89,7 +88,7 @@ class Tables:
         task = {"do": "card", "card": served.document}
         event = self._context.explaining.call(task, self._context.config.time_limit)
         if event is None:
-            raise LedgerError(LEDGER)
+            raise LEDGER
         if "problem" in event:
             raise as_error(from_json(event["problem"]))
         return cards.from_json(event["card"])

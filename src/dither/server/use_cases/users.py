@@ -9,18 +9,18 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.guarantees import Guarantee
 from dither.ledger import Ledger
 from dither.ledger.units import Filter, Limit
 from dither.server import schema
 from dither.server.auth import Authentication, check_name, check_session, ends_credentials, password_hash
 from dither.server.context import Context
-from dither.server.errors import Conflict, Forbidden, NotFound
+from dither.server.errors import Conflict, NotFound
 from dither.server.pins import void_signatures
 from dither.server.principal import Principal
 from dither.server.results import Grant, User
-from dither.server.roles import ROLES, authorize
+from dither.server.roles import ROLES, Forbidden, authorize
 from dither.server.times import iso
 from dither.server.use_cases.budgets import void_changes
 from dither.wire import guarantees
@@ -59,10 +59,10 @@ class Users:
         with context.acting(who, "users.change", name, logged=True):
             check_name(name)
             if self._row(name) is not None:
-                raise Conflict(message("name", "a new one", "one that is taken", "choose another name"))
+                raise Conflict("name", "a new one", "one that is taken", "choose another name")
             if len(display) > 200 or not (display or "x").isprintable():
                 fix = "choose another"
-                raise InvalidArgument(message("display", "at most 200 printable characters", "others", fix))
+                raise InvalidArgument("display", "at most 200 printable characters", "others", fix)
             values = {
                 "name": name, "display": display or name, "roles": _roles(roles), "active": True,
                 "password": None if password is None else password_hash(password), "created_at": time.time(),
@@ -73,7 +73,7 @@ class Users:
                 if not subject.strip():
                     expected = "the issuer, a space, and an email or a subject"
                     fix = "write https://issuer.example ann@example.org"
-                    raise InvalidArgument(message("identity", expected, "other text", fix))
+                    raise InvalidArgument("identity", expected, "other text", fix)
                 kind = "email" if "@" in subject else "subject"
                 known = {"issuer": issuer, "subject": subject.strip(), "kind": kind, "user": name}
                 statements.append(schema.identities.insert().values(**known))
@@ -94,7 +94,7 @@ class Users:
             values |= {} if active is None else {"active": bool(active)}
             if name == who.name and (active is False or (roles is not None and "steward" not in values["roles"])):
                 fix = "have another steward do it"
-                raise Conflict(message("steward", "another one", "the one who is signed in", fix))
+                raise Conflict("steward", "another one", "the one who is signed in", fix)
             if values:
                 ends = ends_credentials(name, but=who.credential, links=active is False)
                 loses = active is False or (roles is not None and "steward" not in values["roles"].split())
@@ -172,10 +172,10 @@ class Users:
             if others:
                 changes = f"from this first limit on {table}, only analysts with one may ask it, and {others} have none"
                 fix = "confirm it (first = true), then grant limits to the others; or leave the limit out"
-                raise Conflict(message("limit", f"to be confirmed: {changes}", "no confirmation", fix))
+                raise Conflict("limit", f"to be confirmed: {changes}", "no confirmation", fix)
         if not limited and accounts and not accounts & {"", user}:
             expected = f"one for {user}: analysts have limits on {table}, and nobody without one may ask it"
-            raise Conflict(message("limit", expected, "none", "state a limit"))
+            raise Conflict("limit", expected, "none", "state a limit")
 
     def revoke(self, who: Principal, user: str, table: str) -> None:
         """Let a user ask a table no longer. What they asked stays recorded and paid."""
@@ -207,13 +207,13 @@ def _check_within_template(ledger: Ledger, table: str, limit: Guarantee, filter:
             new = Limit.of(limit, filter)
             if new.unit != account.unit or not new.amount.within(account.room):
                 fix = "grant that much, then propose more, which a second steward approves"
-                raise Forbidden(message("limit", f"at most {account.limit}, as each analyst has", "another", fix))
+                raise Forbidden("limit", f"at most {account.limit}, as each analyst has", "another", fix)
 
 
 def _roles(roles: Iterable[str]) -> str:
     wanted = [roles] if isinstance(roles, str) else list(roles)
     if not wanted or not set(wanted) <= set(ROLES):
-        raise InvalidArgument(message("roles", f"some of {', '.join(ROLES)}", "others", "choose among these"))
+        raise InvalidArgument("roles", f"some of {', '.join(ROLES)}", "others", "choose among these")
     return " ".join(role for role in ROLES if role in wanted)
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import cast
 
 from dither import arguments
-from dither.errors import InvalidArgument, WrongType, message
+from dither.errors import InvalidArgument, WrongType
 from dither.tables.builder.expressions import Operand, expression, term
 from dither.tables.card.model import Type
 from dither.tables.card.values import Value, literal_type, plain_value
@@ -179,9 +179,9 @@ def quantile(value: Operand, q: float, bounds: object = None, *, weight: float |
     0.9
     """
     if isinstance(q, bool) or not isinstance(q, (int, float)):
-        raise WrongType(message("q", "a number from 0 to 1", type(q).__name__, "pass q=0.9"))
+        raise WrongType("q", "a number from 0 to 1", type(q).__name__, "pass q=0.9")
     if not 0 <= q <= 1:
-        raise InvalidArgument(message("q", "a number from 0 to 1", q, "pass q=0.9"))
+        raise InvalidArgument("q", "a number from 0 to 1", q, "pass q=0.9")
     return replace(_numbers("quantile", value, bounds, weight), at=float(q))
 
 
@@ -215,12 +215,12 @@ def distinct_keys(keys: object, what: str) -> tuple[Value, ...]:
     ('a', 'b')
     """
     if isinstance(keys, str) or not isinstance(keys, Iterable):
-        raise WrongType(message(what, "a list of values", type(keys).__name__, "pass ['a', 'b']"))
+        raise WrongType(what, "a list of values", type(keys).__name__, "pass ['a', 'b']")
     listed = tuple(plain_value(key) for key in keys)
     for item in listed:
         literal_type(item)
     if not listed or len(set(listed)) < len(listed):
-        raise InvalidArgument(message(what, "different values", "none, or one twice", "list each once"))
+        raise InvalidArgument(what, "different values", "none, or one twice", "list each once")
     return listed
 
 
@@ -249,4 +249,4 @@ def _weight(weight: float | None) -> float | None:
 
 
 def _no_columns(_column: Column) -> Type:
-    raise InvalidArgument(message("edges", "numbers", "a column", "pass edges=[0, 50, 100]"))
+    raise InvalidArgument("edges", "numbers", "a column", "pass edges=[0, 50, 100]")

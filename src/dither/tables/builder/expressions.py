@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from dither.errors import InvalidArgument, WrongType, message
+from dither.errors import InvalidArgument, WrongType
 from dither.tables.card.values import literal_type, plain_value
 from dither.tables.query.tree import Call, Column, Expression, Literal
 
@@ -103,15 +103,15 @@ class Term:
 
     def __bool__(self) -> bool:
         fix = "combine conditions by & | ~ in parentheses, not by and, or, not, in or a chain a < b < c"
-        raise WrongType(message("condition", "to be asked of the table", "to be true or false in Python", fix))
+        raise WrongType("condition", "to be asked of the table", "to be true or false in Python", fix)
 
     def isin(self, values: Iterable[object]) -> Term:
         """Whether it is one of the values."""
         if isinstance(values, str):
-            raise WrongType(message("isin", "a list of values", "a str", "write .isin(['a', 'b'])"))
+            raise WrongType("isin", "a list of values", "a str", "write .isin(['a', 'b'])")
         listed = list(values)
         if not listed:
-            raise InvalidArgument(message("isin", "at least one value", "none", "leave the condition out"))
+            raise InvalidArgument("isin", "at least one value", "none", "leave the condition out")
         return term("in", self, *listed)
 
     def between(self, low: object, high: object) -> Term:
@@ -215,7 +215,7 @@ def col(name: str, table: str | None = None) -> Term:
     Term(amount > 5)
     """
     if not isinstance(name, str) or not (table is None or isinstance(table, str)):
-        raise WrongType(message("col", "the name of a column", type(name).__name__, "write col('amount')"))
+        raise WrongType("col", "the name of a column", type(name).__name__, "write col('amount')")
     return Term(Column(name, table))
 
 
@@ -227,7 +227,7 @@ def case(*branches: tuple[object, object], otherwise: object = None) -> Term:
     """
     if not branches or not all(isinstance(item, tuple) and len(item) == 2 for item in branches):
         fix = "write case((col('age') < 18, 'young'), otherwise='old')"
-        raise WrongType(message("case", "pairs (condition, value)", "other arguments", fix))
+        raise WrongType("case", "pairs (condition, value)", "other arguments", fix)
     return term("case", *(part for item in branches for part in item), otherwise)
 
 
@@ -262,7 +262,7 @@ def expression(value: object, what: str) -> Expression:
         return value.expression
     if isinstance(value, (Column, Literal, Call)):
         return value
-    raise WrongType(message(what, "a column's name or an expression", type(value).__name__, "write col('amount')"))
+    raise WrongType(what, "a column's name or an expression", type(value).__name__, "write col('amount')")
 
 
 def condition(value: object, what: str) -> Expression:
@@ -279,7 +279,7 @@ def condition(value: object, what: str) -> Expression:
         return value.expression
     if isinstance(value, (Column, Literal, Call)):
         return value
-    raise WrongType(message(what, "a condition", type(value).__name__, _EXAMPLE))
+    raise WrongType(what, "a condition", type(value).__name__, _EXAMPLE)
 
 
 def _shown(expression: Expression, inside: bool = False) -> str:

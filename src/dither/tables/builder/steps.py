@@ -17,29 +17,11 @@ from typing import Literal as Choice
 from typing import cast
 
 from dither import arguments
-from dither.errors import InvalidArgument, WrongType, message
+from dither.errors import InvalidArgument, WrongType
 from dither.tables.builder.aggregates import (
-    corr,
-    count,
-    count_distinct,
-    covariance,
     distinct_keys,
-    histogram,
-    max_,
-    mean,
-    median,
-    min_,
-    mode,
-    people,
-    quantile,
-    regression_intercept,
-    regression_r2,
-    regression_slope,
-    std,
-    sum_,
-    var,
 )
-from dither.tables.builder.expressions import Condition, Operand, Term, case, col, condition, expression
+from dither.tables.builder.expressions import Operand, condition, expression
 from dither.tables.card.model import Card, Type
 from dither.tables.card.values import Value
 from dither.tables.card.wording import clip
@@ -74,42 +56,6 @@ from dither.tables.query.typecheck import Types, require_boolean, require_number
 
 Grouping = Operand | Group
 """What can be grouped by: a column, an expression, or either with its public keys (:func:`among`)."""
-
-__all__ = [
-    "Condition",
-    "Grouping",
-    "Operand",
-    "Term",
-    "agg",
-    "among",
-    "case",
-    "col",
-    "corr",
-    "count",
-    "count_distinct",
-    "covariance",
-    "desc",
-    "group_by",
-    "histogram",
-    "join",
-    "max_",
-    "mean",
-    "median",
-    "min_",
-    "mode",
-    "people",
-    "per_person",
-    "quantile",
-    "query",
-    "regression_intercept",
-    "regression_r2",
-    "regression_slope",
-    "shaped",
-    "std",
-    "sum_",
-    "var",
-    "where",
-]
 
 
 def desc(value: Operand) -> Order:
@@ -149,7 +95,7 @@ def join(query: Query, table: str, own_key: object, other: str, card: Card, *, l
     """With the columns of a public table beside each row, where a key of the row is equal to one of the table."""
     name, relation = public_relation(card, table)
     if any(name == item.table for item in query.joins):
-        raise InvalidArgument(message("join", "each public table once", f"{name!r} twice", "join it once"))
+        raise InvalidArgument("join", "each public table once", f"{name!r} twice", "join it once")
     key = resolve_columns(expression(own_key, "join"), Rows((private_relation(card),)))
     result = cast(Column, Rows((relation,)).find(Column(other)))
     typed(Call("=", (key, result)), _types(card))
@@ -164,7 +110,7 @@ def group_by(query: Query, groups: Sequence[object], named: Mapping[str, object]
     'a'
     """
     if isinstance(groups, str) or not isinstance(groups, Sequence):
-        raise WrongType(message("groups", "a list of columns", type(groups).__name__, "pass groups=['region']"))
+        raise WrongType("groups", "a list of columns", type(groups).__name__, "pass groups=['region']")
     rows = _rows(query, card)
     listed = [item for group in groups for item in (group if isinstance(group, (list, tuple)) else [group])]
     result = [_group(None, item, rows, card) for item in listed]
@@ -186,7 +132,7 @@ def refuse_unnamed(values: Sequence[object]) -> None:
     fix = "write agg(n=dp.count())"
     if isinstance(values[0], Mapping):
         fix = _named_aggregates(values[0]) or fix
-    raise WrongType(message("agg", "aggregates by name", type(values[0]).__name__, fix))
+    raise WrongType("agg", "aggregates by name", type(values[0]).__name__, fix)
 
 
 def _named_aggregates(values: Mapping[object, object]) -> str | None:
@@ -204,13 +150,11 @@ def agg(query: Query, aggregates: Mapping[str, Aggregate], card: Card) -> Query:
     ['n']
     """
     if not isinstance(aggregates, Mapping) or not all(isinstance(item, Aggregate) for item in aggregates.values()):
-        raise WrongType(
-            message("agg", "aggregates by name", "values that are no aggregates", "write agg(m=dp.mean('column'))")
-        )
+        raise WrongType("agg", "aggregates by name", "values that are no aggregates", "write agg(m=dp.mean('column'))")
     if not aggregates:
-        raise InvalidArgument(message("agg", "an aggregate", "none", "write agg(n=dp.count())"))
+        raise InvalidArgument("agg", "an aggregate", "none", "write agg(n=dp.count())")
     if set(aggregates) & set(query.aggregates):
-        raise InvalidArgument(message("agg", "different names", "one that is taken", "rename it"))
+        raise InvalidArgument("agg", "different names", "one that is taken", "rename it")
     rows = _rows(query, card)
     result = {name: _aggregate(item, rows, card) for name, item in aggregates.items()}
     plan = replace(query, aggregates={**query.aggregates, **result})
@@ -229,13 +173,13 @@ def per_person(query: Query, aggregates: Mapping[str, Aggregate], card: Card) ->
     """
     if query.aggregates:
         fix = "write per_person(total=dp.sum('amount')).agg(mean=dp.mean('total'))"
-        raise InvalidArgument(message("per_person", "no aggregates before", "some", fix))
+        raise InvalidArgument("per_person", "no aggregates before", "some", fix)
     inside = relation_card(card, query.source)
     rows, counted = _rows(query, inside), {}
     for name, item in aggregates.items():
         if not isinstance(item, Aggregate) or item.kind not in _PERSON_KINDS:
             fix = "use dp.count, dp.sum, dp.mean, dp.min or dp.max, and more of them after .agg"
-            raise InvalidArgument(message(f"per_person {name}", "an aggregate of a person's rows", "another", fix))
+            raise InvalidArgument(f"per_person {name}", "an aggregate of a person's rows", "another", fix)
         checked = _aggregate(item, rows, inside)
         counted[name] = PersonAggregate(_PERSON_KINDS[item.kind], checked.value)
     _check_names(replace(query, aggregates=aggregates))
@@ -349,9 +293,9 @@ def _group(name: str | None, value: object, rows: Rows, card: Card) -> Group:
     name = name or given.name or (result.name if isinstance(result, Column) else None)
     if name is None:
         fix = "write group_by(month=col('day').trunc('month'))"
-        raise InvalidArgument(message("groups", "a name for each expression", "none", fix))
+        raise InvalidArgument("groups", "a name for each expression", "none", fix)
     if kind is None:
-        raise InvalidArgument(message("groups", "a column or expression", "NULL", "name a column"))
+        raise InvalidArgument("groups", "a column or expression", "NULL", "name a column")
     return Group(name, result, None if given.keys is None else tuple(_key(item, result, card) for item in given.keys))
 
 
@@ -367,7 +311,7 @@ def _aggregate(aggregate: Aggregate, rows: Rows, card: Card) -> Aggregate:
     types, kind = _types(card), aggregate.kind
     if aggregate.value is None:
         if kind not in ("count", "people"):
-            raise InvalidArgument(message(kind, "a column", "none", f"write {kind}('amount')"))
+            raise InvalidArgument(kind, "a column", "none", f"write {kind}('amount')")
         return aggregate
     value = resolve_columns(aggregate.value, rows)
     if kind not in ("count_value", "count_distinct", "mode"):
@@ -377,7 +321,7 @@ def _aggregate(aggregate: Aggregate, rows: Rows, card: Card) -> Aggregate:
         return replace(aggregate, value=require_number(value, types, kind), other=other)
     value, result = typed(value, types)
     if result is None:
-        raise InvalidArgument(message(kind, "a column or expression", "NULL", "name a column"))
+        raise InvalidArgument(kind, "a column or expression", "NULL", "name a column")
     if kind in ("count_value", "count_distinct"):
         return replace(aggregate, value=value)
     keys = aggregate.keys
@@ -394,7 +338,7 @@ def _answer_types(query: Query, card: Card, names: list[str]) -> Types:
         shapes.check(Shape(having=column), names)
         kind = kinds.get(column.name)
         if kind is None:
-            raise InvalidArgument(message(column.name, "a single value", "a histogram", "show it as it is"))
+            raise InvalidArgument(column.name, "a single value", "a histogram", "show it as it is")
         return kind
 
     return types
@@ -404,9 +348,9 @@ def _check_names(query: Query) -> None:
     seen: set[str] = set()
     for name in [*(item.name for item in query.groups), *query.aggregates]:
         if not isinstance(name, str) or not name:
-            raise WrongType(message("names", "texts", type(name).__name__, "write agg(n=dp.count())"))
+            raise WrongType("names", "texts", type(name).__name__, "write agg(n=dp.count())")
         if name.casefold() in seen:
-            raise InvalidArgument(message("names", "different names", f"{clip(name)!r} twice", "rename one"))
+            raise InvalidArgument("names", "different names", f"{clip(name)!r} twice", "rename one")
         seen.add(name.casefold())
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dither.errors import BudgetExceeded, DatasetClosed, InvalidArgument, LedgerError, message
+from dither.errors import BudgetExceeded, DatasetClosed, InvalidArgument, LedgerError
 from dither.guarantees import ApproxDP, Guarantee
 from dither.ledger import Account, Ledger, Receipt, receipts
 from dither.ledger import open as open_at
@@ -16,8 +16,6 @@ from dither.ledger.opening import BY_CARD
 from dither.ledger.units import Amount, Limit, Price, cost, guarantee_of
 from dither.tables.card.model import Card
 from dither.tables.notes import Note
-
-__all__ = ["TableAccounts", "open_ledger", "pays_delta", "read_ledger"]
 
 _MISSING = "Fix: create it with dither.ledger.open(place)."
 """How the refusal ends where there is no ledger at a place, in a file and in a database alike."""
@@ -83,7 +81,7 @@ def _open(place: str, expected: Receipt | None, read_only: bool) -> Ledger | Non
     if expected is None:
         return None
     raise LedgerError(
-        message("ledger", "the ledger that the receipt was given for", "none", "restore it, from a copy that is as new")
+        "ledger", "the ledger that the receipt was given for", "none", "restore it, from a copy that is as new"
     )
 
 
@@ -154,16 +152,14 @@ class TableAccounts:
         """Where the accounts are kept; refused where there is no ledger yet."""
         ledger = self._ledger_if_any()
         if ledger is None:
-            raise LedgerError(
-                message("ledger", "a ledger for this table", "none yet", "open the table without read_only")
-            )
+            raise LedgerError("ledger", "a ledger for this table", "none yet", "open the table without read_only")
         return ledger
 
     def _ledger_if_any(self) -> Ledger | None:
         """The ledger, or None where there is none yet; refused once the table is closed."""
         if self._is_closed:
             fix = "this table is closed; open it again with dither.open"
-            raise InvalidArgument(message("table", "one that is open", "one that was closed", fix))
+            raise InvalidArgument("table", "one that is open", "one that was closed", fix)
         return self._ledger
 
     @property
@@ -293,12 +289,10 @@ class TableAccounts:
         if total.within(people.room) or recorded & keys():
             return
         raise BudgetExceeded(
-            message(
-                "cost",
-                f"people with {guarantee} left of their {people.limit}",
-                "nobody, after the questions about everybody or the same people so far",
-                "ask for less, or raise their budget; when the rows have changed, state a new version in the card",
-            )
+            "cost",
+            f"people with {guarantee} left of their {people.limit}",
+            "nobody, after the questions about everybody or the same people so far",
+            "ask for less, or raise their budget; when the rows have changed, state a new version in the card",
         )
 
     def people_notes(self, guarantee: Guarantee, paid: bool = False) -> tuple[str, ...]:

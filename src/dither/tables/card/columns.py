@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import UTC, date, datetime, time
 from typing import Any, cast
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.tables.card.formats import FORMATS, format_problem
 from dither.tables.card.model import TYPES, ColumnCard, Type
 from dither.tables.card.values import Value
@@ -32,7 +32,7 @@ EXAMPLES: dict[Type, str] = {
 
 def wrong(name: str, expected: str, got: str, fix: str) -> InvalidArgument:
     """A mistake in a card."""
-    return InvalidArgument(message(name, expected, got, fix))
+    return InvalidArgument(name, expected, got, fix)
 
 
 def kind_of(value: object) -> str:
@@ -211,6 +211,3 @@ def _key(key: object, type_: Type, where: str) -> Value:
     if isinstance(key, datetime) and key.tzinfo is not None:
         return key.astimezone(UTC).replace(tzinfo=None)
     return cast(Value, key)
-
-
-__all__ = ["EXAMPLES", "check_names", "columns_of", "kind_of", "listed_with_or", "wrong"]

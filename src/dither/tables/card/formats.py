@@ -110,14 +110,3 @@ def _is_unit(text: str) -> bool:
     kinds = [sign if sign in "%." else unicodedata.category(sign)[:2] for sign in text]
     letters = all(kind in ("%", ".", "Sc") or kind.startswith("L") for kind in kinds)
     return letters and set(text) != {"."} and len(text) <= 8
-
-
-__all__ = [
-    "FORMATS",
-    "WIDTHS",
-    "DatePart",
-    "NumberFormat",
-    "format_problem",
-    "number_format",
-    "parts_of",
-]

@@ -16,7 +16,7 @@ from typing import Literal as Choice
 
 from dither import arguments
 from dither.comparison import unhashable
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.guarantees import Guarantee
 from dither.homes import public_in
 from dither.tables.card.formats import FORMATS, format_problem
@@ -50,7 +50,7 @@ class ColumnCard:
             problem = format_problem(self.format, self.type) if self.type in FORMATS else "none for this type"
             if problem:
                 example = f'pass format="{FORMATS[self.type]}", for example' if self.type in FORMATS else "leave it out"
-                raise InvalidArgument(message(f"format of {self.type}", problem, repr(self.format[:40]), example))
+                raise InvalidArgument(f"format of {self.type}", problem, repr(self.format[:40]), example)
 
 
 def column_card(
@@ -65,14 +65,14 @@ def column_card(
         return ColumnCard(type, None if bounds is None else arguments.bounds(bounds), keys)
     where, fix = f"bounds of {name}", "pass (date(2024, 1, 1), date(2024, 12, 31)), for example"
     if not isinstance(bounds, (tuple, list)) or len(bounds) != 2 or not all(isinstance(end, date) for end in bounds):
-        raise InvalidArgument(message(where, "two dates (first, last)", "others", fix))
+        raise InvalidArgument(where, "two dates (first, last)", "others", fix)
     first, last = (plain_value(end) for end in bounds)
     if type == "timestamp":  # a day as the last moment means its end
         first = first if isinstance(first, datetime) else datetime.combine(cast(date, first), time())
         last = last if isinstance(last, datetime) else datetime.combine(cast(date, last), time.max)
     kinds = {literal_type(first), literal_type(last)}
     if kinds != {type} or not cast(date, first) <= cast(date, last):
-        raise InvalidArgument(message(where, f"two values of type {type}, the first not after the last", "others", fix))
+        raise InvalidArgument(where, f"two values of type {type}, the first not after the last", "others", fix)
     return ColumnCard(type, None, keys, (cast(date, first), cast(date, last)))
 
 
@@ -241,12 +241,12 @@ out, or ask the steward to change the card.
     fix = "leave it out, or ask the steward to change the card"
     if max_incidents is not None and arguments.whole(max_incidents, "max_incidents") > card.max_incidents:
         expected = f"at most {card.max_incidents}, as the card says"
-        raise InvalidArgument(message("max_incidents", expected, max_incidents, fix))
+        raise InvalidArgument("max_incidents", expected, max_incidents, fix)
     if min_epsilon is not None:
         least = arguments.epsilon(card.min_epsilon, "min_epsilon")
         if arguments.epsilon(min_epsilon, "min_epsilon") < least:
             expected = f"at least {card.min_epsilon:g}, as the card says"
-            raise InvalidArgument(message("min_epsilon", expected, min_epsilon, fix))
+            raise InvalidArgument("min_epsilon", expected, min_epsilon, fix)
     return limited(card, max_incidents, min_epsilon)
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from dither.errors import InvalidArgument, NotPrivate, message
+from dither.errors import InvalidArgument, NotPrivate
 from dither.tables.card.model import NAME, Card, ColumnCard
 
 _FLOATS = "a pandas column of whole numbers with gaps is made of floats: use astype('Int64')"
@@ -35,14 +35,14 @@ both columns one type: the people of all tables are the same.
         where = "unit" if name not in card.tables else f"tables.{name}.unit"
         if table.unit is None:
             fix = "name the column of each table that says which person a row is about"
-            raise InvalidArgument(message(where, "a unit, since there are several tables", "none", fix))
+            raise InvalidArgument(where, "a unit, since there are several tables", "none", fix)
         _check_unit(where, table.columns, table.unit)
         types[name] = table.columns[table.unit].type
         first = next(iter(types))
         if types[name] != types[first]:
             expected = f"a column of type {types[first]}, as in {first}"
             fix = "give both columns one type: the people of all tables are the same"
-            raise InvalidArgument(message(where, expected, types[name], fix))
+            raise InvalidArgument(where, expected, types[name], fix)
 
 
 def _check_unit(where: str, columns: Mapping[str, ColumnCard], unit: str | None) -> None:
@@ -51,7 +51,7 @@ def _check_unit(where: str, columns: Mapping[str, ColumnCard], unit: str | None)
     if unit is None or (column is not None and column.type in ("integer", "text")):
         return
     got = "no such column" if column is None else column.type
-    raise InvalidArgument(message(where, "a column of whole numbers or text", got, f"convert it; {_FLOATS}"))
+    raise InvalidArgument(where, "a column of whole numbers or text", got, f"convert it; {_FLOATS}")
 
 
 def _check_public_sources(card: Card) -> None:
@@ -60,7 +60,7 @@ def _check_public_sources(card: Card) -> None:
     for name, table in card.public.items():
         if os.path.realpath(table.source) in private:
             fix = "name a table that anybody may see"
-            raise NotPrivate(message(f"public.{name}.source", "another source than the private one", "the same", fix))
+            raise NotPrivate(f"public.{name}.source", "another source than the private one", "the same", fix)
 
 
 def _check_names(card: Card) -> None:
@@ -70,11 +70,8 @@ def _check_names(card: Card) -> None:
     for name in card.tables:
         if not NAME.fullmatch(name):
             expected = "a name for SQL: letters, digits and _"
-            raise InvalidArgument(message(f"tables.{name}", expected, "another", "rename it"))
+            raise InvalidArgument(f"tables.{name}", expected, "another", "rename it")
         if name.casefold() in taken:
             expected, got = "a name that nothing else has", taken[name.casefold()]
-            raise InvalidArgument(message(f"tables.{name}", expected, got, "rename one of them"))
+            raise InvalidArgument(f"tables.{name}", expected, got, "rename one of them")
         taken[name.casefold()] = "the name of another table"
-
-
-__all__ = ["check_private_tables"]

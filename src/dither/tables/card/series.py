@@ -106,6 +106,3 @@ def _series(section: Mapping[str, Any], where: str, columns: Mapping[str, Column
     options = {name: section[name] for name in _OPTIONS if name in section}
     assert isinstance(column, str)
     return SeriesCard(unit, column, horizon, start, tuple(groups), condition, dict(stated), options)
-
-
-__all__ = ["SeriesAggregate", "series_of"]

@@ -51,8 +51,6 @@ from dither.tables.card.series import series_of
 from dither.tables.card.toml_file import contents, read_bytes
 from dither.tables.card.wording import clip
 
-__all__ = ["gaps", "parse", "read"]
-
 _TOP = (
     "name", "source", "unit", "max_groups", "max_rows", "delta", "ledger", "budget", "columns",
     "public", "tables", "version", "min_epsilon", "max_incidents", "receipt", "incident_log", "rows_without_unit",
@@ -322,9 +320,9 @@ def _guarantee(stated: Mapping[str, Any], where: str) -> Guarantee:
             return ApproxDP(stated["epsilon"], stated["delta"])
         return PureDP(stated["epsilon"])
     except DitherError as error:
-        if str(error).startswith(where):
+        if error.subject.startswith(where):
             raise
-        raise InvalidArgument(f"{where}.{error}") from None
+        raise InvalidArgument(f"{where}.{error.subject}", error.expected, error.got, error.fix) from None
 
 
 def _check_limit(limit: Guarantee | None, where: str, filter: Literal["sum", "advanced"]) -> None:
@@ -333,7 +331,7 @@ def _check_limit(limit: Guarantee | None, where: str, filter: Literal["sum", "ad
         if limit is not None:
             Limit.of(limit, filter)
     except InvalidArgument as error:
-        raise InvalidArgument(f"{where}: {error}") from None
+        raise error.within(f"{where}: ") from None
 
 
 def gaps(card: Card) -> list[str]:

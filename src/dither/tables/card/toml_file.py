@@ -101,6 +101,3 @@ def _shown(line: str) -> str:
         line = line.partition("=")[0] + "= …"
     line = re.sub(r"(?i)(password=)[^&\s\"':]*", r"\1…", re.sub(r"(://[^/@:\s]*):[^@\s]*@", r"\1:…@", line))
     return clip(printable(line.strip()))
-
-
-__all__ = ["contents", "missing", "read_bytes"]

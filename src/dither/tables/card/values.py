@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
-from dither.errors import InvalidArgument, WrongType, message
+from dither.errors import InvalidArgument, WrongType
 
 if TYPE_CHECKING:
     from dither.tables.card.model import Type
@@ -58,7 +58,7 @@ def plain_value(value: Any) -> Value:
         return date(*(getattr(date, part).__get__(value) for part in ("year", "month", "day")))
     if value is None:
         return None
-    raise WrongType(message("literal", _EXPECTED, type(value).__name__, "convert it"))
+    raise WrongType("literal", _EXPECTED, type(value).__name__, "convert it")
 
 
 def plain_keys(keys: Iterable[Any] | None) -> tuple[Value, ...] | None:
@@ -74,7 +74,7 @@ def _plain_datetime(value: datetime) -> datetime:
     """Without what a subclass adds; NaT, and moments finer than a microsecond, are refused."""
     if type(value) is not datetime and (value != value or getattr(value, "nanosecond", 0) != 0):
         got = "NaT, or a fraction of a microsecond"
-        raise WrongType(message("literal", f"{_EXPECTED}, to the microsecond", got, "use None, or round it"))
+        raise WrongType("literal", f"{_EXPECTED}, to the microsecond", got, "use None, or round it")
     parts = ("year", "month", "day", "hour", "minute", "second", "microsecond", "tzinfo")
     return datetime(*(getattr(datetime, part).__get__(value) for part in parts))
 
@@ -90,21 +90,19 @@ def literal_type(value: Value) -> Type | None:
         return None if value is None else "boolean"
     if isinstance(value, int):
         if not -LARGEST_INTEGER - 1 <= value <= LARGEST_INTEGER:
-            raise InvalidArgument(
-                message("number", "at most 64 bits", "more", "write it as 1e30, or use a smaller one")
-            )
+            raise InvalidArgument("number", "at most 64 bits", "more", "write it as 1e30, or use a smaller one")
         return "integer"
     if isinstance(value, float):
         if not math.isfinite(value):
-            raise InvalidArgument(message("number", "a finite number", value, "use a number below 1.8e308"))
+            raise InvalidArgument("number", "a finite number", value, "use a number below 1.8e308")
         return "number"
     if isinstance(value, str):
         if "\0" in value or not _encodes(value):
-            raise InvalidArgument(message("text", "valid Unicode without NUL", "a text that is not", "take it out"))
+            raise InvalidArgument("text", "valid Unicode without NUL", "a text that is not", "take it out")
         return "text"
     if isinstance(value, datetime):
         if value.tzinfo is not None:
-            raise InvalidArgument(message("timestamp", "no time zone", "a time zone", "write it in the column's zone"))
+            raise InvalidArgument("timestamp", "no time zone", "a time zone", "write it in the column's zone")
         return "timestamp"
     return "date"
 
@@ -115,6 +113,3 @@ def _encodes(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-__all__ = ["EXACT_INTEGERS", "LARGEST_INTEGER", "Value", "literal_type", "plain_keys", "plain_value"]

@@ -42,6 +42,3 @@ def clip(text: str, length: int = 60) -> str:
     'abc…'
     """
     return text if len(text) <= length else f"{text[:length]}…"
-
-
-__all__ = ["clip", "closest", "nearest"]

@@ -14,11 +14,11 @@ from typing import Protocol
 
 from sqlglot import exp
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.tables.card.model import Card, Type
 from dither.tables.card.values import Value
 from dither.tables.compile import expressions
-from dither.tables.compile.expressions import Lookup, TypedSql
+from dither.tables.compile.expressions import Lookup
 from dither.tables.compile.limits import Limits
 from dither.tables.compile.queries import (
     DialectSql,
@@ -37,7 +37,9 @@ from dither.tables.compile.queries import (
 )
 from dither.tables.compile.relations import public_join, relation_sql
 from dither.tables.query import nodes
-from dither.tables.query.nodes import Dialect, binary, call, cast, coalesce, integer, plain_column
+from dither.tables.query.dialects import Dialect
+from dither.tables.query.nodes import binary, call, cast, coalesce, integer, plain_column
+from dither.tables.query.operations.base import TypedSql
 from dither.tables.query.relations import base_of, person_of
 from dither.tables.query.tree import Query, private_tables
 
@@ -153,12 +155,10 @@ class StatementContext:
         for group, typed, keys in zip(self.query.groups, result, self.keys, strict=True):
             if typed.type == "number" and keys is None:
                 raise InvalidArgument(
-                    message(
-                        group.name,
-                        "groups of whole numbers, text or dates",
-                        "a number",
-                        "round it, FLOOR(x / 10), or cut it into bins, WIDTH_BUCKET(x, 0, 100, 10), or list its keys",
-                    )
+                    group.name,
+                    "groups of whole numbers, text or dates",
+                    "a number",
+                    "round it, FLOOR(x / 10), or cut it into bins, WIDTH_BUCKET(x, 0, 100, 10), or list its keys",
                 )
         return result
 
@@ -402,6 +402,3 @@ def each_key_once(keys: exp.Expr, numbers: Sequence[str]) -> exp.Select:
     key = plain_column("k")
     least = [alias(call("MIN", plain_column(name)), name) for name in numbers]
     return select([key, *least], relation(keys, "d"), group_by=[key])
-
-
-__all__ = ["RowCodes", "Statement", "StatementContext", "each_key_once", "key_values", "listed_keys"]

@@ -74,6 +74,3 @@ def _hash(context: StatementContext, type: Type) -> exp.Expr:
     if type == "number":
         return context.hash_of_value(cast(expressions.hold(x, -_FAR, _FAR, _FINE), "integer"), "integer")
     return context.hash_of_value(x, type)
-
-
-__all__ = ["distinct_values"]

@@ -37,7 +37,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from dither.errors import InvalidArgument, WrongType, message
+from dither.errors import InvalidArgument, WrongType
 from dither.inference import Grid
 from dither.tables.card.model import Card, ColumnCard
 from dither.tables.card.values import Value, literal_type
@@ -136,11 +136,9 @@ def lookup(card: Card, joined: Mapping[str, str]) -> Lookup:
         elif column.table in joined:
             columns, alias = card.public[column.table].columns, joined[column.table]
         else:
-            raise InvalidArgument(message("table", "a public table of the card", column.table, "join it first"))
+            raise InvalidArgument("table", "a public table of the card", column.table, "join it first")
         if column.name not in columns:
-            raise InvalidArgument(
-                message("column", f"one of {', '.join(sorted(columns))}", column.name, "correct the name")
-            )
+            raise InvalidArgument("column", f"one of {', '.join(sorted(columns))}", column.name, "correct the name")
         return nodes.column(column.name, alias), columns[column.name]
 
     return find
@@ -154,12 +152,10 @@ def bounded(low: float, high: float) -> tuple[float, float]:
     """
     if max(abs(low), abs(high)) > MOST or not LEAST <= float(high) - float(low) <= MOST:
         raise InvalidArgument(
-            message(
-                "bounds",
-                "at most 1e150 in size, and between 1e-250 and 1e150 apart",
-                "others",
-                "state bounds in a handier unit",
-            )
+            "bounds",
+            "at most 1e150 in size, and between 1e-250 and 1e150 apart",
+            "others",
+            "state bounds in a handier unit",
         )
     return float(low), float(high)
 
@@ -207,7 +203,7 @@ def condition(expression: Expression, find: Lookup) -> exp.Expr:
     """A condition on rows as SQL."""
     result = compile(expression, find)
     if result.type != "boolean":
-        raise InvalidArgument(message("WHERE", "a condition", result.type, "compare the columns with something"))
+        raise InvalidArgument("WHERE", "a condition", result.type, "compare the columns with something")
     return result.node
 
 
@@ -309,7 +305,7 @@ def literal(value: Value) -> TypedSql:
     ('integer', 'text')
     """
     if isinstance(value, float) and (not math.isfinite(value) or abs(value) > MOST or 0 < abs(value) < 1 / MOST):
-        raise InvalidArgument(message("number", "one between 1e-150 and 1e150 in size", "another", "leave it out"))
+        raise InvalidArgument("number", "one between 1e-150 and 1e150 in size", "another", "leave it out")
     kind = literal_type(value)
     known = Range.constant(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
     return TypedSql(nodes.literal(value), kind or "text", known)
@@ -358,12 +354,10 @@ def _column_within_bounds(column: Column, compiler: _Compilation) -> TypedSql:
         return TypedSql(exact, "number", extent)
     if card.bounds is None:
         raise InvalidArgument(
-            message(
-                column.name,
-                "public bounds, for arithmetic with it",
-                "none",
-                "state its bounds in the card, or in the question",
-            )
+            column.name,
+            "public bounds, for arithmetic with it",
+            "none",
+            "state its bounds in the card, or in the question",
         )
     low, high = card.bounds
     if compiler.beyond_bounds:
@@ -483,10 +477,3 @@ def _even(edges: tuple[float, ...]) -> bool:
         return False
     slack = 1e-9 * width + 2 * math.ulp(float(size))
     return max(abs(edge - (edges[0] + width * i / count)) for i, edge in enumerate(edges)) <= slack
-
-
-__all__ = [
-    "GRID_BITS", "Lookup", "TypedSql", "as_it_is", "bin_of", "bounded", "check_length", "compile", "condition", "hold",
-    "is_nan", "key", "literal", "lookup", "number", "public_interval", "reads_text", "remembering", "scale_of",
-    "whole_steps", "wider",
-]  # fmt: skip

@@ -144,6 +144,3 @@ class Together:
     """Which rows it is about: aggregations of the same rows have the same number."""
     most_groups: int
     level: Level | None = None
-
-
-__all__ = ["MAX_TOTAL", "Level", "Limits", "Together"]

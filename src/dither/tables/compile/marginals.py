@@ -28,16 +28,16 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from sqlglot import exp
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.tables.card.model import Type, arrow_type
 from dither.tables.compile import expressions
 from dither.tables.compile.context import Statement, StatementContext, each_key_once, key_values
-from dither.tables.compile.expressions import Lookup, TypedSql
+from dither.tables.compile.expressions import Lookup
 from dither.tables.compile.limits import Limits
 from dither.tables.compile.queries import alias, join, relation, select
 from dither.tables.query import nodes
 from dither.tables.query.nodes import binary, case, coalesce, integer, plain_column
-from dither.tables.query.operations.base import NUMBERS
+from dither.tables.query.operations.base import NUMBERS, TypedSql
 from dither.tables.query.tree import Column, Expression
 
 MOST_CONSTANTS = 1_000
@@ -87,12 +87,10 @@ class BinCodes:
         kind = expressions.compile(self.value, find).type
         if kind not in NUMBERS:
             fix = f"list the keys of {self.title} instead of edges, or name an expression that is a number"
-            raise InvalidArgument(message(self.title, "a number, which is put into bins", kind, fix))
+            raise InvalidArgument(self.title, "a number, which is put into bins", kind, fix)
         if len(self.edges) - 1 > MOST_BINS:
             got = f"{len(self.edges) - 1:,}"
-            raise InvalidArgument(
-                message(f"edges of {self.title}", f"at most {MOST_BINS:,} bins", got, "use wider bins")
-            )
+            raise InvalidArgument(f"edges of {self.title}", f"at most {MOST_BINS:,} bins", got, "use wider bins")
 
     def clauses(self, find: Lookup, name: str) -> Clauses:
         """The code, by comparisons with the edges alone: a product, as for many even bins of a histogram, may be
@@ -245,28 +243,26 @@ class KeyCodes:
             fix = (
                 f"write the keys of {self.title} as values of type {kind}, or cast the expression to {of_keys or 'it'}"
             )
-            raise InvalidArgument(message(f"keys of {self.title}", f"values of type {kind}", str(self.keys.type), fix))
+            raise InvalidArgument(f"keys of {self.title}", f"values of type {kind}", str(self.keys.type), fix)
         keys = self.keys
         if kind == "number":
             keys = pa.array(np.asarray(keys).astype(np.float64) + 0.0)  # no key is -0.0
             if not np.all(np.isfinite(keys)):
                 fix = "leave NaN and infinity out"
-                raise InvalidArgument(message(f"keys of {self.title}", "finite numbers", "others", fix))
+                raise InvalidArgument(f"keys of {self.title}", "finite numbers", "others", fix)
         try:
             keys = keys.cast(arrow_type(kind))
         except pa.ArrowInvalid:
             keys = None
         if keys is None:
             expected = f"values that {kind} can hold: 64 bits, microseconds"
-            raise InvalidArgument(message(f"keys of {self.title}", expected, "others", "round them, or leave them out"))
+            raise InvalidArgument(f"keys of {self.title}", expected, "others", "round them, or leave them out")
         if kind == "text" and pc.any(pc.match_substring(keys, "\0")).as_py():
             fix = "take it out"
-            raise InvalidArgument(message(f"keys of {self.title}", "text without NUL", "a text with one", fix))
+            raise InvalidArgument(f"keys of {self.title}", "text without NUL", "a text with one", fix)
         if keys.null_count or pc.count_distinct(keys).as_py() != len(keys):
             fix = "leave out the repetition, and say null=True for NULL"
-            raise InvalidArgument(
-                message(f"keys of {self.title}", f"different values of type {kind}", "equal ones", fix)
-            )
+            raise InvalidArgument(f"keys of {self.title}", f"different values of type {kind}", "equal ones", fix)
         return keys
 
 
@@ -312,6 +308,3 @@ def _marginals(context: StatementContext, tables: Sequence[Sequence[str]]) -> ex
     for name, query in [*before, *weights_of]:
         result = result.with_(name, as_=query, materialized=True, copy=False)
     return result
-
-
-__all__ = ["BinCodes", "KeyCodes", "RowCode", "column_name", "marginal_limits", "marginals"]

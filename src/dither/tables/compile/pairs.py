@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.inference import Grid
 from dither.tables.compile.expressions import Lookup, bounded, whole_steps
 from dither.tables.query import nodes
@@ -86,8 +86,5 @@ def pair_grid(bounds: Bounds, whole: bool, bits: int, name: str) -> Grid:
     if result.width == 0 or max(abs(result.low), abs(result.high)) >= 1 << 50:  # steps are computed in doubles
         fix = "subtract a constant in the question"
         expected = "bounds that are not far from 0 compared to their width"
-        raise InvalidArgument(message(name, expected, "others", fix))
+        raise InvalidArgument(name, expected, "others", fix)
     return result
-
-
-__all__ = ["PAIR_BITS", "PARTS", "Pair", "pair_grid"]

@@ -142,6 +142,3 @@ def _weighted(measure: Measure, place: int, context: StatementContext) -> exp.Ex
     negative = binary("<", number, integer(0))
     size = times_weight(case([(negative, nodes.negate(number))], number))
     return case([(negative, nodes.negate(size))], size)
-
-
-__all__ = ["SUM_BITS", "period_limits", "person_periods", "places", "sensitivity", "unit"]

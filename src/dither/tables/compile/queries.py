@@ -13,7 +13,8 @@ from sqlglot import exp
 
 from dither.tables.card.model import Type
 from dither.tables.query import nodes
-from dither.tables.query.nodes import Dialect, binary, call, integer, plain_column
+from dither.tables.query.dialects import Dialect
+from dither.tables.query.nodes import binary, call, integer, plain_column
 
 
 def alias(x: exp.Expr, name: str) -> exp.Expr:
@@ -204,9 +205,3 @@ class DialectSql:
     def shift_right(self, x: exp.Expr, places: int) -> exp.Expr:
         """A whole number from 0 on, divided by ``2^places`` and rounded down."""
         return exp.BitwiseRightShift(this=nodes.operand(x), expression=integer(places)) if places else x
-
-
-__all__ = [
-    "DialectSql", "alias", "all_of", "count_rows", "dense_rank", "free_prefix", "join", "once", "over", "placeholder",
-    "relation", "row_number", "select", "total", "values",
-]  # fmt: skip

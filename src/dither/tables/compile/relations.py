@@ -31,11 +31,11 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.tables.card.model import Card, ColumnCard, PublicTable
 from dither.tables.card.values import EXACT_INTEGERS
 from dither.tables.compile import expressions
-from dither.tables.compile.expressions import Lookup, TypedSql
+from dither.tables.compile.expressions import Lookup
 from dither.tables.compile.queries import (
     DialectSql,
     all_of,
@@ -51,6 +51,7 @@ from dither.tables.compile.queries import (
 )
 from dither.tables.query import nodes
 from dither.tables.query.nodes import binary, call, case, cast, integer
+from dither.tables.query.operations.base import TypedSql
 from dither.tables.query.ranges import Range
 from dither.tables.query.relations import (
     LARGEST_STEPS,
@@ -428,7 +429,7 @@ def public_join(item: Join, table: exp.Expr, known: PublicTable, name: str, find
     own, public_type = expressions.key(item.own, find), find(Column(item.other, item.table))[1].type
     if (own.type, public_type) == ("number", "integer"):
         fix = f"state {item.other} as a number in the card"
-        raise InvalidArgument(message("JOIN", "keys of one type", f"{own.type} and {public_type}", fix))
+        raise InvalidArgument("JOIN", "keys of one type", f"{own.type} and {public_type}", fix)
     equal = binary("=", own.node, nodes.column(item.other, name))
     return join(relation(once(table, list(known.columns), item.other), name), equal, "LEFT" if item.left else "")
 
@@ -454,7 +455,7 @@ def _steps(value: Expression, find: Lookup) -> _Number:
     except InvalidArgument:
         if typed.type != "integer":
             fix = "state bounds of its columns in the card"
-            raise InvalidArgument(message(f"SUM or AVG of {show(value)}", "public bounds", "none", fix)) from None
+            raise InvalidArgument(f"SUM or AVG of {show(value)}", "public bounds", "none", fix) from None
     known = None if number is None else number.range
     if number is None or known is None:
         most = nodes.literal(EXACT_INTEGERS)
@@ -479,7 +480,7 @@ def _exact_steps(value: Expression, typed: TypedSql, x: exp.Expr, known: Range) 
         return _Number(cast(steps, "integer"), 1 / step, step == 1 and typed.type == "integer")
     if known.size > max(_LARGEST_SPLIT * step, _LARGEST_COARSE):  # too little of a usual one would be left
         fix = f"hold it within bounds: LEAST(GREATEST({show(value)}, 0), 100), for example"
-        raise InvalidArgument(message(f"SUM or AVG of {show(value)}", "public bounds", "none", fix))
+        raise InvalidArgument(f"SUM or AVG of {show(value)}", "public bounds", "none", fix)
     return _split_steps(x, known)
 
 
@@ -584,5 +585,3 @@ _SIDES: dict[str, dict[str, str]] = {
     "right": {"side": "RIGHT"},
     "full": {"side": "FULL"},
 }
-
-__all__ = ["describe", "inner_lookup", "relation_sql"]

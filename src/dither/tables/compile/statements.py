@@ -28,7 +28,7 @@ from typing import Literal
 
 from sqlglot import exp
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.inference import Grid
 from dither.tables.card.values import Value
 from dither.tables.compile import expressions
@@ -61,12 +61,10 @@ def grid(bounds: tuple[float, float], whole: bool, bits: int, total: int) -> Gri
     result = Grid.rounded_half_up(low, high, scale)
     if max(abs(result.low), abs(result.high)) >= 1 << 52:  # steps are computed in doubles
         raise InvalidArgument(
-            message(
-                "bounds",
-                "bounds that are not far from 0 compared to their width",
-                "others",
-                "subtract a constant in the question",
-            )
+            "bounds",
+            "bounds that are not far from 0 compared to their width",
+            "others",
+            "subtract a constant in the question",
         )
     return result
 
@@ -440,10 +438,3 @@ def only_people_of(context: StatementContext, people: exp.Expr) -> dict[str, exp
         rows = relation(context.tables[name or ""], "o")
         result[name or ""] = select([every], rows, where=[known]).subquery(copy=False)
     return result
-
-
-__all__ = [
-    "BIN_BITS", "Grid", "Limits", "Measure", "Moments", "Statement", "StatementContext", "bin_limits",
-    "bins", "contributors", "grid", "near_zero", "of_measures", "only_people_of", "pair_products", "people_by_size",
-    "sums",
-]  # fmt: skip

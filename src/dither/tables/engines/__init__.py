@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from dither.errors import InvalidArgument, WrongType, message
+from dither.errors import InvalidArgument, WrongType
 from dither.extras import need
 from dither.tables.card.model import Card, PublicTable, Type
 from dither.tables.engines.base import Engine
@@ -74,9 +74,7 @@ def _by_table(source: object, card: Card | None) -> dict[str, object]:
     expected = set(sources) if card is None else set(card.private_tables) or {card.name}
     if set(sources) != expected:
         got = f"sources for {', '.join(sources) or 'none'}"
-        raise InvalidArgument(
-            message("source", f"a source for each of {', '.join(sorted(expected))}", got, "name each of them")
-        )
+        raise InvalidArgument("source", f"a source for each of {', '.join(sorted(expected))}", got, "name each of them")
     return sources
 
 
@@ -84,7 +82,7 @@ def _opened(sources: dict[str, object], card: Card | None, types: Mapping[str, T
     places = {_place(source) for source in sources.values()}
     if len(places) > 1:
         expected = "tables that one engine reads: files and frames, or one PostgreSQL database, or Spark"
-        raise InvalidArgument(message("source", expected, "tables of several", "copy them to one place"))
+        raise InvalidArgument("source", expected, "tables of several", "copy them to one place")
     (place,) = places
     if place == "spark":
         from dither.tables.engines.spark import SparkEngine
@@ -113,21 +111,19 @@ def _place(source: object) -> str:
             return "spark"
         if home in ("pandas", "polars", "pyarrow", "duckdb", "_duckdb"):
             return "duckdb"
-        raise WrongType(message("source", _FORMS, type(source).__name__, "pass one of these"))
+        raise WrongType("source", _FORMS, type(source).__name__, "pass one of these")
     place, mark, table = source.rpartition("::")
     if "://" in source:
         scheme = source.partition("://")[0].lower()
         if scheme not in ("postgresql", "postgres"):
             raise InvalidArgument(
-                message("source", _FORMS, f"{_plain(scheme)}://", "copy the files to this machine, or to PostgreSQL")
+                "source", _FORMS, f"{_plain(scheme)}://", "copy the files to this machine, or to PostgreSQL"
             )
         if not mark or "://" not in place:
-            raise InvalidArgument(
-                message("source", "postgresql://…::table", "no table", "add ::table after the database")
-            )
+            raise InvalidArgument("source", "postgresql://…::table", "no table", "add ::table after the database")
         return place
     if not source.strip() or (mark and not (place and table)):
-        raise InvalidArgument(message("source", _FORMS, "an empty name", "say where the rows are"))
+        raise InvalidArgument("source", _FORMS, "an empty name", "say where the rows are")
     return "spark" if mark and place == "spark" else "duckdb"
 
 

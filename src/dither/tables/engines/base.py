@@ -24,7 +24,7 @@ from typing import Any, Self, TypeVar
 import pyarrow as pa
 from sqlglot import exp
 
-from dither.errors import DitherError, InvalidArgument, InvalidData, message
+from dither.errors import DitherError, InvalidArgument, InvalidData
 from dither.forks import process
 from dither.tables.card.model import Card, ColumnCard, Type
 from dither.tables.card.values import Value
@@ -130,9 +130,7 @@ class Engine(CanonicalColumns):
                 else dict(self._declared(table))
             )
             if not columns:
-                raise InvalidData(
-                    message("source", "columns of numbers, text or dates", "none", "convert its columns before")
-                )
+                raise InvalidData("source", "columns of numbers, text or dates", "none", "convert its columns before")
             unit = self._unit(table)
             query = self._query(present, columns, self._raw(table), unit)
             if self.card is not None and unit is not None and self.card.counts_rows_without_unit:
@@ -151,7 +149,7 @@ class Engine(CanonicalColumns):
         """The name of the card's own table, or of the only one."""
         names = self.table_names
         if len(names) > 1 and self.card is not None and self.card.name not in names:
-            raise InvalidArgument(message("table", f"one of {', '.join(names)}", "none", "say which of them"))
+            raise InvalidArgument("table", f"one of {', '.join(names)}", "none", "say which of them")
         return names[0]
 
     def _declared(self, table: str) -> Mapping[str, ColumnCard]:
@@ -181,7 +179,7 @@ class Engine(CanonicalColumns):
     def _open_table(self, name: str) -> OpenTable:
         if name not in self._private:
             expected, got = f"one of {', '.join(self._private)}", "another"
-            raise InvalidArgument(message("table", expected, got, "use one that the card names"))
+            raise InvalidArgument("table", expected, got, "use one that the card names")
         return self._private[name]
 
     @property
@@ -288,7 +286,7 @@ class Engine(CanonicalColumns):
         except InvalidData as error:
             if len(self.table_names) == 1:
                 raise
-            refusal = InvalidData(f"table {table}: {error}")
+            refusal = error.within(f"table {table}: ")
         else:
             return present
         raise refusal
@@ -299,7 +297,7 @@ class Engine(CanonicalColumns):
         for name in present:
             if folded.setdefault(name.casefold(), name) != name:
                 raise InvalidData(
-                    message("source", "columns that differ by more than case", "two that do not", "rename one of them")
+                    "source", "columns that differ by more than case", "two that do not", "rename one of them"
                 )
         for name, column in self._declared(table).items():
             check_column(name, column, present, is_unit=name == self._unit(table))
@@ -343,7 +341,7 @@ class Engine(CanonicalColumns):
         tables = self.card.public if self.card else {}
         if name not in tables:
             raise InvalidArgument(
-                message("public table", "one that the card names", "another", "add it to the card under [public]")
+                "public table", "one that the card names", "another", "add it to the card under [public]"
             )
         self._check_process()
         with self._lock:
@@ -389,7 +387,7 @@ class Engine(CanonicalColumns):
         """Refuse any process but the one that opened the engine."""
         if process() != self._process:
             got, fix = "one that was opened before the process was forked", "open it again in this process"
-            raise DitherError(message("table", "one that was opened in this process", got, fix))
+            raise DitherError("table", "one that was opened in this process", got, fix)
 
     def _safely(self, work: Callable[[], R]) -> R:
         """Do it, and turn the engine's errors into ours. A message that may hold data goes with the error it came in:
@@ -411,7 +409,7 @@ class Engine(CanonicalColumns):
             cause = error if harmless else None
         if self._stopped:
             raise DitherError(
-                message("question", "one that runs to its end", "one that was stopped", "ask again with the same key")
+                "question", "one that runs to its end", "one that was stopped", "ask again with the same key"
             )
         if cause is not None:
             raise ours from cause
@@ -443,22 +441,22 @@ def check_column(name: str, column: ColumnCard, present: Mapping[str, SourceColu
     if name not in present:
         near = next((other for other in present if other.casefold() == name.casefold()), None)
         fix = f"write it as {near}" if near else "correct the card, or add the column to the source"
-        raise InvalidData(message(f"column {name}", "a column of the source", "none of that name", fix))
+        raise InvalidData(f"column {name}", "a column of the source", "none of that name", fix)
     native, types, unit_types = present[name].native, present[name].types, present[name].unit_types
     if column.format is not None and is_unit:
         fix = "say type = 'text' in the card, without a format: two texts may write one number"
-        raise InvalidData(message(f"column {name}", "a unit as the source has it", "one with a format", fix))
+        raise InvalidData(f"column {name}", "a unit as the source has it", "one with a format", fix)
     if column.format is not None:
         if "text" not in types:
             fix = "leave format out of the card: the source says what they are"
-            raise InvalidData(message(f"column {name}", "text, as the card's format says", native, fix))
+            raise InvalidData(f"column {name}", "text, as the card's format says", native, fix)
     elif is_unit and column.type not in unit_types:
         fix = f"say type = '{unit_types[0]}' in the card" if unit_types else "make it text in the source, or in a view"
         expected = f"a unit whose values all differ as {column.type}"
-        raise InvalidData(message(f"column {name}", expected, native, fix))
+        raise InvalidData(f"column {name}", expected, native, fix)
     elif not is_unit and column.type not in types:
         fix = f"say type = '{types[0]}' in the card" if types else "leave it out of the card"
-        raise InvalidData(message(f"column {name}", f"{column.type}, as the card says", native, fix))
+        raise InvalidData(f"column {name}", f"{column.type}, as the card says", native, fix)
 
 
 def plain(rows: Any) -> Any:

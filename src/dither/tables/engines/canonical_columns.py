@@ -11,7 +11,7 @@ from sqlglot import exp
 from dither.tables.card.model import ColumnCard, Type
 from dither.tables.engines.conversions import parsed_text, unit_text
 from dither.tables.query import nodes
-from dither.tables.query.nodes import Dialect
+from dither.tables.query.dialects import Dialect
 
 if TYPE_CHECKING:
     from dither.tables.engines.base import SourceColumn
@@ -62,6 +62,3 @@ class CanonicalColumns(ABC):
         is_double = present.types[:1] == ("number",) and "integer" in present.types
         canonical = self._canonical(name, present, "text")
         return unit_text(nodes.column(name), canonical, self.dialect, is_double=is_double)
-
-
-__all__ = ["CanonicalColumns"]

@@ -15,7 +15,8 @@ from dither.tables.card.formats import DatePart, number_format, parts_of
 from dither.tables.card.model import Type
 from dither.tables.card.values import EXACT_INTEGERS
 from dither.tables.query import engine_nodes, nodes
-from dither.tables.query.nodes import Dialect, binary
+from dither.tables.query.dialects import Dialect
+from dither.tables.query.nodes import binary
 
 _YEAR = "[0-9]{4}"
 _LEAP_YEAR = "([0-9]{2}(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)"
@@ -176,6 +177,3 @@ def _matches(x: exp.Expr, pattern: str, dialect: Dialect) -> exp.Expr:
     if dialect == "duckdb":
         return nodes.call("REGEXP_FULL_MATCH", x, exp.Literal.string(pattern))
     return exp.RegexpLike(this=nodes.operand(x), expression=exp.Literal.string(f"^({pattern})$"))
-
-
-__all__ = ["parsed_text", "unit_text", "whole_double"]

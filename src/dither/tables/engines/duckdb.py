@@ -27,7 +27,7 @@ import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
-from dither.errors import DitherError, InvalidArgument, InvalidData, message
+from dither.errors import DitherError, InvalidArgument, InvalidData
 from dither.tables.card.model import TYPES, Card, ColumnCard, Type
 from dither.tables.engines import files, frames
 from dither.tables.engines.base import Engine, SourceColumn
@@ -251,7 +251,7 @@ class DuckDBEngine(Engine):
     def _execute(self, sql: str) -> Any:
         statements = self._connection.extract_statements(sql)
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-            raise InvalidArgument(message("query", "one SELECT", "another statement", "ask one question at a time"))
+            raise InvalidArgument("query", "one SELECT", "another statement", "ask one question at a time")
         return self._stoppable(lambda: self._connection.sql(statements[0]).to_arrow_table())
 
     def _stoppable(self, work: Callable[[], Any]) -> Any:

@@ -38,7 +38,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 from numpy.typing import NDArray
 
-from dither.errors import InvalidArgument, InvalidData, message
+from dither.errors import InvalidArgument, InvalidData
 from dither.tables.engines.source_errors import source_error
 
 _KINDS: dict[str, Literal["parquet", "csv"]] = {
@@ -121,7 +121,7 @@ def _kind(path: str) -> Literal["parquet", "csv"]:
     kind = _KINDS.get(suffixes[-1]) if suffixes else None
     if kind is None:
         if suffixes[-1:] in ([".duckdb"], [".db"], [".ddb"]):
-            raise InvalidArgument(message("source", "file.duckdb::table", "no table", "add ::table after the file"))
+            raise InvalidArgument("source", "file.duckdb::table", "no table", "add ::table after the file")
         raise source_error("a file that ends in .parquet, .csv, .tsv or .csv.gz", "another", "rename or convert it")
     return kind
 
@@ -242,9 +242,7 @@ def parts_of(table: str) -> list[str]:
     names = [quoted.replace('""', '"') or bare for quoted, bare in result]
     rebuilt = ".".join(f'"{quoted}"' if quoted else bare for quoted, bare in result)
     if not 1 <= len(names) <= 2 or rebuilt != table or any("\0" in name for name in names):
-        raise InvalidArgument(
-            message("source", "::table or ::schema.table", "another name", "put odd names in double quotes")
-        )
+        raise InvalidArgument("source", "::table or ::schema.table", "another name", "put odd names in double quotes")
     return names
 
 

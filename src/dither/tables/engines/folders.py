@@ -24,6 +24,3 @@ class PrivateFolder:
 def _remove(name: str, owner: tuple[int, int]) -> None:
     if process() == owner:
         shutil.rmtree(name, ignore_errors=True)
-
-
-__all__ = ["PrivateFolder"]

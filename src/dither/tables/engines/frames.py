@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dither.errors import InvalidArgument, InvalidData, WrongType, message
+from dither.errors import InvalidArgument, InvalidData, WrongType
 from dither.tables.card.model import TYPES, Type, arrow_type
 from dither.tables.card.values import EXACT_INTEGERS
 from dither.tables.engines.source_errors import source_error
@@ -70,13 +70,11 @@ def plain_table(
             continue
         if isinstance(values, Objects) and declared is None:
             raise InvalidData(
-                message(
-                    f"column {_shown(name)}",
-                    "a declared type",
-                    "Python objects, whose type would have to be guessed from the values",
-                    f"pass types={{{_shown(name)!r}: 'text'}} (or {', '.join(TYPES[:2])}, …), convert the column with "
-                    "astype('string'), or leave it out",
-                )
+                f"column {_shown(name)}",
+                "a declared type",
+                "Python objects, whose type would have to be guessed from the values",
+                f"pass types={{{_shown(name)!r}: 'text'}} (or {', '.join(TYPES[:2])}, …), convert the column with "
+                "astype('string'), or leave it out",
             )
         is_number = not isinstance(values, Objects) and _family(values.type) in ("integer", "number")
         if name == unit and declared == "text" and is_number:
@@ -101,7 +99,7 @@ def _check_unit_values(name: str, values: Any, converted: Any, declared: Type | 
     if converted.null_count > missing:
         fix = "convert it before, for example with astype('string')"
         expected = f"values that can be held as {declared or 'text'}, since it names the person"
-        raise InvalidData(message(f"column {_shown(name)}", expected, "others", fix))
+        raise InvalidData(f"column {_shown(name)}", expected, "others", fix)
 
 
 def _is_missing(value: object) -> bool:
@@ -119,7 +117,7 @@ def check_types(types: Mapping[str, Type] | None) -> dict[str, Type]:
         if type not in TYPES:
             got = type if isinstance(type, str) else "another object"
             raise InvalidArgument(
-                message(f"types[{_shown(str(name))!r}]", f"one of {', '.join(TYPES)}", got, "choose one of these")
+                f"types[{_shown(str(name))!r}]", f"one of {', '.join(TYPES)}", got, "choose one of these"
             )
     return declared
 
@@ -146,7 +144,7 @@ def _columns(frame: Any) -> tuple[list[str], Iterator[Any], bool]:
         frame = frame.to_arrow_table()
     if isinstance(frame, pa.Table):
         return list(frame.column_names), iter(frame.columns), False
-    raise WrongType(message("source", "a frame or a table", name, "pass a pandas, polars or Arrow table"))
+    raise WrongType("source", "a frame or a table", name, "pass a pandas, polars or Arrow table")
 
 
 def _of_pandas(series: Any) -> Any:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from psycopg import conninfo, sql
 from sqlglot import exp
 
-from dither.errors import DitherError, InvalidArgument, message
+from dither.errors import DitherError, InvalidArgument
 from dither.tables.card.model import Card, ColumnCard, Type, arrow_type
 from dither.tables.engines import same_place
 from dither.tables.engines.base import Engine, SourceColumn, check_column
@@ -185,7 +185,7 @@ class PostgreSQLEngine(Engine):
             self._stopped = True
             raise
         if cursor.description is None:
-            raise InvalidArgument(message("query", "one SELECT", "another statement", "ask one question at a time"))
+            raise InvalidArgument("query", "one SELECT", "another statement", "ask one question at a time")
         lines = cursor.fetchall()
         arrays, names = [], []
         for i, column in enumerate(cursor.description):
@@ -222,7 +222,7 @@ def _connected(url: str) -> psycopg.Connection[Any]:
         conninfo.conninfo_to_dict(url)
     except (psycopg.Error, ValueError):
         raise InvalidArgument(
-            message("source", "postgresql://user@host/database::table", "another URL", "write it in that form")
+            "source", "postgresql://user@host/database::table", "another URL", "write it in that form"
         ) from None
     try:
         return psycopg.connect(url, autocommit=True, connect_timeout=20, application_name="dither")
@@ -296,7 +296,7 @@ def _whole(value: Any) -> int | None:
     if value is None:
         return None
     if not isinstance(value, Decimal) or not value.is_finite() or value != int(value):
-        raise InvalidArgument(message("query", "whole numbers", "a fraction", "cast NUMERIC to DOUBLE in the query"))
+        raise InvalidArgument("query", "whole numbers", "a fraction", "cast NUMERIC to DOUBLE in the query")
     return int(value)
 
 

@@ -57,6 +57,3 @@ def rows(engine: Engine, name: str, columns: Sequence[str], most: int) -> tuple[
     except DitherError:
         return None
     return lines
-
-
-__all__ = ["is_unique", "rows", "values"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dither.errors import InvalidData, message
+from dither.errors import InvalidData
 
 
 def source_error(expected: str, got: str, fix: str) -> InvalidData:
@@ -11,7 +11,7 @@ def source_error(expected: str, got: str, fix: str) -> InvalidData:
     >>> print(source_error("a file", "none", "check the path"))
     source: expected a file, got none. Fix: check the path.
     """
-    return InvalidData(message("source", expected, got, fix))
+    return InvalidData("source", expected, got, fix)
 
 
 def unreadable() -> InvalidData:
@@ -21,6 +21,3 @@ def unreadable() -> InvalidData:
         "an error of the engine",
         "check the source; the engine's message is withheld, since it may hold data",
     )
-
-
-__all__ = ["source_error", "unreadable"]

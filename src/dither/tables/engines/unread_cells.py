@@ -186,6 +186,3 @@ def _formats(gate: str) -> tuple[tuple[Type, str | None], ...]:
     if gate == _GATES[2]:
         return (("timestamp", None), *(("timestamp", day + time) for day in days for time in times))
     return (("boolean", None),)
-
-
-__all__ = ["LOOKED_AT", "MARKERS", "Proposal", "Reading", "UnreadCells", "proposed_types", "unread_cells"]

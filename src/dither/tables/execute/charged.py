@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dither.errors import DataIncident, DitherError, InvalidArgument, message
+from dither.errors import DataIncident, DitherError, InvalidArgument
 from dither.guarantees import Guarantee
 from dither.ledger import Charge, Receipt, Released, receipts
 from dither.tables.compile.context import Statement, StatementContext
@@ -51,7 +51,7 @@ def refuse_read_only(table: Table) -> None:
     """Refuse a table that cannot be charged."""
     if table.read_only:
         raise InvalidArgument(
-            message("table", "one that was opened to ask", "one opened to read only", "open it without read_only")
+            "table", "one that was opened to ask", "one opened to read only", "open it without read_only"
         )
 
 
@@ -201,15 +201,3 @@ def shielded(work: Callable[[], R], log: IncidentLog, subject: str, after: Calla
     with suppress(Exception):
         after()
     raise DataIncident
-
-
-__all__ = [
-    "Request",
-    "charged_release",
-    "check_receipt",
-    "keep_charge",
-    "keep_receipt",
-    "refuse_read_only",
-    "shielded",
-    "watched",
-]

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from dither.tables.compile import statements
-from dither.tables.compile.statements import StatementContext
+from dither.tables.compile.context import StatementContext
 
 
 class Contributors:

@@ -12,8 +12,6 @@ from pathlib import Path
 
 from dither.tables.card.model import Card
 
-__all__ = ["IncidentLog", "log_of"]
-
 
 class IncidentLog:
     """The steward's log: a file readable by its owner only, made when there is something to write."""

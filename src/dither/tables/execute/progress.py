@@ -94,6 +94,3 @@ class Progress:
         if self._width:
             self._write("")
             self._write("")
-
-
-__all__ = ["Progress", "is_watched"]

@@ -49,7 +49,7 @@ from fractions import Fraction
 from numbers import Integral, Real
 from typing import Any
 
-from dither.errors import WrongType, message
+from dither.errors import WrongType
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dither.ledger.recorded import canonical
 from dither.tables.card.model import Card, ColumnCard, PrivateTable, PublicTable
@@ -172,9 +172,7 @@ def plain(value: Any, in_order: bool = False) -> Any:
     if isinstance(value, Real):
         number = float(value)
         return number if math.isfinite(number) else {"float": str(number)}
-    raise WrongType(
-        message("question", "numbers, text and dates", type(value).__name__, "convert it before it is asked about")
-    )
+    raise WrongType("question", "numbers, text and dates", type(value).__name__, "convert it before it is asked about")
 
 
 def _object(value: Any) -> dict[str, Any]:
@@ -204,6 +202,3 @@ def _is_default(field: Field[Any], value: Any) -> bool:
     if field.default is not MISSING:
         return type(value) is type(field.default) and bool(value == field.default)
     return field.default_factory is not MISSING and bool(value == field.default_factory())
-
-
-__all__ = ["VERSION", "canonical_request", "plain", "recorded_key"]

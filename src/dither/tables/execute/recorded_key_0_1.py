@@ -76,6 +76,3 @@ def repr_0_1(value: Any) -> str:
     if isinstance(value, tuple):
         return f"({', '.join(map(repr_0_1, value))}{',' if len(value) == 1 else ''})"
     return repr(value)
-
-
-__all__ = ["key_0_1", "repr_0_1", "request_0_1"]

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
-from dither.errors import InvalidArgument, InvalidData, message
+from dither.errors import InvalidArgument, InvalidData
 from dither.ledger.recorded import decode, encode
 from dither.randomness import resolve
 from dither.tables.answer import Answer, is_total
+from dither.tables.compile.context import Statement, StatementContext
 from dither.tables.compile.queries import DialectSql
-from dither.tables.compile.statements import Statement, StatementContext
 from dither.tables.engines import with_public_values
 from dither.tables.execute import run
 from dither.tables.execute.charged import Request, charged_release, check_receipt, refuse_read_only, watched
@@ -142,7 +142,7 @@ def statement_contexts(question: Question, plan: Plan) -> list[StatementContext]
             expected = f"each {join.other} once, since it is joined on it"
             kept = f"WHERE {show(join.own)} IN (SELECT {join.other} FROM {join.table})"
             fix = f"join it on a column with different values, or keep rows that are in it: {kept}"
-            raise InvalidData(message(f"public table {join.table}", expected, "one twice", fix))
+            raise InvalidData(f"public table {join.table}", expected, "one twice", fix)
     contexts = []
     for part in plan.aggregations:
         high, low = resolve(None).words(2).tolist()
@@ -298,6 +298,3 @@ def _values(column: Any) -> list[Any]:
     plain = pa.types.is_integer(column.type) and not column.null_count
     result: list[Any] = column.to_numpy().tolist() if plain else column.to_pylist()
     return result
-
-
-__all__ = ["release"]

@@ -143,6 +143,3 @@ def evaluated(
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-
-
-__all__ = ["errors_of_rows", "evaluated", "half_width", "replicates"]

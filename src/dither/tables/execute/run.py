@@ -16,12 +16,14 @@ from numpy.typing import NDArray
 
 from dither.inference import NoiseLaw, mode_probability
 from dither.tables.compile import statements as bounding
-from dither.tables.compile.statements import Measure, Statement, StatementContext
+from dither.tables.compile.context import Statement, StatementContext
+from dither.tables.compile.statements import Measure
 from dither.tables.planning import levels
 from dither.tables.planning.empty_groups import without_values
 from dither.tables.planning.estimate import estimate, inside_rank, most_rows_of_a_person, rounded_error
 from dither.tables.planning.key_selection import Key, every_group, group_numbers, noisy_measures
-from dither.tables.planning.plan import Choice, Counts, Plan, answer_type, statements_of
+from dither.tables.planning.measurements import Choice, Counts
+from dither.tables.planning.plan import Plan, answer_type, statements_of
 from dither.tables.planning.quantiles import Quantiles, choose, extreme_interval, intervals
 from dither.tables.query.tree import Aggregate, Expression
 
@@ -282,6 +284,3 @@ def rehearse(plan: Plan, frame: StatementContext, engine: Any) -> None:
     for statement in statements_of(plan, frame):
         empty = {name: engine.empty_of(name or plan.card.name) for name in statement.sources}
         engine.rehearse(statement.on(empty))
-
-
-__all__ = ["NoisyTable", "answer", "answers", "rehearse"]

@@ -58,6 +58,3 @@ def pushed_to_one_side(sql: str) -> bool:
     (True, False)
     """
     return nodes.parsed(sql).find(*_ONE_SIDED) is not None
-
-
-__all__ = ["CONFIDENCE", "chooses_by_noise", "chosen_confidence", "pushed_to_one_side"]

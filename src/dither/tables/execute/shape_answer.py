@@ -18,7 +18,7 @@ import numpy as np
 from dither.guarantees import Guarantee
 from dither.tables.answer import Answer
 from dither.tables.card.model import Type
-from dither.tables.compile.statements import StatementContext
+from dither.tables.compile.context import StatementContext
 from dither.tables.execute.replicates import errors_of_rows, evaluated, half_width, replicates
 from dither.tables.execute.run import NoisyTable
 from dither.tables.execute.selection import CONFIDENCE, chooses_by_noise, chosen_confidence, pushed_to_one_side
@@ -409,6 +409,3 @@ def _notes(plan: Plan) -> tuple[str, ...]:
             Note("levels", "levels add up, but for rounding: they are of the rows whose keys in all columns are public")
         )
     return tuple(result)
-
-
-__all__ = ["Released", "output_columns", "rehearse", "shape_answer"]

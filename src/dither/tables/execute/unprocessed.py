@@ -102,6 +102,3 @@ def _free(name: str, taken: Iterable[str]) -> str:
         number += 1
         free = f"{name}_{number}"
     return free
-
-
-__all__ = ["NoisyColumns", "Unprocessed", "unprocessed"]

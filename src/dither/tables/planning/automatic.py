@@ -28,8 +28,8 @@ from dither.digits import two_digits
 from dither.guarantees import ApproxDP, Guarantee, PureDP
 from dither.mechanisms import Laplace
 from dither.tables.compile import expressions, statements
+from dither.tables.compile.context import Statement, StatementContext
 from dither.tables.compile.limits import MAX_TOTAL, Limits
-from dither.tables.compile.statements import Statement, StatementContext
 from dither.tables.notes import Note
 from dither.tables.planning.automatic_bounds import Unseen, edges_of, least_seen
 from dither.tables.planning.automatic_bounds import choose as choose_bounds
@@ -351,9 +351,3 @@ def _noisy(lines: list[Any], bins: int, sensitivity: int, epsilon: Fraction) -> 
     mechanism = Laplace(sensitivity, below(epsilon))
     released: NDArray[np.int64] = np.asarray(mechanism.release(counts))
     return released, mechanism
-
-
-__all__ = [
-    "Choices", "LeftOut", "choose_limits", "noisy_histogram", "total_cost", "unseen_bounds_notes", "unstated_limits",
-    "with_provisional_bounds",
-]  # fmt: skip

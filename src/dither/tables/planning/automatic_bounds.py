@@ -145,6 +145,3 @@ def _may_hold_many(beyond: NDArray[np.int64], scale: float, total: float) -> boo
 def _noise(width: int, scale: float) -> float:
     """What the noise of a sum of so many bins exceeds with a probability of 5 % at most."""
     return _QUANTILE * math.sqrt(2 * width) * scale
-
-
-__all__ = ["MAGNITUDES", "ChosenBounds", "Unseen", "choose", "edges_of", "least_seen"]

@@ -231,13 +231,3 @@ def _humps(people: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np
     weights = np.exp(fit - fit.max())
     possible = weights > 1e-9
     return humps[possible], weights[possible] / weights[possible].sum()
-
-
-__all__ = [
-    "EDGES",
-    "BestLimit",
-    "best_limit",
-    "people_seen",
-    "thresholds",
-    "unseen_people",
-]

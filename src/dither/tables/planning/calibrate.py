@@ -12,7 +12,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from dither import arguments
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.exact.search import bisect_floats
 from dither.guarantees import ApproxDP
 from dither.tables.card.accounts import pays_delta
@@ -67,16 +67,14 @@ def plan_question(
     epsilon = options.epsilon if options.epsilon is not None else query.epsilon
     if (epsilon is None) == (options.error is None):
         raise InvalidArgument(
-            message(
-                "epsilon",
-                "epsilon, or the error that is good enough",
-                "neither" if options.error is None else "both",
-                "pass epsilon=0.5, or error=50",
-            )
+            "epsilon",
+            "epsilon, or the error that is good enough",
+            "neither" if options.error is None else "both",
+            "pass epsilon=0.5, or error=50",
         )
     if options.error is not None and any(part.unstated.keys() - {"bias"} for part in parts):
         raise InvalidArgument(
-            message("error", "stated bounds, max_groups and max_rows", "'auto'", "state them, or pass epsilon instead")
+            "error", "stated bounds, max_groups and max_rows", "'auto'", "state them, or pass epsilon instead"
         )
     result = at(epsilon) if options.error is None else _for_error(at, options.error, float(least))
     for part in result.aggregations:
@@ -94,7 +92,7 @@ def _check_population(query: Query) -> None:
         if aggregate.kind not in _OF_POPULATIONS:
             expected = "COUNT, SUM, AVG, VAR, STDDEV or a quantile, for an interval of the population"
             fix = "ask for it in a question of its own, without interval='population'"
-            raise InvalidArgument(message(name, expected, aggregate.kind.upper(), fix))
+            raise InvalidArgument(name, expected, aggregate.kind.upper(), fix)
 
 
 class _Aggregation:
@@ -322,17 +320,13 @@ def plan_after_choices(charged: Plan, choices: automatic.Choices, options: Relea
 def _at_least(epsilon: Fraction, least: Fraction) -> Fraction:
     if epsilon < least:
         expected = f"at least {float(least):g}, the least that a question may cost here"
-        raise InvalidArgument(
-            message("epsilon", expected, f"{float(epsilon):g}", f"pass epsilon={float(least):g} or more")
-        )
+        raise InvalidArgument("epsilon", expected, f"{float(epsilon):g}", f"pass epsilon={float(least):g} or more")
     return epsilon
 
 
 def _no_delta(what: str, fix: str) -> InvalidArgument:
     expected = f"a budget with a delta, which {what} costs"
-    return InvalidArgument(
-        message("delta", expected, "a budget without one", f"{fix}, or have a delta added to the budget")
-    )
+    return InvalidArgument("delta", expected, "a budget without one", f"{fix}, or have a delta added to the budget")
 
 
 def _for_error(at: Callable[[float], Plan], error: float | str, least: float) -> Plan:
@@ -345,18 +339,16 @@ def _for_error(at: Callable[[float], Plan], error: float | str, least: float) ->
         kinds = {item.kind for part in result.aggregations for item in part.query.aggregates.values()}
         if not kinds & set(SIMPLE):
             raise InvalidArgument(
-                message(
-                    "error",
-                    "a count, a sum or a histogram, whose error does not depend on the data",
-                    "other aggregates only",
-                    "pass epsilon=1 instead, and see its ± by explain(epsilon=1)",
-                )
+                "error",
+                "a count, a sum or a histogram, whose error does not depend on the data",
+                "other aggregates only",
+                "pass epsilon=1 instead, and see its ± by explain(epsilon=1)",
             )
         return all(width <= enough for width, enough in zip(widths(result), wanted, strict=True))
 
     low, high = least, max(_LARGEST_EPSILON, least)
     if not reaches(high):
-        raise InvalidArgument(message("error", "an error that protects people", error, _larger_error(first_plan)))
+        raise InvalidArgument("error", "an error that protects people", error, _larger_error(first_plan))
     if reaches(low):
         return _with_noise(at(low), error, first_plan)
     high = bisect_floats(reaches, low, high, geometric=True, tolerance=1 - 1 / 1.0005, steps=60).holds
@@ -382,13 +374,11 @@ def _wanted_errors_of(planned: Plan, error: float | str) -> list[float]:
     share, rows = percentage(error), planned.card.rows
     if rows is None:
         fix = "write rows = 100000 in the card, about as many as there are, or pass error=50"
-        raise InvalidArgument(message("error", "a percentage of what is public before asking", "no rows", fix))
+        raise InvalidArgument("error", "a percentage of what is public before asking", "no rows", fix)
     every = every_group(planned.keys, planned.ties)
     if every is None:
         fix = "state the keys of the groups, or pass error=50"
-        raise InvalidArgument(
-            message("error", "a percentage, of groups that are public", "keys that are not public", fix)
-        )
+        raise InvalidArgument("error", "a percentage, of groups that are public", "keys that are not public", fix)
     in_group = share * rows / max(len(every), 1)
     result = []
     for name in names:
@@ -396,7 +386,7 @@ def _wanted_errors_of(planned: Plan, error: float | str) -> list[float]:
         if kind in ("people", "count_distinct"):
             counted = "people" if kind == "people" else "different values"
             fix = "pass error=50"
-            raise InvalidArgument(message("error", "a percentage of rows", f"an answer that counts {counted}", fix))
+            raise InvalidArgument("error", "a percentage of rows", f"an answer that counts {counted}", fix)
         bounds = moments.bounds if moments is not None and kind == "sum" else None
         result.append(in_group * (1.0 if bounds is None else max(map(abs, bounds)) / 2))
     return result + [in_group / (len(count.aggregate.edges or ()) - 1) for count in planned.counts]
@@ -409,7 +399,7 @@ def _with_noise(planned: Plan, error: float | str, affordable: Plan) -> Plan:
     counts = any(part.counts for part in parts) or kinds & {"count", "count_value", "count_distinct", "people"}
     if min(widths(planned)) == 0 or (counts and min(_wanted_errors(planned, error)) < 1):
         expected = "an error that leaves room for noise, from 1 on for counts"
-        raise InvalidArgument(message("error", expected, error, _larger_error(affordable)))
+        raise InvalidArgument("error", expected, error, _larger_error(affordable))
     return planned
 
 
@@ -424,6 +414,3 @@ def widths(planned: Plan, confidence: float = 0.95) -> list[float]:
         errors = [float(count.mechanism.error(confidence, integer=True)) / one for count in part.counts]
         result += [error if one == 1 else float(rounded_error(error)) for error in errors]
     return result
-
-
-__all__ = ["limits_of", "may_use_either_noise", "plan_after_choices", "plan_question", "widths"]

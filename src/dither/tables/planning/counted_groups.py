@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.tables.planning.plan import Plan
 from dither.tables.query import nodes
 from dither.tables.query.relations import base_of
@@ -57,7 +57,4 @@ def _refusal(part: Plan, private: list[str]) -> InvalidArgument:
     if unit is not None:
         fix = f"add {unit} to GROUP BY, for a row for each person and {keys}; {fix}"
     expected = "groups whose keys are shown, or are public: small groups are missing from others"
-    return InvalidArgument(message("SQL", expected, f"groups by {keys} that are only counted or aggregated", fix))
-
-
-__all__ = ["refuse_counted_groups"]
+    return InvalidArgument("SQL", expected, f"groups by {keys} that are only counted or aggregated", fix)

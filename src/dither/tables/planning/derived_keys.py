@@ -417,6 +417,3 @@ def _in_order(values: Values) -> Values:
     except TypeError:
         return values
     return (*known, *(value for value in values if value is None))
-
-
-__all__ = ["MOST_INTEGERS", "MOST_VALUES", "PublicFacts", "may_hold"]

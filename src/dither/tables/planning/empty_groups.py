@@ -146,6 +146,3 @@ def null_value_notes(plan: Plan, names: Sequence[str]) -> tuple[str, ...]:
     else:
         text = f"{', '.join(names)}: NULL in groups whose noisy number of rows does not show that anybody is in them"
     return (Note("empty", text),)
-
-
-__all__ = ["CONFIDENCE", "empty_group_notes", "null_value_notes", "without_values"]

@@ -95,6 +95,3 @@ def epsilon_0_1(query: Query, card: Card, options: ReleaseOptions, plan: Plan) -
         if better < 0:
             return None
     return result
-
-
-__all__ = ["epsilon_0_1"]

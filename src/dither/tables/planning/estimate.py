@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither.digits import two_digits
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.inference import (
     STANDARD_NORMAL,
     IntervalEstimate,
@@ -42,9 +42,10 @@ from dither.tables.notes import Note
 from dither.tables.planning.automatic import BOUNDS_OF, unseen_bounds_notes
 from dither.tables.planning.empty_groups import empty_group_notes
 from dither.tables.planning.key_selection import every_group
+from dither.tables.planning.measurements import Choice
 from dither.tables.planning.null_keys import null_notes
 from dither.tables.planning.person_sums import person_sum_notes
-from dither.tables.planning.plan import Choice, Plan, answer_type
+from dither.tables.planning.plan import Plan, answer_type
 from dither.tables.planning.quantiles import Quantiles
 from dither.tables.planning.quantiles import errors as rank_errors
 from dither.tables.query.relations import RelationCard, base_of, describe_relation
@@ -172,13 +173,10 @@ def refuse_noise_only(plan: Plan) -> None:
     """Refuse a question of which an answer would be nothing but noise."""
     for item in noise_only(plan):
         raise InvalidArgument(
-            message(
-                f"± of {item.name}",
-                f"less than all that it could be with {item.rows:,} rows in a group, "
-                f"{item.low:,.6g} to {item.high:,.6g}",
-                f"± {two_digits(item.error)}: the answer would be noise alone",
-                "spend more epsilon, state a larger rows in the card, or pass force=True to ask all the same",
-            )
+            f"± of {item.name}",
+            f"less than all that it could be with {item.rows:,} rows in a group, {item.low:,.6g} to {item.high:,.6g}",
+            f"± {two_digits(item.error)}: the answer would be noise alone",
+            "spend more epsilon, state a larger rows in the card, or pass force=True to ask all the same",
         )
 
 
@@ -521,10 +519,3 @@ def describe_limits(plan: Plan) -> str:
     if all(aggregate.kind == "people" for aggregate in plan.query.aggregates.values()):
         return groups
     return f"the weight of {rows} in each of {groups}"
-
-
-__all__ = [
-    "ADDED", "ASSUMED_ROWS", "SAMPLE_SIZES", "UNKNOWN_AMOUNT", "NoiseOnly", "bias_notes", "describe_limits",
-    "error_for_size", "estimate", "expected_error", "forecast_notes", "inside_rank", "limitations",
-    "most_rows_of_a_person", "noise_only", "plan_notes", "refuse_noise_only", "rounded_error", "unit_notes",
-]  # fmt: skip

@@ -28,8 +28,8 @@ from dither.tables.planning.estimate import (
     forecast_notes,
     plan_notes,
 )
-from dither.tables.planning.key_selection import every_group
-from dither.tables.planning.plan import Noise, Plan, variance_of
+from dither.tables.planning.key_selection import Noise, every_group
+from dither.tables.planning.plan import Plan, variance_of
 from dither.tables.planning.quantiles import errors
 from dither.tables.query.relations import base_of, describe_relation
 from dither.tables.query.tree import SIMPLE
@@ -267,6 +267,3 @@ def _expected_for_sizes(plan: Plan, name: str, times: str) -> str:
         if error is not None:
             texts.append(f"± {two_digits(error)}{times} with {size:,} rows in a group")
     return f"about {', '.join(texts)} (95 %)" if texts else "± depends on the data"
-
-
-__all__ = ["Explanation", "explain"]

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither.budget_hooks import observed
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.exact.search import bisect_integers
 from dither.mechanisms import Gaussian, Laplace
 from dither.tables.card.values import Value, literal_type
@@ -167,7 +167,7 @@ def _of_type(keys: tuple[Value, ...], value: Expression, find: Lookup) -> tuple[
     """Keys, each once, of the type that they are compared with: a row has one of them at most."""
     kind = expressions.compile(value, find).type
     if not any(key is not None for key in keys) or {literal_type(key) for key in keys} - {kind, None}:
-        raise InvalidArgument(message("keys", f"keys of type {kind}", "others, or none", "list values of the column"))
+        raise InvalidArgument("keys", f"keys of type {kind}", "others, or none", "list values of the column")
     return tuple(dict.fromkeys(keys))
 
 
@@ -211,7 +211,7 @@ def every_group(keys: PublicKeys, ties: Sequence[Tie] = ()) -> list[Key] | None:
     size = number_of_groups(keys, ties)
     if size > MOST_COMBINATIONS:
         raise InvalidArgument(
-            message("groups", f"at most {MOST_COMBINATIONS} combinations of public keys", f"{size}", "state fewer keys")
+            "groups", f"at most {MOST_COMBINATIONS} combinations of public keys", f"{size}", "state fewer keys"
         )
     if not ties:
         return list(itertools.product(*listed))
@@ -245,22 +245,3 @@ def threshold(noise: Noise, delta: Fraction, groups: int, normal: bool) -> KeySe
         low, high = high, 2 * high
     high = bisect_integers(lambda k: noise.integer_tail(1, k, bits) <= share, low, high).holds
     return KeySelection(high, delta_of_keys, groups)
-
-
-__all__ = [
-    "MOST_COMBINATIONS",
-    "Key",
-    "KeySelection",
-    "Noise",
-    "Tie",
-    "bin_labels",
-    "every_group",
-    "group_numbers",
-    "mode_keys",
-    "noisy_measures",
-    "number_of_groups",
-    "public_keys",
-    "threshold",
-    "ties_of",
-    "vectors",
-]

@@ -163,6 +163,3 @@ def percent(share: float) -> str:
     if 0 < share < 0.0001:
         return "less than 0.01 %"
     return f"{100 * share:.2g} %" if share < 0.0995 else f"{100 * share:.0f} %"
-
-
-__all__ = ["LeftOut", "estimate_left_out", "percent"]

@@ -236,8 +236,3 @@ def variances_after(levels: Sequence[Columns], sizes: Sequence[int], variances: 
         for place in within:
             result[place] += spread / _size(_rest(levels[place], part), sizes) ** 2
     return result
-
-
-__all__ = [
-    "bounded_together", "least_squares", "make_agree", "variances_after", "with_least_squares",
-]  # fmt: skip

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from dither import arguments
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.mechanisms import Exponential, Laplace
 from dither.tables.card.values import Value
 from dither.tables.compile import expressions
@@ -70,14 +70,14 @@ def _bounds(name: str, aggregate: Aggregate, find: Lookup) -> tuple[tuple[float,
     else:
         kind, known = "number", expressions.public_interval(aggregate.value, find)
     if kind not in ("integer", "number"):
-        raise InvalidArgument(message(name, "a number", kind, "count it, or group by it"))
+        raise InvalidArgument(name, "a number", kind, "count it, or group by it")
     given = aggregate.bounds if aggregate.bounds is not None else known
     if given is None:
         here = "as bounds=(low, high) in Python, or contribution_bounds_per_row => (low, high) in SQL"
         fix = f"state them in the card, or here, {here}"
         if expressions.compile(aggregate.value, find).range is not None:
             fix = f"hold it within bounds: LEAST(GREATEST({show(aggregate.value)}, 0), 100), for example"
-        raise InvalidArgument(message(name, "public bounds of its values", "none", fix))
+        raise InvalidArgument(name, "public bounds of its values", "none", fix)
     if given == known and known is not None and known[0] == known[1]:
         # every value is the same, as in SUM(CASE WHEN x > 0 THEN 1 END): wider bounds that hold it are as true
         given = (min(known[0], 0.0), max(known[0], 0.0)) if known[0] else (0.0, 1.0)
@@ -115,12 +115,12 @@ def measurements(
                 where = show(value) if isinstance(value, Column) else "x"
                 largest = f"SELECT {where} … GROUP BY {where} ORDER BY COUNT(*) DESC LIMIT 1"
                 fix = f"state keys = […] in the card, keep some of its values: WHERE {where} IN (…), or write {largest}"
-                raise InvalidArgument(message(name, "public keys that the mode is chosen among", "none", fix))
+                raise InvalidArgument(name, "public keys that the mode is chosen among", "none", fix)
             chosen.append((name, replace(aggregate, keys=listed), len(listed)))
         elif kind == "histogram":
             edges = aggregate.edges
             if edges is None or len(edges) < 2:
-                raise InvalidArgument(message(name, "edges of its bins", "none", "pass edges=(0, 10, 20)"))
+                raise InvalidArgument(name, "edges of its bins", "none", "pass edges=(0, 10, 20)")
             chosen.append((name, aggregate, len(edges) - 1))
         elif kind in ("quantile", "min", "max"):
             chosen.append(_binned(name, aggregate, find))
@@ -212,7 +212,7 @@ def _vector(
     total = math.ceil(limits.total)
     steps = grid(bounds, whole, GRID_BITS, total)
     if steps.width == 0:
-        raise InvalidArgument(message(name, "bounds at least 1 apart", "closer ones", "widen them"))
+        raise InvalidArgument(name, "bounds at least 1 apart", "closer ones", "widen them")
     if degree < 2:
         return Moments(value, 1, nulls, bounds, steps)
     # what one row adds, times the rows of one person, has to stay below 2^30
@@ -231,6 +231,3 @@ def _binned(name: str, aggregate: Aggregate, find: Lookup) -> tuple[str, Aggrega
         float(bounds[0]) + width * i / bins if not (whole and width < BINS) else first + i for i in range(bins + 1)
     )
     return name, replace(aggregate, edges=edges), bins
-
-
-__all__ = ["BINS", "Choice", "Counts", "Measurements", "Part", "measurements"]

@@ -184,6 +184,3 @@ def _is_null(expression: Expression, column: Column) -> bool:
     if operation(expression.op).strict:
         return any(_is_null(item, column) for item in expression.args)
     return expression.op in ("between", "in") and _is_null(expression.args[0], column)
-
-
-__all__ = ["may_be_null", "null_notes"]

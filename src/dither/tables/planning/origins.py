@@ -123,6 +123,3 @@ def _moved(value: Expression, move: _Move) -> Expression | None:
         args = [_moved(item, move) for item in value.args]
         return None if None in args else Call(value.op, tuple(item for item in args if item is not None))
     return value
-
-
-__all__ = ["Rows"]

@@ -77,6 +77,3 @@ def _interval(value: Expression, find: Lookup) -> tuple[float, float] | None:
         return expressions.number(value, find).interval
     except DitherError:  # whole numbers without bounds are added up as they are
         return None
-
-
-__all__ = ["clamped_columns", "person_sum_notes"]

@@ -252,6 +252,3 @@ def _times(left: _Polynomial, right: _Polynomial) -> _Polynomial:
         for j, other in enumerate(right):
             result[i + j] += number * other
     return tuple(result)
-
-
-__all__ = ["MAX_WORK", "with_limited_work"]

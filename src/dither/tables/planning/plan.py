@@ -27,16 +27,17 @@ from sqlglot import exp
 
 from dither import arguments
 from dither.accounting import gaussian_epsilon, gaussian_ratio
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.exact import root_up, up
 from dither.guarantees import ApproxDP, Guarantee, PureDP
 from dither.mechanisms import Exponential, Gaussian, Laplace
 from dither.tables.card.model import Card, Type
 from dither.tables.compile import expressions, statements
+from dither.tables.compile.context import Statement, StatementContext
 from dither.tables.compile.expressions import Lookup
 from dither.tables.compile.limits import MAX_TOTAL, Limits, Together
 from dither.tables.compile.queries import DialectSql
-from dither.tables.compile.statements import Measure, Statement, StatementContext
+from dither.tables.compile.statements import Measure
 from dither.tables.planning.key_selection import (
     KeySelection,
     Noise,
@@ -170,16 +171,14 @@ def make(
         groups = min(groups, possible)
     if groups * limit > MAX_TOTAL:
         raise InvalidArgument(
-            message(
-                "max_rows", f"max_groups times max_rows at most {MAX_TOTAL}", groups * limit, "the noise grows with it"
-            )
+            "max_rows", f"max_groups times max_rows at most {MAX_TOTAL}", groups * limit, "the noise grows with it"
         )
     private = any(listed is None for listed in keys)
     most = groups if level_groups is None else level_groups
     exceeded = not private and number_of_groups(keys, ties) > most
     if private and exact_delta is None:
         fix = f"pass delta=1e-6, or {make_keys_public(query, card, keys)}"
-        raise InvalidArgument(message("delta", "a delta, to choose which keys may be shown", "none", fix))
+        raise InvalidArgument("delta", "a delta, to choose which keys may be shown", "none", fix)
     has_unit = card.unit is not None
     limits = Limits(groups, limit, 1, has_unit, has_unit and exceeded, level_groups=level_groups)
     draft = Plan(
@@ -222,7 +221,7 @@ def _with_totals(plan: Plan, whole: Fraction) -> Plan:
     are those that are not."""
     if plan.selection is None:
         raise InvalidArgument(
-            message("other", "groups whose keys are not public", "public keys", "leave other out: every group is shown")
+            "other", "groups whose keys are not public", "public keys", "leave other out: every group is shown"
         )
     measurements = list(dict.fromkeys(measure.measurement for measure in plan.measures))
     epsilon_each = below(whole * TOTAL_SHARE / max(len(measurements), 1))
@@ -296,7 +295,7 @@ def _budget(
     total = sum(shares.values(), Fraction(0))
     if total == 0:
         raise InvalidArgument(
-            message("question", "at least one aggregate", "none", "add COUNT(*), or in Python .agg(n=dp.count())")
+            "question", "at least one aggregate", "none", "add COUNT(*), or in Python .agg(n=dp.count())"
         )
     measured = {part: share / total for part, share in shares.items() if not isinstance(part, str)}
     picked = {name: share / total for name, share in shares.items() if isinstance(name, str)}
@@ -351,7 +350,7 @@ def _noises(
     if not shares:
         return {}
     if noise not in ("best", "laplace", "gaussian"):
-        raise InvalidArgument(message("noise", "'best', 'laplace' or 'gaussian'", repr(noise), "leave it out"))
+        raise InvalidArgument("noise", "'best', 'laplace' or 'gaussian'", repr(noise), "leave it out")
     laplace: dict[Measure, Noise] = {}
     for part, share in shares.items():
         # one vector, whose l1 norm a person changes by no more than this
@@ -359,7 +358,7 @@ def _noises(
         laplace |= dict.fromkeys(part, mechanism)
     if delta is None or noise == "laplace":
         if noise == "gaussian":
-            raise InvalidArgument(message("delta", "a delta, for Gaussian noise", "none", "pass delta=1e-6"))
+            raise InvalidArgument("delta", "a delta, for Gaussian noise", "none", "pass delta=1e-6")
         return laplace
     whole = sum(shares.values(), Fraction(0))
     ratio = gaussian_ratio(epsilon * whole, delta / 2 if private else delta)
@@ -447,11 +446,5 @@ def share_of(aggregate: Aggregate) -> Fraction:
     """The quantile asked for, as a fraction, to a millionth."""
     at = Fraction(str(aggregate.at)).limit_denominator(10**6)
     if not 0 <= at <= 1:
-        raise InvalidArgument(message("quantile", "a number from 0 to 1", aggregate.at, "the median is 0.5"))
+        raise InvalidArgument("quantile", "a number from 0 to 1", aggregate.at, "the median is 0.5")
     return at
-
-
-__all__ = [
-    "Choice", "Counts", "KeySelection", "Noise", "Plan", "Quantiles", "answer_type", "first", "make", "share_of",
-    "variance_of",
-]  # fmt: skip

@@ -80,6 +80,3 @@ def _of_table(item: Expression, join: Join, card: Card) -> Expression | None:
     used, rows = columns(result), card.public[join.table].rows
     known = bool(used) and bool(rows) and all(column.table == join.table for column in used)
     return result if known and rows and {column.name for column in used} <= set(rows[0]) else None
-
-
-__all__ = ["MOST_ROWS", "TiedValues", "tied_values"]

@@ -228,6 +228,3 @@ def errors(rank: Rank, bins: int, confidence: float = 0.95) -> dict[Fraction, fl
         return off, below, above
 
     return rank.select_all(0.0, error)
-
-
-__all__ = ["PARTS", "Quantiles", "Rank", "choose", "errors", "extreme_interval", "intervals", "levels", "ranks"]

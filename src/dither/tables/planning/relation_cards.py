@@ -122,6 +122,3 @@ def _bounds_by_conditions(aggregate: Aggregate, find: Lookup, where: Expression 
         return None
     known = expressions.public_interval(value, PublicFacts.of(find, where).narrowed)
     return known if known is not None and known[0] < known[1] else None
-
-
-__all__ = ["card_of_question", "narrowed_keys", "with_unstated_bounds"]

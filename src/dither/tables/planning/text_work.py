@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.tables.query.operations.text import TEXT
 from dither.tables.query.tree import Call, Column, Expression, Literal, PersonJoin, PrivateRows, Query, Source, UnionAll
 
@@ -38,7 +38,7 @@ def refuse_much_text_work(query: Query) -> None:
             ", where one inside || counts twice, inside REPLACE or CAST three times, and in UNION ALL for each part"
         )
         fix = "ask several questions, or write conditions on whole texts as s IN (…)"
-        raise InvalidArgument(message("question", expected, "more", fix))
+        raise InvalidArgument("question", expected, "more", fix)
 
 
 def _of_question(query: Query) -> int:
@@ -87,6 +87,3 @@ def _expressions(value: object) -> Iterator[Expression]:
         inside = [getattr(value, item.name) for item in fields(value) if item.name not in _OTHER_FIELDS]
     for item in inside:  # type: ignore[attr-defined]
         yield from _expressions(item)
-
-
-__all__ = ["MAX_TEXT_OPERATIONS", "refuse_much_text_work"]

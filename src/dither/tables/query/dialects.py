@@ -49,5 +49,3 @@ DIALECT_FUNCTIONS: dict[str, dict[Dialect, Callable[..., exp.Expr]]] = {
     "_timestamp_text": {dialect: _timestamp_text(dialect) for dialect in DIALECTS},
 }
 """What :func:`dither.tables.query.nodes.render` writes for each engine. Each uses each of its arguments once."""
-
-__all__ = ["DIALECTS", "DIALECT_FUNCTIONS", "Dialect"]

@@ -116,9 +116,3 @@ def limit_text(x: exp.Expr, size: exp.Expr, most: int) -> exp.Expr:
     'CASE WHEN OCTET_LENGTH("x") <= 1024 THEN "x" ELSE NULL END'
     """
     return nodes.case([(nodes.binary("<=", size, nodes.integer(most)), x)], exp.null())
-
-
-__all__ = [
-    "add_interval", "date_part", "days_between", "fits", "is_same", "limit_text", "start_of_period", "starts_with",
-    "text_bytes", "text_position", "timestamp_text", "trim",
-]  # fmt: skip

@@ -19,7 +19,7 @@ import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.tables.card.values import EXACT_INTEGERS, LARGEST_INTEGER
 from dither.tables.card.wording import clip, closest
 from dither.tables.query.operations import OPERATIONS, operation
@@ -43,9 +43,9 @@ def check(shape: Shape, names: Sequence[str]) -> None:
             if column.table is not None or column.name not in names:
                 fix = closest(column.name, names)
                 got = repr(clip(column.name))
-                raise InvalidArgument(message("shape", "names of groups and aggregates", got, fix))
+                raise InvalidArgument("shape", "names of groups and aggregates", got, fix)
     if shape.limit is not None and shape.limit < 0:
-        raise InvalidArgument(message("limit", "a whole number from 0 on", shape.limit, "pass limit=10"))
+        raise InvalidArgument("limit", "a whole number from 0 on", shape.limit, "pass limit=10")
 
 
 def check_arity(expression: Expression) -> None:
@@ -140,7 +140,4 @@ def representable(value: Any) -> Any:
 
 
 def _mixed(what: str) -> InvalidArgument:
-    return InvalidArgument(message(what, "values of one kind", "values of different kinds", "use one kind in a column"))
-
-
-__all__ = ["apply", "check", "check_arity", "evaluate", "folded", "representable"]
+    return InvalidArgument(what, "values of one kind", "values of different kinds", "use one kind in a column")

@@ -65,6 +65,3 @@ def _texts_and_numbers(call: Call, args: Sequence[tuple[Expression, Type | None]
     fix = f'if {clip(text)} holds numbers, state type = "{kind}" in the card, or write CAST({clip(text)} AS {target})'
     codes = number is not None and call.op in ("=", "<>", "in", "is_distinct", "nullif")
     return f"{fix}; if it holds codes, write '{number}', with quotes" if codes else fix
-
-
-__all__ = ["one_kind"]

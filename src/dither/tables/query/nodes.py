@@ -24,7 +24,7 @@ from functools import lru_cache
 import sqlglot
 from sqlglot import exp
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.tables.card.model import Type
 from dither.tables.card.values import Value, plain_value
 from dither.tables.query.dialects import DIALECT_FUNCTIONS
@@ -91,7 +91,7 @@ def render(expression: exp.Expr, dialect: Dialect, replacing: Mapping[str, exp.E
         except RecursionError:
             pass
     raise InvalidArgument(
-        message("expression", "fewer operations inside each other", "too many", "simplify it, or use x IN (…)")
+        "expression", "fewer operations inside each other", "too many", "simplify it, or use x IN (…)"
     )
 
 
@@ -183,7 +183,7 @@ def check_length(*expressions: exp.Expr, known: dict[int, int] | None = None) ->
     """Refuse expressions that are too long together to be run as one statement."""
     if sum(count_characters(node, known) for node in expressions) > MAX_CHARACTERS:
         fix = "ask for fewer aggregates, or use fewer operations inside each other"
-        raise InvalidArgument(message("expressions", f"at most {MAX_CHARACTERS} characters of SQL", "more", fix))
+        raise InvalidArgument("expressions", f"at most {MAX_CHARACTERS} characters of SQL", "more", fix)
 
 
 # -- names and constants ------------------------------------------------------------------------------------------
@@ -224,7 +224,7 @@ def literal(value: Value) -> exp.Expr:
         return exp.true() if value else exp.false()
     if isinstance(value, int):
         if not -(1 << 63) <= value < 1 << 63:
-            raise InvalidArgument(message("constant", "an integer of 64 bits", "a larger one", "write it with a point"))
+            raise InvalidArgument("constant", "an integer of 64 bits", "a larger one", "write it with a point")
         return cast(exp.Literal.string(str(value)), "integer")
     if isinstance(value, float):
         text = "NaN" if math.isnan(value) else repr(value).replace("inf", "Infinity")
@@ -232,7 +232,7 @@ def literal(value: Value) -> exp.Expr:
     if isinstance(value, str):
         if "\0" in value or any("\ud800" <= sign <= "\udfff" for sign in value):
             raise InvalidArgument(
-                message("constant", "text that every engine can hold", "a NUL or half a character", "leave it out")
+                "constant", "text that every engine can hold", "a NUL or half a character", "leave it out"
             )
         return exp.Literal.string(value)
     if isinstance(value, datetime):
@@ -424,9 +424,7 @@ def as_text(x: exp.Expr, type: Type, dialect: Dialect) -> exp.Expr:
     Doubles have no such form (``1``, ``1.0``, ``1e+20`` and ``1.0E20`` are all seen): put them on a grid first.
     """
     if type == "number":
-        raise InvalidArgument(
-            message("type", "integer, text, boolean, date or timestamp", "number", "round it to a grid first")
-        )
+        raise InvalidArgument("type", "integer, text, boolean, date or timestamp", "number", "round it to a grid first")
     if type == "text":
         return x
     if type == "timestamp":

@@ -30,7 +30,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.tables.card.model import Type, arrow_type
 from dither.tables.card.values import LARGEST_INTEGER
 from dither.tables.card.wording import clip
@@ -121,7 +121,7 @@ class IsolatedDatabase:
             self._load(rows, name, columns)
         statements = self._connection.extract_statements(self._post.sql)
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-            raise InvalidArgument(message("query", "one SELECT", "another statement", "ask one question at a time"))
+            raise InvalidArgument("query", "one SELECT", "another statement", "ask one question at a time")
         relation = self._connection.sql(statements[0])
         names = _distinct([str(name) for name in relation.columns])
         natives = [str(native) for native in relation.types]
@@ -284,7 +284,7 @@ def _refusing(*other: type[Exception]) -> Iterator[None]:
         fix = "use the names of the inner SELECT, and the functions of DuckDB"
         if "More than one row" in said:
             fix = "aggregate in the subquery, or write LIMIT 1, so that it has one row"
-        raise InvalidArgument(message("SQL", "SQL that DuckDB runs on the noisy answer", said, fix))
+        raise InvalidArgument("SQL", "SQL that DuckDB runs on the noisy answer", said, fix)
 
 
 def _made_up_rows(columns: Mapping[str, Type]) -> list[tuple[Any, ...]]:
@@ -307,10 +307,10 @@ def _fetch(relation: Any) -> list[tuple[Any, ...]]:
     """All rows of the answer, unless there are too many or their texts are too long to be recorded."""
     result: list[tuple[Any, ...]] = relation.fetchall()
     if len(result) > MAX_ROWS:
-        raise InvalidArgument(message("SQL", f"at most {MAX_ROWS} rows", "more", "join answers on their keys"))
+        raise InvalidArgument("SQL", f"at most {MAX_ROWS} rows", "more", "join answers on their keys")
     if sum(len(value) for row in result for value in row if isinstance(value, str)) > MAX_CHARACTERS:
         expected = f"texts of at most {MAX_CHARACTERS} characters in all"
-        raise InvalidArgument(message("SQL", expected, "more", "write shorter texts"))
+        raise InvalidArgument("SQL", expected, "more", "write shorter texts")
     return result
 
 
@@ -322,7 +322,7 @@ def _type(name: str, native: str) -> Type:
     if kind is None:
         got = f"{clip(name)!r}, which is {clip(native, 20)}"
         fix = "write CAST(… AS VARCHAR), or a part of it"
-        raise InvalidArgument(message("SQL", "columns of numbers, texts, dates or truth values", got, fix))
+        raise InvalidArgument("SQL", "columns of numbers, texts, dates or truth values", got, fix)
     return kind
 
 
@@ -360,6 +360,3 @@ def _distinct(names: Sequence[str]) -> tuple[str, ...]:
     for name in names:
         result.append(unique(name or "value", result, normalize=str))
     return tuple(result)
-
-
-__all__ = ["IsolatedDatabase", "PostProcessed", "rehearse", "run_on_any_numbers"]

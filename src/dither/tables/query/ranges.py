@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 
 MOST = 1e150
 LEAST = 1e-250
@@ -112,9 +112,7 @@ class Range:
 
 def _refusal(got: str) -> InvalidArgument:
     fix = "narrow the bounds of its columns, or use a handier unit"
-    return InvalidArgument(
-        message("expression", "values between 1e-250 and 1e150 in size", f"{got}, by its bounds", fix)
-    )
+    return InvalidArgument("expression", "values between 1e-250 and 1e150 in size", f"{got}, by its bounds", fix)
 
 
 def _quantum(value: float) -> float:
@@ -125,6 +123,3 @@ def _quantum(value: float) -> float:
 def _spacing(size: float) -> float:
     """The distance between doubles from this size on, up to the next power of two."""
     return math.ldexp(1.0, math.frexp(size)[1] - 53)
-
-
-__all__ = ["LEAST", "MOST", "Range"]

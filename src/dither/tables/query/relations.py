@@ -27,7 +27,7 @@ import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.tables.card.model import Card, ColumnCard
 from dither.tables.card.values import EXACT_INTEGERS
 from dither.tables.query.ranges import Range
@@ -155,7 +155,7 @@ def relation_card(
     if isinstance(source, PrivateRows) and card.counts_rows_without_unit:
         fix = f"ask about {source.table or card.name} in a question of its own"
         got = "a question about several tables, one of them as it is"
-        raise InvalidArgument(message("rows_without_unit", "one table where rows without a person count", got, fix))
+        raise InvalidArgument("rows_without_unit", "one table where rows without a person count", got, fix)
     schema = relation_schema(card, source, describe)
     stated = {item.name: getattr(card, item.name) for item in fields(card)}
     stated |= {"columns": schema.columns, "unit": None if schema.keeps_one_row(where) else person_of(card)}
@@ -173,7 +173,7 @@ def person_of(card: Card) -> str:
     if card.unit is None:
         fix = "ask of the table itself; state unit in the card if people have several rows"
         expected = "a card that names the column of the person, for tables per person and joins on the person"
-        raise InvalidArgument(message("unit", expected, "none: every row is a person", fix))
+        raise InvalidArgument("unit", expected, "none: every row is a person", fix)
     return card.unit
 
 
@@ -184,7 +184,7 @@ def private_columns(card: Card, table: str | None) -> tuple[Mapping[str, ColumnC
     unit = card.tables[table].unit
     if unit is None or card.tables[table].columns[unit].type != card.columns[person_of(card)].type:
         expected = f"one type of the column of the person in {card.name} and {table}"
-        raise InvalidArgument(message("unit", expected, "different ones", "state the same type for both in the card"))
+        raise InvalidArgument("unit", expected, "different ones", "state the same type for both in the card")
     return card.tables[table].columns, unit
 
 
@@ -328,10 +328,10 @@ def _checked(degree: int, copies: int) -> tuple[int, int]:
     if degree > MAX_DEGREE:
         expected = f"rows of a person joined with each other in at most {MAX_DEGREE} tables"
         fix = "aggregate by person before joining, which leaves one row for each"
-        raise InvalidArgument(message("joins", expected, f"{degree} tables", fix))
+        raise InvalidArgument("joins", expected, f"{degree} tables", fix)
     if copies > MAX_COPIES:
         expected = f"each row of a person at most {MAX_COPIES} times, by UNION ALL and joins of these"
-        raise InvalidArgument(message("rows", expected, "more", "read the table fewer times"))
+        raise InvalidArgument("rows", expected, "more", "read the table fewer times")
     return degree, copies
 
 
@@ -426,11 +426,3 @@ def sum_scale(size: float) -> float:
     (True, 1.0)
     """
     return math.ldexp(1.0, PART_BITS - 1 - math.frexp(size)[1]) if size else 1.0
-
-
-__all__ = [
-    "LARGEST_STEPS", "MAX_COUNT", "MOST_VALUES", "PART_BITS", "ComputedColumn", "Describe", "RelationCard",
-    "RelationSchema", "base_of", "describe_relation", "describe_type", "extent_of", "is_double_in_sql", "own_name",
-    "person_of", "private_columns", "relation_card", "relation_schema", "shown_expressions", "sum_scale", "types_of",
-    "with_null",
-]  # fmt: skip

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.tables.card.model import Card, ColumnCard, Type
 from dither.tables.card.wording import clip, closest
 from dither.tables.query.tree import Aggregate, Call, Column, Expression, Join, Source, check_size
@@ -70,19 +70,17 @@ class Rows:
             return match
         if column.table is not None and not self.has_table(column.table):
             fix = closest(column.table, [item.name for item in self.relations])
-            raise InvalidArgument(message("table", "a table of the question", repr(clip(column.table)), fix))
+            raise InvalidArgument("table", "a table of the question", repr(clip(column.table)), fix)
         table = None if column.table is None else column.table.casefold()
         names = [name for item in self.relations if table in (None, item.name.casefold()) for name in item.columns]
-        raise InvalidArgument(
-            message("column", "a column of the table", repr(clip(column.name)), closest(column.name, names))
-        )
+        raise InvalidArgument("column", "a column of the table", repr(clip(column.name)), closest(column.name, names))
 
 
 def ambiguous(column: Column, match: tuple[Relation, str]) -> InvalidArgument:
     """The refusal of a name that several columns have; one of them is the match."""
     relation, name = match
     fix = f"write {relation.name}.{name}, in the spelling of the card"
-    return InvalidArgument(message("column", "one meaning", f"several of {clip(column.name)!r}", fix))
+    return InvalidArgument("column", "one meaning", f"several of {clip(column.name)!r}", fix)
 
 
 def _values(matches: list[tuple[Relation, str]]) -> set[Expression]:
@@ -105,9 +103,9 @@ def public_relation(card: Card, table: str, name: str | None = None) -> tuple[st
     if key is None:
         if spelling(table, [card.name]):
             fix = "ask in SQL: JOIN … ON a.person = b.person joins rows of the same person"
-            raise InvalidArgument(message("JOIN", "a public table of the card", "the table itself", fix))
+            raise InvalidArgument("JOIN", "a public table of the card", "the table itself", fix)
         fix = closest(table, card.public) if card.public else "state it in the card under public"
-        raise InvalidArgument(message("JOIN", "a public table of the card", repr(clip(table)), fix))
+        raise InvalidArgument("JOIN", "a public table of the card", repr(clip(table)), fix)
     return key, Relation(name or key, {item: Column(item, key) for item in card.public[key].columns})
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal as Choice
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.tables.card.values import Value, plain_keys, plain_value
 from dither.tables.card.wording import clip
 
@@ -441,7 +441,7 @@ def check_size(expression: Expression) -> None:
         count += 1
         if depth > MAX_DEPTH or count > MAX_NODES:
             limit = f"at most {MAX_DEPTH} operations inside each other and {MAX_NODES} in all"
-            raise InvalidArgument(message("expression", limit, "more", "write long OR chains as x IN (…), or simplify"))
+            raise InvalidArgument("expression", limit, "more", "write long OR chains as x IN (…), or simplify")
         if isinstance(node, Call):
             pending.extend((item, depth + 1) for item in node.args)
 

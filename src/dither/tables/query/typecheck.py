@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.tables.card.model import Type
 from dither.tables.card.values import literal_type
 from dither.tables.query.operations import operation
@@ -55,7 +55,7 @@ def require_number(expression: Expression, types: Types, what: str) -> Expressio
             if kind in ("date", "timestamp")
             else "count instead, or pass a column of numbers"
         )
-        raise InvalidArgument(message(what, "a number", f"{show(expression)}, which is {describe(kind)}", fix))
+        raise InvalidArgument(what, "a number", f"{show(expression)}, which is {describe(kind)}", fix)
     return checked
 
 
@@ -68,7 +68,7 @@ def require_boolean(expression: Expression, types: Types, what: str) -> Expressi
     checked, kind = typed(expression, types)
     if kind != "boolean":
         got = f"{show(expression)}, which is {describe(kind)}"
-        raise InvalidArgument(message(what, "a condition", got, "compare it with something: x > 0, x = 'a'"))
+        raise InvalidArgument(what, "a condition", got, "compare it with something: x > 0, x = 'a'")
     return checked
 
 
@@ -79,16 +79,13 @@ def _typed(expression: Expression, types: Types) -> TypedExpression:
         value = expression.value
         if isinstance(value, str) and len(value.encode(errors="replace")) > MAX_MADE_BYTES:
             expected = f"a text of at most {MAX_MADE_BYTES:,} bytes"
-            raise InvalidArgument(message("constant", expected, "a longer one", "compare with LEFT(s, 100) = '…'"))
+            raise InvalidArgument("constant", expected, "a longer one", "compare with LEFT(s, 100) = '…'")
         return expression, literal_type(value)
     row = operation(expression.op)
     row.check_arity(expression)
     args = [_typed(item, types) for item in expression.args]
     if not row.takes_null and any(kind is None for _, kind in args):
         fix = "ask for x IS NULL or x IS NOT NULL, in Python col('x').is_null()"
-        raise InvalidArgument(message(show(expression), "values", "NULL, which makes it NULL always", fix))
+        raise InvalidArgument(show(expression), "values", "NULL, which makes it NULL always", fix)
     checked, kind = row.check(expression, args)
     return Call(expression.op, tuple(checked)), kind
-
-
-__all__ = ["Types", "require_boolean", "require_number", "typed"]

@@ -50,6 +50,3 @@ def _is_double(expression: Expression, cards: Cards) -> bool:
     elif op not in _OF_ALL_ARGUMENTS:
         return typed(expression, lambda column: cards(column).type)[1] == "number"
     return any(_is_double(item, cards) for item in args)
-
-
-__all__ = ["Cards", "is_whole"]

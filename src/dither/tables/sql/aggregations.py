@@ -123,6 +123,3 @@ def _of_rows_where(aggregate: Aggregate, condition: Expression | None) -> Aggreg
     value = Literal(1) if aggregate.value is None else aggregate.value
     kind = "count_value" if aggregate.kind == "count" else aggregate.kind
     return replace(aggregate, kind=kind, value=Call("case", (condition, value, Literal(None))))
-
-
-__all__ = ["Aggregation", "Asked", "aggregations"]

@@ -497,6 +497,3 @@ def _free_names(tree: exp.Query) -> Iterator[str]:
         name = unique("noisy", taken)
         taken.add(name.casefold())
         yield name
-
-
-__all__ = ["has_outer_part", "read_blocks", "read_select", "types"]

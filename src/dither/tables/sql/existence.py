@@ -161,6 +161,3 @@ def _public_column(query: exp.Expr, card: Card) -> tuple[str, str] | None:
     column = Rows((relation,)).find(name_of(query.expressions[0]))
     assert isinstance(column, Column)
     return name, column.name
-
-
-__all__ = ["with_condition"]

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.tables.card.wording import clip, nearest
 from dither.tables.query.operations import FUNCTIONS, SPECIAL_FUNCTIONS, SYNTAX
 from dither.tables.query.operations.base import Syntax, refuse_other_parts, refuse_sql
@@ -77,7 +77,7 @@ def find_column(node: exp.Column, rows: Rows) -> Expression:
     if fix is None or "one meaning" in str(refusal):
         raise refusal
     got = f'"{clip(column.name)}" in double quotes, which is a name' if node.this.quoted else repr(clip(column.name))
-    raise InvalidArgument(message("column", "a column of the table", got, fix))
+    raise InvalidArgument("column", "a column of the table", got, fix)
 
 
 def _meant_instead(node: exp.Column, name: str) -> str | None:

@@ -63,6 +63,3 @@ def _columns(node: exp.Expr) -> Columns:
     if isinstance(node, exp.Tuple):
         return tuple(column for item in node.expressions for column in _columns(item))
     return _columns(node.this) if isinstance(node, exp.Paren) else (node,)
-
-
-__all__ = ["MOST_LEVELS", "grouping_sets"]

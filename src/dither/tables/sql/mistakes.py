@@ -253,5 +253,3 @@ _RULES: tuple[_Rule, ...] = (
     _other_operators, _placeholders, _comments, _first_rows, _names_with_spaces, _brackets_around_names, _lists, _cases,
     _names_by_as, _operators_in_words, _clauses, _misspelled_keywords, _parentheses, _missing_commas,
 )  # fmt: skip
-
-__all__ = ["refuse_unusual_signs", "unreadable"]

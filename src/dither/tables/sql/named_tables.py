@@ -31,6 +31,3 @@ def named_tables(text: str, card: Card) -> tuple[str, ...]:
     if not about:
         raise refuse_sql(expected, "none of them", f"write SELECT COUNT(*) FROM {names[0]}, for example")
     return tuple(about)
-
-
-__all__ = ["named_tables"]

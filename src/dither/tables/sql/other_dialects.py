@@ -164,6 +164,3 @@ def hint(template: str, node: exp.Expr) -> str:
     return template.replace("{x}", "x" if column is None else clip(column.sql("duckdb"))).replace(
         "{s}", "'a'" if text is None else clip(text.sql("duckdb"))
     )
-
-
-__all__ = ["COMMON", "FUNCTIONS", "NODES", "hint"]

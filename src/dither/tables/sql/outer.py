@@ -208,6 +208,3 @@ def _constant(node: exp.Cast) -> bool:
     """Whether it is a constant that is written with its type, as DATE '2024-01-01', where a rehearsal computes it: not
     in a branch, which made-up rows may not take."""
     return isinstance(node.this, exp.Literal) and node.find_ancestor(exp.Case, exp.If, exp.Anonymous) is None
-
-
-__all__ = ["FUNCTIONS", "render", "total"]

@@ -196,6 +196,3 @@ def _frame(spec: exp.Expr | None, ordered: bool) -> Frame:
             return "rows" if kind == "ROWS" else "peers" if ordered else "all"
     fix = "write ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW, or AND UNBOUNDED FOLLOWING"
     raise refuse_sql("a window of all rows of a person, or of those so far", "another frame", fix)
-
-
-__all__ = ["is_person_aggregate", "person_aggregate", "window_function"]

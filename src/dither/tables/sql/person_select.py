@@ -409,6 +409,3 @@ def _union(query: exp.Union, card: Card, alias: str) -> Rows:
             raise refuse_sql("columns of one type at each place of UNION ALL", got, "CAST one of them")
     rows = Rows((Relation(alias, shown),), source=UnionAll(tuple(projected)))
     return _distinct(rows, alias, card) if query.args.get("distinct") else rows
-
-
-__all__ = ["groups_by_person", "query_rows"]

@@ -232,6 +232,3 @@ def _named(node: exp.Expr, name: str) -> exp.Alias:
 
 def _is_there(column: exp.Expr) -> exp.Expr:
     return exp.Paren(this=exp.Not(this=exp.Is(this=column, expression=exp.Null())))
-
-
-__all__ = ["with_person_joins"]

@@ -231,9 +231,3 @@ def position(node: exp.Expr, count: int, clause: str) -> int:
         expected = f"a position from 1 to {count} in {clause}"
         raise refuse_sql(expected, str(place), f"write {clause} 1, or the column's name")
     return place - 1
-
-
-__all__ = [
-    "Clause", "Item", "Scope", "bind_tables", "group_node", "means_alias", "position", "read_item", "select_items",
-    "unwrapped", "with_item", "write_groups_out", "write_windows_out",
-]  # fmt: skip

@@ -21,7 +21,7 @@ from sqlglot.parser import Parser
 from sqlglot.tokenizer_core import Token, TokenType
 from sqlglot.tokens import Tokenizer
 
-from dither.errors import InvalidArgument, WrongType, message
+from dither.errors import InvalidArgument, WrongType
 from dither.tables.card.wording import clip
 from dither.tables.query.operations.base import refuse_other_parts, refuse_sql
 from dither.tables.sql.mistakes import refuse_unusual_signs, unreadable
@@ -161,7 +161,7 @@ def expression(text: str) -> exp.Expr:
 def _tokens(text: str, example: str) -> list[Token]:
     """The tokens of one statement; with an example for a text without any."""
     if not isinstance(text, str):
-        raise WrongType(message("SQL", "a text", type(text).__name__, "pass the query as a str"))
+        raise WrongType("SQL", "a text", type(text).__name__, "pass the query as a str")
     if len(text) > MAX_CHARACTERS:
         raise refuse_sql(f"at most {MAX_CHARACTERS} characters", str(len(text)), "ask a shorter question")
     if "\0" in text or any("\ud800" <= item <= "\udfff" for item in text):

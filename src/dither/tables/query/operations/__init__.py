@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.tables.card.wording import clip, closest
 from dither.tables.query.operations.arithmetic import ARITHMETIC
 from dither.tables.query.operations.base import Function, Operation, Syntax
@@ -65,9 +65,7 @@ def operation(name: str) -> Operation:
     nearest name.
     """
     if name not in OPERATIONS:
-        raise InvalidArgument(
-            message("operation", "one of the known ones", clip(name), closest(name, sorted(OPERATIONS)))
-        )
+        raise InvalidArgument("operation", "one of the known ones", clip(name), closest(name, sorted(OPERATIONS)))
     return OPERATIONS[name]
 
 

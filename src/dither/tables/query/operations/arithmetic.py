@@ -17,8 +17,9 @@ from datetime import date, datetime
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.tables.card.values import EXACT_INTEGERS, literal_type
+from dither.tables.query import nodes
 from dither.tables.query.operations.base import (
     NUMBERS,
     Checked,
@@ -32,7 +33,6 @@ from dither.tables.query.operations.base import (
     check_alike,
     constant,
     describe,
-    nodes,
     refuse_other_parts,
     refuse_sql,
     require_numbers,
@@ -111,7 +111,7 @@ def arithmetic(
 def _rounded(known: Range, round: Callable[[float], int]) -> Range:
     if known.size > EXACT_INTEGERS:
         raise InvalidArgument(
-            message("FLOOR and CEIL", "values within 2^53 in size", "larger ones, by their bounds", "leave it out")
+            "FLOOR and CEIL", "values within 2^53 in size", "larger ones, by their bounds", "leave it out"
         )
     return Range.whole(round(known.low), round(known.high))
 
@@ -141,10 +141,10 @@ def _check_difference(call: Call, args: list[TypedExpression]) -> Checked:
         return _check(call, args)
     days = [constant(item) for item, kind in args if kind == "integer"]
     if days:
-        raise InvalidArgument(message(show(call), "two dates", "a date and a number", "write x - INTERVAL 5 DAY"))
+        raise InvalidArgument(show(call), "two dates", "a date and a number", "write x - INTERVAL 5 DAY")
     values, kind = check_alike(call, args)
     if kind != "date":
-        raise InvalidArgument(message(show(call), "two dates", f"a {kind}", "write DATE_DIFF('day', start, end)"))
+        raise InvalidArgument(show(call), "two dates", f"a {kind}", "write DATE_DIFF('day', start, end)")
     return values, "integer"
 
 
@@ -174,7 +174,7 @@ def _read_negative(node: exp.Expr, read: Read) -> Expression:
 
 def _check_bin(_call: Call, args: list[TypedExpression]) -> Checked:
     if args[0][1] not in NUMBERS:
-        raise InvalidArgument(message("bin", "a number", describe(args[0][1]), "use a column of numbers"))
+        raise InvalidArgument("bin", "a number", describe(args[0][1]), "use a column of numbers")
     edges = [
         item.value for item, _ in args[1:] if isinstance(item, Literal) and isinstance(item.value, (int, float))
         and not isinstance(item.value, bool)
@@ -182,7 +182,7 @@ def _check_bin(_call: Call, args: list[TypedExpression]) -> Checked:
     rising = all(a < b for a, b in itertools.pairwise(edges))
     if len(edges) < len(args) - 1 or not rising:
         raise InvalidArgument(
-            message("bin", "constant edges that rise", "edges in another order", "write them in order, each once")
+            "bin", "constant edges that rise", "edges in another order", "write them in order, each once"
         )
     return [item for item, _ in args], "integer"
 
@@ -191,9 +191,7 @@ def _compile_bin(call: Call, compiler: Compiler) -> TypedSql:
     value, *cuts = call.args
     edges = [float(cut.value) for cut in cuts if isinstance(cut, Literal) and isinstance(cut.value, (int, float))]
     if len(edges) != len(cuts) or len(edges) < 2 or any(a >= b for a, b in itertools.pairwise(edges)):
-        raise InvalidArgument(
-            message("bin", "rising numbers as edges", "edges that are no constants", "pass edges 0, 10, 20")
-        )
+        raise InvalidArgument("bin", "rising numbers as edges", "edges that are no constants", "pass edges 0, 10, 20")
     result = compiler.value(value)
     if result.type not in NUMBERS:
         raise wrong_type("a number", result.type)
@@ -283,5 +281,3 @@ ARITHMETIC = (
     ),
 )  # fmt: skip
 """The operations on numbers."""
-
-__all__ = ["ARITHMETIC", "MAX_BINS"]

@@ -12,7 +12,7 @@ from datetime import date, datetime, time
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
-from dither.errors import InvalidArgument, WrongType, message
+from dither.errors import InvalidArgument, WrongType
 from dither.tables.card.model import Type
 from dither.tables.card.values import EXACT_INTEGERS, Value, literal_type
 from dither.tables.card.wording import clip
@@ -180,7 +180,7 @@ class Operation:
         odd = self.name != "case" or count % 2 == 1
         if count < self.least or (self.most is not None and count > self.most) or not odd:
             expected = f"{self.least} arguments" if self.least == self.most else "all its arguments"
-            raise InvalidArgument(message(self.name, expected, str(count), f"write for example {self.example}"))
+            raise InvalidArgument(self.name, expected, str(count), f"write for example {self.example}")
 
 
 # -- types ----------------------------------------------------------------------------------------------------------
@@ -200,7 +200,7 @@ def require_conditions(clause: str, args: list[TypedExpression], expected: str) 
             fix = "compare it with something: x > 0"
             if kind == "text" and isinstance(item, Literal):
                 fix = f"name the column again, x = {show(item)}, or write a list: x IN ('a', 'b')"
-            raise InvalidArgument(message(clause, expected, got, fix))
+            raise InvalidArgument(clause, expected, got, fix)
 
 
 def check_alike(call: Call, args: list[TypedExpression]) -> tuple[list[Expression], Type]:
@@ -220,12 +220,12 @@ def check_alike(call: Call, args: list[TypedExpression]) -> tuple[list[Expressio
     args = [_convert(item, target) if isinstance(item, Literal) else (item, kind) for item, kind in args]
     kinds = sorted({kind for _, kind in args if kind is not None})
     if not kinds:
-        raise InvalidArgument(message(show(call), "a value", "only NULL", "write a value, or leave it out"))
+        raise InvalidArgument(show(call), "a value", "only NULL", "write a value, or leave it out")
     if len(kinds) == 1 or set(kinds) == set(NUMBERS):
         return [item for item, _ in args], "number" if len(kinds) > 1 else kinds[0]
     if set(kinds) == {"date", "timestamp"}:
         return [_start_of_day(item) if kind == "date" else item for item, kind in args], "timestamp"
-    raise InvalidArgument(message(show(call), "values of one kind", " and ".join(kinds), one_kind(call, args, kinds)))
+    raise InvalidArgument(show(call), "values of one kind", " and ".join(kinds), one_kind(call, args, kinds))
 
 
 def _start_of_day(item: Expression) -> Expression:
@@ -273,7 +273,7 @@ def as_date(text: str) -> date:
         if moment is not None and moment.time() == time():
             return moment.date()
         got = "a time of day" if moment is not None else repr(clip(text))
-        raise InvalidArgument(message("date", "a date as 'YYYY-MM-DD'", got, "write for example '2024-01-31'"))
+        raise InvalidArgument("date", "a date as 'YYYY-MM-DD'", got, "write for example '2024-01-31'")
     return value
 
 
@@ -286,9 +286,7 @@ def as_timestamp(text: str) -> datetime:
     value = _moment(text)
     if value is None:
         expected = "a timestamp as 'YYYY-MM-DD HH:MM:SS', without time zone"
-        raise InvalidArgument(
-            message("timestamp", expected, repr(clip(text)), "write for example '2024-01-31 12:00:00'")
-        )
+        raise InvalidArgument("timestamp", expected, repr(clip(text)), "write for example '2024-01-31 12:00:00'")
     return value
 
 
@@ -338,7 +336,7 @@ def compile_condition(expression: Expression, compiler: Compiler) -> exp.Expr:
 
 def wrong_type(expected: str, got: str) -> WrongType:
     """An expression of the wrong type."""
-    return WrongType(message("expression", expected, got, "compare and compute like with like"))
+    return WrongType("expression", expected, got, "compare and compute like with like")
 
 
 def require_numbers(call: Call, args: list[TypedExpression]) -> None:
@@ -359,14 +357,14 @@ def require_numbers(call: Call, args: list[TypedExpression]) -> None:
                 fix = f"use a column of numbers; {NUMBER_IN_CARD.format(show(item))}"
             elif kind == "boolean":
                 fix = f"use a column of numbers, or CAST({show(item)} AS DOUBLE)"
-            raise InvalidArgument(message(show(call), "numbers", f"{show(item)}, which is {describe(kind)}", fix))
+            raise InvalidArgument(show(call), "numbers", f"{show(item)}, which is {describe(kind)}", fix)
 
 
 def require_range(typed: TypedSql) -> Range:
     """The range of a number; refused where it is not known."""
     if typed.range is None:
         raise InvalidArgument(
-            message("expression", "numbers with public bounds", "one without", "state the bounds of its columns")
+            "expression", "numbers with public bounds", "one without", "state the bounds of its columns"
         )
     return typed.range
 
@@ -402,7 +400,7 @@ def refuse_sql(expected: str, got: str, fix: str) -> InvalidArgument:
     >>> str(refuse_sql("one SELECT", "UNION", "ask twice"))
     'SQL: expected one SELECT, got UNION. Fix: ask twice.'
     """
-    return InvalidArgument(message("SQL", expected, got, fix))
+    return InvalidArgument("SQL", expected, got, fix)
 
 
 _CLAUSES = {"locks": "FOR UPDATE", "pivots": "PIVOT", "sample": "TABLESAMPLE", "laterals": "LATERAL"}
@@ -415,11 +413,3 @@ def refuse_other_parts(node: exp.Expr, *known: str) -> None:
         if value and name not in known:
             part = _CLAUSES.get(name) or name.strip("_").replace("_", " ").upper()
             raise refuse_sql(f"a plain {node.key.upper()}", f"{part} in it", f"leave {part} out")
-
-
-__all__ = [
-    "NUMBERS", "Checked", "Compiler", "Function", "LazyModule", "Operation", "Read", "Syntax",
-    "TypedExpression", "TypedSql", "as_date", "as_timestamp", "check_alike", "check_boolean", "compile_alike",
-    "compile_condition", "constant", "describe", "engine_nodes", "nodes", "refuse_other_parts", "refuse_sql",
-    "require_alike", "require_conditions", "require_numbers", "require_range", "whole_number", "wrong_type",
-]  # fmt: skip

@@ -24,9 +24,10 @@ from collections.abc import Sequence
 from datetime import date, datetime, time
 from typing import TYPE_CHECKING, Any
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.tables.card.model import Type
 from dither.tables.card.wording import clip
+from dither.tables.query import engine_nodes, nodes
 from dither.tables.query.operations.base import (
     NUMBERS,
     Checked,
@@ -41,8 +42,6 @@ from dither.tables.query.operations.base import (
     as_timestamp,
     constant,
     describe,
-    engine_nodes,
-    nodes,
     refuse_other_parts,
     refuse_sql,
     whole_number,
@@ -92,15 +91,15 @@ _LARGEST_INTEGER = float(10**18)
 
 def _require_cast(source: Type | None, target: object) -> Type:
     if target not in TYPES:
-        raise InvalidArgument(message("CAST", f"one of {', '.join(TYPES)}", "another type", "write CAST(x AS DOUBLE)"))
+        raise InvalidArgument("CAST", f"one of {', '.join(TYPES)}", "another type", "write CAST(x AS DOUBLE)")
     if source is None:
-        raise InvalidArgument(message("CAST", "a value", "NULL", "leave the CAST out"))
+        raise InvalidArgument("CAST", "a value", "NULL", "leave the CAST out")
     if target not in _CASTS[source]:
         expected = f"a type that {describe(source)} can become ({', '.join(_CASTS[source])})"
         fix = "use another type, or leave the CAST out"
         if source == "number" and target == "text":
             fix = "engines write doubles differently; round first: CAST(ROUND(x) AS TEXT)"
-        raise InvalidArgument(message("CAST", expected, str(target), fix))
+        raise InvalidArgument("CAST", expected, str(target), fix)
     return target
 
 
@@ -153,7 +152,7 @@ def _compile_number(
         return bounded
     if _arithmetic(argument, compiler) == "decimal":
         fix = f"write ROUND({show(argument)}) for halves away from 0, or CAST it AS DOUBLE first for halves to even"
-        raise InvalidArgument(message("CAST AS INTEGER", "a double", "decimals, of which engines round halves", fix))
+        raise InvalidArgument("CAST AS INTEGER", "a double", "decimals, of which engines round halves", fix)
     return _rounded(bounded)
 
 
@@ -330,5 +329,3 @@ CASTS = (
     ),
 )  # fmt: skip
 """CAST and TRY_CAST."""
-
-__all__ = ["CASTS", "TYPES", "cast_value"]

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from datetime import date, datetime, time
 from typing import TYPE_CHECKING, Any
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.tables.card.wording import clip
+from dither.tables.query import engine_nodes, nodes
 from dither.tables.query.operations.base import (
     Checked,
     Compiler,
@@ -19,8 +20,6 @@ from dither.tables.query.operations.base import (
     TypedSql,
     check_alike,
     compile_alike,
-    engine_nodes,
-    nodes,
     refuse_other_parts,
     refuse_sql,
 )
@@ -82,10 +81,10 @@ def _comparison(name: str, node: str, relation: Callable[[Any, Any], Any]) -> Op
 
 def _check_in(call: Call, args: list[TypedExpression]) -> Checked:
     if not all(isinstance(item, Literal) for item, _ in args[1:]):
-        raise InvalidArgument(message("IN", "a list of constants", "an expression", "write it as x = … OR x = …"))
+        raise InvalidArgument("IN", "a list of constants", "an expression", "write it as x = … OR x = …")
     if args[0][1] is None or all(kind is None for _, kind in args[1:]):
         fix = "ask for x IS NULL or x IS NOT NULL, in Python col('x').is_null()"
-        raise InvalidArgument(message(show(call), "values", "NULL, which makes it NULL always", fix))
+        raise InvalidArgument(show(call), "values", "NULL, which makes it NULL always", fix)
     return _check(call, args)
 
 
@@ -176,5 +175,3 @@ COMPARISON = (
     ),
 )  # fmt: skip
 """The comparisons."""
-
-__all__ = ["COMPARISON", "as_datetime", "compare"]

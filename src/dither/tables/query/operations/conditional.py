@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from dither.tables.card.model import Type
 from dither.tables.card.values import literal_type
+from dither.tables.query import nodes
 from dither.tables.query.operations.base import (
     Checked,
     Compiler,
@@ -24,7 +25,6 @@ from dither.tables.query.operations.base import (
     check_alike,
     compile_alike,
     compile_condition,
-    nodes,
     refuse_other_parts,
     require_alike,
     require_conditions,
@@ -185,5 +185,3 @@ CONDITIONAL = (
     ),
 )  # fmt: skip
 """The operations that choose among values."""
-
-__all__ = ["CONDITIONAL", "compile_branches", "union"]

@@ -13,8 +13,9 @@ from collections.abc import Callable, Sequence
 from datetime import date, datetime, time, timedelta
 from typing import TYPE_CHECKING, Any
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.tables.card.model import Type
+from dither.tables.query import engine_nodes, nodes
 from dither.tables.query.operations.base import (
     Checked,
     Compiler,
@@ -26,8 +27,6 @@ from dither.tables.query.operations.base import (
     check_alike,
     constant,
     describe,
-    engine_nodes,
-    nodes,
     refuse_sql,
     require_alike,
     wrong_type,
@@ -49,12 +48,12 @@ def _unit(expression: Expression, kind: Type | None, text: str) -> str:
     value = constant(expression)
     name = value.lower().removesuffix("s") if isinstance(value, str) else None
     if name not in UNITS:
-        raise InvalidArgument(message(text, f"one of {', '.join(UNITS)}", show(expression), _EXAMPLE))
+        raise InvalidArgument(text, f"one of {', '.join(UNITS)}", show(expression), _EXAMPLE)
     if kind not in ("date", "timestamp"):
-        raise InvalidArgument(message(text, "a date or timestamp", describe(kind), "use a column of dates"))
+        raise InvalidArgument(text, "a date or timestamp", describe(kind), "use a column of dates")
     if kind == "date" and name in _TIME_UNITS:
         fix = "use days or more, or CAST(x AS TIMESTAMP)"
-        raise InvalidArgument(message(text, f"a timestamp for {name}s", "a date", fix))
+        raise InvalidArgument(text, f"a timestamp for {name}s", "a date", fix)
     return name
 
 
@@ -64,7 +63,7 @@ def _unit(expression: Expression, kind: Type | None, text: str) -> str:
 def _count(call: Call) -> int:
     value = constant(call.args[1])
     if not isinstance(value, int) or isinstance(value, bool):
-        raise InvalidArgument(message("interval", "a constant whole number", show(call.args[1]), _EXAMPLE))
+        raise InvalidArgument("interval", "a constant whole number", show(call.args[1]), _EXAMPLE)
     return value
 
 
@@ -93,7 +92,7 @@ def _limits(count: int, unit: str, kind: str) -> tuple[date, date]:
     first, last = (datetime.min, datetime.max) if kind == "timestamp" else (date.min, date.max)
     result = (first, _moved(last, -count, unit)) if count >= 0 else (_moved(first, -count, unit), last)
     if result[0] is None or result[1] is None:
-        raise InvalidArgument(message("interval", "one within the years 1 to 9999", "a longer one", _EXAMPLE))
+        raise InvalidArgument("interval", "one within the years 1 to 9999", "a longer one", _EXAMPLE)
     return result[0], result[1]
 
 
@@ -173,7 +172,7 @@ def _difference_unit(expression: Expression, kind: Type | None, call: Call) -> s
         return unit
     fix = "write DATE_DIFF('day', start, end) // 7 for periods of 7 days, or for Mondays "
     fix += "DATE_DIFF('day', date_trunc('week', start), date_trunc('week', end)) // 7"
-    raise InvalidArgument(message(call.op, "a unit that all engines count alike", "week", fix))
+    raise InvalidArgument(call.op, "a unit that all engines count alike", "week", fix)
 
 
 def _compile_difference(call: Call, compiler: Compiler) -> TypedSql:
@@ -311,5 +310,3 @@ DATE_ARITHMETIC = (
     ),
 )  # fmt: skip
 """The operations on dates and intervals."""
-
-__all__ = ["DATE_ARITHMETIC", "UNITS", "add_interval", "compile_days", "difference", "read_interval"]

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from datetime import date, datetime, time, timedelta
 from typing import TYPE_CHECKING
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.tables.card.wording import clip
+from dither.tables.query import engine_nodes
 from dither.tables.query.operations.base import (
     Checked,
     Compiler,
@@ -22,7 +23,6 @@ from dither.tables.query.operations.base import (
     TypedSql,
     constant,
     describe,
-    engine_nodes,
     refuse_other_parts,
     refuse_sql,
 )
@@ -41,11 +41,11 @@ def _check(_call: Call, args: list[TypedExpression]) -> Checked:
     if not isinstance(name, str) or name.lower() not in PERIODS:
         got = clip(repr(name)) if isinstance(name, str) else "no constant"
         fix = "write for example date_trunc('month', x)"
-        raise InvalidArgument(message("date_trunc", f"one of {', '.join(PERIODS)}", got, fix))
+        raise InvalidArgument("date_trunc", f"one of {', '.join(PERIODS)}", got, fix)
     if kind not in ("date", "timestamp"):
-        raise InvalidArgument(message("date_trunc", "a date or timestamp", describe(kind), "use a column of dates"))
+        raise InvalidArgument("date_trunc", "a date or timestamp", describe(kind), "use a column of dates")
     if kind == "date" and name.lower() == "hour":
-        raise InvalidArgument(message("date_trunc", "a timestamp for 'hour'", "a date", "use 'day' or longer"))
+        raise InvalidArgument("date_trunc", "a timestamp for 'hour'", "a date", "use 'day' or longer")
     return [Literal(name.lower()), value], kind
 
 
@@ -54,12 +54,10 @@ def _compile(call: Call, compiler: Compiler) -> TypedSql:
     result = compiler.value(value)
     if not isinstance(period, Literal) or period.value not in PERIODS or result.type not in ("date", "timestamp"):
         raise InvalidArgument(
-            message(
-                "date_trunc", f"a period ({', '.join(PERIODS)}) and a date", "other arguments", "date_trunc('month', x)"
-            )
+            "date_trunc", f"a period ({', '.join(PERIODS)}) and a date", "other arguments", "date_trunc('month', x)"
         )
     if result.type == "date" and period.value == "hour":
-        raise InvalidArgument(message("date_trunc", "a period of days or more", "hour of a date", "use 'day'"))
+        raise InvalidArgument("date_trunc", "a period of days or more", "hour of a date", "use 'day'")
     return TypedSql(engine_nodes.start_of_period(str(period.value), result.node, result.type), result.type)
 
 
@@ -116,16 +114,16 @@ def _part(name: object, kind: str | None, text: str) -> str:
     """The part of a date that a name stands for; refused where a value of this type has none."""
     if isinstance(name, str) and name.lower() in ("dow", "dayofweek", "weekday"):
         fix = "write ISODOW(x), or EXTRACT(ISODOW FROM x): Monday is 1, Sunday is 7"
-        raise InvalidArgument(message(text, "a day of the week with one meaning", "DOW", fix))
+        raise InvalidArgument(text, "a day of the week with one meaning", "DOW", fix)
     part = _PART_NAMES.get(name.lower()) if isinstance(name, str) else None
     if part is None:
         got = clip(repr(name)) if isinstance(name, str) else "no constant"
-        raise InvalidArgument(message(text, f"one of {', '.join(PARTS)}", got, "write EXTRACT(MONTH FROM x)"))
+        raise InvalidArgument(text, f"one of {', '.join(PARTS)}", got, "write EXTRACT(MONTH FROM x)")
     if kind not in ("date", "timestamp"):
         fix = "use a column of dates, or CAST(x AS DATE)"
-        raise InvalidArgument(message(text, "a date or timestamp", "NULL" if kind is None else f"a {kind}", fix))
+        raise InvalidArgument(text, "a date or timestamp", "NULL" if kind is None else f"a {kind}", fix)
     if kind == "date" and part in _TIME_PARTS:
-        raise InvalidArgument(message(text, f"a timestamp for '{part}'", "a date", "use 'day' or longer"))
+        raise InvalidArgument(text, f"a timestamp for '{part}'", "a date", "use 'day' or longer")
     return part
 
 
@@ -252,5 +250,3 @@ DATES = (
     ),
 )
 """The operations on dates."""
-
-__all__ = ["DATES", "PARTS", "PERIODS", "part_of_date", "start_of_period"]

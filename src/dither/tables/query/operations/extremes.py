@@ -6,7 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
+from dither.tables.query import nodes
 from dither.tables.query.operations.base import (
     Checked,
     Compiler,
@@ -15,7 +16,6 @@ from dither.tables.query.operations.base import (
     TypedSql,
     check_alike,
     constant,
-    nodes,
     wrong_type,
 )
 from dither.tables.query.operations.comparison import as_datetime
@@ -28,7 +28,7 @@ def _check(call: Call, args: list[TypedExpression]) -> Checked:
     values, kind = check_alike(call, args)
     if kind == "boolean":
         fix = "combine conditions by AND and OR"
-        raise InvalidArgument(message(call.op.upper(), "numbers, texts or dates", "conditions", fix))
+        raise InvalidArgument(call.op.upper(), "numbers, texts or dates", "conditions", fix)
     return values, kind
 
 
@@ -69,5 +69,3 @@ EXTREMES = tuple(
     )
 )  # fmt: skip
 """GREATEST and LEAST."""
-
-__all__ = ["EXTREMES"]

@@ -12,7 +12,8 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
+from dither.tables.query import nodes
 from dither.tables.query.operations.base import (
     Checked,
     Compiler,
@@ -20,7 +21,6 @@ from dither.tables.query.operations.base import (
     TypedExpression,
     TypedSql,
     constant,
-    nodes,
     require_numbers,
     require_range,
 )
@@ -41,7 +41,7 @@ def _check(call: Call, args: list[TypedExpression]) -> Checked:
 
 
 def _refuse_negative(call: Call, expected: str) -> InvalidArgument:
-    return InvalidArgument(message(call.op.upper(), expected, "none, by its bounds", "correct the bounds, or its sign"))
+    return InvalidArgument(call.op.upper(), expected, "none, by its bounds", "correct the bounds, or its sign")
 
 
 # -- roots and powers -----------------------------------------------------------------------------------------------
@@ -73,7 +73,7 @@ def _exponent(call: Call) -> float:
         if 0 < abs(doubled) <= 2 * MOST_EXPONENT and doubled.is_integer():
             return float(value)
     expected = f"a constant exponent that is a multiple of 0.5 from -{MOST_EXPONENT} to {MOST_EXPONENT}, but not 0"
-    raise InvalidArgument(message("POWER", expected, show(call.args[1]), "write EXP(y * LN(x)) for other exponents"))
+    raise InvalidArgument("POWER", expected, show(call.args[1]), "write EXP(y * LN(x)) for other exponents")
 
 
 def _check_power(call: Call, args: list[TypedExpression]) -> Checked:
@@ -167,7 +167,7 @@ def _compile_exp(call: Call, compiler: Compiler) -> TypedSql:
     known = require_range(value)
     if not math.log(LEAST) <= known.low <= known.high <= math.log(MOST):
         expected = f"exponents from {math.ceil(math.log(LEAST))} to {math.floor(math.log(MOST))}"
-        raise InvalidArgument(message("EXP", expected, "others, by their bounds", "narrow the bounds of its columns"))
+        raise InvalidArgument("EXP", expected, "others, by their bounds", "narrow the bounds of its columns")
     low, high = math.exp(known.low) * (1 - _SLACK), math.exp(known.high) * (1 + _SLACK)
     return TypedSql(nodes.call("EXP", value.node), "number", Range.between(low, high, low).checked())
 
@@ -196,5 +196,3 @@ NUMERIC_FUNCTIONS = (
     ),
 )  # fmt: skip
 """The functions of one number."""
-
-__all__ = ["NUMERIC_FUNCTIONS", "power"]

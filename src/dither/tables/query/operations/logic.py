@@ -7,8 +7,9 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.tables.card.wording import clip
+from dither.tables.query import nodes
 from dither.tables.query.operations.base import (
     Checked,
     Compiler,
@@ -19,7 +20,6 @@ from dither.tables.query.operations.base import (
     TypedSql,
     check_boolean,
     compile_condition,
-    nodes,
     refuse_other_parts,
     refuse_sql,
 )
@@ -40,7 +40,7 @@ def _check_not(call: Call, args: list[TypedExpression]) -> Checked:
     if isinstance(inside, Call) and inside.op == "in" and Literal(None) in inside.args[1:]:
         first, *values = [show(item) for item in inside.args if item != Literal(None)]
         fix = f"leave NULL out: {first} NOT IN ({', '.join(values)}) keeps no row with NULL either"
-        raise InvalidArgument(message("NOT IN", "values", "NULL among them, so that it is never true", fix))
+        raise InvalidArgument("NOT IN", "values", "NULL among them, so that it is never true", fix)
     return check_boolean(call, args)
 
 
@@ -101,5 +101,3 @@ LOGIC = (
     ),
 )  # fmt: skip
 """The operations on conditions."""
-
-__all__ = ["LOGIC"]

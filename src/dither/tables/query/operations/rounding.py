@@ -10,8 +10,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
 from dither.tables.card.values import EXACT_INTEGERS
+from dither.tables.query import nodes
 from dither.tables.query.operations.base import (
     NUMBERS,
     Checked,
@@ -24,7 +25,6 @@ from dither.tables.query.operations.base import (
     TypedSql,
     constant,
     describe,
-    nodes,
     require_numbers,
     require_range,
     whole_number,
@@ -46,7 +46,7 @@ def _digits(call: Call) -> int:
     digits = constant(call.args[1])
     if not isinstance(digits, int) or isinstance(digits, bool) or abs(digits) > MOST_DIGITS:
         expected = f"a constant number of digits from -{MOST_DIGITS} to {MOST_DIGITS}"
-        raise InvalidArgument(message(call.op.upper(), expected, show(call.args[1]), "write ROUND(x, 2)"))
+        raise InvalidArgument(call.op.upper(), expected, show(call.args[1]), "write ROUND(x, 2)")
     return digits
 
 
@@ -81,7 +81,7 @@ def _compile_round(call: Call, compiler: Compiler) -> TypedSql:
         return TypedSql(nodes.divide(whole, scale), "number", Range.between(low, high, 1 / 10.0**digits))
     if max(abs(low), abs(high)) > EXACT_INTEGERS:
         fix = "leave it out"
-        raise InvalidArgument(message(call.op.upper(), "values within 2^53 in size", "larger, by their bounds", fix))
+        raise InvalidArgument(call.op.upper(), "values within 2^53 in size", "larger, by their bounds", fix)
     result = nodes.binary("*", whole, scale) if digits else whole
     return TypedSql(nodes.cast(result, "integer"), "integer", Range.whole(low, high))
 
@@ -155,9 +155,9 @@ def _check_remainder(call: Call, args: list[TypedExpression]) -> Checked:
         if kind != "integer":
             got = f"{show(item)}, which is {'not whole' if kind == 'number' else describe(kind)}"
             fix = "round first: FLOOR(x) % 10" if kind == "number" else "use columns of whole numbers"
-            raise InvalidArgument(message(show(call), "whole numbers", got, fix))
+            raise InvalidArgument(show(call), "whole numbers", got, fix)
     if constant(args[1][0]) == 0:
-        raise InvalidArgument(message(show(call), "a divisor other than 0", "0", "divide by something else"))
+        raise InvalidArgument(show(call), "a divisor other than 0", "0", "divide by something else")
     return [item for item, _ in args], "integer"
 
 
@@ -166,7 +166,7 @@ def _compile_remainder(call: Call, compiler: Compiler) -> TypedSql:
     left, right = (whole_number(argument, compiler) for argument in call.args)
     divisor = right.range
     if divisor is not None and divisor.size == 0:
-        raise InvalidArgument(message("%", "a divisor other than 0", "0", "divide by something else"))
+        raise InvalidArgument("%", "a divisor other than 0", "0", "divide by something else")
     arms = [
         (nodes.binary("=", right.node, nodes.integer(value)), result)
         for value, result in ((0, nodes.literal(None)), (-1, nodes.integer(0)))
@@ -208,7 +208,7 @@ def _check_quotient(call: Call, args: list[TypedExpression]) -> Checked:
             left, right = map(show, call.args)
             got = f"{show(item)}, which is {'not whole' if kind == 'number' else describe(kind)}"
             fix = f"write TRUNC({left} / {right}), or FLOOR" if kind == "number" else "use columns of whole numbers"
-            raise InvalidArgument(message(show(call), "whole numbers, of which engines divide alike", got, fix))
+            raise InvalidArgument(show(call), "whole numbers, of which engines divide alike", got, fix)
     return [item for item, _ in args], "integer"
 
 
@@ -263,5 +263,3 @@ ROUNDING = (
     ),
 )  # fmt: skip
 """The operations that round, and the remainder."""
-
-__all__ = ["ROUNDING", "remainder", "round_half_away", "truncate"]

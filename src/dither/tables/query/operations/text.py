@@ -16,7 +16,8 @@ from string import ascii_lowercase, ascii_uppercase
 from typing import TYPE_CHECKING, Any
 from typing import Literal as Choice
 
-from dither.errors import InvalidArgument, message
+from dither.errors import InvalidArgument
+from dither.tables.query import engine_nodes, nodes
 from dither.tables.query.operations.base import (
     Checked,
     Compiler,
@@ -28,8 +29,6 @@ from dither.tables.query.operations.base import (
     TypedSql,
     constant,
     describe,
-    engine_nodes,
-    nodes,
     refuse_other_parts,
     wrong_type,
 )
@@ -57,10 +56,10 @@ def _check_like(call: Call, args: list[TypedExpression]) -> Checked:
         fix = "compare it with =, < or BETWEEN"
         if kind in ("date", "timestamp"):
             fix = f"write {show(args[0][0])} >= '2024-01-01', or date_trunc('month', {show(args[0][0])}) = '2024-01-01'"
-        raise InvalidArgument(message(call.op.upper(), "a text", describe(kind), fix))
+        raise InvalidArgument(call.op.upper(), "a text", describe(kind), fix)
     if not isinstance(pattern, Literal) or not isinstance(pattern.value, str) or "\\" in pattern.value:
         expected = "a constant pattern of %, _ and other characters, without backslash"
-        raise InvalidArgument(message(call.op.upper(), expected, show(pattern), "write for example x LIKE 'a%'"))
+        raise InvalidArgument(call.op.upper(), expected, show(pattern), "write for example x LIKE 'a%'")
     _check_pattern(call.op, pattern.value)
     return [item for item, _ in args], "boolean"
 
@@ -71,7 +70,7 @@ def _check_pattern(op: str, pattern: str) -> None:
     if len(pattern) > most:
         expected = f"a pattern of at most {most} characters" + (" where it has both % and _" if mixed else "")
         fix = "write one without _, or a shorter one" if mixed else "write a shorter one, or compare whole texts with ="
-        raise InvalidArgument(message(op.upper(), expected, f"{len(pattern)}", fix))
+        raise InvalidArgument(op.upper(), expected, f"{len(pattern)}", fix)
 
 
 def _compile_like(call: Call, compiler: Compiler) -> TypedSql:
@@ -79,7 +78,7 @@ def _compile_like(call: Call, compiler: Compiler) -> TypedSql:
     if x.type != "text" or pattern.type != "text" or not isinstance(call.args[1], Literal):
         raise wrong_type("text and a constant pattern", f"{x.type} and {pattern.type}")
     if "\\" in str(call.args[1].value):
-        raise InvalidArgument(message("pattern", "one without a backslash", "a backslash", "leave it out"))
+        raise InvalidArgument("pattern", "one without a backslash", "a backslash", "leave it out")
     _check_pattern(call.op, str(call.args[1].value))
     if call.op == "like":
         return TypedSql(nodes.like(x.node, pattern.node), "boolean")
@@ -117,7 +116,7 @@ def _require_texts(call: Call, args: Sequence[TypedExpression]) -> None:
                 "use a column of texts" if kind == "number" else f"use a column of texts, or CAST({show(item)} AS TEXT)"
             )
             fix += "; between conditions write OR instead of ||" if call.op == "||" else ""
-            raise InvalidArgument(message(show(call), "a text", got, fix))
+            raise InvalidArgument(show(call), "a text", got, fix)
 
 
 def _compile_texts(arguments: Sequence[Expression], compiler: Compiler) -> list[exp.Expr]:
@@ -165,7 +164,7 @@ def _count(call: Call, place: int, least: int, what: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= MAX_TEXT_BYTES:
         expected = f"a constant from {least} to {MAX_TEXT_BYTES} for {what}"
         fix = "write SUBSTR(s, 1, 3), LEFT(s, 3) or RIGHT(s, 3)"
-        raise InvalidArgument(message(call.op.upper(), expected, show(call.args[place]), fix))
+        raise InvalidArgument(call.op.upper(), expected, show(call.args[place]), fix)
     return value
 
 
@@ -286,7 +285,7 @@ def _replaced(call: Call) -> tuple[str, str]:
             return old, new
     expected = f"constant texts of at most {MAX_REPLACEMENT_BYTES} bytes, the first not empty"
     raise InvalidArgument(
-        message("REPLACE", expected, "longer ones, an empty one, or a column", "write REPLACE(s, 'old', 'new')")
+        "REPLACE", expected, "longer ones, an empty one, or a column", "write REPLACE(s, 'old', 'new')"
     )
 
 
@@ -395,5 +394,3 @@ TEXT = (
     ),
 )  # fmt: skip
 """The operations on text."""
-
-__all__ = ["MAX_MADE_BYTES", "MAX_MIXED_PATTERN", "MAX_PATTERN", "TEXT", "like"]

@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 import dither.audit  # noqa: F401  (loaded before doctests are collected: pytest would execute its first module twice)
-from dither.homes import defining_module
+from dither.public_module import defining_module
 
 sys.path.insert(0, str(Path(__file__).parent / "tests"))
 pytest_plugins = ["support_seeding"]

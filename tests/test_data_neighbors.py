@@ -13,7 +13,7 @@ import pytest
 
 import dither as dp
 from dither import AddRemove, DitherError, InvalidData
-from dither.homes import defining_module
+from dither.public_module import defining_module
 from dither.randomness import SeededSource
 from support import each
 

@@ -86,7 +86,7 @@ TESTED_BY = {
     "tables/sql/test_relations.py": "existence person_functions person_select",
     "wire/test_answers.py": "cards explanations guarantees options values",
     "wire/test_questions.py": "routes",
-    "test_public_face.py": "errors extras homes",
+    "test_public_face.py": "errors extras public_module",
     "test_values.py": "comparison",
 }
 

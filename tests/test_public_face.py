@@ -19,7 +19,7 @@ import pytest
 
 import dither
 from dither import errors
-from dither.homes import defining_module
+from dither.public_module import defining_module
 from support import for_each, refuses
 
 DECIDED = {

@@ -19,13 +19,13 @@ import pytest
 
 import dither
 from dither import AddRemove, PureDP, ReusableHoldout, SparseVector, WrongType
-from dither.homes import defining_module
 from dither.learn.budget import GaussianBudget
 from dither.ledger import Charge, Receipt
 from dither.ledger.scope import Allowance, Scope
 from dither.local.repetition import DeviceBudget
 from dither.local.subset_selection import SubsetSelection
 from dither.mechanisms.sparse_vector import SparseVectorSession
+from dither.public_module import defining_module
 from dither.randomness import SYSTEM
 from dither.stateful import Stateful
 from dither.stream import Histogram, RunningMean, RunningSum, SlidingWindow, StreamPlan, ThresholdAlarm

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import dither
-from dither.homes import defining_module
+from dither.public_module import defining_module
 
 PACKAGES = (
     *("accounting", "audit", "course", "density", "learn", "ledger", "local", "mechanisms", "plot", "publish"),

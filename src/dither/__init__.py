@@ -27,7 +27,6 @@ from dither.errors import (
     WrongType,
 )
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP, parallel, sequential
-from dither.homes import name_by_home as _name_by_home
 from dither.mechanisms import (
     BoundedLaplace,
     Exponential,
@@ -46,6 +45,7 @@ from dither.mechanisms import (
     TopK,
 )
 from dither.neighbors import AddRemove, Neighbors, ReplaceOne
+from dither.public_module import name_by_home as _name_by_home
 
 if _typing.TYPE_CHECKING:
     from dither import audit, course, learn, ledger, local, plot, publish, report, stream
@@ -198,7 +198,7 @@ _LATER = {
             "regression_intercept",
             "regression_r2",
             "regression_slope",
-        )  # fmt: skip
+        )
     },
     **{name: ("dither.tables.builder.aggregates", f"{name}_") for name in ("sum", "min", "max")},
 }

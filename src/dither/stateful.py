@@ -7,10 +7,29 @@ therefore refuse to be copied and pickled, and refuse all use in another process
 
 from __future__ import annotations
 
+import os
 from typing import Any, NoReturn, Self, SupportsIndex
 
 from dither.errors import WrongType
-from dither.forks import process
+
+_forks = 0
+
+
+def _count_fork() -> None:
+    global _forks
+    _forks += 1
+
+
+os.register_at_fork(after_in_child=_count_fork)
+
+
+def process() -> tuple[int, int]:
+    """Return the process number and how many forks led to this process: unique also where a number is reused.
+
+    >>> process() == process()
+    True
+    """
+    return os.getpid(), _forks
 
 
 class Stateful:

@@ -14,7 +14,7 @@ import pytest
 import dither as dp
 from dither.cli import app
 from dither.errors import InvalidArgument, WrongType
-from dither.homes import defining_module
+from dither.public_module import defining_module
 from dither.tables.options import OptionKeywords, ReleaseOptions, release_options
 from support import refuses
 

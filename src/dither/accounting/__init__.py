@@ -48,7 +48,7 @@ from dither.accounting.smooth import (
     smooth_calibration,
     smooth_scale,
 )
-from dither.homes import name_by_home as _name_by_home
+from dither.public_module import name_by_home as _name_by_home
 
 __all__ = [
     "ACCOUNTANTS",

@@ -26,7 +26,7 @@ from dither.audit.dataflow.replay import Release, Replay, replay
 from dither.audit.proof.certificate import Certificate
 from dither.audit.proof.certify import certify
 from dither.audit.suite.run import Audit, Row, audit
-from dither.homes import name_by_home as _name_by_home
+from dither.public_module import name_by_home as _name_by_home
 
 __all__ = [
     "Audit",

@@ -11,7 +11,7 @@ from dither.client.addresses import parse
 from dither.client.asking import ServerAsker
 from dither.client.transport import Token, Transport
 from dither.errors import InvalidArgument, WrongType
-from dither.homes import public_in
+from dither.public_module import public_in
 from dither.tables.card.wording import clip, closest
 from dither.tables.table import Table
 from dither.wire import problems, routes

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from dither.client.addresses import Address
 from dither.errors import AccessDenied, InvalidArgument, ServerUnavailable, WrongType
-from dither.forks import process
+from dither.stateful import process
 from dither.wire import documents, problems
 
 MAX_BODY = 256 * 1024 * 1024

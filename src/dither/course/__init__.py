@@ -20,7 +20,7 @@ import typing as _typing
 from dither.course.lookup import find, results
 from dither.course.mixed_noise import theorem_10
 from dither.course.result import Result, Results
-from dither.homes import name_by_home as _name_by_home
+from dither.public_module import name_by_home as _name_by_home
 
 if _typing.TYPE_CHECKING:
     from dither.course.private_descent import TheoremSGD, private_bound

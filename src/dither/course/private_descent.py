@@ -42,10 +42,10 @@ from dither import arguments
 from dither.budget_hooks import covered, spends
 from dither.errors import InvalidArgument, InvalidData
 from dither.guarantees import PureDP
-from dither.homes import public_in
 from dither.learn.gd import Schedule, read_records, start_of, utility_bound
 from dither.learn.losses import Floats, Loss
 from dither.mechanisms import Laplace
+from dither.public_module import public_in
 from dither.randomness import MAX_SCALE, Source, resolve, uniform_integer
 
 _FINE = 20

@@ -8,7 +8,7 @@ PureDP(1)
 
 from dither.density.release import release
 from dither.density.result import Density
-from dither.homes import name_by_home as _name_by_home
+from dither.public_module import name_by_home as _name_by_home
 
 __all__ = ["Density", "release"]
 

@@ -16,11 +16,11 @@ from dither.density.result import Density, on_simplex
 from dither.errors import InvalidArgument, NotPrivate
 from dither.guarantees import PureDP
 from dither.inference import bin_numbers
-from dither.intake import as_table
 from dither.mechanisms import Laplace
 from dither.neighbors import AddRemove, Neighbors, ReplaceOne, relation
 from dither.randomness import Source, resolve
 from dither.stats.column import NanPolicy, known_size, read
+from dither.validation import as_table
 
 Method = Literal["histogram", "perturbed", "smoothed", "ks"]
 

@@ -24,7 +24,7 @@ from dither.exact.functions import (
     square_root,
 )
 from dither.exact.rational import decimal, down, exactly, outward_max, up
-from dither.homes import name_by_home as _name_by_home
+from dither.public_module import name_by_home as _name_by_home
 
 __all__ = [
     "Enclosure",

@@ -15,7 +15,6 @@ ApproxDP(1, 1e-05)
 
 from __future__ import annotations
 
-from dither.homes import name_by_home as _name_by_home
 from dither.learn.base import NonPrivate
 from dither.learn.compare import Comparison, compare
 from dither.learn.descent import NoisyDescent, noise_for, noisy_descent
@@ -32,6 +31,7 @@ from dither.learn.sgd import gradient_variance, stochastic_bound
 from dither.learn.sgd import offline as offline_sgd
 from dither.learn.sgd import online as online_sgd
 from dither.learn.spent import PrivacyWarning, total_spent
+from dither.public_module import name_by_home as _name_by_home
 
 __all__ = [
     "PCA",

@@ -1,4 +1,4 @@
-"""How records enter an estimator: through :mod:`dither.intake`, value by value, and typed by what the caller declares.
+"""Read the records of an estimator through :mod:`dither.validation`, value by value, typed as the caller declares.
 
 Features and the targets of a regression are numbers, because ``bounds`` say so; labels are those of ``classes``. A cell
 that is none of that is *missing*, whatever it is instead (None, NaN, text, a date), and a missing cell is replaced by a
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither.errors import InvalidData, WrongType
-from dither.intake import as_table, as_values
+from dither.validation import as_table, as_values
 
 Floats = NDArray[np.float64]
 

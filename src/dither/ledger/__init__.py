@@ -19,11 +19,11 @@ from __future__ import annotations
 
 from os import PathLike
 
-from dither.homes import name_by_home as _name_by_home
 from dither.ledger.accounts import Account
 from dither.ledger.chain import Entry, Receipt
 from dither.ledger.charging import Charge
 from dither.ledger.ledger import Ledger, Released, Verified
+from dither.public_module import name_by_home as _name_by_home
 
 __all__ = ["Account", "Charge", "Entry", "Ledger", "Receipt", "Released", "Verified", "open"]
 

@@ -9,7 +9,6 @@
 ProjectiveGeometryResponse(categories=1024, epsilon=1)
 """
 
-from dither.homes import name_by_home as _name_by_home
 from dither.local.count_mean_sketch import CountMeanSketch
 from dither.local.distribution import Distribution, LocalDistribution
 from dither.local.estimates import LocalFrequencies
@@ -28,6 +27,7 @@ from dither.local.server import Server
 from dither.local.sets import PaddedSets
 from dither.local.subset_selection import SubsetSelection
 from dither.local.unary_encoding import UnaryEncoding
+from dither.public_module import name_by_home as _name_by_home
 
 __all__ = [
     "CountMeanSketch",

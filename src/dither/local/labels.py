@@ -1,6 +1,6 @@
 """Values of people as codes of categories: what a category may be, and which values are the same one.
 
-Values and categories are read by one rule, that of :func:`dither.intake.as_values`: a whole number is the same label
+One rule reads both, that of :func:`dither.validation.as_values`: a whole number is one label
 whether it is written 17, 17.0 or ``numpy.int64(17)``; True is not 1; what is missing (None, NaN) is no label.
 """
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dither import arguments
 from dither.errors import InvalidArgument, InvalidData, WrongType
-from dither.intake import as_values
+from dither.validation import as_values
 
 MAX_CATEGORIES = 1 << 31
 

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from dither import arguments
 from dither.errors import InvalidArgument, InvalidData
 from dither.exact import Enclosure
-from dither.intake import as_values
 from dither.local.designs import inside_float, inside_probability
 from dither.local.protocol import Codes, Floats
 from dither.randomness import Source, trials, uniform_integers
+from dither.validation import as_values
 
 
 def line_bounds(value: object) -> tuple[int | float, int | float]:

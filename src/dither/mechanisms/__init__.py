@@ -5,7 +5,6 @@
 PureDP(1)
 """
 
-from dither.homes import name_by_home as _name_by_home
 from dither.mechanisms.bounded import BoundedLaplace
 from dither.mechanisms.continuous import ContinuousExponential, mean_pieces, piecewise_constant
 from dither.mechanisms.exponential import Exponential
@@ -22,6 +21,7 @@ from dither.mechanisms.smooth import SmoothNoise
 from dither.mechanisms.sparse_vector import SparseVector, SparseVectorSession
 from dither.mechanisms.staircase import Staircase
 from dither.mechanisms.top_k import TopK
+from dither.public_module import name_by_home as _name_by_home
 
 __all__ = [
     "BoundedLaplace",

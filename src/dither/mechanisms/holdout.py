@@ -17,10 +17,10 @@ from dither.callbacks import outcome, silenced
 from dither.errors import InvalidData
 from dither.exact import exactly
 from dither.guarantees import PureDP
-from dither.intake import as_records
 from dither.mechanisms.sparse_vector import SparseVector
 from dither.randomness import Source
 from dither.stateful import Stateful
+from dither.validation import as_records
 
 Question = Callable[[NDArray[Any]], Any]
 

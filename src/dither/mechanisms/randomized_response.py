@@ -20,11 +20,11 @@ from dither.errors import InvalidArgument, InvalidData, WrongType
 from dither.exact import Enclosure, divide, exp_neg, up
 from dither.exact.search import smallest_float
 from dither.guarantees import PureDP
-from dither.intake import as_label, as_values
 from dither.mechanisms.additive import plain
 from dither.mechanisms.pictures import Pictured
 from dither.randomness import Source, mark, resolve, trial, trials, uniform_integer, uniform_integers
 from dither.randomness.seeded import NOTICE
+from dither.validation import as_label, as_values
 
 _BITS = 80
 _MAX_CATEGORIES = 1 << 62

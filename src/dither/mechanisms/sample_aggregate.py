@@ -14,9 +14,9 @@ from dither import arguments
 from dither.callbacks import outcome, silenced
 from dither.errors import InvalidArgument
 from dither.exact import exactly
-from dither.intake import Kind, as_records
 from dither.mechanisms.pictures import Pictured
 from dither.randomness import Source, resolve
+from dither.validation import Kind, as_records
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither.errors import InvalidArgument, InvalidData, WrongType
-from dither.intake import saturate
 from dither.randomness import Source, mark
 from dither.randomness.seeded import NOTICE
+from dither.validation import saturate
 
 Scalar = int | float | Fraction
 Vector = NDArray[np.int64] | NDArray[np.float64] | list[Scalar]

@@ -28,7 +28,7 @@
 True
 """
 
-from dither.homes import name_by_home as _name_by_home
+from dither.public_module import name_by_home as _name_by_home
 from dither.publish.allocate import Allocation, TableSpec, allocate, table_spec
 from dither.publish.domain import Attribute, Domain
 from dither.publish.integers import WholeCounts, whole_counts

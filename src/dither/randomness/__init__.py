@@ -5,7 +5,7 @@
 (5,)
 """
 
-from dither.homes import name_by_home as _name_by_home
+from dither.public_module import name_by_home as _name_by_home
 from dither.randomness.coins import bernoulli, bernoulli_exp, trial, trials, uniform_integer, uniform_integers
 from dither.randomness.discrete import (
     MAX_SCALE,

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
 from dither.errors import InvalidArgument, WrongType
-from dither.forks import process
+from dither.stateful import process
 
 Words = NDArray[np.uint64]
 

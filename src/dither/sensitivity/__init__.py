@@ -5,7 +5,7 @@
 0.01
 """
 
-from dither.homes import name_by_home as _name_by_home
+from dither.public_module import name_by_home as _name_by_home
 from dither.sensitivity.known import count, histogram, mean, median, std, sum
 from dither.sensitivity.known import maximum as max
 from dither.sensitivity.known import minimum as min

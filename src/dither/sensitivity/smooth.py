@@ -32,7 +32,7 @@ from dither import arguments
 from dither.errors import InvalidArgument, InvalidData, NotPrivate
 from dither.exact import decimal, exactly, square_root, up
 from dither.exact.search import bisect_integers
-from dither.intake import as_values
+from dither.validation import as_values
 
 Floats = NDArray[np.float64]
 

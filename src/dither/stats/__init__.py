@@ -11,7 +11,7 @@ guarantee, its relation and its error.
 True
 """
 
-from dither.homes import name_by_home as _name_by_home
+from dither.public_module import name_by_home as _name_by_home
 from dither.stats.binned import histogram
 from dither.stats.estimate import Estimate, EstimateFloat, EstimateInt, Histogram
 from dither.stats.moments import count, mean, std, sum, var

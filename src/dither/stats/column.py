@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from dither.errors import InvalidArgument, InvalidData
 from dither.inference.grid import Values
-from dither.intake import as_values
 from dither.neighbors import Neighbors, ReplaceOne
+from dither.validation import as_values
 
 NanPolicy = Literal["refuse", "drop", "lower"]
 
@@ -25,7 +25,7 @@ def read(x: Any, neighbors: Neighbors, nan: NanPolicy = "refuse", lower: float =
     """One column as 64-bit integers or finite floats.
 
     Which of the two is decided by the declared type of an array or Series, never by its records; a list or an object
-    column declares none, so its numbers are floats (:mod:`dither.intake`). Missing values (NaN, None, plus or minus
+    column declares none, so its numbers are floats (:mod:`dither.validation`). Missing values (NaN, None, plus or minus
     infinity, and in a column without a declared type whatever is no number) are refused by default;
     ``nan="drop"`` leaves those records out, which changes how many there are and so needs
     :data:`~dither.AddRemove`; ``nan="lower"`` counts them as the lower bound.

@@ -34,13 +34,13 @@ from dither.exact import decimal
 from dither.guarantees import PureDP
 from dither.inference import Grid, RankInterval, Split, halve, levels
 from dither.inference.grid import Values
-from dither.intake import as_values
 from dither.mechanisms import PermuteAndFlip
 from dither.neighbors import AddRemove, Neighbors, ReplaceOne, relation
 from dither.randomness import Source, bernoulli_exp, exponential_race, resolve, uniform_integer
 from dither.stats.column import NanPolicy, known_size, read
 from dither.stats.estimate import EstimateFloat, EstimateInt
 from dither.stats.smooth import smooth_quantile
+from dither.validation import as_values
 
 Category = TypeVar("Category")
 

@@ -19,7 +19,7 @@ True
 
 import typing as _typing
 
-from dither.homes import name_by_home as _name_by_home
+from dither.public_module import name_by_home as _name_by_home
 from dither.stream.alarm import ThresholdAlarm
 from dither.stream.dense_optimum import Optimum, optimum
 from dither.stream.mechanism import StreamPlan

@@ -32,10 +32,10 @@ from dither.budget_hooks import charging_to
 from dither.comparison import unhashable
 from dither.errors import DitherError, InvalidArgument, LedgerError
 from dither.guarantees import ZCDP
-from dither.homes import public_in
 from dither.ledger import Receipt
 from dither.ledger.recorded import decode, encode
 from dither.ledger.series import Advance, Pay, SeriesRecord, SeriesState
+from dither.public_module import public_in
 from dither.stream.calendar import Calendar, Unit
 from dither.stream.keyed import new_key
 from dither.stream.participants import Participation

@@ -11,7 +11,7 @@ from dither.comparison import unhashable
 from dither.digits import two_digits
 from dither.errors import InvalidArgument
 from dither.extras import Axes, need
-from dither.homes import public_in
+from dither.public_module import public_in
 from dither.tables.answer import Answer, shown
 from dither.tables.card.model import Type  # noqa: F401
 from dither.terminal import printable

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from dither.budget_hooks import observed, starts_session
 from dither.errors import InvalidArgument, InvalidData, WrongType
 from dither.guarantees import Guarantee
-from dither.intake import saturate
 from dither.mechanisms.values import scalar
 from dither.randomness import Source, mark
 from dither.stateful import Stateful
 from dither.stream.keyed import new_key
 from dither.stream.mechanism import StreamPlan
+from dither.validation import saturate
 
 Floats = NDArray[np.float64]
 

@@ -16,8 +16,8 @@ from dither.comparison import unhashable
 from dither.digits import rounded, significant, two_digit_decimals, with_error
 from dither.errors import InvalidArgument
 from dither.extras import Axes, PandasFrame, PolarsFrame, need
-from dither.homes import public_in
 from dither.ledger.report import safe
+from dither.public_module import public_in
 from dither.tables.card.model import Type
 from dither.tables.card.wording import nearest
 from dither.tables.habits import missing_attribute

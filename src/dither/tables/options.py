@@ -12,7 +12,7 @@ from typing import Any, Literal, TypedDict
 
 from dither import arguments
 from dither.errors import InvalidArgument, WrongType
-from dither.homes import public_in
+from dither.public_module import public_in
 from dither.tables.card.wording import nearest
 
 NoiseChoice = Literal["best", "laplace", "gaussian"]

@@ -14,7 +14,7 @@ import dither
 from dither import markup
 from dither.comparison import unhashable
 from dither.guarantees import Guarantee
-from dither.homes import public_in
+from dither.public_module import public_in
 from dither.tables.answer import Answer
 from dither.tables.builder import steps
 from dither.tables.builder.expressions import Condition

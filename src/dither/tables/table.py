@@ -13,8 +13,8 @@ import dither
 from dither import arguments, markup
 from dither.errors import InvalidArgument, WrongType, message
 from dither.guarantees import Guarantee
-from dither.homes import public_in
 from dither.ledger import Ledger, Receipt
+from dither.public_module import public_in
 from dither.tables.answer import shown
 from dither.tables.builder.expressions import Condition
 from dither.tables.builder.steps import Grouping

@@ -19,7 +19,7 @@ from dither.audit.proof import integrity, reference
 from dither.audit.proof.certify import certify
 from dither.budget_hooks import charging_to, observed_by
 from dither.errors import NotPrivate
-from dither.homes import defining_module
+from dither.public_module import defining_module
 from dither.randomness import SYSTEM, SeededSource, drawn_from, normal, source
 from support import each, refuses
 

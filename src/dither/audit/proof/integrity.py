@@ -45,8 +45,8 @@ import numpy as np
 from dither.audit.proof.reference import changed_names, clear_caches, reference_modules
 from dither.budget_hooks import charging_to, current_observer, current_spender
 from dither.errors import DitherError, NotPrivate
-from dither.homes import defining_module
 from dither.mechanisms import ReusableHoldout, SparseVector, SparseVectorSession
+from dither.public_module import defining_module
 from dither.randomness import SYSTEM, LazyUniform, SystemSource, Variate, resolve
 from dither.randomness.source import KeyStream
 

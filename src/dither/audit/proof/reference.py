@@ -45,7 +45,7 @@ from typing import Any
 
 import numpy as np
 
-from dither.homes import DEFINED_IN, defining_module
+from dither.public_module import DEFINED_IN, defining_module
 
 Namespace = dict[str, Any]
 Pairs = dict[tuple[int, int], tuple[Any, Any]]
@@ -55,7 +55,7 @@ _NOT_IMPORTED_FROM = frozenset({"dither", "dither.audit", "dither.local"})
 _FOLDER = Path(__file__).parents[2]
 _STANDARD = str(Path(str(os.__file__)).parent)
 _INSTALLED = tuple(str(Path(_STANDARD) / name) for name in ("site-packages", "dist-packages"))
-_COUNTERS = frozenset({"dither.forks._forks"})  # it counts forks
+_COUNTERS = frozenset({"dither.stateful._forks"})  # it counts forks
 _IMPORT_SYSTEM = frozenset(
     {"__builtins__", "__cached__", "__doc__", "__file__", "__loader__", "__name__", "__package__", "__path__"}
     | {"__spec__", "__warningregistry__"}

@@ -18,7 +18,7 @@ from dither import arguments
 from dither.comparison import unhashable
 from dither.errors import InvalidArgument
 from dither.guarantees import Guarantee
-from dither.homes import public_in
+from dither.public_module import public_in
 from dither.tables.card.formats import FORMATS, format_problem
 from dither.tables.card.values import Value, literal_type, plain_keys, plain_value
 

@@ -25,7 +25,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from dither.errors import DitherError, InvalidArgument, InvalidData
-from dither.forks import process
+from dither.stateful import process
 from dither.tables.card.model import Card, ColumnCard, Type
 from dither.tables.card.values import Value
 from dither.tables.compile.context import Statement

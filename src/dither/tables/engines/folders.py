@@ -6,7 +6,7 @@ import shutil
 import tempfile
 import weakref
 
-from dither.forks import process
+from dither.stateful import process
 
 
 class PrivateFolder:

@@ -15,8 +15,8 @@ from typing import Any
 from dither import markup
 from dither.comparison import unhashable
 from dither.digits import two_digits
-from dither.homes import public_in
 from dither.mechanisms import Gaussian
+from dither.public_module import public_in
 from dither.tables.compile.statements import Measure
 from dither.tables.notes import Note
 from dither.tables.planning.automatic import BOUNDS_OF

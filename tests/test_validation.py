@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 
 from dither import DitherError, InvalidArgument, WrongType
-from dither.intake import as_table, as_values
+from dither.validation import as_table, as_values
 from support import refuses
 
 KINDS = ["float", "integer", "boolean", "label"]

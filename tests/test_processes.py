@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from dither.forks import process
+from dither.stateful import process
 
 
 def test_one_process_is_the_same_throughout() -> None:

@@ -20,9 +20,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 import dither as dp
+from dither.present import write_publication
+from dither.present.pages.treemap import CLASSES, color_of, layout
 from dither.publish import Attribute, Domain, MarginalPlan, Publication, table_spec
-from dither.report import write_publication
-from dither.report.treemap import CLASSES, color_of, layout
 
 LEVELS = ["region", "district", "county", "town", "quarter", "block"]
 WANTED = [names for level in LEVELS for names in ([level], [level, "sex", "age"])]

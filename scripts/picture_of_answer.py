@@ -2,7 +2,7 @@
 
     python scripts/picture_of_answer.py
 
-It asks the question, writes the page by ``dither.report`` as ``dither query --report`` does, and takes the picture in
+It asks the question, writes the page by ``dither.present`` as ``dither query --report`` does, and takes the picture in
 Chromium. The noise is new every time, and so are the digits in the picture.
 """
 
@@ -37,7 +37,7 @@ def write_page(page: Path) -> None:
     )
     with table:
         answer = table.sql(SQL).release(epsilon=0.5)
-    page.write_text(dp.report.html(answer, title="Visits by region"), encoding="utf-8")
+    page.write_text(dp.present.html(answer, title="Visits by region"), encoding="utf-8")
 
 
 def main() -> int:

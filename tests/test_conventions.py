@@ -23,9 +23,8 @@ PACKAGES = [
     "learn",
     "ledger",
     "mechanisms",
-    "plot",
+    "present",
     "publish",
-    "report",
     "sensitivity",
     "stats",
 ]

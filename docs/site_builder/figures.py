@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 import dither as dp
-from dither import drawing
 from dither.mechanisms.densities import density_at, grid
+from dither.present import drawing
 from dither.randomness import SeededSource
 
 

@@ -48,7 +48,7 @@ from dither.neighbors import AddRemove, Neighbors, ReplaceOne
 from dither.public_module import name_by_home as _name_by_home
 
 if _typing.TYPE_CHECKING:
-    from dither import audit, course, learn, ledger, local, plot, publish, report, stream
+    from dither import audit, course, learn, ledger, local, present, publish, stream
     from dither.client.connecting import Connection, connect
     from dither.tables.answer import Answer
     from dither.tables.builder.aggregates import (
@@ -148,13 +148,12 @@ __all__ = [
     "mode",
     "parallel",
     "people",
-    "plot",
+    "present",
     "publish",
     "quantile",
     "regression_intercept",
     "regression_r2",
     "regression_slope",
-    "report",
     "sensitivity",
     "sequential",
     "stats",
@@ -167,7 +166,7 @@ __all__ = [
 _LATER = {
     **{
         name: (f"dither.{name}", None)
-        for name in ("audit", "course", "learn", "ledger", "local", "plot", "publish", "report", "stream")
+        for name in ("audit", "course", "learn", "ledger", "local", "present", "publish", "stream")
     },
     "Answer": ("dither.tables.answer", "Answer"),
     "Card": ("dither.tables.card.model", "Card"),

@@ -16,10 +16,11 @@ import math
 from fractions import Fraction
 from typing import ClassVar, Self
 
-from dither import arguments, markup
+from dither import arguments
 from dither.errors import InvalidArgument, NotPrivate, WrongType
 from dither.exact import decimal, exp, exp_neg, log, up
 from dither.exact.search import minimize
+from dither.present import markup
 
 _BITS = 96
 _SUBNORMAL = _decimal.Decimal("1e-300")

@@ -17,6 +17,7 @@ from playwright._impl._driver import compute_driver_executable
 from scipy.stats import norm
 
 import dither as dp
+from dither.present.plot import trade_off_at
 
 DOCS = Path(__file__).parents[2] / "docs"
 sys.path.insert(0, str(DOCS))
@@ -93,7 +94,7 @@ def test_the_power_is_one_minus_the_trade_off_of_pure_privacy(epsilon):
     spec = draw("power", {"epsilon": epsilon, "alpha": 0.05})
     line = spec["lines"][0]
     levels = np.array(line["x"])
-    worst = 1 - levels if not epsilon else dp.plot.trade_off_at(dp.PureDP(epsilon), levels)
+    worst = 1 - levels if not epsilon else trade_off_at(dp.PureDP(epsilon), levels)
     assert line["y"] == pytest.approx(1 - worst, abs=1e-9)
     assert spec["points"][0][1] == pytest.approx(min(0.05 * math.exp(epsilon), 1 - math.exp(-epsilon) * 0.95))
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import dither as dp
-from dither import report
+from dither import present
 from dither.errors import DitherError
 from dither.ledger.recorded import decode, encode
 from dither.tables.answer import Answer
@@ -187,11 +187,11 @@ def test_of_a_single_group_nothing_is_said():
     no column that says how low each is."""
     for answer in (LOW, replace(LOW, rows=LOW.rows[:1], errors=dict.fromkeys("nsh", (1.0,)))):
         assert all(answer.low_by(name) == [None] * len(answer) for name in ("k", "n", "s", "h"))
-        assert "low by" not in str(answer) + answer._repr_html_() + report.html(answer)
+        assert "low by" not in str(answer) + answer._repr_html_() + present.html(answer)
         assert not [name for name in answer.to_arrow().column_names if "low_by" in name]
         assert json.loads(answer.to_json())["left_out"]["n"]["share"] == 0.1
-    assert "stands beside each count" in report.html(TOTAL)
-    assert "for all groups together" in report.html(LOW)
+    assert "stands beside each count" in present.html(TOTAL)
+    assert "for all groups together" in present.html(LOW)
 
 
 def test_what_is_left_out_is_recorded_and_older_records_have_none():

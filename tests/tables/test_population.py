@@ -63,7 +63,7 @@ def test_it_is_named_apart_in_every_output(samples):
     assert "n_population_error" in answer.to_csv()
     assert "n_population_error" in answer.to_arrow().column_names
     assert "± population" in answer._repr_html_()
-    page = dp.report.html(answer)
+    page = dp.present.html(answer)
     assert "about the noise and about sampling" in page
     again = samples.sql("SELECT COUNT(*) AS n FROM t").release(epsilon=1, interval="population")
     assert again.replayed
@@ -131,7 +131,7 @@ def test_a_mode_with_its_probability_in_every_output():
     assert "probability" in sure.text().splitlines()[0]
     assert json.loads(sure.to_json())["rows"][0]["m_probability"] > 0.999
     assert "probability" in sure._repr_html_()
-    assert "how probable" in dp.report.html(sure)
+    assert "how probable" in dp.present.html(sure)
     # at this epsilon noise seldom makes one look sure, and 12 of them never
     assert min(answer.probabilities["m"][0] for answer in unsure) < 0.99
     assert "is more common than m by more than" in plain.text()

@@ -19,7 +19,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dither import arguments, drawing, markup
+from dither import arguments
 from dither.accounting.composition import in_floats, privacy_loss
 from dither.accounting.concentrated import pure_rho
 from dither.accounting.events import Event, check, unknown
@@ -27,6 +27,7 @@ from dither.accounting.pairs import Floats
 from dither.errors import DitherError, InvalidArgument, NotPrivate
 from dither.exact import exp, log, square_root, up
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
+from dither.present import drawing, markup
 
 _BITS = 96
 _MANY = 64

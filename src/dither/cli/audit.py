@@ -25,7 +25,7 @@ from dither.cli.printing import echo
 from dither.errors import InvalidArgument
 from dither.guarantees import ApproxDP, Guarantee, PureDP
 from dither.neighbors import AddRemove, ReplaceOne
-from dither.report.audit import COLUMNS, cells, write_audit
+from dither.present.pages.audit import COLUMNS, cells, write_audit
 
 RELATIONS = {"add-remove": AddRemove, "replace-one": ReplaceOne}
 

@@ -162,7 +162,7 @@ def run(rows: int, folder: str) -> None:
     _command("budget", card, "--verify")
 
     _step(9, "The answer by region as a picture and as a page to hand on.")
-    from dither.report import chart
+    from dither.present import chart
 
     (place / "regions.svg").write_text(chart(answer, "visits"), encoding="utf-8")
     _bars(answer)

@@ -10,7 +10,7 @@ from dither.cli.opening import explained, read_card
 from dither.cli.printing import echo
 from dither.errors import LedgerError
 from dither.ledger import Ledger, receipts
-from dither.report.deployment import Deployment, deployment
+from dither.present.pages.deployment import Deployment, deployment
 from dither.tables.card.model import Card
 
 

@@ -169,9 +169,9 @@ def _write(publication: Publication, outputs: Outputs, options: PublishOptions) 
 
 
 def _write_page(place: str, publication: Publication, plan: Plan) -> None:
-    from dither import report
+    from dither import present
 
-    report.write_publication(place, publication, f"Tables of {plan.card.name}")
+    present.write_publication(place, publication, f"Tables of {plan.card.name}")
 
 
 MOST_LINES = 20
@@ -179,7 +179,7 @@ MOST_LINES = 20
 
 def _print_table(publication: Publication, names: tuple[str, ...]) -> None:
     """The first lines of a table."""
-    from dither.digits import rounded, two_digit_decimals, two_digits
+    from dither.present.digits import rounded, two_digit_decimals, two_digits
 
     table = publication.table(*names)
     lines = []

@@ -67,9 +67,9 @@ def release(card: str, name: str, options: SeriesOptions) -> None:
 
 
 def _write_page(place: str, answer: SeriesAnswer, table: str) -> None:
-    from dither import report
+    from dither import present
 
-    report.write_series(place, answer, f"{answer.name or 'A series'} of {table}")
+    present.write_series(place, answer, f"{answer.name or 'A series'} of {table}")
 
 
 def _print(answer: SeriesAnswer) -> None:

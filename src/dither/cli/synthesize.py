@@ -134,7 +134,7 @@ def _print(records: Any) -> None:
 
 
 def _write_page(room: str, released: SyntheticRecords, plan: SyntheticPlan) -> None:
-    from dither.report.synthetic import write_synthetic
+    from dither.present.pages.synthetic import write_synthetic
 
     name = plan.counting.card.name
     write_synthetic(

@@ -276,7 +276,7 @@ def _write(
         ),
     )
     if output.report is not None:
-        from dither.report import write_html
+        from dither.present import write_html
 
         history = table.ledger.history(table.card.name) if hasattr(table, "accounts") else None
         title = f"A private answer about {table.card.name}"

@@ -6,11 +6,12 @@ import os
 from collections.abc import Iterator
 from typing import Any, NoReturn, SupportsIndex, overload
 
-from dither import arguments, markup
+from dither import arguments
 from dither.client.addresses import parse
 from dither.client.asking import ServerAsker
 from dither.client.transport import Token, Transport
 from dither.errors import InvalidArgument, WrongType
+from dither.present import markup
 from dither.public_module import public_in
 from dither.tables.card.wording import clip, closest
 from dither.tables.table import Table

@@ -9,7 +9,7 @@ from typing import Any, Literal, SupportsIndex, overload
 
 import numpy as np
 
-from dither import markup
+from dither.present import markup
 
 Verdict = Literal["definition", "holds", "holds with conditions", "fails"]
 

@@ -10,12 +10,13 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from dither import arguments, drawing, markup
+from dither import arguments
 from dither.comparison import ComparedByValue
 from dither.errors import InvalidArgument
 from dither.extras import Axes
 from dither.guarantees import Guarantee
 from dither.neighbors import Neighbors
+from dither.present import drawing, markup
 from dither.randomness import Source, resolve
 from dither.randomness.seeded import NOTICE
 

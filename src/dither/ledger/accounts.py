@@ -9,7 +9,6 @@ from fractions import Fraction
 from math import inf
 from typing import Any, Literal
 
-from dither import markup
 from dither.errors import BudgetExceeded, InvalidArgument, LedgerError
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dither.ledger import chain, schema
@@ -27,6 +26,7 @@ from dither.ledger.units import (
     guarantee_of,
     rounded_down,
 )
+from dither.present import markup
 
 HEADER = ("account", "limit", "spent", "left", "used")
 """The columns of a table of accounts."""

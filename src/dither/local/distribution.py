@@ -12,15 +12,15 @@ import numpy as np
 
 from dither import arguments
 from dither.comparison import ComparedByValue
-from dither.digits import significant, with_error
 from dither.local.estimates import half_width, reports_line
 from dither.local.index_records import IndexProtocol
 from dither.local.protocol import Codes, Floats, Tally, refuse_choice
 from dither.local.reports import Records
 from dither.local.windows import Windows, bounds_parameters, line_bounds, numbers_within
 from dither.local.wire_codes import DISTRIBUTION
+from dither.present.digits import significant, with_error
+from dither.present.terminal import table
 from dither.randomness import Source
-from dither.terminal import table
 
 _MAX_BINS = 4096
 _ITERATIONS = 10_000

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from dither import arguments
 from dither.comparison import ComparedByValue
-from dither.digits import with_error
 from dither.errors import InvalidArgument
-from dither.terminal import printable, table
+from dither.present.digits import with_error
+from dither.present.terminal import printable, table
 
 Floats = NDArray[np.float64]
 

@@ -12,7 +12,6 @@ import numpy as np
 
 from dither import arguments
 from dither.comparison import ComparedByValue
-from dither.digits import with_error
 from dither.errors import InvalidArgument
 from dither.local.estimates import half_width, reports_line
 from dither.local.index_records import IndexProtocol
@@ -20,6 +19,7 @@ from dither.local.protocol import Codes, Floats, Tally, refuse_choice
 from dither.local.reports import Records
 from dither.local.windows import Windows, bounds_parameters, line_bounds, numbers_within
 from dither.local.wire_codes import MEAN
+from dither.present.digits import with_error
 from dither.randomness import Source, bernoulli, uniform_integers
 
 Method = Literal["best", "duchi", "piecewise", "hybrid"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dither import drawing, markup
+from dither.present import drawing, markup
 
 if TYPE_CHECKING:
     from dither.local.protocol import LocalProtocol

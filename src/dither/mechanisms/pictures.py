@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dither import drawing, markup
+from dither.present import drawing, markup
 
 
 class Pictured:

@@ -29,8 +29,8 @@ from typing import Literal
 import numpy as np
 
 from dither import arguments
-from dither.digits import rounded_up, two_digits
 from dither.errors import InvalidArgument, NotPrivate
+from dither.present.digits import rounded_up, two_digits
 from dither.publish.contrasts import Floats
 from dither.publish.domain import Domain, Levels
 from dither.publish.residuals import Residuals, margins

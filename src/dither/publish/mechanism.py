@@ -44,10 +44,10 @@ import numpy as np
 from dither import arguments
 from dither.accounting import Concentrated, Event, GaussianNoise, gaussian_ratio
 from dither.budget_hooks import spends
-from dither.digits import rounded_up
 from dither.errors import InvalidArgument, WrongType
 from dither.exact import down, root_up, up
 from dither.guarantees import ZCDP, ApproxDP, Guarantee
+from dither.present.digits import rounded_up
 from dither.publish.allocate import Allocation
 from dither.publish.contrasts import Floats, Numbers
 from dither.publish.domain import Domain, Levels, contains

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dither import markup
-from dither.digits import two_digits
-from dither.terminal import printable
+from dither.present import markup
+from dither.present.digits import two_digits
+from dither.present.terminal import printable
 
 NO_WHOLE = "no whole counts and no records, as the plan says"
 TOTALS_NOTE = (

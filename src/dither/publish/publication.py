@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dither import markup
-from dither.digits import two_digits
 from dither.errors import InvalidArgument
 from dither.guarantees import Guarantee
+from dither.present import markup
+from dither.present.digits import two_digits
+from dither.present.terminal import printable
 from dither.publish.allocate import normal_quantile
 from dither.publish.domain import Domain, Levels
 from dither.publish.integers import WholeCounts, whole_counts
@@ -25,7 +26,6 @@ from dither.publish.totals import PublicTotals
 from dither.randomness import Source
 from dither.tables.card.wording import closest
 from dither.tables.planning.left_out import LeftOut
-from dither.terminal import printable
 
 
 @dataclass(frozen=True, eq=False)

@@ -368,7 +368,7 @@ class Plan:
 
     def _repr_html_(self) -> str:
         """For a notebook: the tables with their expected ±, where the plan has a budget."""
-        from dither import markup
+        from dither.present import markup
 
         if self.budget is not None:
             return markup.block(markup.heading(repr(self)), self.explain()._repr_html_())

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from dither.digits import rounded, significant, two_digit_decimals, two_digits
 from dither.errors import InvalidArgument
+from dither.present.digits import rounded, significant, two_digit_decimals, two_digits
 from dither.publish.allocate import normal_quantile
 from dither.publish.contrasts import Floats
 from dither.publish.domain import Domain, Levels, contains

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dither import arguments, drawing, markup
+from dither import arguments
 from dither.comparison import ComparedByValue
 from dither.errors import WrongType
 from dither.guarantees import Guarantee
 from dither.inference.intervals import Interval, RankInterval
 from dither.neighbors import Neighbors
+from dither.present import drawing, markup
 from dither.randomness.seeded import NOTICE
 
 

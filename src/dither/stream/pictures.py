@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from dither import drawing, markup
+from dither.present import drawing, markup
 
 if TYPE_CHECKING:
     from dither.stream.mechanism import StreamPlan

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dither
-from dither import arguments, markup
+from dither import arguments
 from dither.budget_hooks import charging_to
 from dither.comparison import unhashable
 from dither.errors import DitherError, InvalidArgument, LedgerError
@@ -35,6 +35,7 @@ from dither.guarantees import ZCDP
 from dither.ledger import Receipt
 from dither.ledger.recorded import decode, encode
 from dither.ledger.series import Advance, Pay, SeriesRecord, SeriesState
+from dither.present import markup
 from dither.public_module import public_in
 from dither.stream.calendar import Calendar, Unit
 from dither.stream.keyed import new_key

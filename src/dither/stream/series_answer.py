@@ -6,15 +6,15 @@ from collections.abc import Mapping  # noqa: F401  (names of inherited annotatio
 from dataclasses import dataclass, field
 from typing import Any, Literal  # noqa: F401
 
-from dither import markup
 from dither.comparison import unhashable
-from dither.digits import two_digits
 from dither.errors import InvalidArgument
 from dither.extras import Axes, need
+from dither.present import markup
+from dither.present.digits import two_digits
+from dither.present.terminal import printable
 from dither.public_module import public_in
 from dither.tables.answer import Answer, shown
 from dither.tables.card.model import Type  # noqa: F401
-from dither.terminal import printable
 
 MAX_LINES = 12
 """How many groups a picture has at most."""

@@ -6,7 +6,7 @@ import html
 import math
 from typing import Any
 
-from dither.digits import significant
+from dither.present.digits import significant
 from dither.stream.series_answer import MAX_LINES, SeriesAnswer
 
 _WIDTH, _HEIGHT, _LEFT, _TOP, _SIDE = 430, 200, 78, 30, 22

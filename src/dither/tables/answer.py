@@ -11,18 +11,18 @@ from datetime import date, datetime
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 
-from dither import markup, terminal
 from dither.comparison import unhashable
-from dither.digits import rounded, significant, two_digit_decimals, with_error
 from dither.errors import InvalidArgument
 from dither.extras import Axes, PandasFrame, PolarsFrame, need
 from dither.ledger.report import safe
+from dither.present import markup, terminal
+from dither.present.digits import rounded, significant, two_digit_decimals, with_error
+from dither.present.terminal import printable
 from dither.public_module import public_in
 from dither.tables.card.model import Type
 from dither.tables.card.wording import nearest
 from dither.tables.habits import missing_attribute
 from dither.tables.notes import kinds_of, lasting, with_kinds
-from dither.terminal import printable
 
 MAX_ROWS_SHOWN = 40
 LOW_BY = ("low_by", "low_by_min", "low_by_max")

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NoReturn, Protocol, Unpack
 
 import dither
-from dither import markup
 from dither.comparison import unhashable
 from dither.guarantees import Guarantee
+from dither.present import markup
 from dither.public_module import public_in
 from dither.tables.answer import Answer
 from dither.tables.builder import steps

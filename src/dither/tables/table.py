@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, SupportsIndex
 
 import dither
-from dither import arguments, markup
+from dither import arguments
 from dither.errors import InvalidArgument, WrongType, message
 from dither.guarantees import Guarantee
 from dither.ledger import Ledger, Receipt
+from dither.present import markup
 from dither.public_module import public_in
 from dither.tables.answer import shown
 from dither.tables.builder.expressions import Condition

@@ -18,9 +18,9 @@ from dither.audit.suite import run as run_module
 from dither.audit.suite.run import examine
 from dither.audit.suite.subjects import Subject, subjects
 from dither.cli.app import app
+from dither.present.pages.audit import audit_html, max_power, trade_off, write_audit
 from dither.public_module import defining_module
 from dither.randomness import SYSTEM
-from dither.report.audit import audit_html, max_power, trade_off, write_audit
 from support import refuses
 
 pytestmark = pytest.mark.slow

@@ -220,7 +220,7 @@ def test_the_first_answer_to_an_analyst_says_so(tmp_path):
         assert table.new_ledger
         first = table.sql(COUNT).release(1, analyst="ada")
         assert FIRST in str(first)
-        assert FIRST not in dp.report.html(first)  # whoever reads a page has asked nothing
+        assert FIRST not in dp.present.html(first)  # whoever reads a page has asked nothing
         assert FIRST not in str(table.sql(COUNT).release(2, analyst="ada"))
     with dp.open(card(tmp_path, **accounts)) as table:
         assert not table.new_ledger
@@ -247,7 +247,7 @@ def test_a_temporary_ledger_is_called_one(tmp_path):
         with dp.open(ROWS, unit="who", budget=dp.PureDP(10), ledger=ledger) as table:
             answer = table.agg(n=dp.count()).release(1)
             assert ("a temporary ledger" in str(answer)) is said
-            assert "a temporary ledger" not in dp.report.html(answer)
+            assert "a temporary ledger" not in dp.present.html(answer)
             assert "ledger" not in str(table.agg(n=dp.count()).release(2))
 
 

@@ -48,7 +48,7 @@ def test_every_value_can_be_recorded_shown_and_exported(expression, lines, squar
     assert repr(again)
     assert again.to_csv()
     assert again.to_json()
-    assert dp.report.html(again)
+    assert dp.present.html(again)
     assert again.to_arrow().num_rows == len(lines)
 
 

@@ -90,7 +90,7 @@ def test_automatic_limits_say_what_they_leave_out_of_all_groups_together(table):
     assert content["left_out"]["n"]["high"] == 1
     assert set(content["rows"][0]) == {"region", "n", "n_error"}
     assert "the share stated is of all rows, and that of a group may be smaller or larger" in str(answer)
-    page = dp.report.html(answer)
+    page = dp.present.html(answer)
     assert "for all groups together" in page
     assert "low by" not in page
 

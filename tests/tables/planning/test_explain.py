@@ -67,7 +67,7 @@ def test_what_applies_is_said_and_nothing_else(table, columns):
     assert said(str(question.explain(1))) == CASES[columns]
     assert said("\n".join(answer.notes)) == CASES[columns]
     assert said(str(answer)) == CASES[columns]
-    assert said(dp.report.html(answer)) == CASES[columns]
+    assert said(dp.present.html(answer)) == CASES[columns]
 
 
 @pytest.mark.parametrize("columns", [columns for columns in CASES if "DISTINCT" not in columns])
@@ -75,7 +75,7 @@ def test_where_every_row_is_a_person_nothing_is_left_out(rows_are_people, column
     question = rows_are_people.sql(f"SELECT {columns} FROM data")
     assert said(str(question.explain(1))) == said(str(question.release(1))) == set()
     assert "left out" not in str(question.release(1))
-    assert "unknown amount" not in dp.report.html(question.release(1))
+    assert "unknown amount" not in dp.present.html(question.release(1))
 
 
 def test_a_histogram_in_python(table):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dither import arguments, drawing, markup
+from dither import arguments
 from dither.audit.blackbox import confidence as bounds
 from dither.audit.blackbox import gaussian_dp
 from dither.audit.blackbox.features import Outputs
@@ -18,6 +18,7 @@ from dither.audit.blackbox.region import Region, learn_regions
 from dither.audit.blackbox.sampling import Runs, Sampler, progress_bar, run_function
 from dither.errors import InvalidArgument, WrongType
 from dither.guarantees import ApproxDP, Guarantee, PureDP
+from dither.present import drawing, markup
 
 _FIRST_LOOK = 250
 _FINAL_SHARE = 0.8

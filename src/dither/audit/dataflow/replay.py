@@ -37,7 +37,7 @@ from fractions import Fraction
 from threading import Thread
 from typing import Any, NamedTuple
 
-from dither import arguments, markup
+from dither import arguments
 from dither.accounting import gaussian_delta
 from dither.audit.dataflow.distance import (
     ROUNDING,
@@ -56,6 +56,7 @@ from dither.errors import WrongType
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dither.mechanisms import SparseVector
 from dither.mechanisms.sparse_vector import SparseVectorSession
+from dither.present import markup
 from dither.randomness import SeededSource, SystemSource, drawn_from
 from dither.stream.series_mechanism import SeriesMechanism
 

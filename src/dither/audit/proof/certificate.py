@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from dither import arguments, drawing, markup
+from dither import arguments
 from dither.audit.proof.evidence import RESOLUTION, Evidence
 from dither.exact import down, up
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
+from dither.present import drawing, markup
 
 
 @dataclass(frozen=True)

@@ -16,13 +16,14 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
-from dither import arguments, markup
+from dither import arguments
 from dither.audit.blackbox.measure import measure
 from dither.audit.dataflow.replay import replay
 from dither.audit.proof.certify import certify
 from dither.audit.suite.subjects import Subject, subjects
 from dither.errors import NotPrivate
 from dither.guarantees import ZCDP, ApproxDP, PureDP
+from dither.present import markup
 
 _DELTA = 1e-6
 _MIN_TRIALS, _MAX_TRIALS, _WARM_UP = 500, 200_000, 4

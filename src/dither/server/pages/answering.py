@@ -9,8 +9,8 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from dither.errors import DitherError
-from dither.report.chart import chart, columns
-from dither.report.words import guaranteed, not_guaranteed
+from dither.present.bars import chart, columns
+from dither.present.words import guaranteed, not_guaranteed
 from dither.server.errors import NotFound
 from dither.server.pages.charts import bar_charts
 from dither.server.pages.forms import text_of

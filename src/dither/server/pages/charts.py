@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from dither.digits import significant
-from dither.report.chart import MAX_BARS, columns, span
-from dither.report.text import number
+from dither.present.bars import MAX_BARS, columns, span
+from dither.present.digits import significant
+from dither.present.text import number
 from dither.tables.answer import Answer, noisy, shown
 
 MAX_CHARTS = 4

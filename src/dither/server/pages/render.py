@@ -19,7 +19,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from dither.markup import visible
+from dither.present.markup import visible
 from dither.server.pages.session import csrf_token, principal_or_none
 from dither.server.roles import ACTIONS, may
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from dither.errors import InvalidArgument
+from dither.present.terminal import printable
 from dither.tables.card.columns import wrong
 from dither.tables.card.wording import clip
-from dither.terminal import printable
 
 _MOST_LINES = 1_000
 """How far back the beginning of a mistake is looked for."""

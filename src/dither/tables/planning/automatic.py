@@ -24,9 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither.accounting import gaussian_ratio
-from dither.digits import two_digits
 from dither.guarantees import ApproxDP, Guarantee, PureDP
 from dither.mechanisms import Laplace
+from dither.present.digits import two_digits
 from dither.tables.compile import expressions, statements
 from dither.tables.compile.context import Statement, StatementContext
 from dither.tables.compile.limits import MAX_TOTAL, Limits

@@ -15,7 +15,6 @@ from typing import Any, Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from dither.digits import two_digits
 from dither.errors import InvalidArgument
 from dither.inference import (
     STANDARD_NORMAL,
@@ -35,6 +34,7 @@ from dither.inference import (
     variance,
 )
 from dither.inference.measured import limits
+from dither.present.digits import two_digits
 from dither.tables.card.model import Card
 from dither.tables.compile import expressions
 from dither.tables.compile.statements import Measure

@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dither import markup
 from dither.comparison import unhashable
-from dither.digits import two_digits
 from dither.mechanisms import Gaussian
+from dither.present import markup
+from dither.present.digits import two_digits
+from dither.present.terminal import printable
 from dither.public_module import public_in
 from dither.tables.compile.statements import Measure
 from dither.tables.notes import Note
@@ -33,7 +34,6 @@ from dither.tables.planning.plan import Plan, variance_of
 from dither.tables.planning.quantiles import errors
 from dither.tables.query.relations import base_of, describe_relation
 from dither.tables.query.tree import SIMPLE
-from dither.terminal import printable
 
 _WHAT = {
     "rows": "the number of rows",

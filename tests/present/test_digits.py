@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dither.digits import decimals_of, rounded, significant, two_digits, with_error
+from dither.present.digits import decimals_of, rounded, significant, two_digits, with_error
 
 PLAIN = re.compile(r"-?[0-9]{1,3}(,[0-9]{3})*(\.[0-9]+)?")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dither.markup import escaped
+from dither.present.markup import escaped
 
 Box = tuple[float, float, float, float]
 """Left, top, width and height."""

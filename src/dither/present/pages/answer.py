@@ -10,10 +10,10 @@ from dither.errors import InvalidArgument
 from dither.ledger import Entry, Receipt
 from dither.ledger.accounts import promised
 from dither.ledger.units import DELTA_UNIT, LOSS_UNIT
-from dither.markup import escaped
-from dither.report import words
-from dither.report.chart import chart, columns
-from dither.report.sheet import FOOT, head, write
+from dither.present import words
+from dither.present.bars import chart, columns
+from dither.present.markup import escaped
+from dither.present.pages.sheet import FOOT, head, write
 from dither.tables.answer import Answer, is_total
 from dither.tables.notes import kinds_of, lasting
 from dither.tables.planning.explain import Explanation

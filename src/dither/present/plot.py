@@ -4,7 +4,7 @@ Every function draws on matplotlib axes, new ones unless ``axes`` are given, and
 when something is drawn: ``pip install 'dither[plot]'``.
 
 >>> import dither as dp
->>> axes = dp.plot.privacy_curve(dp.Laplace(1, epsilon=1), dp.Gaussian(1, epsilon=1, delta=1e-6))
+>>> axes = dp.present.privacy_curve(dp.Laplace(1, epsilon=1), dp.Gaussian(1, epsilon=1, delta=1e-6))
 >>> [line.get_label() for line in axes.get_lines()]
 ['Laplace, ε = 1', 'Gaussian, (ε, δ) = (1, 1e-06)']
 """

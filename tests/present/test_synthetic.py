@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import dither as dp
+from dither.present.pages.synthetic import synthetic_page, write_synthetic
 from dither.publish import Attribute, Domain, Synthesizer
-from dither.report.synthetic import synthetic_page, write_synthetic
 from support import refuses
 
 KEYS = ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "plain"]

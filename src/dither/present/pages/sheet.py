@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 from dither.errors import InvalidArgument
-from dither.markup import escaped
+from dither.present.markup import escaped
 
 FOOT = "</main>\n</body>\n</html>\n"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from dither.errors import InvalidArgument
-from dither.markup import escaped
-from dither.report.sheet import FOOT, head, write
+from dither.present.markup import escaped
+from dither.present.pages.sheet import FOOT, head, write
 from dither.stream.series_answer import SeriesAnswer
 from dither.stream.series_chart import line_chart
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dither import drawing
+from dither.present import drawing
 
 SVG = "{http://www.w3.org/2000/svg}"
 

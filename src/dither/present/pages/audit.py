@@ -12,8 +12,8 @@ import os
 from typing import Any
 
 from dither.audit import Audit, Row
-from dither.markup import escaped
-from dither.report.sheet import FOOT, head, write
+from dither.present.markup import escaped
+from dither.present.pages.sheet import FOOT, head, write
 
 _SIZE, _EDGE, _STEPS = 190, 26, 60
 

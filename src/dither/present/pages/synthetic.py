@@ -9,14 +9,14 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from dither.digits import significant
 from dither.errors import InvalidArgument
-from dither.markup import escaped
+from dither.present import words
+from dither.present.digits import significant
+from dither.present.markup import escaped
+from dither.present.pages.sheet import FOOT, head, write
 from dither.publish.record_values import RecordColumn
 from dither.publish.synthesis_comparison import TableComparison, column_comparisons, comparisons
 from dither.publish.synthesizer import Synthesis
-from dither.report import words
-from dither.report.sheet import FOOT, head, write
 
 MAX_TABLES = 100
 MAX_CHARTS = 40

@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import norm
 
 import dither as dp
-from dither import plot
+from dither.present import plot
 from support import refuses
 
 
@@ -111,7 +111,7 @@ def test_given_axes_are_drawn_on():
 
 @pytest.mark.slow
 def test_matplotlib_is_loaded_when_something_is_drawn():
-    code = "import sys, dither.plot; assert 'matplotlib' not in sys.modules"
+    code = "import sys, dither.present.plot; assert 'matplotlib' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import dither as dp
-from dither.report.deployment import OPEN, deployment
+from dither.present.pages.deployment import OPEN, deployment
 from dither.tables.card.model import Card, ColumnCard, PublicTable
 from support import each
 

@@ -17,7 +17,7 @@ def test_a_page_has_a_line_and_a_band_for_each_group_and_is_escaped():
     answer = SeriesAnswer(
         ("day", "ward", "n"), ("date", "text", "number"), rows, {"n": (2.0,) * 600}, "ε = 1", ("a note",), "nothing"
     )
-    page = dp.report.series_page(answer, "<title>")
+    page = dp.present.series_page(answer, "<title>")
     assert page.count("<polygon") == page.count("<polyline") == 2
     assert "<a>" not in page
     assert "&lt;a&gt;" in page
@@ -28,7 +28,7 @@ def test_a_page_has_a_line_and_a_band_for_each_group_and_is_escaped():
 
 def test_only_points_of_a_series_have_such_a_page():
     with refuses(dp.InvalidArgument, "series"):
-        dp.report.series_page(dp.Answer(("n",), ("integer",), ((7,),), {"n": (6.0,)}, "ε = 1"))
+        dp.present.series_page(dp.Answer(("n",), ("integer",), ((7,),), {"n": (6.0,)}, "ε = 1"))
 
 
 def test_what_limits_leave_out_stands_below_the_lines_before_the_cost():
@@ -41,7 +41,7 @@ def test_what_limits_leave_out_stands_below_the_lines_before_the_cost():
         ).agg(n=dp.count())
         assert not any("a line that falls" in note for note in free.explain().notes)
         assert any("too low" in note for note in free.explain().notes)
-    page = dp.report.series_page(answer)
+    page = dp.present.series_page(answer)
     for words in (
         "too low by an unknown amount",
         "a line that falls",
@@ -56,7 +56,7 @@ def test_one_period_is_a_point_with_a_bar_and_groups_that_are_not_drawn_are_coun
     answer = SeriesAnswer(
         ("day", "ward", "n"), ("date", "text", "number"), rows, {"n": (2.0,) * 15}, "ε = 1", ("a note",), "nothing"
     )
-    page = dp.report.series_page(answer)
+    page = dp.present.series_page(answer)
     assert page.count("<circle") == 12
     assert "the first 12 of 15 groups" in page
     colors = [part.split('"')[0] for part in page.split('r="3" fill="')[1:]]

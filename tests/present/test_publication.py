@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 
 import dither as dp
+from dither.present import publication_page, write_publication
 from dither.publish import Attribute, Domain, MarginalPlan, public_totals, table_spec
-from dither.report import publication_page, write_publication
 from support import refuses
 
 from .test_report import NASTY, check_safe

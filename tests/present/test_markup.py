@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dither as dp
-from dither import markup
+from dither.present import markup
 
 TAG = re.compile(r"<(/?[a-z]+)[^<>]*>")
 KNOWN = {"div", "table", "thead", "tbody", "tr", "th", "td", "em", "pre"}

@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from dither.errors import InvalidArgument
-from dither.markup import escaped
-from dither.report.text import number
+from dither.present.markup import escaped
+from dither.present.text import number
 from dither.tables.answer import Answer, noisy, shown
 
 MAX_BARS = 60

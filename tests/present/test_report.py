@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dither as dp
-from dither import report
+from dither import present
 from dither.cli.app import main
-from dither.report import page as pages
-from dither.report import text, words
+from dither.present import words
+from dither.present.pages import answer as pages
 from dither.tables.answer import Answer
 from dither.tables.notes import Note
 from support import refuses
@@ -117,7 +117,7 @@ def released():
 def test_nasty_keys_from_the_data_are_text_and_nothing_else(released):
     keys, answer, explanation, history = released
     assert set(answer["word"]) == set(keys)
-    page = report.html(answer, explanation, history, title=NASTY[0], question="\n".join(NASTY))
+    page = present.html(answer, explanation, history, title=NASTY[0], question="\n".join(NASTY))
     reader = check_safe(page)
     assert "<script" not in page
     assert reader.tags.count(("h1", {})) == 1
@@ -129,14 +129,14 @@ def test_nasty_keys_from_the_data_are_text_and_nothing_else(released):
 @given(st.text(), st.text(), st.text())
 def test_no_text_breaks_out(key, name, title):
     answer = simple(columns=(f"k{name}", "n"), types=("text", "integer"), rows=((key, 1),), errors={"n": (1.0,)})
-    reader = check_safe(report.html(answer, title=title, question=key))
+    reader = check_safe(present.html(answer, title=title, question=key))
     assert [tag for tag, _ in reader.tags if tag in ("script", "style")] == ["style"]
-    ET.fromstring(report.chart(answer))
+    ET.fromstring(present.chart(answer))
 
 
 def test_the_page_says_what_has_to_be_said(released):
     _, answer, explanation, history = released
-    words_ = " ".join(read(report.html(answer, explanation, history, question="SELECT 1")).text)
+    words_ = " ".join(read(present.html(answer, explanation, history, question="SELECT 1")).text)
     for part in (
         "SELECT 1", "(ε, δ) = (10, 1e-06)", str(answer.left), answer.receipt, "Laplace noise", "exponential mechanism",
         "Spent so far", "ε = 11", "this answer", "What is guaranteed", "What is not", "are not shown", "95 %",
@@ -146,12 +146,12 @@ def test_the_page_says_what_has_to_be_said(released):
 
 def test_the_same_answer_makes_the_same_page(released):
     _, answer, explanation, history = released
-    assert report.html(answer, explanation, iter(history)) == report.html(answer, explanation, history)
+    assert present.html(answer, explanation, iter(history)) == present.html(answer, explanation, history)
 
 
 def test_tables_are_tables(released):
     _, answer, explanation, history = released
-    reader = read(report.html(answer, explanation, history))
+    reader = read(present.html(answer, explanation, history))
     tags = [tag for tag, _ in reader.tags]
     assert tags.count("table") == tags.count("caption") == 4
     scopes = {attributes.get("scope") for tag, attributes in reader.tags if tag == "th"}
@@ -165,7 +165,7 @@ def test_only_the_cost_of_other_questions_is_shown():
     with dp.open(rows, name="visits", budget=dp.PureDP(2)) as table:
         table.sql("SELECT COUNT(*) AS a_secret_interest FROM visits").release(epsilon=0.5)
         answer = table.sql("SELECT COUNT(*) AS n FROM visits").release(epsilon=0.25)
-        page = report.html(answer, history=table.ledger.history("visits"))
+        page = present.html(answer, history=table.ledger.history("visits"))
     assert "a_secret_interest" not in page
     assert "ε = 0.5" in page
     assert "ε = 0.75" in page
@@ -176,18 +176,18 @@ def test_what_is_left_when_that_is_nothing_or_private():
     with dp.open(rows, unit="who", budget=dp.PureDP(1)) as table:
         answer = table.agg(n=dp.count()).release(epsilon=1)
         assert answer.left == "nothing"
-        assert "<td>nothing</td>" in report.html(answer, history=table.ledger.history("data"))
+        assert "<td>nothing</td>" in present.html(answer, history=table.ledger.history("data"))
         table.ledger.create("others", each_person=dp.PureDP(1))
-        assert "counted for each person, and private" in report.html(simple(), history=table.ledger.history("others"))
-    assert "left of the budget" not in report.html(simple())
+        assert "counted for each person, and private" in present.html(simple(), history=table.ledger.history("others"))
+    assert "left of the budget" not in present.html(simple())
 
 
 def test_each_row_a_person_is_said():
     with dp.open(pa.table({"x": [1] * 50}), budget=dp.PureDP(2)) as table:
         question = table.agg(n=dp.count())
-        page = report.html(question.release(epsilon=1), question.explain(epsilon=1))
+        page = present.html(question.release(epsilon=1), question.explain(epsilon=1))
     assert "that one row" in page
-    assert "all the rows of one person" in report.html(simple())
+    assert "all the rows of one person" in present.html(simple())
 
 
 def test_long_answers_are_cut_and_say_so():
@@ -196,13 +196,13 @@ def test_long_answers_are_cut_and_say_so():
         columns=("k", "n"), types=("integer", "integer"), rows=tuple((i, i) for i in range(many)),
         errors={"n": (1.0,) * many},
     )  # fmt: skip
-    page = report.html(answer)
+    page = present.html(answer)
     assert page.count('<th scope="row">') == pages.MAX_ROWS + 1
     assert "7 more are in the answer" in page
 
 
 def test_an_empty_answer_and_odd_values():
-    empty = report.html(simple(rows=(), errors={"n": (), "spend": ()}))
+    empty = present.html(simple(rows=(), errors={"n": (), "spend": ()}))
     assert "No group has enough people" in empty
     assert "<svg" not in empty
     odd = simple(
@@ -211,7 +211,7 @@ def test_an_empty_answer_and_odd_values():
         rows=((date(2024, 1, 2), True, [1, -2], "a", float("inf")), (None, None, [3, 4], "b", -1e308)),
         errors={"h": (1.0, 1.0), "m": (None, None), "n": (1e308, None)},
     )
-    page = check_safe(report.html(odd)).text
+    page = check_safe(present.html(odd)).text
     assert "2024-01-02" in page
     assert "NULL" in page
     assert "[1, -2]" in page
@@ -219,13 +219,13 @@ def test_an_empty_answer_and_odd_values():
 
 def test_a_chart_of_each_column_is_xml_within_its_frame():
     for name in ("n", "spend"):
-        tree = ET.fromstring(report.chart(simple(), name))
+        tree = ET.fromstring(present.chart(simple(), name))
         width = float(tree.attrib["width"])
         bars = [item for item in tree.iter() if item.tag.endswith("rect")]
         assert len(bars) == 2
         for bar in bars:
             assert 0 <= float(bar.attrib["x"]) <= float(bar.attrib["x"]) + float(bar.attrib["width"]) <= width
-    sizes = [float(b.attrib["width"]) for b in ET.fromstring(report.chart(simple(), "n")).iter() if "rect" in b.tag]
+    sizes = [float(b.attrib["width"]) for b in ET.fromstring(present.chart(simple(), "n")).iter() if "rect" in b.tag]
     assert sizes[0] / sizes[1] == pytest.approx(41 / 60, abs=0.01)
 
 
@@ -235,7 +235,7 @@ def test_any_numbers_can_be_drawn_or_are_refused(pairs):
         columns=("n",), types=("number",), rows=tuple((v,) for v, _ in pairs), errors={"n": tuple(w for _, w in pairs)}
     )
     try:
-        tree = ET.fromstring(report.chart(answer))
+        tree = ET.fromstring(present.chart(answer))
     except dp.InvalidArgument:
         return
     assert not {"nan", "inf"} & {
@@ -251,7 +251,7 @@ def test_an_interval_is_drawn_whole_or_without_a_cap():
     """Errors below 0 of numbers that are not; one wild error goes on beyond the picture."""
     for rows, errors, caps in (((("a", 12, 1), ("b", 40, 1)), (20.0, 20.0), 4), ((("a", 12, 1),), (1e6,), 0)):
         answer = simple(rows=rows, errors={"n": errors, "spend": (None,) * len(rows)})
-        paths = [item.attrib["d"] for item in ET.fromstring(report.chart(answer, "n")).iter() if "path" in item.tag]
+        paths = [item.attrib["d"] for item in ET.fromstring(present.chart(answer, "n")).iter() if "path" in item.tag]
         *intervals, axis = paths
         zero = float(re.match(r"M([0-9.]+)", axis)[1])
         assert sum(path.count("V") for path in intervals) == caps
@@ -261,22 +261,22 @@ def test_an_interval_is_drawn_whole_or_without_a_cap():
 
 def test_a_chart_of_what_is_not_there_is_refused():
     with refuses(dp.InvalidArgument, "one of n, spend"):
-        report.chart(simple(), "region")
+        present.chart(simple(), "region")
     with refuses(dp.InvalidArgument, "no noisy numbers"):
-        report.chart(simple(rows=(), errors={}))
+        present.chart(simple(rows=(), errors={}))
     with refuses(dp.InvalidArgument, "what release"):
-        report.html(cast(Answer, "answer"))
+        present.html(cast(Answer, "answer"))
 
 
 def test_writing_is_whole_or_refused(tmp_path: Path):
     target = tmp_path / "answer.html"
     target.write_text("old")
-    report.write_html(target, simple(), title="t")
-    assert target.read_text(encoding="utf-8") == report.html(simple(), title="t")
+    present.write_html(target, simple(), title="t")
+    assert target.read_text(encoding="utf-8") == present.html(simple(), title="t")
     assert [item.name for item in tmp_path.iterdir()] == ["answer.html"]
     for place in (tmp_path / "none" / "a.html", tmp_path):
         with refuses(dp.InvalidArgument, "report: expected a file in a folder that can be written"):
-            report.write_html(place, simple())
+            present.write_html(place, simple())
     assert [item.name for item in tmp_path.iterdir()] == ["answer.html"]
 
 
@@ -286,7 +286,6 @@ def test_words_round_the_promise_up():
     assert words.factor("ε = 300") is None
     assert "nearly as likely" in words.guaranteed(simple(cost="ρ = 0.1 (zCDP)"), False)[0]
     assert "probability at most δ" in words.guaranteed(simple(cost="(ε, δ) = (1, 1e-07)"), False)[0]
-    assert text.shown(True) == "True"
 
 
 @pytest.fixture
@@ -326,7 +325,7 @@ def test_a_page_that_cannot_be_written_is_found_out_first_and_loses_no_answer(ca
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr("dither.report.write_html", full)
+        patched.setattr("dither.present.pages.answer.write_html", full)
         assert ask(card, tmp_path / "page.html", patched) == 2
     printed = capsys.readouterr()
     assert "left: ε = 1.5" in printed.out
@@ -347,12 +346,12 @@ def test_a_plot_that_cannot_be_drawn_is_refused_before_it_is_paid(card, tmp_path
 
 def test_the_page_says_what_the_error_is_about_and_what_comes_on_top():
     noted = Note("undercount_unknown", "each person counts for at most 1 row, so …")
-    unknown = " ".join(check_safe(report.html(simple(notes=(noted,)))).text)
+    unknown = " ".join(check_safe(present.html(simple(notes=(noted,)))).text)
     assert "± is how far the noise may have moved each, with 95 % confidence." in unknown
     assert "may be low by an unknown amount" in unknown
     assert "was not measured" in unknown
     total = {"columns": ("n",), "types": ("integer",), "rows": ((41,),), "errors": {"n": (6.0,)}}
-    known = " ".join(check_safe(report.html(simple(left_out={"n": (0.1, 0.0, 0.25)}, **total))).text)
+    known = " ".join(check_safe(present.html(simple(left_out={"n": (0.1, 0.0, 0.25)}, **total))).text)
     assert "“low by” is an estimate of it" in known
     assert "was estimated from a noisy histogram" in known
     assert "5 (0–14)" in known
@@ -366,11 +365,11 @@ def test_pages_choose_by_the_kind_of_a_note_and_never_by_its_words():
         "groups with fewer than about 30 people are not shown",
         "its bounds are looked for privately, and with fewer than about 30 people none are found",
     ):
-        assert hidden not in report.html(simple(notes=(said, Note("bounds", said))))
-        assert hidden in report.html(simple(notes=(Note("small_groups", said),)))
+        assert hidden not in present.html(simple(notes=(said, Note("bounds", said))))
+        assert hidden in present.html(simple(notes=(Note("small_groups", said),)))
     assert (
         "unknown"
-        not in report.html(simple(notes=("counts and sums can be too low by an unknown amount",))).split(
+        not in present.html(simple(notes=("counts and sums can be too low by an unknown amount",))).split(
             "What it cost"
         )[0]
     )
@@ -378,8 +377,8 @@ def test_pages_choose_by_the_kind_of_a_note_and_never_by_its_words():
 
 def test_numbers_on_the_page_have_the_digits_of_their_error():
     answer = simple(columns=("n",), types=("number",), rows=((2157950.3,),), errors={"n": (33000.0,)})
-    page = report.html(answer)
+    page = present.html(answer)
     assert "2,158,000 ± 33,000" in page
     assert "2.15795e+06" not in page
-    width = float(ET.fromstring(report.chart(answer)).attrib["width"])
+    width = float(ET.fromstring(present.chart(answer)).attrib["width"])
     assert width > 0

@@ -12,16 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from dither.digits import significant, with_error
 from dither.errors import InvalidArgument
-from dither.markup import escaped
+from dither.present import words
+from dither.present.bars import chart
+from dither.present.digits import significant, with_error
+from dither.present.markup import escaped
+from dither.present.pages.sheet import FOOT, head, write
+from dither.present.pages.treemap import treemap
 from dither.publish import Publication
 from dither.publish.allocate import normal_quantile
 from dither.publish.domain import Levels
-from dither.report import words
-from dither.report.chart import chart
-from dither.report.sheet import FOOT, head, write
-from dither.report.treemap import treemap
 from dither.tables.answer import Answer, shown
 
 MAX_ROWS = 25

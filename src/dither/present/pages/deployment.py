@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from dither.guarantees import ZCDP, Guarantee, PureDP
 from dither.ledger import Entry, Ledger
-from dither.markup import escaped
+from dither.present.markup import escaped
 from dither.tables.card.model import Card
 
 CARD, LEDGER, DITHER, STEWARD = "card", "ledger", "dither", "steward"
@@ -101,7 +101,7 @@ class Deployment:
 
     def html(self) -> str:
         """The record as a page of its own, which loads nothing."""
-        from dither.report import sheet
+        from dither.present.pages import sheet
 
         parts = [sheet.head(f"Differential privacy record: {self.name}"), f"<p>{escaped(self.note)}</p>\n"]
         for section in self.sections:

@@ -1,0 +1,80 @@
+"""Everything a person sees, made from values: pages to hand on, charts, tables on a terminal, fragments in a notebook.
+
+A page is one file without scripts and without anything from elsewhere; its charts are drawn here as SVG, so matplotlib
+is needed for plots alone.
+
+>>> import dither as dp
+>>> rows = (("north", 41), ("south", 60))
+>>> answer = dp.Answer(("region", "n"), ("text", "integer"), rows, {"n": (6.0, 6.0)}, "ε = 0.5")
+>>> page = dp.present.html(answer, question="SELECT region, COUNT(*) AS n FROM visits GROUP BY region")
+>>> page.startswith("<!DOCTYPE html>"), "<script" in page
+(True, False)
+"""
+
+from __future__ import annotations
+
+import typing as _typing
+
+if _typing.TYPE_CHECKING:
+    from dither.present.bars import chart
+    from dither.present.pages.answer import html, write_html
+    from dither.present.pages.publication import publication_page, write_publication
+    from dither.present.pages.series import series_page, write_series
+    from dither.present.pages.synthetic import synthetic_page, write_synthetic
+    from dither.present.plot import (
+        compare,
+        density,
+        error_over_time,
+        local_variance,
+        noise_beside_data,
+        privacy_curve,
+        trade_off,
+    )
+
+__all__ = [
+    "chart",
+    "compare",
+    "density",
+    "error_over_time",
+    "html",
+    "local_variance",
+    "noise_beside_data",
+    "privacy_curve",
+    "publication_page",
+    "series_page",
+    "synthetic_page",
+    "trade_off",
+    "write_html",
+    "write_publication",
+    "write_series",
+    "write_synthetic",
+]
+
+_LATER = {
+    "chart": "bars",
+    **dict.fromkeys(["html", "write_html"], "pages.answer"),
+    **dict.fromkeys(["publication_page", "write_publication"], "pages.publication"),
+    **dict.fromkeys(["series_page", "write_series"], "pages.series"),
+    **dict.fromkeys(["synthetic_page", "write_synthetic"], "pages.synthetic"),
+    **dict.fromkeys(
+        ["compare", "density", "error_over_time", "local_variance", "noise_beside_data", "privacy_curve", "trade_off"],
+        "plot",
+    ),
+}
+"""Names that are loaded when they are first asked for.
+
+Every floor of the house shows its values with the low modules of this package (text, charts, fragments); the public
+functions stand above all floors, so that importing the package may not import them.
+"""
+
+
+def __getattr__(name: str) -> _typing.Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'dither.present' has no attribute {name!r}", name=name)
+    import importlib
+
+    return getattr(importlib.import_module(f"dither.present.{_LATER[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,1 @@
+"""Pages of HTML to hand on: of an answer, a publication, synthetic records, a series, an audit, a deployment."""

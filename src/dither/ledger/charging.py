@@ -53,9 +53,9 @@ def digest(dataset: str, price: Price, analyst: str | None, asked: str) -> tuple
 
 
 def find_recorded(
-    store: Store, dataset: str, key: str, paid: Guarantee, requests: list[str], *, lenient: bool = False
+    store: Store, dataset: str, key: str, paid: Guarantee, request: str, *, lenient: bool = False
 ) -> Charge | None:
-    """The answer that was recorded under this key for one of these requests (their digests), or None.
+    """The answer that was recorded under this key for this request (its digest), or None.
 
     A key that was used for another request is refused, or, with ``lenient``, treated as one without an answer. A charge
     whose answer was never recorded is not reused: whoever asks again is charged again, so that the noise of one charge
@@ -64,7 +64,7 @@ def find_recorded(
     rows = store.rows(schema.CHARGED, {"dataset": dataset, "key": key})
     if not rows:
         return None
-    if chain.checked(store, rows[0][0]).body.get("request") not in requests:
+    if chain.checked(store, rows[0][0]).body.get("request") != request:
         if lenient:
             return None
         raise InvalidArgument(

@@ -45,9 +45,8 @@ def by_analyst(store: Store, account: Account) -> Counter[str | None]:
 
 
 def _analyst(charge: dict[str, Any]) -> str | None:
-    """Who was charged: the name, or, in earlier versions, that of the account."""
-    names = [place[2] for place in charge["charged"] if place[1] == "analyst"]
-    name: str | None = charge.get("analyst", names[0] if names else None)
+    """Who was charged."""
+    name: str | None = charge.get("analyst")
     return name
 
 

@@ -156,7 +156,6 @@ class Ledger:
         *,
         key: str | None = None,
         request: Any = None,
-        recorded_as: Callable[[], tuple[str, Any]] | None = None,
         analyst: str | None = None,
         people: Any = None,
         max_incidents: int = _incidents.DEFAULT_MAX,
@@ -179,9 +178,6 @@ class Ledger:
             new one is made.
         request
             What was asked, as JSON: part of the history, and compared when the key is used again.
-        recorded_as
-            A function that returns the key and request under which an earlier version would have recorded the same
-            release. It is called, and they are looked up, where nothing is recorded under ``key``.
         people
             Whom the release touches, row by row: a column of person keys (an array, a Series, a list), an engine's
             expression for it, or a function giving it, which is not called when the answer is there already.
@@ -196,17 +192,8 @@ class Ledger:
         named = os.urandom(16).hex() if key is None else checked_name(key, "key")
         asked = canonical_request(request)
         stated, digest = charging.digest(name, price, who, asked)
-        digests, has_old_key = [digest], recorded_as is not None
         self._reached("asked")
-        result = None
-        if key is not None:
-            result = charging.find_recorded(self._store, name, named, guarantee, digests, lenient=has_old_key)
-        if result is None and recorded_as is not None:
-            old_key, old_request = recorded_as()
-            digests.append(charging.digest(name, price, who, canonical_request(old_request))[1])
-            result = charging.find_recorded(self._store, name, named, guarantee, digests)
-            if result is None and old_key != named:
-                result = charging.find_recorded(self._store, name, old_key, guarantee, digests, lenient=True)
+        result = charging.find_recorded(self._store, name, named, guarantee, digest) if key is not None else None
         if result is not None:
             return result
         contributors, unread = None, False
@@ -214,7 +201,7 @@ class Ledger:
             population = charging.check(self._store, name, price, who, max_incidents, people=True)
             contributors, unread = self._read_people(people, population)
         with self._store.transaction():
-            result = charging.find_recorded(self._store, name, named, guarantee, digests) if key is not None else None
+            result = charging.find_recorded(self._store, name, named, guarantee, digest) if key is not None else None
             if result is None:
                 body = {"cost": stated, "request": digest, "asked": asked if len(asked) <= _MAX_SHOWN_REQUEST else None}
                 result = charging.pay(self._store, name, named, price, who, contributors, body, max_incidents, unread)
@@ -228,8 +215,8 @@ class Ledger:
     def has_answer(self, dataset: str, cost: Any, *, key: str, request: Any, analyst: str | None = None) -> bool:
         """Whether an answer is recorded under this key for this request at this cost; nothing is charged."""
         name, price = checked_name(dataset, "dataset"), Price.of(cost)
-        digests = [charging.digest(name, price, analyst, canonical_request(request))[1]]
-        return charging.find_recorded(self._store, name, key, price.guarantee, digests, lenient=True) is not None
+        _, digest = charging.digest(name, price, analyst, canonical_request(request))
+        return charging.find_recorded(self._store, name, key, price.guarantee, digest, lenient=True) is not None
 
     def _read_people(self, people: Any, population: str) -> tuple[_people.Contributors | None, bool]:
         """The people a release concerns, and whether reading them failed. Its error may hold data, and is dropped."""

@@ -12,7 +12,7 @@ import dither as dp
 from dither.publish import Attribute, Domain
 from dither.publish.counting import Counting
 from dither.tables.execute import progress
-from dither.tables.execute.charged import Request, shielded, watched
+from dither.tables.execute.charged import shielded, watched
 from dither.tables.execute.incidents import IncidentLog
 from dither.tables.query.tree import Column
 from support import refuses
@@ -38,11 +38,6 @@ def test_statements_are_counted_where_somebody_watches(monkeypatch):
 def test_nothing_is_counted_where_nobody_watches(monkeypatch):
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     assert watched(lambda run: run("statement"), lambda _: b"done", lambda: pytest.fail("counted")) == b"done"
-
-
-def test_a_request_has_its_key_and_that_of_the_first_version():
-    assert Request("a", {}).keys() == {"a"}
-    assert Request("a", {}, lambda: ("b", {})).keys() == {"a", "b"}
 
 
 def test_what_fails_is_logged_and_says_nothing(tmp_path):

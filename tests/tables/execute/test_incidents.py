@@ -74,7 +74,7 @@ def holds_nothing(error: BaseException) -> bool:
         and error.__context__ is None
         and error.args == DataIncident().args
         and not getattr(error, "__notes__", None)
-        and vars(error) == {}
+        and vars(error) == vars(DataIncident())
     )
 
 

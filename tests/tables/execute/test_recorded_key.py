@@ -20,7 +20,6 @@ from dither.tables.card.model import Card, ColumnCard, PublicTable
 from dither.tables.execute.recorded_key import canonical_request, plain, recorded_key
 from dither.tables.options import ReleaseOptions
 from dither.tables.planning.calibrate import plan_question
-from dither.tables.planning.error_0_1 import epsilon_0_1
 from dither.tables.query.tree import Aggregate, Call, Column, Group, Join, Literal, Order, Query, Shape
 from dither.tables.sql.parse import parse
 from support import refuses
@@ -100,31 +99,14 @@ def recorded(text: str | None, query: Query, options: dict[str, Any], card: Card
     return {"request": request, "key": recorded_key(request, plan.guarantee, stated.analyst)}
 
 
-def as_before(text: str, options: dict[str, Any]) -> dict[str, Any]:
-    """Options with the epsilon that earlier versions spent to reach an error: those answers are looked for as well."""
-    if "error" not in options:
-        return options
-    query, stated = parse(text, CARD), ReleaseOptions(**options)
-    epsilon = epsilon_0_1(query, CARD, stated, plan_question(query, CARD, stated))
-    return {**{name: value for name, value in options.items() if name != "error"}, "epsilon": epsilon}
-
-
 def every_form() -> dict[str, dict[str, Any]]:
-    forms = {name: recorded(text, parse(text, CARD), as_before(text, options)) for name, (text, options) in SQL.items()}
+    forms = {name: recorded(text, parse(text, CARD), options) for name, (text, options) in SQL.items()}
     return {**forms, "built": recorded(None, built(), {"epsilon": 1}), "card": plain(CARD)}
 
 
 def test_the_forms_are_those_of_the_golden_file():
     """To be written again only together with a new version of the form: see golden/README.md."""
     assert every_form() == json.loads(GOLDEN.read_text(encoding="utf-8"))
-
-
-def test_an_error_takes_another_epsilon_than_before_and_the_request_is_the_same():
-    text, options = SQL["error"]
-    golden = json.loads(GOLDEN.read_text(encoding="utf-8"))["error"]
-    now = recorded(text, parse(text, CARD), options)
-    assert now["request"] == golden["request"]
-    assert now["key"] != golden["key"]
 
 
 def test_the_key_is_the_hash_that_the_specification_says():

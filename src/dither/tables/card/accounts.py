@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from dither.errors import BudgetExceeded, DatasetClosed, InvalidArgument, LedgerError
@@ -263,7 +263,7 @@ class TableAccounts:
         charged = (by_name["dataset", ""], of_analyst, by_name.get(("people", "")))
         return [account for account in charged if account is not None]
 
-    def check_people(self, guarantee: Guarantee, request: Mapping[str, Any], keys: Callable[[], set[str]]) -> None:
+    def check_people(self, guarantee: Guarantee, request: Mapping[str, Any], key: str) -> None:
         """Refuse a question that nobody can pay for any more, as far as that is public: it would be noise alone.
 
         A question is charged to everybody with a row that it is about who can pay. So everybody whom this one is about
@@ -271,8 +271,8 @@ class TableAccounts:
         with the same WHERE and GROUP BY. Let S be the sum of those that cost at most as much as this one. If S and this
         cost are more than a person may spend, nobody can pay: whoever paid all of them has spent S, and whoever could
         not pay one of them has too little left for this one, which costs as much or more. Only questions about the same
-        version of the card count, and none with joins, since a public table may have changed; ``keys`` are those under
-        which an answer may be recorded, which is given again for free.
+        version of the card count, and none with joins, since a public table may have changed. An answer that is
+        recorded under ``key`` is given again for free.
         """
         people = next((a for a in self._charged_accounts(None) if a.kind == "people"), None)
         if people is None or people.room is None:
@@ -286,7 +286,7 @@ class TableAccounts:
                 paid = promised(entry.body["cost"])
                 amount = Amount(0, 0) if paid is None else cost(paid, people.unit)
                 total += amount if amount.within(this) else Amount(0, 0)
-        if total.within(people.room) or recorded & keys():
+        if total.within(people.room) or key in recorded:
             return
         raise BudgetExceeded(
             "cost",

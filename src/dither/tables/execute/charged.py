@@ -33,18 +33,10 @@ what limits for each person do to the answer."""
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked of the ledger: a request in canonical form with its key.
-
-    ``recorded_as`` returns both as version 0.1 wrote them; it is None where 0.1 cannot have recorded an answer.
-    """
+    """What is asked of the ledger: a request in canonical form with its key."""
 
     key: str
     content: dict[str, Any]
-    recorded_as: Callable[[], tuple[str, dict[str, Any]]] | None = None
-
-    def keys(self) -> set[str]:
-        """The keys under which an answer may be recorded."""
-        return {self.key} if self.recorded_as is None else {self.key, self.recorded_as()[0]}
 
 
 def refuse_read_only(table: Table) -> None:
@@ -106,7 +98,7 @@ def _pay(
     """Charge a request to its accounts, or find what is recorded of it."""
     people = None
     if contributors is not None:
-        table.accounts.check_people(cost, request.content, request.keys)
+        table.accounts.check_people(cost, request.content, request.key)
         subject = f"{table.card.name}: whom a question is about"
         read = contributors.read
 
@@ -119,7 +111,6 @@ def _pay(
             cost,
             key=request.key,
             request=request.content,
-            recorded_as=request.recorded_as,
             analyst=analyst,
             people=people,
             max_incidents=table.card.max_incidents,

@@ -34,8 +34,7 @@ Values are written so:
   number of JSON is ``{"float": "inf"}``, an exact fraction is a text.
 
 The ledger keeps the request without guarantee and analyst, which it has in fields of its own. A change of any of these
-rules needs a new version number, and the old rules kept beside it: see
-:mod:`dither.tables.execute.recorded_key_0_1` for those before version 1.
+rules needs a new version number.
 """
 
 from __future__ import annotations
@@ -90,7 +89,7 @@ _KINDS: dict[type, str] = {
     Card: "card", ColumnCard: "column", PublicTable: "public table", PrivateTable: "private table",
 }  # fmt: skip
 _FOLLOWS_FROM_TEXT = {(Aggregate, "discrete")}
-"""Fields that only SQL sets, whose text is in the key already: they are no part of it, as they were not before."""
+"""Fields that only SQL sets, whose text is in the key already."""
 _IN_ORDER = {(Query, "aggregates"), (Shape, "columns")}
 _NOT_ABOUT_ANSWERS = frozenset(
     {
@@ -192,7 +191,7 @@ def _object(value: Any) -> dict[str, Any]:
 
 
 def _is_about_answers(card: Card | PrivateTable, name: str) -> bool:
-    """Whether a field of a card changes what an answer means; that rows without a unit are left out was always so."""
+    """Whether a field of a card changes what an answer means; that rows without a unit are left out does not."""
     if name == "rows_without_unit":
         return isinstance(card, Card) and card.counts_rows_without_unit
     return name not in _NOT_ABOUT_ANSWERS

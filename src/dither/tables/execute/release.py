@@ -8,15 +8,14 @@ and whoever asks gets one sentence that does not depend on the rows.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
-from dither.errors import InvalidArgument, InvalidData
+from dither.errors import InvalidData
 from dither.ledger.recorded import decode, encode
 from dither.randomness import resolve
 from dither.tables.answer import Answer, is_total
@@ -26,15 +25,13 @@ from dither.tables.engines import with_public_values
 from dither.tables.execute import run
 from dither.tables.execute.charged import Request, charged_release, check_receipt, refuse_read_only, watched
 from dither.tables.execute.recorded_key import canonical_request, recorded_key
-from dither.tables.execute.recorded_key_0_1 import key_0_1, request_0_1
 from dither.tables.execute.shape_answer import Released, rehearse, shape_answer
 from dither.tables.options import ReleaseOptions
 from dither.tables.planning import automatic
 from dither.tables.planning.calibrate import may_use_either_noise, plan_after_choices, plan_question
-from dither.tables.planning.error_0_1 import epsilon_0_1
 from dither.tables.planning.estimate import ADDED, bias_notes, limitations, refuse_noise_only
 from dither.tables.planning.levels import with_least_squares
-from dither.tables.planning.plan import Plan, keys_of, statements_of
+from dither.tables.planning.plan import Plan, statements_of
 from dither.tables.planning.relation_cards import with_unstated_bounds
 from dither.tables.query.tree import Column, private_tables, public_joins, public_tables, show
 
@@ -51,8 +48,6 @@ def release(question: Question, options: ReleaseOptions) -> Answer:
         card = with_public_values(table.engine, card, part) if public_joins(part) else card
     plan = plan_question(question.query, card, options)
     request = identify(question, plan, options)
-    if request.recorded_as is not None:
-        plan, request = as_recorded_before(question, plan, request, options)
     if not options.force and options.error is None and not _is_recorded(question, plan, request, options):
         refuse_noise_only(plan)
     contexts = statement_contexts(question, plan)
@@ -82,50 +77,12 @@ def _is_recorded(question: Question, plan: Plan, request: Request, options: Rele
 
 
 def identify(question: Question, plan: Plan, options: ReleaseOptions) -> Request:
-    """What the answer will be recorded under, and would be recorded under by version 0.1."""
-    about = (question.text, question.query, question.card, plan, options)
-    content = canonical_request(*about)
-    if options.again and options.key is None:
-        return Request(secrets.token_hex(16), content, None)
-
-    def recorded_as() -> tuple[str, dict[str, Any]]:
-        old_content = request_0_1(*about)
-        old_key = key_0_1(old_content, plan, options.analyst) if options.key is None else options.key
-        return old_key, old_content
-
-    key = recorded_key(content, plan.cost, options.analyst) if options.key is None else options.key
-    # version 0.1 left rows without a unit out, whatever the card said, and knew one aggregation of one table only
-    table, query = question.table, question.query
-    new = table.card.counts_rows_without_unit or query.source is not None or bool(query.more)
-    return Request(key, content, None if new or table.accounts.never_charged else recorded_as)
-
-
-def as_recorded_before(
-    question: Question, plan: Plan, request: Request, options: ReleaseOptions
-) -> tuple[Plan, Request]:
-    """The plan that an earlier version made of the question, where that was another one and its answer is recorded."""
-    ledger, name = question.table.accounts.ledger, question.table.card.name
-    for before in _earlier_plans(question, plan, options):
-        earlier = identify(question, before, options)
-        forms = [(earlier.key, earlier.content), *([earlier.recorded_as()] if earlier.recorded_as is not None else [])]
-        for key, content in forms:
-            if ledger.has_answer(name, before.cost, key=key, request=content, analyst=options.analyst):
-                return before, earlier
-    return plan, request
-
-
-def _earlier_plans(question: Question, plan: Plan, options: ReleaseOptions) -> Iterator[Plan]:
-    """Plans of earlier versions: another epsilon for the same error, keys that had to be listed to be public, and a
-    delta for limits that are chosen privately whether any noise might need it or not."""
-    query, card = question.query, question.card
-    epsilon = epsilon_0_1(query, card, options, plan) if options.error is not None else None
-    if epsilon is not None:
-        yield plan_question(query, card, replace(options, epsilon=epsilon, error=None))
-    if plan.keys != keys_of(query, card, listed_only=True):
-        with suppress(InvalidArgument):  # without a delta there was no such answer
-            yield plan_question(query, card, options, listed_only=True)
-    if any(part.automatic for part in plan.aggregations):
-        yield plan_question(query, card, options, unused_delta=True)
+    """What the answer will be recorded under."""
+    content = canonical_request(question.text, question.query, question.card, plan, options)
+    if options.key is not None:
+        return Request(options.key, content)
+    key = secrets.token_hex(16) if options.again else recorded_key(content, plan.cost, options.analyst)
+    return Request(key, content)
 
 
 def statement_contexts(question: Question, plan: Plan) -> list[StatementContext]:

@@ -51,7 +51,7 @@ if _typing.TYPE_CHECKING:
     from dither import audit, course, learn, ledger, local, present, publish, stream
     from dither.client.connecting import Connection, connect
     from dither.tables.answer import Answer
-    from dither.tables.builder.aggregates import (
+    from dither.tables.builder.expressions import (
         corr,
         count,
         count_distinct,
@@ -68,9 +68,9 @@ if _typing.TYPE_CHECKING:
         std,
         var,
     )
-    from dither.tables.builder.aggregates import max_ as _max
-    from dither.tables.builder.aggregates import min_ as _min
-    from dither.tables.builder.aggregates import sum_ as _sum
+    from dither.tables.builder.expressions import max_ as _max
+    from dither.tables.builder.expressions import min_ as _min
+    from dither.tables.builder.expressions import sum_ as _sum
     from dither.tables.builder.expressions import col
     from dither.tables.builder.steps import among
     from dither.tables.card.model import Card
@@ -180,7 +180,7 @@ _LATER = {
     "among": ("dither.tables.builder.steps", "among"),
     "col": ("dither.tables.builder.expressions", "col"),
     **{
-        name: ("dither.tables.builder.aggregates", name)
+        name: ("dither.tables.builder.expressions", name)
         for name in (
             "count",
             "people",
@@ -199,7 +199,7 @@ _LATER = {
             "regression_slope",
         )
     },
-    **{name: ("dither.tables.builder.aggregates", f"{name}_") for name in ("sum", "min", "max")},
+    **{name: ("dither.tables.builder.expressions", f"{name}_") for name in ("sum", "min", "max")},
 }
 """Names that are loaded when they are first asked for: their databases and estimators take a while to import."""
 

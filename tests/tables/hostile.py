@@ -18,8 +18,7 @@ from dither.tables.query import nodes
 from dither.tables.query.operations import OPERATIONS
 from dither.tables.query.operations.base import TypedSql
 from dither.tables.query.operations.casts import TYPES
-from dither.tables.query.operations.date_arithmetic import UNITS
-from dither.tables.query.operations.dates import PARTS, PERIODS
+from dither.tables.query.operations.dates import PARTS, PERIODS, UNITS
 from dither.tables.query.tree import Call, Column, Expression, Literal
 
 EDGES = [

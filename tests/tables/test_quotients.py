@@ -12,7 +12,7 @@ from dither.tables.card.model import Card, ColumnCard
 from dither.tables.compile.expressions import lookup, number, public_interval
 from dither.tables.options import ReleaseOptions
 from dither.tables.planning.calibrate import plan_question
-from dither.tables.query.ranges import Range
+from dither.tables.query.operations.base import Range
 from dither.tables.query.tree import Call, Column, Literal
 from dither.tables.sql.parse import parse
 from support import each

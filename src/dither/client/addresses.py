@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
 from dither.errors import InvalidArgument, WrongType
-from dither.tables.card.wording import clip
+from dither.tables.card.values import clip
 
 _PORTS = {"http": 80, "https": 443}
 _SCHEME = re.compile(r"https?://", re.IGNORECASE)

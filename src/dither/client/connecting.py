@@ -13,7 +13,7 @@ from dither.client.transport import Token, Transport
 from dither.errors import InvalidArgument, WrongType
 from dither.present import markup
 from dither.public_module import public_in
-from dither.tables.card.wording import clip, closest
+from dither.tables.card.values import clip, closest
 from dither.tables.table import Table
 from dither.wire import problems, routes
 

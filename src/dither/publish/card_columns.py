@@ -38,15 +38,14 @@ from dither.errors import InvalidArgument, WrongType
 from dither.publish.domain import Attribute, Domain
 from dither.publish.lookups import read_lookup
 from dither.tables.builder.expressions import Term, condition
-from dither.tables.card.columns import check_names, kind_of
 from dither.tables.card.model import Card, Type, arrow_type
-from dither.tables.card.values import Value, literal_type, plain_keys
-from dither.tables.card.wording import clip, closest
+from dither.tables.card.toml import check_names, kind_of
+from dither.tables.card.values import Value, clip, closest, literal_type, plain_keys
 from dither.tables.compile import expressions as compiled
 from dither.tables.planning.derived_keys import PublicFacts
+from dither.tables.query.evaluate import require_boolean, typed
 from dither.tables.query.resolve import Rows, private_relation, resolve_columns, type_of
 from dither.tables.query.tree import Call, Column, Expression, Literal, show
-from dither.tables.query.typecheck import require_boolean, typed
 from dither.tables.table import Table
 
 PARTS = ("year", "quarter", "month", "week", "day", "weekday", "hour")

@@ -33,10 +33,9 @@ from dither.publish.domain import Integers
 from dither.publish.junction import Clique
 from dither.publish.record_values import RecordColumn, inside, on_scale
 from dither.tables.builder.expressions import condition
-from dither.tables.query.evaluate import evaluate
+from dither.tables.query.evaluate import evaluate, require_boolean
 from dither.tables.query.resolve import Relation, Rows, resolve_columns
 from dither.tables.query.tree import Call, Column, Expression, Literal, columns, show, walk
-from dither.tables.query.typecheck import require_boolean
 
 MAX_COMBINATIONS = 200_000
 """The most combinations of values that the columns of one rule may have."""

@@ -44,7 +44,7 @@ from dither.publish.person_limit import (
     split,
 )
 from dither.tables.card.model import Card
-from dither.tables.card.wording import clip
+from dither.tables.card.values import clip
 from dither.tables.compile import expressions
 from dither.tables.compile.context import Statement, StatementContext
 from dither.tables.compile.limits import MAX_TOTAL, Limits

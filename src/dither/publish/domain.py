@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from dither.errors import InvalidArgument, WrongType
 from dither.publish.lookup_places import misplaced, places_without, some
-from dither.tables.card.wording import closest
+from dither.tables.card.values import closest
 
 Integers = NDArray[np.int64]
 Levels = tuple[int, ...]

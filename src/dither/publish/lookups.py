@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from dither.errors import InvalidArgument, NotPrivate, WrongType
 from dither.tables.card.model import Type, arrow_type
-from dither.tables.card.wording import clip, closest
+from dither.tables.card.values import clip, closest
 from dither.tables.query import nodes
 from dither.tables.table import Table
 

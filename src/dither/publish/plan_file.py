@@ -27,9 +27,8 @@ from pathlib import Path
 from typing import Any
 
 from dither.publish.publication_plan import Plan
-from dither.tables.card.columns import check_names, kind_of, wrong
-from dither.tables.card.toml_file import contents, missing, read_bytes
-from dither.tables.card.wording import clip
+from dither.tables.card.toml import check_names, contents, kind_of, missing, read_bytes, wrong
+from dither.tables.card.values import clip
 from dither.tables.table import Table
 from dither.tables.table import open as open_table
 

@@ -13,9 +13,9 @@ from dither import arguments
 from dither.errors import InvalidArgument, NotPrivate, WrongType
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dither.publish.domain import Domain
-from dither.tables.card.columns import check_names, kind_of
 from dither.tables.card.model import Card
-from dither.tables.card.wording import clip
+from dither.tables.card.toml import check_names, kind_of
+from dither.tables.card.values import clip
 
 _TABLE = ("by", "weight", "error")
 _TOTAL = ("by", "counts")

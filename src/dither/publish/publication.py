@@ -24,7 +24,7 @@ from dither.publish.reconstruct import Estimates, SumEstimate
 from dither.publish.records import records
 from dither.publish.totals import PublicTotals
 from dither.randomness import Source
-from dither.tables.card.wording import closest
+from dither.tables.card.values import closest
 from dither.tables.planning.left_out import LeftOut
 
 

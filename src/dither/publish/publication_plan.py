@@ -37,8 +37,8 @@ from dither.publish.plan_parts import (
 from dither.publish.publication import Publication
 from dither.publish.recording import decode_parts, encode_parts
 from dither.publish.totals import public_totals
-from dither.tables.card.columns import kind_of
-from dither.tables.card.wording import clip, closest
+from dither.tables.card.toml import kind_of
+from dither.tables.card.values import clip, closest
 from dither.tables.query.tree import show
 from dither.tables.table import Table
 

@@ -43,7 +43,7 @@ from dither.server.pins import Pin, Pins
 from dither.server.store import Store
 from dither.server.times import iso
 from dither.tables.card import toml
-from dither.tables.card.toml_file import contents
+from dither.tables.card.toml import contents
 
 MANIFEST = "backup.json"
 DATABASE = "the server's database"

@@ -26,7 +26,7 @@ from dither.server.pins import Pin, Pins
 from dither.tables.card import toml
 from dither.tables.card.accounts import open_ledger
 from dither.tables.card.model import Card
-from dither.tables.card.toml_file import contents, read_bytes
+from dither.tables.card.toml import contents, read_bytes
 
 State = tuple[int, ...]
 RESTART = "have stewards sign it off, and start the server again; or undo it"

@@ -20,8 +20,8 @@ from dither.client.connecting import TOKEN_VARIABLE
 from dither.errors import InvalidArgument
 from dither.ledger.secret import VARIABLE as LEDGER_KEY
 from dither.server.roles import ROLES
-from dither.tables.card.toml_file import contents, read_bytes
-from dither.tables.card.wording import clip, closest
+from dither.tables.card.toml import contents, read_bytes
+from dither.tables.card.values import clip, closest
 
 FILE_NAME = "dither-server.toml"
 PREFIX = "DITHER_"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dither
 from dither.errors import InvalidArgument
 from dither.stream.series import Series
-from dither.tables.builder.aggregates import count, people, sum_
-from dither.tables.card.series import SeriesAggregate
-from dither.tables.card.wording import clip, closest
+from dither.tables.builder.expressions import count, people, sum_
+from dither.tables.card.toml import SeriesAggregate
+from dither.tables.card.values import clip, closest
 from dither.tables.query.tree import Aggregate
 
 

@@ -22,8 +22,7 @@ from dither.stream.series_mechanism import Lane, SeriesMechanism
 from dither.tables.builder import steps
 from dither.tables.builder.expressions import Term, case, col
 from dither.tables.card.model import Card
-from dither.tables.card.values import Value
-from dither.tables.card.wording import closest
+from dither.tables.card.values import Value, closest
 from dither.tables.compile import expressions
 from dither.tables.compile.limits import MAX_TOTAL, Limits
 from dither.tables.compile.periods import SUM_BITS, period_limits, sensitivity, unit

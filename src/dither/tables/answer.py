@@ -20,7 +20,7 @@ from dither.present.digits import rounded, significant, two_digit_decimals, with
 from dither.present.terminal import printable
 from dither.public_module import public_in
 from dither.tables.card.model import Type
-from dither.tables.card.wording import nearest
+from dither.tables.card.values import nearest
 from dither.tables.habits import missing_attribute
 from dither.tables.notes import kinds_of, lasting, with_kinds
 

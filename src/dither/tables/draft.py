@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from dither.errors import InvalidArgument
-from dither.tables.card.columns import EXAMPLES
 from dither.tables.card.model import NAME, Type
-from dither.tables.card.wording import nearest
+from dither.tables.card.toml import EXAMPLES
+from dither.tables.card.values import nearest
 
 
 def draft(source: object, unit: str | None = None, name: str | None = None) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, ClassVar, NoReturn
 
 from dither.errors import WrongType, message
-from dither.tables.card.wording import nearest
+from dither.tables.card.values import nearest
 
 _NO_ROWS = "single rows are never released: ask for groups, table.group_by('column').agg(n=dp.count())"
 _COUNT = "write table.agg(n=dp.count()).release(epsilon=1)"

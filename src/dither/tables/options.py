@@ -13,7 +13,7 @@ from typing import Any, Literal, TypedDict
 from dither import arguments
 from dither.errors import InvalidArgument, WrongType
 from dither.public_module import public_in
-from dither.tables.card.wording import nearest
+from dither.tables.card.values import nearest
 
 NoiseChoice = Literal["best", "laplace", "gaussian"]
 NOISES: tuple[NoiseChoice, ...] = ("best", "laplace", "gaussian")

@@ -20,7 +20,7 @@ from dither.tables.builder import steps
 from dither.tables.builder.expressions import Condition
 from dither.tables.builder.steps import Grouping
 from dither.tables.card.model import Card
-from dither.tables.card.wording import clip
+from dither.tables.card.values import clip
 from dither.tables.engines import with_public_values
 from dither.tables.execute.release import release
 from dither.tables.habits import RowlessObject, missing_attribute

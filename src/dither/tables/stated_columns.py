@@ -23,7 +23,7 @@ class StatedColumns:
 
     def private_table(self, source: object, table: str | None) -> PrivateTable:
         """A table as its schema and the arguments describe it."""
-        from dither.tables.builder.aggregates import distinct_keys
+        from dither.tables.builder.expressions import distinct_keys
 
         unit = self._unit_of(table)
         types = self._of_table(self.types, table)

@@ -20,11 +20,10 @@ from dither.tables.answer import shown
 from dither.tables.builder.expressions import Condition
 from dither.tables.builder.steps import Grouping
 from dither.tables.card.accounts import TableAccounts, open_ledger, read_ledger
-from dither.tables.card.model import Card, ColumnCard, Type, limited, tightened
-from dither.tables.card.private_tables import check_private_tables
-from dither.tables.card.wording import clip, closest
+from dither.tables.card.model import Card, ColumnCard, Type, check_private_tables, limited, tightened
+from dither.tables.card.values import clip, closest
 from dither.tables.engines import connect
-from dither.tables.engines.folders import PrivateFolder
+from dither.tables.engines.base import PrivateFolder
 from dither.tables.execute import incidents
 from dither.tables.habits import RowlessObject, missing_attribute
 from dither.tables.query.tree import Aggregate, Query
@@ -96,7 +95,7 @@ class Table(RowlessObject):
     def sql(self, text: str) -> Question:
         """A question in SQL."""
         from dither.tables.sql import parse as sql
-        from dither.tables.sql.named_tables import named_tables
+        from dither.tables.sql.parse import named_tables
 
         about = named_tables(text, self.card) if self.card.tables else ()
         card = self.card.for_table(*about) if about else self.card

@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from dither.errors import InvalidArgument, WrongType
-from dither.tables.card.wording import clip, nearest
+from dither.tables.card.values import clip, nearest
 from dither.wire.numbers import MOST_DIGITS
 
 VERSION = 1

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from dither.errors import InvalidArgument
-from dither.tables.card.wording import clip
+from dither.tables.card.values import clip
 from dither.tables.question import Question
 from dither.tables.table import Table
 from dither.wire import trees

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from dither.errors import InvalidArgument
-from dither.tables.builder import aggregates as build
+from dither.tables.builder import expressions as build
 from dither.tables.builder import steps
 from dither.tables.card.model import Card
 from dither.tables.query.relations import relation_card

@@ -7,7 +7,7 @@ from datetime import date, datetime
 import pytest
 
 from dither.errors import InvalidArgument
-from dither.tables.card.columns import columns_of
+from dither.tables.card.toml import columns_of
 from support import refuses
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dither.errors import InvalidArgument
-from dither.tables.card.formats import FORMATS, NumberFormat, format_problem, number_format, parts_of
 from dither.tables.card.model import ColumnCard
+from dither.tables.card.values import FORMATS, NumberFormat, format_problem, number_format, parts_of
 from support import each, refuses
 
 

@@ -12,8 +12,7 @@ import pytest
 from dither.errors import InvalidArgument, NotPrivate
 from dither.guarantees import ApproxDP
 from dither.tables.card import toml
-from dither.tables.card.model import Card, ColumnCard, PrivateTable, PublicTable
-from dither.tables.card.private_tables import check_private_tables
+from dither.tables.card.model import Card, ColumnCard, PrivateTable, PublicTable, check_private_tables
 from dither.tables.draft import draft
 from support import refuses
 

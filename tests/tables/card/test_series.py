@@ -8,7 +8,7 @@ import pytest
 
 import dither as dp
 from dither.tables.card.model import ColumnCard
-from dither.tables.card.series import SeriesAggregate, series_of
+from dither.tables.card.toml import SeriesAggregate, series_of
 from support import refuses
 
 COLUMNS = {"day": ColumnCard("date"), "x": ColumnCard("number", (0, 9))}

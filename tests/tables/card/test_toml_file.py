@@ -8,7 +8,7 @@ import pytest
 
 import dither as dp
 from dither.server.config import read_config
-from dither.tables.card.toml_file import contents, read_bytes
+from dither.tables.card.toml import contents, read_bytes
 from support import each, refuses
 
 

@@ -38,8 +38,7 @@ from dither.tables.options import ReleaseOptions
 from dither.tables.planning.calibrate import plan_question
 from dither.tables.planning.key_selection import KeySelection
 from dither.tables.query.tree import private_tables, public_joins, public_tables
-from dither.tables.sql.named_tables import named_tables
-from dither.tables.sql.parse import parse
+from dither.tables.sql.parse import named_tables, parse
 from tables.differential import random_tables
 from tables.differential.random_questions import Block, Question
 from tables.differential.random_tables import BEYOND, DOMAINS, PUBLIC_COLUMNS, PUBLIC_ROWS, Data

@@ -46,8 +46,7 @@ from dither.tables.options import ReleaseOptions
 from dither.tables.planning.calibrate import plan_question
 from dither.tables.planning.plan import Plan, statements_of
 from dither.tables.query.tree import Query, private_tables, public_joins, public_tables
-from dither.tables.sql.named_tables import named_tables
-from dither.tables.sql.parse import parse
+from dither.tables.sql.parse import named_tables, parse
 from tables.neighbors import random_tables
 from tables.neighbors.random_sql import RandomQuestion
 

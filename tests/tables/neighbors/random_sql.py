@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dither.tables.card.model import ColumnCard
+from dither.tables.query.evaluate import typed
 from dither.tables.query.operations import OPERATIONS
-from dither.tables.query.typecheck import typed
 from dither.tables.sql.expressions import syntax
 from tables.neighbors.random_tables import COLUMNS, PERSON_COLUMNS
 

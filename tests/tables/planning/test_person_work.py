@@ -23,8 +23,7 @@ from dither.tables.planning.person_work import MAX_WORK, with_limited_work
 from dither.tables.planning.plan import statements_of
 from dither.tables.query import nodes
 from dither.tables.query.operations.casts import CASTS
-from dither.tables.query.operations.date_arithmetic import DATE_ARITHMETIC
-from dither.tables.query.operations.dates import DATES
+from dither.tables.query.operations.dates import DATE_ARITHMETIC, DATES
 from dither.tables.query.operations.text import TEXT
 from dither.tables.query.relations import relation_schema
 from dither.tables.query.tree import CappedRows, PersonJoin, Source, sources

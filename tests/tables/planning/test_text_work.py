@@ -13,10 +13,9 @@ from dither.tables.options import ReleaseOptions
 from dither.tables.planning.calibrate import plan_question
 from dither.tables.planning.text_work import MAX_TEXT_OPERATIONS
 from dither.tables.query import nodes
-from dither.tables.query.evaluate import evaluate
+from dither.tables.query.evaluate import evaluate, typed
 from dither.tables.query.operations.text import MAX_MADE_BYTES, MAX_MIXED_PATTERN, MAX_PATTERN
 from dither.tables.query.tree import Call, Column, Expression, Literal
-from dither.tables.query.typecheck import typed
 from dither.tables.sql.parse import parse
 from support import each
 from tables.glass import card

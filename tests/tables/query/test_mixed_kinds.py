@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dither.tables.query.mixed_kinds import one_kind
+from dither.tables.query.operations.base import one_kind
 from dither.tables.query.tree import Call, Column, Literal
 
 TEXT, NUMBER = (Column("delay"), "text"), (Literal(10), "integer")

@@ -21,10 +21,9 @@ from dither.tables.card.model import Card, ColumnCard
 from dither.tables.compile import expressions
 from dither.tables.compile.queries import alias, relation, select
 from dither.tables.query import nodes
-from dither.tables.query.evaluate import check_arity, evaluate
+from dither.tables.query.evaluate import check_arity, evaluate, require_number, typed
 from dither.tables.query.operations import FUNCTIONS, OPERATIONS, SPECIAL_FUNCTIONS, SYNTAX
 from dither.tables.query.tree import Call, Column, Literal, walk
-from dither.tables.query.typecheck import require_number, typed
 from dither.tables.sql.expressions import syntax
 from support import each, refuses
 

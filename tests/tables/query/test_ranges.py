@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dither.errors import InvalidArgument
 from dither.tables.compile.expressions import bounded
-from dither.tables.query.ranges import LEAST, MOST, Range
+from dither.tables.query.operations.base import LEAST, MOST, Range
 from support import refuses
 
 numbers = st.floats(-1e40, 1e40, allow_nan=False).filter(lambda x: x == 0 or abs(x) > 1e-40)

@@ -6,7 +6,7 @@ from datetime import date
 
 from dither.errors import InvalidArgument
 from dither.tables.card.model import Card, ColumnCard, PrivateTable
-from dither.tables.query.ranges import Range
+from dither.tables.query.operations.base import Range
 from dither.tables.query.relations import describe_relation, extent_of, relation_card, relation_schema
 from dither.tables.query.tree import (
     Call,

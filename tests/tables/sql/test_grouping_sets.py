@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from dither.tables.sql.grouping_sets import grouping_sets
+from dither.tables.sql.blocks import grouping_sets
 from dither.tables.sql.text import statement
 from support import each
 

@@ -11,10 +11,9 @@ import pytest
 
 from dither.errors import InvalidArgument
 from dither.tables.query import operations
-from dither.tables.query.evaluate import evaluate
-from dither.tables.query.typecheck import typed
+from dither.tables.query.evaluate import evaluate, typed
 from dither.tables.sql.expressions import AGGREGATES, syntax
-from dither.tables.sql.other_dialects import FUNCTIONS, NODES
+from dither.tables.sql.mistakes import FUNCTIONS, NODES
 from dither.tables.sql.parse import parse
 from support import each, refuses
 from tables.questions import CARD

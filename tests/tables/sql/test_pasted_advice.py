@@ -16,7 +16,7 @@ from dither.errors import InvalidArgument
 from dither.tables.card.model import Card, ColumnCard
 from dither.tables.options import ReleaseOptions
 from dither.tables.planning.calibrate import plan_question
-from dither.tables.sql.other_dialects import FUNCTIONS
+from dither.tables.sql.mistakes import FUNCTIONS
 from dither.tables.sql.parse import parse
 from support import refuses
 from tables.sql.claims import CARD, TABLES

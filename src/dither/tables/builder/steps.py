@@ -18,14 +18,16 @@ from typing import cast
 
 from dither import arguments
 from dither.errors import InvalidArgument, WrongType
-from dither.tables.builder.aggregates import (
+from dither.tables.builder.expressions import (
+    Operand,
+    condition,
     distinct_keys,
+    expression,
 )
-from dither.tables.builder.expressions import Operand, condition, expression
 from dither.tables.card.model import Card, Type
-from dither.tables.card.values import Value
-from dither.tables.card.wording import clip
+from dither.tables.card.values import Value, clip
 from dither.tables.query import evaluate as shapes
+from dither.tables.query.evaluate import Types, require_boolean, require_number, typed
 from dither.tables.query.relations import person_of, relation_card
 from dither.tables.query.resolve import (
     Rows,
@@ -52,7 +54,6 @@ from dither.tables.query.tree import (
     Query,
     Shape,
 )
-from dither.tables.query.typecheck import Types, require_boolean, require_number, typed
 
 Grouping = Operand | Group
 """What can be grouped by: a column, an expression, or either with its public keys (:func:`among`)."""

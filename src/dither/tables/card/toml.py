@@ -32,24 +32,430 @@ place of its own source, unit and columns::
 
     [tables.visits.columns.patient]
     type = "integer"
+
+The columns of a card file: types, bounds, keys and formats; and how a mistake in a card is named.
+
+Series in a card: what is released over time, stated once by the steward.
+
+A section of it looks like this::
+
+    [series.daily]
+    over = "day"
+    column = "visited_at"
+    horizon = 365
+    start = 2026-01-01
+    epsilon = 1
+    delta = 1e-9
+    max_participations = 4
+    groups = ["region"]
+    aggregates = { n = "count", spend = "sum(amount)" }
+
+``aggregates`` are ``"count"``, ``"people"``, ``"count(column)"`` and ``"sum(column)"``, each under its name.
+
+TOML files that people write: cards, plans and the configuration of a server. Every mistake in the file itself is
+named with its line.
 """
 
 from __future__ import annotations
 
+import difflib
+import math
 import os
+import re
+import tomllib
 from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from dither.errors import DitherError, InvalidArgument
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dither.ledger.units import Limit
-from dither.tables.card.columns import check_names, columns_of, kind_of, wrong
-from dither.tables.card.model import MAX_INCIDENTS, MIN_EPSILON, NAME, Card, ColumnCard, PrivateTable, PublicTable
-from dither.tables.card.private_tables import check_private_tables
-from dither.tables.card.series import series_of
-from dither.tables.card.toml_file import contents, read_bytes
-from dither.tables.card.wording import clip
+from dither.tables.card.model import (
+    MAX_INCIDENTS,
+    MIN_EPSILON,
+    NAME,
+    TYPES,
+    Card,
+    ColumnCard,
+    PrivateTable,
+    PublicTable,
+    SeriesCard,
+    Type,
+    check_private_tables,
+)
+from dither.tables.card.values import FORMATS, Value, clip, format_problem, nearest
+from dither.present.terminal import printable
+
+_COLUMN = ("type", "bounds", "keys", "format")
+_KINDS: dict[type, str] = {
+    bool: "true or false", int: "a whole number", float: "a number", str: "text", list: "a list", dict: "a section",
+    date: "a date", datetime: "a date with a time",
+}  # fmt: skip
+
+EXAMPLES: dict[Type, str] = {
+    "integer": "1, 2, 3",
+    "number": "0.5, 1.0",
+    "text": '"north", "south"',
+    "boolean": "true, false",
+    "date": "2024-01-01, 2024-02-01",
+    "timestamp": "2024-01-01T00:00:00, 2024-01-01T12:00:00",
+}
+
+
+def wrong(name: str, expected: str, got: str, fix: str) -> InvalidArgument:
+    """A mistake in a card."""
+    return InvalidArgument(name, expected, got, fix)
+
+
+def kind_of(value: object) -> str:
+    """What a value of TOML is, in words.
+
+    >>> kind_of(True), kind_of("a")
+    ('true or false', 'text')
+    """
+    return _KINDS.get(type(value), "something else")
+
+
+def check_names(given: object, allowed: tuple[str, ...], where: str) -> None:
+    """Refuse what is no section, and a section with a key that it cannot have."""
+    if not isinstance(given, Mapping):
+        raise wrong(where or "card", "a section", kind_of(given), f"write [{where}] and its keys below")
+    for key in given:
+        if key not in allowed:
+            fix = nearest(str(key), allowed) or "remove it, or correct its name"
+            raise wrong(f"{where}.{key}" if where else key, listed_with_or(allowed), "another key", fix)
+
+
+def listed_with_or(words: tuple[str, ...]) -> str:
+    """Words in a row.
+
+    >>> listed_with_or(("a", "b", "c"))
+    'a, b or c'
+    """
+    return f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+def columns_of(given: Mapping[str, Any], where: str) -> dict[str, ColumnCard]:
+    """The columns of a card, or of a public table in it.
+
+    >>> columns_of({"columns": {"age": {"type": "integer", "bounds": [0, 120]}}}, "")["age"].bounds
+    (0, 120)
+    """
+    name = f"{where}.columns" if where else "columns"
+    sections = given.get("columns")
+    if not isinstance(sections, Mapping) or not sections:
+        got = "none" if not sections else kind_of(sections)
+        raise wrong(name, "a section for each column", got, f'write [{name}.age] and below it type = "integer"')
+    result: dict[str, ColumnCard] = {}
+    folded: dict[str, str] = {}
+    for column, section in sections.items():
+        if not column or "\0" in column or len(column.encode("utf-8", "replace")) > 255:
+            raise wrong(name, "names of columns", "an empty or overlong one", "write the name as in the source")
+        if folded.setdefault(column.casefold(), column) != column:
+            raise wrong(f"{name}.{column}", "names that differ by more than case", "two alike", "rename one of them")
+        result[column] = _column(section, f"{name}.{column}")
+    return result
+
+
+def _column(section: object, name: str) -> ColumnCard:
+    if isinstance(section, str):
+        section = {"type": section}
+    check_names(section, _COLUMN, name)
+    assert isinstance(section, Mapping)
+    type = section.get("type")
+    if type not in TYPES:
+        got = "none" if type is None else repr(type) if isinstance(type, str) else kind_of(type)
+        raise wrong(f"{name}.type", listed_with_or(TYPES), got, f'write type = "{_near_type(type)}"')
+    dated = type in ("date", "timestamp")
+    return ColumnCard(
+        type,
+        None if dated else _bounds(section.get("bounds"), type, name),
+        _keys(section.get("keys"), type, name),
+        _period(section.get("bounds"), type, name) if dated else None,
+        _format(section.get("format"), type, name),
+    )
+
+
+def _near_type(given: object) -> str:
+    known = {
+        **dict.fromkeys(("int", "bigint", "smallint", "whole"), "integer"),
+        **dict.fromkeys(("float", "double", "decimal", "real", "numeric"), "number"),
+        **dict.fromkeys(("string", "str", "varchar", "char"), "text"),
+        **dict.fromkeys(("datetime", "time"), "timestamp"),
+        "bool": "boolean",
+    }
+    if isinstance(given, str):
+        near = difflib.get_close_matches(given.lower(), TYPES, 1)
+        return known.get(given.lower()) or (near[0] if near else "text")
+    return "text"
+
+
+def _bounds(given: object, type: Type, name: str) -> tuple[float, float] | None:
+    if given is None:
+        return None
+    where, fix = f"{name}.bounds", "write bounds = [lower, upper], chosen without looking at the data"
+    if type not in ("integer", "number"):
+        raise wrong(where, "bounds of numbers or dates only", f"bounds of {type}", "remove them, or correct the type")
+    if not isinstance(given, list) or len(given) != 2:
+        got = f"{len(given)} values" if isinstance(given, list) else kind_of(given)
+        raise wrong(where, "two numbers [lower, upper]", got, fix)
+    for bound in given:
+        if isinstance(bound, bool) or not isinstance(bound, (int, float)):
+            raise wrong(where, "two numbers [lower, upper]", kind_of(bound), fix)
+        if not math.isfinite(bound) or abs(bound) > 1e100:
+            raise wrong(where, "finite numbers, at most 1e100", str(bound), fix)
+        if type == "integer" and (bound != int(bound) or not -(1 << 62) <= bound <= 1 << 62):
+            raise wrong(where, "whole numbers of 63 bits for an integer", str(bound), 'or say type = "number"')
+    low, high = given
+    if not low < high:
+        raise wrong(where, "lower below upper", f"[{low}, {high}]", "swap or widen them")
+    return (int(low), int(high)) if type == "integer" else (low, high)
+
+
+def _period(given: object, type: Type, name: str) -> tuple[date, date] | None:
+    """The bounds of a column of dates or timestamps; a day as the last moment means its end."""
+    if given is None:
+        return None
+    where, fix = f"{name}.bounds", "write bounds = [2024-01-01, 2024-12-31], without quotes"
+    if not isinstance(given, list) or len(given) != 2 or not all(isinstance(bound, date) for bound in given):
+        got = "others" if isinstance(given, list) else kind_of(given)
+        raise wrong(where, "two dates [first, last]", got, fix)
+    if type == "date" and any(isinstance(bound, datetime) for bound in given):
+        raise wrong(where, "two dates [first, last]", "times of day", fix)
+    first, last = given
+    if type == "timestamp":
+        first = _key(first, type, where) if isinstance(first, datetime) else datetime.combine(first, time())
+        last = _key(last, type, where) if isinstance(last, datetime) else datetime.combine(last, time.max)
+    if not first <= last:
+        raise wrong(where, "the first not after the last", "the other order", "swap them")
+    return first, last
+
+
+def _format(given: object, type: Type, name: str) -> str | None:
+    if given is None:
+        return None
+    where = f"{name}.format"
+    if type not in FORMATS:
+        expected = "a format of dates, timestamps or numbers only"
+        raise wrong(where, expected, f"one of {type}", "remove it, or correct the type")
+    if not isinstance(given, str):
+        raise wrong(where, "text", kind_of(given), f'write format = "{FORMATS[type]}"')
+    problem = format_problem(given, type)
+    if problem:
+        raise wrong(where, problem, repr(clip(given)), f'write format = "{FORMATS[type]}"')
+    return given
+
+
+def _keys(given: object, type: Type, name: str) -> tuple[Value, ...] | None:
+    if given is None:
+        return None
+    where = f"{name}.keys"
+    if not isinstance(given, list) or not given:
+        got = "an empty list" if isinstance(given, list) else kind_of(given)
+        raise wrong(where, "a list of the values that may occur", got, f"write keys = [{EXAMPLES[type]}]")
+    result = tuple(_key(key, type, where) for key in given)
+    if len(set(result)) != len(result):
+        raise wrong(where, "values that differ", "one of them twice", "remove it")
+    return result
+
+
+_AS: dict[Type, tuple[type, ...]] = {
+    "integer": (int,), "number": (int, float), "text": (str,), "boolean": (bool,), "date": (date,),
+    "timestamp": (datetime,),
+}  # fmt: skip
+
+
+def _key(key: object, type_: Type, where: str) -> Value:
+    if type(key) not in _AS[type_]:
+        expected = {"integer": "whole numbers", "number": "numbers", "text": 'text in "…"', "boolean": "true and false",
+                    "date": "dates without quotes", "timestamp": "dates with times, without quotes"}[type_]  # fmt: skip
+        raise wrong(where, f"{expected}, as the type {type_} says", kind_of(key), f"write keys = [{EXAMPLES[type_]}]")
+    if type_ == "number":
+        assert isinstance(key, (int, float))
+        number = float(key)
+        if not math.isfinite(number):
+            raise wrong(where, "finite numbers", str(key), "remove it")
+        return number
+    if isinstance(key, int) and not -(1 << 63) <= key < 1 << 63:
+        raise wrong(where, "whole numbers of 64 bits", "a larger one", "remove it")
+    if isinstance(key, str) and "\0" in key:
+        raise wrong(where, "text without a NUL", "one with it", "remove it")
+    if isinstance(key, datetime) and key.tzinfo is not None:
+        return key.astimezone(UTC).replace(tzinfo=None)
+    return cast(Value, key)
+
+
+_SERIES = (
+    "over", "column", "horizon", "start", "epsilon", "delta", "rho", "max_participations", "min_separation", "max_rows",
+    "late", "arrived", "groups", "where", "aggregates",
+)  # fmt: skip
+_UNITS = ("hour", "day", "week", "month")
+_AGGREGATE = re.compile(r"(count|people|sum)\s*(?:\(\s*([^()]+?)\s*\))?")
+_OPTIONS = ("epsilon", "delta", "rho", "max_participations", "min_separation", "max_rows", "late", "arrived")
+
+
+@dataclass(frozen=True)
+class SeriesAggregate:
+    """One aggregate of a series: its kind, and the column that it is of."""
+
+    kind: str
+    column: str | None
+
+    @classmethod
+    def read(cls, text: object, where: str) -> SeriesAggregate:
+        """An aggregate as a card writes it.
+
+        >>> SeriesAggregate.read("sum(amount)", "spend")
+        SeriesAggregate(kind='sum', column='amount')
+        """
+        result = _AGGREGATE.fullmatch(text) if isinstance(text, str) else None
+        if result is None or (result[1] == "sum") > (result[2] is not None) or (result[1] == "people" and result[2]):
+            expected = '"count", "people", "count(column)" or "sum(column)"'
+            raise wrong(where, expected, "another", 'write aggregates = { n = "count", spend = "sum(amount)" }')
+        return cls(result[1], result[2])
+
+
+def series_of(given: object, columns: Mapping[str, ColumnCard]) -> dict[str, SeriesCard]:
+    """The series of a card; every mistake that can be seen without a table is named."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping) or not given:
+        raise wrong("series", "a section for each series", kind_of(given), "write [series.daily]")
+    result = {}
+    for name, section in given.items():
+        where = f"series.{name}"
+        if not name.isidentifier():
+            raise wrong(where, "a plain word for its name", "another", "write [series.daily]")
+        check_names(section, _SERIES, where)
+        result[name] = _series(section, where, columns)
+    return result
+
+
+def _series(section: Mapping[str, Any], where: str, columns: Mapping[str, ColumnCard]) -> SeriesCard:
+    unit, column, start = section.get("over"), section.get("column"), section.get("start")
+    if unit not in _UNITS:
+        raise wrong(f"{where}.over", "hour, day, week or month", "another", 'write over = "day"')
+    for name in ("column", *(["arrived"] if "arrived" in section else [])):
+        item = section.get(name)
+        if not isinstance(item, str) or item not in columns or columns[item].type not in ("date", "timestamp"):
+            raise wrong(f"{where}.{name}", "a column of dates or timestamps of the card", "another", f"correct {name}")
+    horizon = section.get("horizon")
+    if not isinstance(horizon, int) or isinstance(horizon, bool) or horizon < 1:
+        raise wrong(f"{where}.horizon", "how many periods there are", kind_of(horizon), "write horizon = 365")
+    if start is not None and not isinstance(start, date):
+        raise wrong(f"{where}.start", "a date", kind_of(start), "write start = 2026-01-01")
+    groups = section.get("groups", [])
+    if not isinstance(groups, list) or not all(isinstance(item, str) and item in columns for item in groups):
+        raise wrong(f"{where}.groups", "columns of the card", "others", 'write groups = ["region"]')
+    condition = section.get("where")
+    if condition is not None and not isinstance(condition, str):
+        raise wrong(f"{where}.where", "a condition in SQL", kind_of(condition), 'write where = "amount > 0"')
+    stated = section.get("aggregates")
+    if not isinstance(stated, Mapping) or not stated:
+        raise wrong(f"{where}.aggregates", "what to add up", kind_of(stated), 'write aggregates = { n = "count" }')
+    for name, text in stated.items():
+        SeriesAggregate.read(text, f"{where}.aggregates.{name}")
+    if "epsilon" not in section and "rho" not in section:
+        raise wrong(f"{where}.epsilon", "what the whole series costs", "nothing", "write epsilon = 1 and delta = 1e-9")
+    for name in ("epsilon", "delta", "rho", "max_participations", "min_separation", "max_rows"):
+        value = section.get(name, 1)
+        if not isinstance(value, (int, float)) or isinstance(value, bool) or value <= 0:
+            raise wrong(f"{where}.{name}", "a number above 0", kind_of(value), f"correct {name}")
+    options = {name: section[name] for name in _OPTIONS if name in section}
+    assert isinstance(column, str)
+    return SeriesCard(unit, column, horizon, start, tuple(groups), condition, dict(stated), options)
+
+
+_MOST_LINES = 1_000
+"""How far back the beginning of a mistake is looked for."""
+
+
+def read_bytes(place: Path, what: str, hint: str) -> bytes:
+    """The bytes of a file; ``what`` it is and a ``hint`` how to come by one are for refusals.
+
+    >>> read_bytes(Path("nowhere.toml"), "card", "or draft a card with dither init")
+    Traceback (most recent call last):
+    dither.InvalidArgument: card: expected a file that can be read, got none of the name 'nowhere.toml'. Fix: check the
+    path, or draft a card with dither init.
+    """
+    try:
+        return place.read_bytes()
+    except IsADirectoryError:
+        raise wrong(what, "a file", "a folder", f"name the {what} in it") from None
+    except (OSError, ValueError):  # a NUL in the path is a ValueError
+        raise missing(place, what, hint) from None
+
+
+def contents(raw: bytes, what: str, place: Path | None = None) -> dict[str, Any]:
+    """What the bytes of a TOML file say; ``what`` it is and its ``place`` are for refusals.
+
+    >>> contents(b"a = 1", "card")
+    {'a': 1}
+    >>> contents(b"a = 1\\nb = [1,, 2]", "card", Path("visits.toml"))
+    Traceback (most recent call last):
+    dither.InvalidArgument: card visits.toml: expected a file in TOML, got a mistake in line 2, column 8: b = [1,, 2].
+    Fix: write key = value there, with text in "…", lists in […] and sections as [name], each once.
+    """
+    name = what if place is None else f"{what} {clip(place.name)}"
+    try:
+        text = raw.decode("utf-8-sig")
+        return tomllib.loads(text)
+    except UnicodeDecodeError:
+        raise wrong(name, "a file in UTF-8", "another encoding", "save it as UTF-8") from None
+    except RecursionError:
+        raise wrong(name, "a file in TOML", "lists or tables nested too deep", "write them flat") from None
+    except ValueError as error:  # TOMLDecodeError, and numbers too long to be read
+        raise _mistake(str(error), text, name) from None
+
+
+def missing(place: Path, what: str, hint: str) -> InvalidArgument:
+    """The refusal of a file that is not there, with the name of one beside it that is meant, perhaps."""
+    beside = [item.stem for item in place.parent.glob("*.toml")][:200] if place.parent.is_dir() else []
+    near = difflib.get_close_matches(place.stem[:200], beside, n=1)
+    fix = f"write '{near[0]}.toml', the nearest name" if near else f"check the path, {hint}"
+    return wrong(what, "a file that can be read", f"none of the name {clip(place.name)!r}", fix)
+
+
+def _mistake(reason: str, text: str, name: str) -> InvalidArgument:
+    """The refusal of a file that is no TOML, with the place of the first mistake and its line.
+
+    Of what was never closed, a list or a text, the parser names the place where it gave up; the mistake is where it
+    begins.
+    """
+    lines = text.splitlines()
+    match = re.search(r"line ([0-9]+), column ([0-9]+)", reason)
+    end = min(int(match[1]), len(lines)) if match else len(lines)
+    begin = _beginning(lines, end)
+    column = int(match[2]) if match and begin == end else len(lines[begin - 1].rstrip()) + 1 if begin == end else 1
+    where = f"line {begin}, column {column}" if begin == end else f"what begins in line {begin}"
+    got = f"a mistake in {where}: {_shown(lines[begin - 1])}" if lines else "a mistake"
+    fix = 'write key = value there, with text in "…", lists in […] and sections as [name], each once'
+    return wrong(name, "a file in TOML", got, fix)
+
+
+def _beginning(lines: list[str], end: int) -> int:
+    """The line in which the statement begins that ends in a mistake in line ``end``: those before it can be read."""
+    for before in range(end - 1, max(-1, end - _MOST_LINES), -1):
+        try:
+            tomllib.loads("\n".join(lines[:before]))
+        except (ValueError, RecursionError):
+            continue
+        blank = (
+            line for line in range(before, end) if lines[line].strip() and not lines[line].lstrip().startswith("#")
+        )
+        return next(blank, end - 1) + 1
+    return end
+
+
+def _shown(line: str) -> str:
+    """A line of a file, for a message; passwords and secrets are left out."""
+    if re.search("(?i)secret|password|token", line.partition("=")[0]):
+        line = line.partition("=")[0] + "= …"
+    line = re.sub(r"(?i)(password=)[^&\s\"':]*", r"\1…", re.sub(r"(://[^/@:\s]*):[^@\s]*@", r"\1:…@", line))
+    return clip(printable(line.strip()))
+
 
 _TOP = (
     "name", "source", "unit", "max_groups", "max_rows", "delta", "ledger", "budget", "columns",

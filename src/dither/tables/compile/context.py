@@ -37,8 +37,7 @@ from dither.tables.compile.queries import (
 )
 from dither.tables.compile.relations import public_join, relation_sql
 from dither.tables.query import nodes
-from dither.tables.query.dialects import Dialect
-from dither.tables.query.nodes import binary, call, cast, coalesce, integer, plain_column
+from dither.tables.query.nodes import Dialect, binary, call, cast, coalesce, integer, plain_column
 from dither.tables.query.operations.base import TypedSql
 from dither.tables.query.relations import base_of, person_of
 from dither.tables.query.tree import Query, private_tables

@@ -1,8 +1,8 @@
 """Row expressions as SQL that means the same on every engine and cannot fail.
 
 The operations themselves are in :mod:`dither.tables.query.operations`; here are their leaves, columns and constants.
-Each expression comes with its type and, for numbers, the range of its values (:mod:`dither.tables.query.ranges`). That
-is what makes it safe:
+Each expression comes with its type and, for numbers, its :class:`~dither.tables.query.operations.base.Range`. That is
+what makes it safe:
 
 * a number column is NULL where it is NaN, and before arithmetic it is held within its public bounds, and 0 where it is
   below a 2^-25th of their width in size; within them it is what it is, so that ``x * 1 = 19.99`` is ``x = 19.99``;
@@ -44,8 +44,7 @@ from dither.tables.card.values import Value, literal_type
 from dither.tables.query import nodes
 from dither.tables.query.nodes import check_length
 from dither.tables.query.operations import operation
-from dither.tables.query.operations.base import NUMBERS, TypedSql, wrong_type
-from dither.tables.query.ranges import LEAST, MOST, Range
+from dither.tables.query.operations.base import LEAST, MOST, NUMBERS, Range, TypedSql, wrong_type
 from dither.tables.query.relations import ComputedColumn, extent_of
 from dither.tables.query.tree import Call, Column, Expression, Literal, replaced, walk
 

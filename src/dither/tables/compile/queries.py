@@ -13,8 +13,7 @@ from sqlglot import exp
 
 from dither.tables.card.model import Type
 from dither.tables.query import nodes
-from dither.tables.query.dialects import Dialect
-from dither.tables.query.nodes import binary, call, integer, plain_column
+from dither.tables.query.nodes import Dialect, binary, call, integer, plain_column
 
 
 def alias(x: exp.Expr, name: str) -> exp.Expr:

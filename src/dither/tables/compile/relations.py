@@ -51,8 +51,7 @@ from dither.tables.compile.queries import (
 )
 from dither.tables.query import nodes
 from dither.tables.query.nodes import binary, call, case, cast, integer
-from dither.tables.query.operations.base import TypedSql
-from dither.tables.query.ranges import Range
+from dither.tables.query.operations.base import Range, TypedSql
 from dither.tables.query.relations import (
     LARGEST_STEPS,
     MAX_COUNT,
@@ -61,6 +60,7 @@ from dither.tables.query.relations import (
     ComputedColumn,
     RelationSchema,
     describe_type,
+    is_whole,
     own_name,
     person_of,
     private_columns,
@@ -84,7 +84,6 @@ from dither.tables.query.tree import (
     WindowFunction,
     show,
 )
-from dither.tables.query.whole_numbers import is_whole
 
 _SMALL = 1 << 26
 """The largest steps that are added as doubles."""

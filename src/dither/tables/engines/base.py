@@ -7,19 +7,27 @@ An engine belongs to one process: after a fork the child has the objects, but no
 them. DuckDB's threads do not exist in the child, and a question would wait for them for ever, after it was charged; a
 connection to PostgreSQL or Spark is one socket with two readers. An engine is therefore refused in any process but its
 own, before anything is charged, and what it owns is removed by its own process alone.
+
+What is said about a source that cannot be used, or read.
+
+Temporary folders of an engine.
 """
 
 from __future__ import annotations
 
+import itertools
+import shutil
+import tempfile
 import threading
-from abc import abstractmethod
+import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import pyarrow as pa
 from sqlglot import exp
@@ -27,12 +35,30 @@ from sqlglot import exp
 from dither.errors import DitherError, InvalidArgument, InvalidData
 from dither.stateful import process
 from dither.tables.card.model import Card, ColumnCard, Type
-from dither.tables.card.values import Value
+from dither.tables.card.values import Value, literal_type
 from dither.tables.compile.context import Statement
-from dither.tables.engines import public_tables
-from dither.tables.engines.canonical_columns import CanonicalColumns
-from dither.tables.engines.source_errors import source_error
+from dither.tables.engines.conversions import parsed_text, unit_text
 from dither.tables.query import nodes
+from dither.tables.query.nodes import Dialect
+
+
+def source_error(expected: str, got: str, fix: str) -> InvalidData:
+    """A source that cannot be used.
+
+    >>> print(source_error("a file", "none", "check the path"))
+    source: expected a file, got none. Fix: check the path.
+    """
+    return InvalidData("source", expected, got, fix)
+
+
+def unreadable() -> InvalidData:
+    """What is said about an error while rows are read: always the same."""
+    return source_error(
+        "rows that the engine can read",
+        "an error of the engine",
+        "check the source; the engine's message is withheld, since it may hold data",
+    )
+
 
 R = TypeVar("R")
 CellReading = ColumnCard | str | None
@@ -68,8 +94,10 @@ class OpenTable:
     node: exp.Expr
 
 
-class Engine(CanonicalColumns):
+class Engine(ABC):
     """A source of rows that runs SQL. Make one with :func:`dither.tables.engines.connect`."""
+
+    dialect: ClassVar[Dialect]
 
     def __init__(self, card: Card | None) -> None:
         self.card = card
@@ -97,6 +125,47 @@ class Engine(CanonicalColumns):
     @abstractmethod
     def _execute(self, sql: str) -> Any:
         """Run one SELECT and return its rows as Arrow; errors are the engine's own."""
+
+    @abstractmethod
+    def _canonical(self, name: str, result: SourceColumn, type: Type) -> exp.Expr:
+        """A column of the source as the card's type. Never fails on a value."""
+
+    def _query(
+        self,
+        present: Mapping[str, SourceColumn],
+        columns: Mapping[str, ColumnCard],
+        raw: exp.Expr,
+        unit: str | None = None,
+    ) -> exp.Select:
+        columns_sql = [
+            exp.alias_(
+                self._unit_column(name, present[name], column)
+                if name == unit
+                else self._typed_column(name, present[name], column),
+                exp.to_identifier(name, quoted=True),
+            )
+            for name, column in columns.items()
+        ]
+        return exp.select(*columns_sql).from_(raw)
+
+    def _typed_column(self, name: str, present: SourceColumn, column: ColumnCard) -> exp.Expr:
+        """A column as the card's type; a text that is too long for every function of every engine is NULL."""
+        if column.format is not None:
+            text = self._typed_column(name, present, ColumnCard("text"))
+            return parsed_text(text, column.format, column.type, self.dialect)
+        type = column.type
+        value = self._canonical(name, present, type)
+        return (
+            nodes.limit_text(value, nodes.cast(nodes.column(name), "text"), self.dialect) if type == "text" else value
+        )
+
+    def _unit_column(self, name: str, present: SourceColumn, column: ColumnCard) -> exp.Expr:
+        """The column that names the person: of every value but NULL and NaN a value of its own."""
+        if column.type != "text":
+            return self._typed_column(name, present, column)
+        is_double = present.types[:1] == ("number",) and "integer" in present.types
+        canonical = self._canonical(name, present, "text")
+        return unit_text(nodes.column(name), canonical, self.dialect, is_double=is_double)
 
     @abstractmethod
     def _explain(self, error: Exception) -> tuple[DitherError, bool] | None:
@@ -357,15 +426,38 @@ class Engine(CanonicalColumns):
 
     def unique(self, name: str, column: str) -> bool:
         """Whether no value occurs twice in a column of a public table. NULLs, which join nothing, do not count."""
-        return public_tables.is_unique(self, name, column)
+        key = nodes.column(column, "p")
+        twice = exp.select(exp.alias_(exp.Count(this=exp.Star()), "n")).from_(
+            exp.alias_(self.public(name), "p", table=True)
+        )
+        twice = twice.where(exp.Not(this=exp.Is(this=key, expression=exp.null()))).group_by(key)
+        most = exp.select(exp.alias_(exp.Max(this=exp.column("n")), "most")).from_(twice.subquery("c"))
+        result = self.run(most).column("most")[0].as_py()
+        return result is None or result == 1
 
     def public_values(self, name: str, column: str, most: int) -> tuple[Value, ...] | None:
         """The values of a column of a public table, in order, NULL last; None: more than ``most``, or no constants."""
-        return public_tables.values(self, name, column, most)
+        lines = self.public_rows(name, (column,), most)
+        if lines is None:
+            return None
+        result = [value for (value,) in lines]
+        known = sorted(value for value in result if value is not None)
+        return (*known, *(value for value in result if value is None))
 
     def public_rows(self, name: str, columns: Sequence[str], most: int) -> tuple[tuple[Value, ...], ...] | None:
         """The different rows that a public table has in some columns; None as for its values."""
-        return public_tables.rows(self, name, columns, most)
+        selected = [exp.alias_(nodes.column(column, "p"), f"k{i}") for i, column in enumerate(columns)]
+        query = exp.select(*selected).from_(exp.alias_(self.public(name), "p", table=True))
+        result = self.run(query.distinct().limit(most + 1))
+        if result.num_rows > most:
+            return None
+        lines = tuple(zip(*(result.column(f"k{i}").to_pylist() for i in range(len(columns))), strict=True))
+        try:
+            for value in itertools.chain.from_iterable(lines):
+                literal_type(value)
+        except DitherError:
+            return None
+        return lines
 
     def stage(self, name: str, rows: Any) -> exp.Expr:
         """Hold an Arrow table beside the source, so that a statement can join it. Only this connection sees it.
@@ -482,3 +574,20 @@ def _plain(column: Any) -> Any:
     if pa.types.is_timestamp(kind):
         return column.cast(pa.timestamp("us", kind.tz), safe=False).cast(pa.timestamp("us"))
     return column.cast(pa.string())
+
+
+class PrivateFolder:
+    """A temporary folder, removed with the object or at the end of the process that made it, and by no other."""
+
+    def __init__(self) -> None:
+        self.name = tempfile.mkdtemp(prefix="dither-")
+        self._remove = weakref.finalize(self, _remove, self.name, process())
+
+    def remove(self) -> None:
+        """Remove it now."""
+        self._remove()
+
+
+def _remove(name: str, owner: tuple[int, int]) -> None:
+    if process() == owner:
+        shutil.rmtree(name, ignore_errors=True)

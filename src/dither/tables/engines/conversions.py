@@ -11,12 +11,10 @@ from functools import reduce
 
 from sqlglot import exp
 
-from dither.tables.card.formats import DatePart, number_format, parts_of
 from dither.tables.card.model import Type
-from dither.tables.card.values import EXACT_INTEGERS
-from dither.tables.query import engine_nodes, nodes
-from dither.tables.query.dialects import Dialect
-from dither.tables.query.nodes import binary
+from dither.tables.card.values import EXACT_INTEGERS, DatePart, number_format, parts_of
+from dither.tables.query import nodes
+from dither.tables.query.nodes import Dialect, binary
 
 _YEAR = "[0-9]{4}"
 _LEAP_YEAR = "([0-9]{2}(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)"
@@ -107,7 +105,7 @@ def _parsed_number(x: exp.Expr, format: str, type: Type) -> exp.Expr:
         plain = _without(plain, sign)
     if written.decimal == ",":
         plain = nodes.call("REPLACE", plain, exp.Literal.string(","), exp.Literal.string("."))
-    readable = engine_nodes.fits(text, characters, pattern)
+    readable = nodes.fits(text, characters, pattern)
     return nodes.case([(readable, nodes.cast(plain, type))], exp.null())
 
 

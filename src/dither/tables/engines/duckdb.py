@@ -30,10 +30,8 @@ from sqlglot import exp
 from dither.errors import DitherError, InvalidArgument, InvalidData
 from dither.tables.card.model import TYPES, Card, ColumnCard, Type
 from dither.tables.engines import files, frames
-from dither.tables.engines.base import Engine, SourceColumn
+from dither.tables.engines.base import Engine, PrivateFolder, SourceColumn, source_error, unreadable
 from dither.tables.engines.conversions import whole_double
-from dither.tables.engines.folders import PrivateFolder
-from dither.tables.engines.source_errors import source_error, unreadable
 from dither.tables.query import nodes
 
 _LOCKED = (

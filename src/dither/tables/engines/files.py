@@ -39,7 +39,7 @@ import pyarrow.csv as pa_csv
 from numpy.typing import NDArray
 
 from dither.errors import InvalidArgument, InvalidData
-from dither.tables.engines.source_errors import source_error
+from dither.tables.engines.base import source_error
 
 _KINDS: dict[str, Literal["parquet", "csv"]] = {
     ".parquet": "parquet",

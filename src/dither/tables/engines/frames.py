@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from dither.errors import InvalidArgument, InvalidData, WrongType
 from dither.tables.card.model import TYPES, Type, arrow_type
 from dither.tables.card.values import EXACT_INTEGERS
-from dither.tables.engines.source_errors import source_error
+from dither.tables.engines.base import source_error
 
 _SECONDS = (-62135596800, 253402300799)
 """The years 1 to 9999."""

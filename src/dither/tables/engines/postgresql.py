@@ -20,10 +20,9 @@ from sqlglot import exp
 from dither.errors import DitherError, InvalidArgument
 from dither.tables.card.model import Card, ColumnCard, Type, arrow_type
 from dither.tables.engines import same_place
-from dither.tables.engines.base import Engine, SourceColumn, check_column
+from dither.tables.engines.base import Engine, SourceColumn, check_column, source_error, unreadable
 from dither.tables.engines.conversions import whole_double
 from dither.tables.engines.files import parts_of
-from dither.tables.engines.source_errors import source_error, unreadable
 from dither.tables.query import nodes
 
 _SESSION = (

@@ -28,9 +28,8 @@ from dither.errors import DitherError, InvalidArgument, WrongType
 from dither.extras import need
 from dither.tables.card.model import TYPES, Card, PublicTable, Type, arrow_type
 from dither.tables.engines import same_place
-from dither.tables.engines.base import Engine, SourceColumn, check_column
+from dither.tables.engines.base import Engine, SourceColumn, check_column, source_error, unreadable
 from dither.tables.engines.conversions import whole_double
-from dither.tables.engines.source_errors import source_error, unreadable
 from dither.tables.query import nodes
 
 _SESSION = {

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from dither.tables.card.formats import number_format, parts_of
 from dither.tables.card.model import ColumnCard, Type
+from dither.tables.card.values import number_format, parts_of
 from dither.tables.engines.base import Engine, SourceColumn
 
 MARKERS = "^ *([Nn][Aa]|[Nn]/[Aa]|#N/A|NULL|[Nn]ull|[Nn]one|NaN|nan|--?|[?]|[.][.]?|[Mm]issing|[Uu]nknown)? *$"

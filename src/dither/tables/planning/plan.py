@@ -51,8 +51,8 @@ from dither.tables.planning.measurements import Choice, Counts, Measurements, Pa
 from dither.tables.planning.public_rows import tied_values
 from dither.tables.planning.quantiles import Quantiles, levels, ranks
 from dither.tables.planning.relation_cards import narrowed_keys
+from dither.tables.query.relations import is_whole
 from dither.tables.query.tree import Aggregate, Query, private_tables, public_tables, show
-from dither.tables.query.whole_numbers import is_whole
 
 KEY_SHARE = Fraction(1, 4)
 TOTAL_SHARE = Fraction(1, 5)

@@ -10,16 +10,21 @@ Nodes are shared, not copied: a value that an expression uses twice is one node 
 the whole statement once, which makes a tree of it; :func:`count_characters` says how long that will be.
 
 >>> render(as_text(column("when"), "timestamp", "postgres"), "postgres")
-'TO_CHAR("when", \\'YYYY-MM-DD HH24:MI:SS.US\\')'
+'TO_CHAR("when", \'YYYY-MM-DD HH24:MI:SS.US\')'
+
+The engines' dialects of SQL, and the functions that they name or write differently.
+
+SQL of texts and dates, much of which :func:`dither.tables.query.nodes.render` writes differently for each engine.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime
 from functools import lru_cache
+from typing import Literal
 
 import sqlglot
 from sqlglot import exp
@@ -27,9 +32,50 @@ from sqlglot import exp
 from dither.errors import InvalidArgument
 from dither.tables.card.model import Type
 from dither.tables.card.values import Value, plain_value
-from dither.tables.query.dialects import DIALECT_FUNCTIONS
-from dither.tables.query.dialects import DIALECTS as DIALECTS
-from dither.tables.query.dialects import Dialect as Dialect
+
+Dialect = Literal["duckdb", "postgres", "spark"]
+DIALECTS: tuple[Dialect, ...] = ("duckdb", "postgres", "spark")
+
+_TIMESTAMP_FORMATS: dict[Dialect, tuple[str, str]] = {
+    "duckdb": ("STRFTIME", "%Y-%m-%d %H:%M:%S.%f"),
+    "postgres": ("TO_CHAR", "YYYY-MM-DD HH24:MI:SS.US"),
+    "spark": ("DATE_FORMAT", "yyyy-MM-dd HH:mm:ss.SSSSSS"),
+}
+
+
+def _named(*names: str) -> dict[Dialect, Callable[..., exp.Expr]]:
+    """A function by its names on each engine."""
+
+    def named(name: str) -> Callable[..., exp.Expr]:
+        return lambda *arguments: exp.Anonymous(this=name, expressions=list(arguments))
+
+    return dict(zip(DIALECTS, map(named, names), strict=True))
+
+
+def _difference(left: exp.Expr, right: exp.Expr) -> exp.Expr:
+    sides = (exp.Paren(this=side) for side in (left, right))
+    return exp.Paren(this=exp.Sub(this=next(sides), expression=next(sides)))
+
+
+def _timestamp_text(dialect: Dialect) -> Callable[..., exp.Expr]:
+    name, pattern = _TIMESTAMP_FORMATS[dialect]
+    return lambda x: exp.Anonymous(this=name, expressions=[x, exp.Literal.string(pattern)])
+
+
+def _part(name: str) -> Callable[..., exp.Expr]:
+    return lambda x: exp.Extract(this=exp.Var(this=name), expression=x)
+
+
+DIALECT_FUNCTIONS: dict[str, dict[Dialect, Callable[..., exp.Expr]]] = {
+    "_text_bytes": _named("STRLEN", "OCTET_LENGTH", "OCTET_LENGTH"),
+    "_text_position": _named("STRPOS", "STRPOS", "INSTR"),
+    "_starts_with": _named("STARTS_WITH", "STARTS_WITH", "STARTSWITH"),
+    "_days_between": {**_named("", "", "DATEDIFF"), "duckdb": _difference, "postgres": _difference},
+    "_day_of_week": {"duckdb": _part("ISODOW"), "postgres": _part("ISODOW"), "spark": _part("DAYOFWEEK_ISO")},
+    "_timestamp_text": {dialect: _timestamp_text(dialect) for dialect in DIALECTS},
+}
+"""What :func:`dither.tables.query.nodes.render` writes for each engine. Each uses each of its arguments once."""
+
 
 FIRST_DATE, LAST_DATE = date.min, date.max
 """The dates every engine and Python can hold; others are NULL."""
@@ -483,3 +529,109 @@ def in_calendar(x: exp.Expr, type: Type) -> exp.Expr:
     if type == "timestamp":
         first, last = literal(datetime.min), literal(datetime.max)
     return case([(between(x, first, last), x)], exp.null())
+
+
+def text_bytes(x: exp.Expr) -> exp.Expr:
+    """How many bytes a text has in UTF-8.
+
+    >>> [render(text_bytes(column("x")), dialect) for dialect in DIALECTS]
+    ['STRLEN("x")', 'OCTET_LENGTH("x")', 'OCTET_LENGTH(`x`)']
+    """
+    return call("_text_bytes", x)
+
+
+def text_position(x: exp.Expr, part: exp.Expr) -> exp.Expr:
+    """Where a text first occurs in another, from 1 on; 0 where it does not."""
+    return call("_text_position", x, part)
+
+
+def starts_with(x: exp.Expr, start: exp.Expr) -> exp.Expr:
+    """Whether a text begins with another."""
+    return call("_starts_with", x, start)
+
+
+def fits(x: exp.Expr, characters: str, pattern: str) -> exp.Expr:
+    """Whether a text consists of ``characters``, as a class of a regular expression says them, and is of a pattern.
+
+    The pattern has no backslash and stands alone in ``^(…)$``. The characters leave line ends out: before one at the
+    end of a text ``$`` would match in Java.
+    """
+    other = exp.RegexpLike(this=operand(x), expression=exp.Literal.string(f"[^{characters}]"))
+    whole = exp.RegexpLike(this=operand(x), expression=exp.Literal.string(f"^({pattern})$"))
+    return binary("and", not_(exp.Paren(this=other)), exp.Paren(this=whole))
+
+
+def trim(x: exp.Expr, side: Literal["both", "leading", "trailing"]) -> exp.Expr:
+    """A text without the spaces at its ends, or at one of them; other white space stays.
+
+    >>> render(trim(column("x"), "both"), "postgres")
+    'TRIM(BOTH \\' \\' FROM "x")'
+    """
+    return exp.Trim(this=x, expression=exp.Literal.string(" "), position=side.upper())
+
+
+def days_between(end: exp.Expr, start: exp.Expr) -> exp.Expr:
+    """How many days one date is after another, as a BIGINT.
+
+    >>> [render(days_between(column("a"), column("b")), dialect) for dialect in DIALECTS]
+    ['CAST((("a") - ("b")) AS BIGINT)', 'CAST((("a") - ("b")) AS BIGINT)', 'CAST(DATEDIFF(`a`, `b`) AS BIGINT)']
+    """
+    return cast(call("_days_between", end, start), "integer")
+
+
+def date_part(part: str, x: exp.Expr) -> exp.Expr:
+    """A part of a date or timestamp as a BIGINT: whole seconds, weeks by ISO 8601, Monday as day 1 of 7.
+
+    >>> [render(date_part("isodow", column("x")), dialect) for dialect in ("duckdb", "spark")]
+    ['CAST(FLOOR(EXTRACT(ISODOW FROM "x")) AS BIGINT)', 'CAST(FLOOR(EXTRACT(DAYOFWEEK_ISO FROM `x`)) AS BIGINT)']
+    """
+    extracted = (
+        call("_day_of_week", x) if part == "isodow" else exp.Extract(this=exp.Var(this=part.upper()), expression=x)
+    )
+    return cast(call("FLOOR", extracted), "integer")
+
+
+def start_of_period(period: str, x: exp.Expr, type: Type) -> exp.Expr:
+    """The first moment of a date's year, quarter, month, week or day, or of a timestamp's hour, of the same type.
+
+    >>> render(start_of_period("month", column("d"), "date"), "duckdb")
+    'CAST(DATE_TRUNC(\\'MONTH\\', "d") AS DATE)'
+    """
+    return cast(exp.TimestampTrunc(this=x, unit=exp.Var(this=period.upper())), type)
+
+
+def add_interval(x: exp.Expr, count: int, unit: str, type: Type) -> exp.Expr:
+    """A date or timestamp so many units later, of the same type; it must be known to stay within the calendar.
+
+    >>> render(add_interval(column("x"), -2, "month", "date"), "postgres")
+    'CAST("x" + INTERVAL \\'-2 MONTH\\' AS DATE)'
+    """
+    interval = exp.Interval(this=exp.Literal.string(str(count)), unit=exp.Var(this=unit.upper()))
+    return cast(exp.Add(this=operand(x), expression=interval), type)
+
+
+def is_same(left: exp.Expr, right: exp.Expr) -> exp.Expr:
+    """Whether two values are equal or both NULL: never NULL itself.
+
+    >>> [render(is_same(column("a"), column("b")), dialect) for dialect in ("duckdb", "spark")]
+    ['"a" IS NOT DISTINCT FROM "b"', '`a` IS NOT DISTINCT FROM `b`']
+    """
+    return exp.NullSafeEQ(this=operand(left), expression=operand(right))
+
+
+def timestamp_text(x: exp.Expr) -> exp.Expr:
+    """A timestamp as text, with six digits after the seconds.
+
+    >>> render(timestamp_text(column("x")), "spark")
+    "DATE_FORMAT(`x`, 'yyyy-MM-dd HH:mm:ss.SSSSSS')"
+    """
+    return call("_timestamp_text", x)
+
+
+def short_text(x: exp.Expr, size: exp.Expr, most: int) -> exp.Expr:
+    """A text, or NULL where its ``size`` is above ``most``.
+
+    >>> render(short_text(column("x"), text_bytes(column("x")), 1024), "postgres")
+    'CASE WHEN OCTET_LENGTH("x") <= 1024 THEN "x" ELSE NULL END'
+    """
+    return case([(binary("<=", size, integer(most)), x)], exp.null())

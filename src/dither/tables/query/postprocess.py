@@ -32,8 +32,7 @@ import pyarrow as pa
 
 from dither.errors import InvalidArgument
 from dither.tables.card.model import Type, arrow_type
-from dither.tables.card.values import LARGEST_INTEGER
-from dither.tables.card.wording import clip
+from dither.tables.card.values import LARGEST_INTEGER, clip
 from dither.tables.query.evaluate import representable
 from dither.tables.query.resolve import unique
 from dither.tables.query.tree import PostProcessing

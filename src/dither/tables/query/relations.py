@@ -17,6 +17,11 @@ question, or chosen privately.
 
 *Arithmetic* needs no bounds of them. What an engine computes lies within a range that no data exceed
 (:class:`ComputedColumn`): a count of more than 2^31 rows is 2^31, and a sum is held within what doubles hold exactly.
+
+Which expressions SQL computes as whole numbers, and which as doubles whose values are whole.
+
+FLOOR, CEIL, ROUND and TRUNC of a number give whole numbers here, which ``//`` and ``%`` take; in SQL they are doubles.
+For an answer it is SQL's type that counts: ``SUM(FLOOR(x)) // 2`` is not cut off there.
 """
 
 from __future__ import annotations
@@ -30,7 +35,8 @@ from dataclasses import dataclass, field, fields, replace
 from dither.errors import InvalidArgument
 from dither.tables.card.model import Card, ColumnCard
 from dither.tables.card.values import EXACT_INTEGERS
-from dither.tables.query.ranges import Range
+from dither.tables.query.evaluate import Types, typed
+from dither.tables.query.operations.base import Range
 from dither.tables.query.resolve import Rows, type_of
 from dither.tables.query.tree import (
     Call,
@@ -52,7 +58,6 @@ from dither.tables.query.tree import (
     WindowFunction,
     sources,
 )
-from dither.tables.query.typecheck import Types, typed
 
 Describe = Callable[[Expression, Card, Expression | None, tuple[Join, ...]], ColumnCard]
 """What is public about an expression on the rows of a table that meet a condition, with public tables joined to it."""
@@ -426,3 +431,42 @@ def sum_scale(size: float) -> float:
     (True, 1.0)
     """
     return math.ldexp(1.0, PART_BITS - 1 - math.frexp(size)[1]) if size else 1.0
+
+
+_OF_ALL_ARGUMENTS = ("+", "-", "*", "neg", "abs", "%", "//", "coalesce", "greatest", "least")
+
+Cards = Callable[[Column], ColumnCard]
+"""What is public about a column."""
+
+
+def is_whole(expression: Expression, cards: Cards) -> bool:
+    """Whether SQL computes an expression as a whole number.
+
+    >>> from dither.tables.query.tree import Call
+    >>> cards = {Column("n"): ColumnCard("integer"), Column("x"): ColumnCard("number")}.__getitem__
+    >>> [is_whole(item, cards) for item in (Column("n"), Call("*", (Column("n"), Literal(2))), Column("x"))]
+    [True, True, False]
+    >>> is_whole(Call("floor", (Column("x"),)), cards)
+    False
+    """
+    checked, kind = typed(expression, lambda column: cards(column).type)
+    return kind == "integer" and not _is_double(checked, cards)
+
+
+def _is_double(expression: Expression, cards: Cards) -> bool:
+    """Whether SQL computes a number as a double, or with digits after the point."""
+    if isinstance(expression, Column):
+        card = cards(expression)
+        return card.type == "number" or is_double_in_sql(card)
+    if isinstance(expression, Literal):
+        return isinstance(expression.value, float)
+    op, args = expression.op, expression.args
+    if op in ("floor", "ceil"):
+        return True
+    if op in ("round", "trunc", "nullif"):
+        return _is_double(args[0], cards)
+    if op == "case":
+        args = (*args[1:-1:2], args[-1])
+    elif op not in _OF_ALL_ARGUMENTS:
+        return typed(expression, lambda column: cards(column).type)[1] == "number"
+    return any(_is_double(item, cards) for item in args)

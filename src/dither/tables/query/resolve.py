@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from dither.errors import InvalidArgument
 from dither.tables.card.model import Card, ColumnCard, Type
-from dither.tables.card.wording import clip, closest
+from dither.tables.card.values import clip, closest
+from dither.tables.query.evaluate import typed
 from dither.tables.query.tree import Aggregate, Call, Column, Expression, Join, Source, check_size
-from dither.tables.query.typecheck import typed
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal as Choice
 
 from dither.errors import InvalidArgument
-from dither.tables.card.values import Value, plain_keys, plain_value
-from dither.tables.card.wording import clip
+from dither.tables.card.values import Value, clip, plain_keys, plain_value
 
 MAX_DEPTH = 100
 MAX_NODES = 20_000
@@ -465,3 +464,14 @@ def show(expression: Expression) -> str:
     parts = [show(item) for item in expression.args]
     infix = len(parts) == 2 and (not expression.op.isidentifier() or expression.op in ("and", "or", "like"))
     return f"{parts[0]} {expression.op} {parts[1]}" if infix else f"{expression.op}({', '.join(parts)})"
+
+
+def conjunction(first: Expression | None, second: Expression | None) -> Expression | None:
+    """Both conditions, where stated.
+
+    >>> conjunction(None, Column("a"))
+    Column(name='a', table=None)
+    """
+    if first is None or second is None:
+        return second if first is None else first
+    return Call("and", (first, second))

@@ -5,12 +5,22 @@ WHERE and GROUP BY and its aggregates are the private question. What it does wit
 DISTINCT, ORDER BY, LIMIT), and everything around it (WITH, FROM, UNION, joins of answers) is post-processing: SQL on
 the noisy table that the question makes. Blocks that differ in GROUP BY or joins, blocks with GROUP BY that differ in
 WHERE, and the levels of ROLLUP, CUBE and GROUPING SETS, have a noisy table each
-(:mod:`dither.tables.sql.aggregations`).
+(:mod:`dither.tables.sql.blocks`).
+
+The private aggregations of one question: what its blocks ask, each aggregation once.
+
+Blocks with the same rows, GROUP BY, joins and limits are one aggregation. So are blocks without GROUP BY whose WHERE
+differ, as each aggregate can be of the rows of its own block; with GROUP BY they are not, as which groups there are
+follows from WHERE. Other blocks, and the levels of ROLLUP, CUBE and GROUPING SETS, are aggregations beside it.
+
+ROLLUP, CUBE and GROUPING SETS: the sets of columns that a GROUP BY asks for, each a level with its own table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+import math
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -19,19 +29,181 @@ from sqlglot import exp
 
 from dither.errors import InvalidArgument
 from dither.tables.card.model import Card, Type
-from dither.tables.card.wording import clip
+from dither.tables.card.values import clip
 from dither.tables.query.operations.base import refuse_other_parts, refuse_sql
 from dither.tables.query.relations import relation_card
-from dither.tables.query.resolve import answer_type, spelling, unique
-from dither.tables.query.tree import PostProcessing, Query
-from dither.tables.sql.aggregations import Asked, aggregations
+from dither.tables.query.resolve import Rows, answer_type, spelling, unique
+from dither.tables.query.tree import Aggregate, Call, Expression, Group, Literal, PostProcessing, Query
 from dither.tables.sql.expressions import find_column, is_aggregate, name_of, outer_columns, read, row_leaf, ungrouped
-from dither.tables.sql.grouping_sets import grouping_sets
 from dither.tables.sql.outer import render
-from dither.tables.sql.person_select import groups_by_person
-from dither.tables.sql.relations import is_private, refuse_unanswerable
+from dither.tables.sql.relations import groups_by_person, is_private, refuse_unanswerable
 from dither.tables.sql.scopes import Clause, bind_tables, means_alias, read_item, unwrapped, write_groups_out
 from dither.tables.sql.select_reader import SelectReader, is_bucket
+
+MOST_AGGREGATIONS = 64
+"""How many private aggregations a question may have: they share the budget."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a block asks at one level: aggregates of its rows by groups, and the columns that only other levels group
+    by. ``types`` are those of the columns, ``options`` what is said of the release, such as limits on a person's rows.
+    """
+
+    groups: tuple[Group, ...]
+    aggregates: dict[str, Aggregate]
+    rows: Rows
+    types: dict[str, Type]
+    options: dict[str, Any] = field(default_factory=dict)
+    rolled_up: tuple[Group, ...] = ()
+    is_level: bool = False
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """What aggregations have in common that can be one."""
+        values = (tuple(item.value for item in groups) for groups in (self.groups, self.rolled_up))
+        return (*values, self.rows.joins, self.rows.source, self.options)
+
+
+@dataclass
+class Aggregation:
+    """A private aggregation of the question, with all that is asked of it."""
+
+    items: list[Asked]
+    places: list[int]
+    """Which of all that is asked the items are."""
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """What it groups by."""
+        return self.items[0].groups
+
+    def takes(self, asked: Asked) -> bool:
+        """Whether this is measured along with what is asked of it already."""
+        first = self.items[0]
+        if asked.identity != first.identity:
+            return False
+        if asked.rows.where == first.rows.where:
+            known = [item for item in self.items if item.is_level]
+            extra = [item for item in asked.aggregates.values() if known and item not in known[0].aggregates.values()]
+            return not extra
+        if asked.groups:  # of the rows of both, each block would have the groups of the other as well
+            return False
+        items = (*self.items, asked)
+        conditional = all(item.kind not in ("people", "mode") for part in items for item in part.aggregates.values())
+        return conditional and not any(item.is_level for item in items)
+
+    def query(self) -> tuple[Query, list[dict[str, str]]]:
+        """The question that it is, and for each item what its groups and aggregates are called there."""
+        first = self.items[0]
+        every_name: list[dict[str, str]] = []
+        same_rows = all(item.rows.where == first.rows.where for item in self.items)
+        aggregates: dict[str, Aggregate] = {}
+        for item in self.items:
+            names = {group.name: here.name for group, here in zip(item.groups, self.groups, strict=True)}
+            for name, aggregate in item.aggregates.items():
+                wanted = aggregate if same_rows else _of_rows_where(aggregate, item.rows.where)
+                known = next((other for other, value in aggregates.items() if value == wanted), None)
+                taken = {other.casefold() for other in (*aggregates, *(group.name for group in self.groups))}
+                names[name] = known or unique(name, taken)
+                aggregates[names[name]] = wanted
+            every_name.append(names)
+        if not aggregates:
+            fix = "add COUNT(*) and GROUP BY, for example: single rows are never released"
+            raise refuse_sql("an aggregate", "none", fix)
+        where = first.rows.where
+        if not same_rows:
+            for item in self.items[1:]:
+                other = item.rows.where
+                where = None if where is None or other is None else Call("or", (where, other))
+        question = Query(
+            aggregates, self.groups, where, first.rows.joins, source=first.rows.source, rolled_up=first.rolled_up
+        )
+        return replace(question, **first.options), every_name
+
+
+def aggregations(asked: Sequence[Asked]) -> list[Aggregation]:
+    """The aggregations that answer everything that is asked, in the order in which it is asked; levels come first to
+    theirs, so that what else is asked of the same rows and groups is taken from a level.
+    """
+    result: list[Aggregation] = []
+    for place, item in sorted(enumerate(asked), key=lambda pair: not pair[1].is_level):
+        taking = next((other for other in result if other.takes(item)), None)
+        if taking is None:
+            result.append(Aggregation([item], [place]))
+        else:
+            taking.items.append(item)
+            taking.places.append(place)
+    if len(result) > MOST_AGGREGATIONS:
+        fix = "ask several questions"
+        raise refuse_sql(f"at most {MOST_AGGREGATIONS} private aggregations", str(len(result)), fix)
+    return sorted(result, key=lambda other: min(other.places))
+
+
+def _of_rows_where(aggregate: Aggregate, condition: Expression | None) -> Aggregate:
+    """The aggregate of the rows for which a condition holds."""
+    if condition is None:
+        return aggregate
+    value = Literal(1) if aggregate.value is None else aggregate.value
+    kind = "count_value" if aggregate.kind == "count" else aggregate.kind
+    return replace(aggregate, kind=kind, value=Call("case", (condition, value, Literal(None))))
+
+
+MOST_LEVELS = 64
+"""How many levels a GROUP BY may have: they share the budget."""
+_FIX = "name the sets that you need: GROUPING SETS ((a, b), (a), ())"
+Columns = tuple[exp.Expr, ...]
+
+
+def grouping_sets(group: exp.Expr | None) -> list[Columns] | None:
+    """The sets of columns of a GROUP BY in the order of SQL; None where it has one plain list of columns.
+
+    >>> from dither.tables.sql.text import statement
+    >>> tree, _ = statement("SELECT a, COUNT(*) FROM t GROUP BY a, ROLLUP (b, c)", "t")
+    >>> [[column.name for column in columns] for columns in grouping_sets(tree.args["group"])]
+    [['a', 'b', 'c'], ['a', 'b'], ['a']]
+    """
+    if group is None:
+        return None
+    sets = [_sets(item) for item in group.expressions]
+    special = any(isinstance(item, (exp.Rollup, exp.Cube, exp.GroupingSets)) for item in group.expressions)
+    for name in ("rollup", "cube"):  # GROUP BY a, b WITH ROLLUP
+        for item in group.args.get(name) or ():
+            listed = item.expressions or [item for columns in sets for item in columns[0]]
+            sets = [] if not item.expressions else sets
+            sets.append(_sets(type(item)(expressions=listed)))
+            special = True
+    if not special:
+        return None
+    refuse_other_parts(group, "expressions", "rollup", "cube")
+    if math.prod(map(len, sets)) > MOST_LEVELS:
+        raise refuse_sql(f"at most {MOST_LEVELS} levels", "more", _FIX)
+    return [tuple(itertools.chain(*chosen)) for chosen in itertools.product(*sets)]
+
+
+def _sets(node: exp.Expr) -> list[Columns]:
+    """The sets that one item of GROUP BY stands for."""
+    if isinstance(node, exp.GroupingSets):
+        refuse_other_parts(node, "expressions")
+        return [columns for item in node.expressions for columns in _sets(item)]
+    if not isinstance(node, (exp.Rollup, exp.Cube)):
+        return [_columns(node)]
+    refuse_other_parts(node, "expressions")
+    parts = [_columns(item) for item in node.expressions]
+    sizes = range(len(parts), -1, -1)
+    if isinstance(node, exp.Rollup):
+        return [tuple(itertools.chain(*parts[:size])) for size in sizes]
+    if len(parts) >= MOST_LEVELS.bit_length():
+        raise refuse_sql(f"at most {MOST_LEVELS} levels", "more", _FIX)
+    return [tuple(itertools.chain(*chosen)) for size in sizes for chosen in itertools.combinations(parts, size)]
+
+
+def _columns(node: exp.Expr) -> Columns:
+    """A column, or several in brackets."""
+    if isinstance(node, exp.Tuple):
+        return tuple(column for item in node.expressions for column in _columns(item))
+    return _columns(node.this) if isinstance(node, exp.Paren) else (node,)
+
 
 _BLOCK = (
     "with_", "expressions", "from_", "joins", "where", "group", "having", "qualify", "windows", "order", "limit",

@@ -13,13 +13,13 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from dither.errors import InvalidArgument
-from dither.tables.card.wording import clip, nearest
+from dither.tables.card.values import clip, nearest
 from dither.tables.query.operations import FUNCTIONS, SPECIAL_FUNCTIONS, SYNTAX
 from dither.tables.query.operations.base import Syntax, refuse_other_parts, refuse_sql
 from dither.tables.query.resolve import Rows
 from dither.tables.query.tree import Call, Column, Expression, Literal, show
-from dither.tables.sql.other_dialects import COMMON, NODES, hint
-from dither.tables.sql.other_dialects import FUNCTIONS as HINTS
+from dither.tables.sql.mistakes import COMMON, NODES, hint
+from dither.tables.sql.mistakes import FUNCTIONS as HINTS
 from dither.tables.sql.text import expression as parsed
 
 Leaf = Callable[[exp.Expr], Expression | None]

@@ -16,7 +16,7 @@ from functools import lru_cache
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, UnsupportedError
 
-from dither.tables.card.wording import clip, closest
+from dither.tables.card.values import clip, closest
 from dither.tables.query.operations.base import refuse_other_parts, refuse_sql
 from dither.tables.sql.scopes import with_item
 

@@ -14,6 +14,8 @@ Different from what an engine does
 
 A name in GROUP BY or HAVING that is a column of the table and also, by AS, something else is refused: engines differ
 in what they make of it.
+
+Which of several private tables a statement is about.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from sqlglot import exp
 
 from dither.errors import InvalidArgument
 from dither.tables.card.model import Card
+from dither.tables.card.values import clip
 from dither.tables.query.operations.base import refuse_sql
 from dither.tables.query.resolve import spelling
 from dither.tables.query.tree import Query
@@ -105,3 +108,25 @@ def _single_rows(tree: exp.Query, card: Card) -> InvalidArgument | None:
     got = "SELECT DISTINCT of rows" if tree.args.get("distinct") else f"the column {grouped[0]} outside of aggregates"
     fix = f"write SELECT {listed}, COUNT(*) FROM {_written(card.name)} GROUP BY {listed}: {_NEVER}"
     return refuse_sql("groups and aggregates", got, fix)
+
+
+def named_tables(text: str, card: Card) -> tuple[str, ...]:
+    """The private tables of the card that a statement names, in the card's spelling and the order of the statement.
+
+    >>> from dither.tables.card.model import ColumnCard, PrivateTable
+    >>> visits = PrivateTable("visits.csv", {"patient": ColumnCard("integer")}, "patient")
+    >>> named_tables("SELECT COUNT(*) FROM Visits", Card("clinic", "", {}, tables={"visits": visits}))
+    ('visits',)
+    """
+    names = list(card.private_tables)
+    tree, _ = statement(text, names[0])
+    for item in tree.find_all(exp.CTE):
+        if spelling(item.alias, names):
+            got = f"{clip(item.alias)!r}, a table of the card"
+            raise refuse_sql("a new name after WITH", got, "choose another name")
+    written = [spelling(table.name, names) for table in tree.find_all(exp.Table) if not table.args.get("db")]
+    about = list(dict.fromkeys(name for name in written if name is not None))
+    expected = f"FROM one of {', '.join(names)}"
+    if not about:
+        raise refuse_sql(expected, "none of them", f"write SELECT COUNT(*) FROM {names[0]}, for example")
+    return tuple(about)

@@ -6,7 +6,7 @@ JOIN with ``SELECT person, AVG(x) … GROUP BY person`` has the same value in it
 where the person has no such rows, and for COUNT 0. What the join means, and whether it may be asked, is decided where
 joins are read.
 
-EXISTS and IN that WHERE demands as they are (:mod:`dither.tables.sql.existence`) stay; an IN there whose query names
+EXISTS and IN that WHERE demands as they are (:mod:`dither.tables.sql.relations`) stay; an IN there whose query names
 columns of the row around it becomes EXISTS. INTERSECT and EXCEPT of people become IN and NOT IN. A person that an outer
 join makes NULL is in no list and not out of it, so all of these stay in a question with such a join. A subquery of
 another form stays, too, and is refused where it is read.

@@ -22,7 +22,7 @@ from typing import Literal
 from sqlglot import exp
 
 from dither.errors import InvalidArgument
-from dither.tables.card.wording import clip
+from dither.tables.card.values import clip
 from dither.tables.query.operations.base import refuse_sql
 from dither.tables.query.resolve import Rows, ambiguous
 from dither.tables.query.tree import Column, Expression

@@ -10,7 +10,8 @@ from sqlglot import exp
 from dither import arguments
 from dither.errors import InvalidArgument
 from dither.tables.card.model import Card, Type
-from dither.tables.card.wording import clip
+from dither.tables.card.values import clip
+from dither.tables.query.evaluate import require_boolean, typed
 from dither.tables.query.operations.base import refuse_other_parts, refuse_sql
 from dither.tables.query.relations import relation_card
 from dither.tables.query.resolve import answer_type, spelling, type_of, unique
@@ -27,7 +28,6 @@ from dither.tables.query.tree import (
     columns,
     show,
 )
-from dither.tables.query.typecheck import require_boolean, typed
 from dither.tables.sql.aggregates import aggregate, default_name
 from dither.tables.sql.expressions import find_column, is_aggregate, name_of, number, read, row_leaf, ungrouped
 from dither.tables.sql.relations import rows_of

@@ -22,7 +22,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from sqlglot.tokens import Tokenizer
 
 from dither.errors import InvalidArgument, WrongType
-from dither.tables.card.wording import clip
+from dither.tables.card.values import clip
 from dither.tables.query.operations.base import refuse_other_parts, refuse_sql
 from dither.tables.sql.mistakes import refuse_unusual_signs, unreadable
 

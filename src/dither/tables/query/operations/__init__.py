@@ -14,18 +14,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from dither.errors import InvalidArgument
-from dither.tables.card.wording import clip, closest
-from dither.tables.query.operations.arithmetic import ARITHMETIC
+from dither.tables.card.values import clip, closest
+from dither.tables.query.operations.arithmetic import ARITHMETIC, NUMERIC_FUNCTIONS, ROUNDING
 from dither.tables.query.operations.base import Function, Operation, Syntax
 from dither.tables.query.operations.casts import CASTS
-from dither.tables.query.operations.comparison import COMPARISON
-from dither.tables.query.operations.conditional import CONDITIONAL
-from dither.tables.query.operations.date_arithmetic import DATE_ARITHMETIC
-from dither.tables.query.operations.dates import DATES
-from dither.tables.query.operations.extremes import EXTREMES
-from dither.tables.query.operations.functions import NUMERIC_FUNCTIONS
-from dither.tables.query.operations.logic import LOGIC
-from dither.tables.query.operations.rounding import ROUNDING
+from dither.tables.query.operations.comparison import COMPARISON, CONDITIONAL, EXTREMES, LOGIC
+from dither.tables.query.operations.dates import DATE_ARITHMETIC, DATES
 from dither.tables.query.operations.text import TEXT
 
 OPERATIONS: Mapping[str, Operation] = MappingProxyType(

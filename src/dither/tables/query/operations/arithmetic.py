@@ -2,6 +2,18 @@
 
 In SQL, arithmetic is of doubles: a number column is NULL where it is NaN, and is held within its public bounds first.
 So the range of every result is known before any row is read, and what could overflow or vanish is refused.
+
+Whole numbers and signs of numbers: ROUND, TRUNC, FLOOR, CEIL, SIGN and the remainder.
+
+All of them are computed by sums, products, quotients and FLOOR of doubles, which IEEE 754 defines to the last bit, so
+engines agree. ROUND of an engine is not used: PostgreSQL rounds halves to even, Spark rounds in decimals.
+
+Functions of one number: roots and powers, logarithms and the exponential function.
+
+SQRT is rounded correctly by IEEE 754, and POWER is computed by products, quotients and SQRT, so these agree to the last
+bit. LN, LOG10, LOG2 and EXP are each engine's own, whose last bits differ: engines agree on them to 1e-12 of the value,
+or of 1, and no more is promised. Logarithms are rounded to a multiple of 2^-40, so that those that are whole numbers,
+as LOG10(1000), are whole on every engine.
 """
 
 from __future__ import annotations
@@ -21,11 +33,14 @@ from dither.errors import InvalidArgument
 from dither.tables.card.values import EXACT_INTEGERS, literal_type
 from dither.tables.query import nodes
 from dither.tables.query.operations.base import (
+    LEAST,
+    MOST,
     NUMBERS,
     Checked,
     Compiler,
     Function,
     Operation,
+    Range,
     Read,
     Syntax,
     TypedExpression,
@@ -37,10 +52,10 @@ from dither.tables.query.operations.base import (
     refuse_sql,
     require_numbers,
     require_range,
+    whole_number,
     wrong_type,
 )
-from dither.tables.query.operations.date_arithmetic import compile_days, difference, read_interval
-from dither.tables.query.ranges import Range
+from dither.tables.query.operations.dates import compile_days, difference, read_interval
 from dither.tables.query.tree import Call, Expression, Literal, show
 
 if TYPE_CHECKING:
@@ -281,3 +296,400 @@ ARITHMETIC = (
     ),
 )  # fmt: skip
 """The operations on numbers."""
+
+
+MOST_DIGITS = 15
+
+
+# -- ROUND and TRUNC ------------------------------------------------------------------------------------------------
+
+
+def _digits(call: Call) -> int:
+    digits = constant(call.args[1])
+    if not isinstance(digits, int) or isinstance(digits, bool) or abs(digits) > MOST_DIGITS:
+        expected = f"a constant number of digits from -{MOST_DIGITS} to {MOST_DIGITS}"
+        raise InvalidArgument(call.op.upper(), expected, show(call.args[1]), "write ROUND(x, 2)")
+    return digits
+
+
+def _check_round(call: Call, args: list[TypedExpression]) -> Checked:
+    require_numbers(call, args)
+    return [item for item, _ in args], "integer" if _digits(call) <= 0 or args[0][1] == "integer" else "number"
+
+
+def _compile_round(call: Call, compiler: Compiler) -> TypedSql:
+    digits = _digits(call)
+    value = compiler.number(call.args[0])
+    known = require_range(value)
+    if digits > 0 and known.quantum >= 1:
+        return value
+    scale = nodes.double(10.0 ** abs(digits))
+    factor = Range.constant(10 ** abs(digits))
+    scaled_range = (known * factor if digits > 0 else known / factor).checked()
+    scaled = nodes.binary("*", value.node, scale) if digits > 0 else nodes.divide(value.node, scale)
+    half = nodes.double(0.5 if call.op == "round" else 0.0)
+    down, up = nodes.binary("+", scaled, half), nodes.binary("-", scaled, half)
+    whole = nodes.call("FLOOR", down)
+    if scaled_range.low < 0:
+        positive = nodes.binary(">=", value.node, nodes.double(0.0))
+        whole = nodes.case([(positive, whole)], nodes.call("CEIL", up))
+    if scaled_range.size >= EXACT_INTEGERS and digits > 0:
+        # such doubles are whole already, and FLOOR on Spark is a BIGINT, which does not hold them
+        is_whole = nodes.binary(">=", nodes.call("ABS", scaled), nodes.double(EXACT_INTEGERS))
+        whole = nodes.case([(is_whole, scaled)], nodes.cast(whole, "number"))
+    rule = round_half_away if call.op == "round" else truncate
+    low, high = rule(known.low, digits), rule(known.high, digits)
+    if digits > 0:
+        return TypedSql(nodes.divide(whole, scale), "number", Range.between(low, high, 1 / 10.0**digits))
+    if max(abs(low), abs(high)) > EXACT_INTEGERS:
+        fix = "leave it out"
+        raise InvalidArgument(call.op.upper(), "values within 2^53 in size", "larger, by their bounds", fix)
+    result = nodes.binary("*", whole, scale) if digits else whole
+    return TypedSql(nodes.cast(result, "integer"), "integer", Range.whole(low, high))
+
+
+def round_half_away(value: float, digits: int = 0) -> float:
+    """A number to so many digits after the point, halves away from 0, by doubles as engines compute it.
+
+    >>> round_half_away(2.5), round_half_away(-2.5), round_half_away(1.005, 2), round_half_away(1250, -2)
+    (3, -3, 1.0, 1300)
+    """
+    return _to_digits(value, digits, 0.5)
+
+
+def truncate(value: float, digits: int = 0) -> float:
+    """A number without the digits after those asked for.
+
+    >>> truncate(-2.7), truncate(1.29, 1)
+    (-2, 1.2)
+    """
+    return _to_digits(value, digits, 0.0)
+
+
+def _to_digits(value: float, digits: int, half: float) -> float:
+    if digits >= 0 and isinstance(value, int):
+        return value
+    scale = 10.0 ** abs(digits)
+    scaled = value * scale if digits > 0 else value / scale
+    whole = math.floor(scaled + half) if value >= 0 else math.ceil(scaled - half)
+    return float(whole) / scale if digits > 0 else int(whole * scale)
+
+
+def _read_round(name: str) -> Callable[[Sequence[exp.Expr], Read], Expression]:
+    def read_arguments(args: Sequence[exp.Expr], read: Read) -> Expression:
+        return Call(name, (read(args[0]), read(args[1]) if len(args) == 2 else Literal(0)))
+
+    return read_arguments
+
+
+# -- SIGN -----------------------------------------------------------------------------------------------------------
+
+
+def _check_sign(call: Call, args: list[TypedExpression]) -> Checked:
+    require_numbers(call, args)
+    return [args[0][0]], "integer"
+
+
+def _compile_sign(call: Call, compiler: Compiler) -> TypedSql:
+    result = compiler.value(call.args[0])
+    if result.type not in NUMBERS:
+        raise wrong_type("a number", result.type)
+    zero = nodes.integer(0)
+    arms = [
+        (nodes.binary(relation, result.node, zero), nodes.integer(sign))
+        for relation, sign in ((">", 1), ("<", -1), ("=", 0))
+    ]
+    low, high = (-1, 1) if result.range is None else (_sign(result.range.low), _sign(result.range.high))
+    return TypedSql(nodes.cast(nodes.case(arms, nodes.literal(None)), "integer"), "integer", Range.whole(low, high))
+
+
+def _sign(value: float) -> int:
+    if not isinstance(value, (int, float)):
+        raise TypeError
+    return (value > 0) - (value < 0)
+
+
+# -- the remainder --------------------------------------------------------------------------------------------------
+
+
+def _check_remainder(call: Call, args: list[TypedExpression]) -> Checked:
+    for item, kind in args:
+        if kind != "integer":
+            got = f"{show(item)}, which is {'not whole' if kind == 'number' else describe(kind)}"
+            fix = "round first: FLOOR(x) % 10" if kind == "number" else "use columns of whole numbers"
+            raise InvalidArgument(show(call), "whole numbers", got, fix)
+    if constant(args[1][0]) == 0:
+        raise InvalidArgument(show(call), "a divisor other than 0", "0", "divide by something else")
+    return [item for item, _ in args], "integer"
+
+
+def _compile_remainder(call: Call, compiler: Compiler) -> TypedSql:
+    """PostgreSQL fails on a divisor of 0, and the least integer divided by -1 overflows."""
+    left, right = (whole_number(argument, compiler) for argument in call.args)
+    divisor = right.range
+    if divisor is not None and divisor.size == 0:
+        raise InvalidArgument("%", "a divisor other than 0", "0", "divide by something else")
+    arms = [
+        (nodes.binary("=", right.node, nodes.integer(value)), result)
+        for value, result in ((0, nodes.literal(None)), (-1, nodes.integer(0)))
+        if divisor is None or divisor.low <= value <= divisor.high
+    ]
+    remainder = nodes.binary("%", left.node, right.node)
+    if arms:  # of a NULL the arm of -1 must not make 0
+        arms.insert(0, (nodes.is_null(left.node), nodes.literal(None)))
+    known = None
+    sizes = [*([] if left.range is None else [left.range.size]), *([] if divisor is None else [divisor.size - 1])]
+    if sizes:
+        most = min(sizes)
+        low = 0.0 if left.range is not None and left.range.low >= 0 else -most
+        high = 0.0 if left.range is not None and left.range.high <= 0 else most
+        known = Range.whole(low, high)
+    return TypedSql(nodes.cast(nodes.case(arms, remainder) if arms else remainder, "integer"), "integer", known)
+
+
+def remainder(left: int, right: int) -> int | None:
+    """What is left of a division of whole numbers, with the sign of the first; None where the second is 0.
+
+    >>> remainder(7, 3), remainder(-7, 3), remainder(7, 0)
+    (1, -1, None)
+    """
+    if not isinstance(left, int) or not isinstance(right, int):
+        raise TypeError
+    if right == 0:
+        return None
+    size = abs(left) % abs(right)
+    return size if left >= 0 else -size
+
+
+# -- the whole quotient ---------------------------------------------------------------------------------------------
+
+
+def _check_quotient(call: Call, args: list[TypedExpression]) -> Checked:
+    for item, kind in args:
+        if kind != "integer":
+            left, right = map(show, call.args)
+            got = f"{show(item)}, which is {'not whole' if kind == 'number' else describe(kind)}"
+            fix = f"write TRUNC({left} / {right}), or FLOOR" if kind == "number" else "use columns of whole numbers"
+            raise InvalidArgument(show(call), "whole numbers, of which engines divide alike", got, fix)
+    return [item for item, _ in args], "integer"
+
+
+def _compile_quotient(call: Call, compiler: Compiler) -> TypedSql:
+    return _compile_round(Call("trunc", (Call("/", call.args), Literal(0))), compiler)
+
+
+def quotient(left: int, right: int) -> int | None:
+    """The quotient of whole numbers, cut off toward 0; None where the second is 0.
+
+    >>> quotient(7, 2), quotient(-7, 2), quotient(7, 0)
+    (3, -3, None)
+    """
+    if not isinstance(left, int) or not isinstance(right, int):
+        raise TypeError
+    if right == 0:
+        return None
+    size = abs(left) // abs(right)
+    return size if (left < 0) == (right < 0) else -size
+
+
+ROUNDING = (
+    Operation(
+        "round", "(x, digits): to so many digits after the point, halves away from 0; without them a whole number",
+        2, 2, _check_round, _compile_round, round_half_away, "ROUND(x, 1)",
+        special_functions=(Function("ROUND", (1, 2), "ROUND(x, 2)", _read_round("round")),),
+        examples=("ROUND(x)", "ROUND(n * 7, -1)", "ROUND(n, 2)", "ROUND(ABS(x), 3)"), range_rule="its ends, rounded",
+    ),
+    Operation(
+        "trunc", "(x, digits): cut off after so many digits, toward 0; a whole number where there are none",
+        2, 2, _check_round, _compile_round, truncate, "TRUNC(x)",
+        special_functions=tuple(
+            Function(name, (1, 2), "TRUNC(x, 2)", _read_round("trunc")) for name in ("TRUNC", "TRUNCATE")
+        ),
+        examples=("TRUNC(x, 1)", "TRUNC(x * 7, -1)"), range_rule="its ends, cut off",
+    ),
+    Operation(
+        "//", "the quotient of whole numbers, cut off toward 0",
+        2, 2, _check_quotient, _compile_quotient, quotient, "n // 2",
+        syntax=Syntax("IntDiv", ("this", "expression")), examples=("n DIV 3", "DATE_DIFF('day', d, d) // 7"),
+        null_where="the divisor is 0", range_rule="that of the quotients of its ends, cut off",
+    ),
+    Operation(
+        "sign", "-1, 0 or 1", 1, 1, _check_sign, _compile_sign, _sign, "SIGN(x)", functions=("SIGN",),
+        examples=("SIGN(n)", "SIGN(ABS(x))"), range_rule="-1 to 1",
+    ),
+    Operation(
+        "%", "the remainder of whole numbers, with the sign of the first",
+        2, 2, _check_remainder, _compile_remainder, remainder, "n % 2", functions=("MOD",),
+        syntax=Syntax("Mod", ("this", "expression")), examples=("n % n", "MOD(7, n)", "(n + 3) % 4"),
+        null_where="the divisor is 0", range_rule="below the divisor in size; from 0 on where the first is",
+    ),
+)  # fmt: skip
+"""The operations that round, and the remainder."""
+
+
+MOST_EXPONENT = 16
+_GRID = float(1 << 40)
+_SLACK = 1e-12
+
+
+def _functions_check(call: Call, args: list[TypedExpression]) -> Checked:
+    require_numbers(call, args)
+    return [item for item, _ in args], "number"
+
+
+def _refuse_negative(call: Call, expected: str) -> InvalidArgument:
+    return InvalidArgument(call.op.upper(), expected, "none, by its bounds", "correct the bounds, or its sign")
+
+
+# -- roots and powers -----------------------------------------------------------------------------------------------
+
+
+def _compile_sqrt(call: Call, compiler: Compiler) -> TypedSql:
+    return _square_root(call, compiler.number(call.args[0]))
+
+
+def _square_root(call: Call, value: TypedSql) -> TypedSql:
+    known = require_range(value)
+    if known.high < 0:
+        raise _refuse_negative(call, "values from 0 on")
+    root = nodes.call("SQRT", value.node)
+    if known.low < 0:
+        root = nodes.case([(nodes.binary(">=", value.node, nodes.double(0.0)), root)], nodes.literal(None))
+    low, high, least = (math.sqrt(max(end, 0.0)) for end in (known.low, known.high, known.least))
+    return TypedSql(root, "number", Range.between(low, high, least).checked())
+
+
+def _sqrt(value: float) -> float | None:
+    return math.sqrt(value) if value >= 0 else None
+
+
+def _exponent(call: Call) -> float:
+    value = constant(call.args[1])
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        doubled = 2 * float(value)
+        if 0 < abs(doubled) <= 2 * MOST_EXPONENT and doubled.is_integer():
+            return float(value)
+    expected = f"a constant exponent that is a multiple of 0.5 from -{MOST_EXPONENT} to {MOST_EXPONENT}, but not 0"
+    raise InvalidArgument("POWER", expected, show(call.args[1]), "write EXP(y * LN(x)) for other exponents")
+
+
+def _check_power(call: Call, args: list[TypedExpression]) -> Checked:
+    require_numbers(call, args)
+    _exponent(call)
+    return [item for item, _ in args], "number"
+
+
+def _compile_power(call: Call, compiler: Compiler) -> TypedSql:
+    exponent = _exponent(call)
+    base = compiler.number(call.args[0])
+    whole, half = divmod(abs(exponent), 1)
+    result = _square_root(call, base) if half else None
+    square, remaining = base, int(whole)
+    while remaining:
+        if remaining % 2:
+            result = square if result is None else _product(result, square)
+        remaining //= 2
+        if remaining:
+            magnitude = abs(require_range(square))
+            squared = (magnitude * magnitude).checked()
+            square = TypedSql(nodes.binary("*", square.node, square.node), "number", squared)
+    assert result is not None  # the exponent is not 0
+    if exponent > 0:
+        return result
+    zero = nodes.binary("=", result.node, nodes.double(0.0))
+    inverse = nodes.case([(zero, nodes.literal(None))], nodes.divide(nodes.double(1.0), result.node))
+    return TypedSql(inverse, "number", (Range.constant(1) / require_range(result)).checked())
+
+
+def _product(left: TypedSql, right: TypedSql) -> TypedSql:
+    known = (require_range(left) * require_range(right)).checked()
+    return TypedSql(nodes.binary("*", left.node, right.node), "number", known)
+
+
+def power(base: float, exponent: float) -> float | None:
+    """A number to a power, by the same products as in SQL; None where it is not a number.
+
+    >>> power(2, 10), power(4, -0.5), power(-1, 0.5), power(0, -1)
+    (1024.0, 0.5, None, None)
+    """
+    whole, half = divmod(abs(exponent), 1)
+    if half and base < 0:
+        return None
+    result = math.sqrt(base) if half else None
+    square, remaining = float(base), int(whole)
+    while remaining:
+        if remaining % 2:
+            result = square if result is None else result * square
+        remaining //= 2
+        square = square * square if remaining else square
+    assert result is not None
+    return result if exponent > 0 else None if result == 0 else 1 / result
+
+
+# -- logarithms and the exponential function ------------------------------------------------------------------------
+
+
+def _to_grid(value: float) -> float:
+    return math.floor(value * _GRID + 0.5) / _GRID
+
+
+def _logarithm(
+    name: str, meaning: str, write: Callable[[exp.Expr], exp.Expr], compute: Callable[[float], float]
+) -> Operation:
+    def compile(call: Call, compiler: Compiler) -> TypedSql:
+        value = compiler.number(call.args[0])
+        known = require_range(value)
+        if known.high <= 0:
+            raise _refuse_negative(call, "values above 0")
+        scaled = nodes.binary("*", write(value.node), nodes.double(_GRID))
+        steps = nodes.call("FLOOR", nodes.binary("+", scaled, nodes.double(0.5)))
+        result: exp.Expr = nodes.divide(steps, nodes.double(_GRID))
+        if known.low <= 0:
+            positive = nodes.binary(">", value.node, nodes.double(0.0))
+            result = nodes.case([(positive, result)], nodes.literal(None))
+        low, high = compute(max(known.low, known.least)), compute(known.high)
+        ends = math.floor(low * _GRID) / _GRID - 1 / _GRID, math.ceil(high * _GRID) / _GRID + 1 / _GRID
+        return TypedSql(result, "number", Range.of(*ends, 1 / _GRID).checked())
+
+    return Operation(
+        name, meaning, 1, 1, _functions_check, compile, lambda value: _to_grid(compute(value)) if value > 0 else None,
+        f"{name.upper()}(x)", functions=(name.upper(),), examples=(f"{name.upper()}(ABS(n) + 1)",),
+        null_where="x is not above 0", range_rule="of what is above 0 in its range", exact=False,
+    )  # fmt: skip
+
+
+def _compile_exp(call: Call, compiler: Compiler) -> TypedSql:
+    """A result that PostgreSQL could not hold would be an error: the range of the exponent rules it out."""
+    value = compiler.number(call.args[0])
+    known = require_range(value)
+    if not math.log(LEAST) <= known.low <= known.high <= math.log(MOST):
+        expected = f"exponents from {math.ceil(math.log(LEAST))} to {math.floor(math.log(MOST))}"
+        raise InvalidArgument("EXP", expected, "others, by their bounds", "narrow the bounds of its columns")
+    low, high = math.exp(known.low) * (1 - _SLACK), math.exp(known.high) * (1 + _SLACK)
+    return TypedSql(nodes.call("EXP", value.node), "number", Range.between(low, high, low).checked())
+
+
+NUMERIC_FUNCTIONS = (
+    Operation(
+        "sqrt", "the square root", 1, 1, _functions_check, _compile_sqrt, _sqrt, "SQRT(x)", functions=("SQRT",),
+        examples=("SQRT(ABS(n))",), null_where="x is below 0", range_rule="the roots of its ends",
+    ),
+    Operation(
+        "power",
+        f"(x, exponent), exponent a constant multiple of 0.5 up to {MOST_EXPONENT} in size: by products and SQRT",
+        2, 2, _check_power, _compile_power, power, "POWER(x, 3)", functions=("POWER", "POW"),
+        examples=("POWER(x, 2)", "POWER(n, -1)", "POWER(x, 2.5)", "POWER(ABS(x) + 1, -1.5)", "POWER(x, 16)"),
+        null_where="0 to a negative power, or the root of what is below 0", range_rule="as of products and quotients",
+    ),
+    _logarithm("ln", "the natural logarithm", lambda x: nodes.call("LN", x), math.log),
+    _logarithm("log10", "the logarithm to base 10", lambda x: nodes.call("LOG10", x), math.log10),
+    _logarithm(
+        "log2", "the logarithm to base 2", lambda x: nodes.divide(nodes.call("LN", x), nodes.double(math.log(2))),
+        math.log2,
+    ),
+    Operation(
+        "exp", "e to the power of x", 1, 1, _functions_check, _compile_exp, math.exp, "EXP(x)", functions=("EXP",),
+        examples=("EXP(-n)", "EXP(0.5 * LN(ABS(x) + 1))"), range_rule="e to the power of its ends", exact=False,
+    ),
+)  # fmt: skip
+"""The functions of one number."""

@@ -2,10 +2,25 @@
 
 A question passes an operation four times: its types are checked, it is written as SQL together with the range of its
 values, it is evaluated in Python where it is applied to the noisy answer, and it is read from SQL. A row says all four.
+
+What is known of a number before any row is read: the least and largest value, and how close to 0 others can be.
+
+Every value of a :class:`Range` lies between ``low`` and ``high``, is a whole multiple of ``quantum``, a power of two,
+and is 0 or at least ``least`` in size. The operations below compute the range of a result in doubles rounded to
+nearest, which keep order, so what they say holds for the rounded result on every engine:
+
+* a sum of multiples of q is one, also after rounding, since a double too large to be exact is a multiple of more;
+* a double of size at least m is a multiple of the distance between doubles at m, which serves products and quotients.
+
+A result whose range :meth:`Range.checked` accepts neither overflows nor vanishes on any engine. That is decided by the
+question and the card alone.
+
+Advice for values of different kinds where one kind is needed: what to write instead, so that it means the same.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time
@@ -14,11 +29,114 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from dither.errors import InvalidArgument, WrongType
 from dither.tables.card.model import Type
-from dither.tables.card.values import EXACT_INTEGERS, Value, literal_type
-from dither.tables.card.wording import clip
-from dither.tables.query.mixed_kinds import one_kind
-from dither.tables.query.ranges import Range
+from dither.tables.card.values import EXACT_INTEGERS, Value, clip, literal_type
 from dither.tables.query.tree import Call, Expression, Literal, show
+
+MOST = 1e150
+LEAST = 1e-250
+
+
+@dataclass(frozen=True)
+class Range:
+    """The values that an expression can have.
+
+    >>> Range.constant(3) + Range.whole(0, 9)
+    Range(low=3.0, high=12.0, least=3.0, quantum=1.0)
+    """
+
+    low: float
+    high: float
+    least: float
+    quantum: float
+
+    @classmethod
+    def of(cls, low: float, high: float, quantum: float) -> Range:
+        """The multiples of a quantum from ``low`` to ``high``."""
+        inside = low <= 0 <= high
+        return cls(low, high, quantum if inside else max(quantum, min(abs(low), abs(high))), quantum)
+
+    @classmethod
+    def constant(cls, value: float) -> Range:
+        """One value."""
+        return cls.whole(value, value)
+
+    @classmethod
+    def whole(cls, low: float, high: float) -> Range:
+        """The bounds themselves, and the whole numbers between them."""
+        if max(abs(low), abs(high)) > MOST:
+            raise _refusal("larger ones")
+        return cls.of(float(low), float(high), min(_quantum(low), _quantum(high)))
+
+    @classmethod
+    def between(cls, low: float, high: float, least: float) -> Range:
+        """The doubles from ``low`` to ``high`` that are 0 or at least ``least`` in size.
+
+        >>> Range.between(0.0, 8.0, 2.0).quantum == 2.0**-51
+        True
+        """
+        return cls(low, high, least, _spacing(least))
+
+    @property
+    def size(self) -> float:
+        """The largest absolute value."""
+        return max(abs(self.low), abs(self.high))
+
+    def __neg__(self) -> Range:
+        return Range(-self.high, -self.low, self.least, self.quantum)
+
+    def __abs__(self) -> Range:
+        inside = self.low <= 0 <= self.high
+        return Range(0.0 if inside else min(abs(self.low), abs(self.high)), self.size, self.least, self.quantum)
+
+    def __add__(self, other: Range) -> Range:
+        return Range.of(self.low + other.low, self.high + other.high, min(self.quantum, other.quantum))
+
+    def __sub__(self, other: Range) -> Range:
+        return self + -other
+
+    def __mul__(self, other: Range) -> Range:
+        ends = [a * b for a in (self.low, self.high) for b in (other.low, other.high)]
+        least = self.least * other.least
+        return Range(min(ends), max(ends), least, max(self.quantum * other.quantum, _spacing(least)))
+
+    def __truediv__(self, other: Range) -> Range:
+        """Of quotients by what is not 0."""
+        near = [other.low, other.high]
+        if other.low <= 0 <= other.high:
+            near += [-other.least] * (other.low < 0) + [other.least] * (other.high > 0 or other.low == 0)
+        ends = [a / b for a in (self.low, self.high) for b in near if b]
+        least = self.least / (other.size or 1.0)
+        return Range(min(ends), max(ends), least, _spacing(least))
+
+    def __or__(self, other: Range) -> Range:
+        """The values of either."""
+        return Range(
+            min(self.low, other.low),
+            max(self.high, other.high),
+            min(self.least, other.least),
+            min(self.quantum, other.quantum),
+        )
+
+    def checked(self) -> Range:
+        """Itself, or a refusal where a result could overflow or vanish."""
+        if self.size <= MOST and self.least >= LEAST:
+            return self
+        raise _refusal("larger ones" if self.least >= LEAST else "smaller ones that are not 0")
+
+
+def _refusal(got: str) -> InvalidArgument:
+    fix = "narrow the bounds of its columns, or use a handier unit"
+    return InvalidArgument("expression", "values between 1e-250 and 1e150 in size", f"{got}, by its bounds", fix)
+
+
+def _quantum(value: float) -> float:
+    """The largest power of two, at most 1, of which a number is a whole multiple."""
+    return 1 / float(value).as_integer_ratio()[1]
+
+
+def _spacing(size: float) -> float:
+    """The distance between doubles from this size on, up to the next power of two."""
+    return math.ldexp(1.0, math.frexp(size)[1] - 53)
 
 
 class LazyModule:
@@ -40,10 +158,9 @@ class LazyModule:
 if TYPE_CHECKING:
     from sqlglot import exp
 
-    from dither.tables.query import engine_nodes, nodes
+    from dither.tables.query import nodes
 else:  # sqlglot is loaded when something is compiled
     nodes = LazyModule("dither.tables.query.nodes")
-    engine_nodes = LazyModule("dither.tables.query.engine_nodes")
 
 NUMBERS = ("integer", "number")
 
@@ -413,3 +530,62 @@ def refuse_other_parts(node: exp.Expr, *known: str) -> None:
         if value and name not in known:
             part = _CLAUSES.get(name) or name.strip("_").replace("_", " ").upper()
             raise refuse_sql(f"a plain {node.key.upper()}", f"{part} in it", f"leave {part} out")
+
+
+_NUMBERS = ("integer", "number")
+_COMPARISONS = ("<", "<=", ">", ">=", "=", "<>")
+
+
+def one_kind(call: Call, args: Sequence[tuple[Expression, Type | None]], kinds: Sequence[Type]) -> str:
+    """What makes values of one kind of the arguments of a call, which are of these kinds.
+
+    >>> from dither.tables.query.tree import Column
+    >>> late = Call(">", (Column("delay"), Literal(10)))
+    >>> one_kind(late, [(Column("delay"), "text"), (Literal(10), "integer")], ["integer", "text"])
+    'if delay holds numbers, state type = "integer" in the card, or write CAST(delay AS INTEGER)'
+    """
+    dates = any(kind in ("date", "timestamp") for kind in kinds)
+    if "boolean" in kinds and any(isinstance(item, Call) and item.op in _COMPARISONS for item, _ in args):
+        return "compare once at a time: x > 1 AND x < 5"
+    if "boolean" in kinds and call.op == "coalesce":
+        return _three_values(args)
+    if "boolean" in kinds:
+        return "write TRUE or FALSE"
+    if dates and set(kinds) & set(_NUMBERS):
+        return "write a date in quotes: '2024-01-31'"
+    if "text" in kinds and set(kinds) & set(_NUMBERS):
+        return _texts_and_numbers(call, args)
+    return "use values of one kind"
+
+
+def _three_values(args: Sequence[tuple[Expression, Type | None]]) -> str:
+    """What makes values of one kind of truth values and of what stands for NULL beside them.
+
+    >>> from dither.tables.query.tree import Column
+    >>> _three_values([(Column("vip"), "boolean"), (Literal("none"), "text")])
+    "write CASE WHEN vip THEN 'yes' WHEN NOT vip THEN 'no' ELSE 'none' END"
+    """
+    truth = next(show(item) for item, kind in args if kind == "boolean")
+    other, kind = next((show(item), kind) for item, kind in args if kind not in ("boolean", None))
+    yes, no = ("1", "0") if kind in _NUMBERS else ("'yes'", "'no'")
+    if kind not in (*_NUMBERS, "text"):
+        return "write TRUE or FALSE"
+    return f"write CASE WHEN {truth} THEN {yes} WHEN NOT {truth} THEN {no} ELSE {other} END"
+
+
+def _texts_and_numbers(call: Call, args: Sequence[tuple[Expression, Type | None]]) -> str:
+    """What makes texts and numbers of one kind. Texts that are compared stand in the order of their letters, '9' above
+    '10', so it is the texts that become numbers; only where values are equal or not may a number be meant as a text.
+    """
+    number = next((show(item) for item, kind in args if isinstance(item, Literal) and kind in _NUMBERS), None)
+    text = next((show(item) for item, kind in args if not isinstance(item, Literal) and kind == "text"), None)
+    if number is not None and call.op in ("case", "coalesce"):  # nothing is compared
+        return f"write '{number}', with quotes, beside texts"
+    if text is None:
+        word = next(item.value for item, kind in args if isinstance(item, Literal) and kind == "text")
+        return f"write a number without quotes instead of {clip(str(word))!r}"
+    whole = all(kind == "integer" for _, kind in args if kind in _NUMBERS)
+    kind, target = ("integer", "INTEGER") if whole else ("number", "DOUBLE")
+    fix = f'if {clip(text)} holds numbers, state type = "{kind}" in the card, or write CAST({clip(text)} AS {target})'
+    codes = number is not None and call.op in ("=", "<>", "in", "is_distinct", "nullif")
+    return f"{fix}; if it holds codes, write '{number}', with quotes" if codes else fix

@@ -26,14 +26,15 @@ from typing import TYPE_CHECKING, Any
 
 from dither.errors import InvalidArgument
 from dither.tables.card.model import Type
-from dither.tables.card.wording import clip
-from dither.tables.query import engine_nodes, nodes
+from dither.tables.card.values import clip
+from dither.tables.query import nodes
 from dither.tables.query.operations.base import (
     NUMBERS,
     Checked,
     Compiler,
     Function,
     Operation,
+    Range,
     Read,
     Syntax,
     TypedExpression,
@@ -46,7 +47,6 @@ from dither.tables.query.operations.base import (
     refuse_sql,
     whole_number,
 )
-from dither.tables.query.ranges import Range
 from dither.tables.query.tree import Call, Column, Expression, Literal, show
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def _compile(call: Call, compiler: Compiler, as_number: bool = False) -> TypedSq
         arms = [(value.node, number(1)), (nodes.not_(value.node), number(0))]
         return TypedSql(nodes.cast(nodes.case(arms, nodes.literal(None)), kind), kind, Range.whole(0, 1))
     if source == "timestamp" and kind == "text":
-        return TypedSql(engine_nodes.timestamp_text(value.node), "text")
+        return TypedSql(nodes.timestamp_text(value.node), "text")
     return TypedSql(nodes.cast(value.node, kind), kind)
 
 
@@ -200,7 +200,7 @@ def _compile_text(value: TypedSql, kind: Type) -> TypedSql:
             (nodes.binary("=", small, nodes.literal(text)), nodes.literal(text == "true")) for text in ("true", "false")
         ]
         return TypedSql(nodes.case(arms, nodes.literal(None)), "boolean")
-    readable = engine_nodes.fits(value.node, *_GRAMMARS[kind])
+    readable = nodes.fits(value.node, *_GRAMMARS[kind])
     known = None
     if kind in ("date", "timestamp"):
         year_0 = nodes.like(value.node, nodes.literal("0000%"))

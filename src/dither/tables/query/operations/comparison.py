@@ -1,27 +1,47 @@
-"""Comparisons of values of one kind: ``= <> < <= > >=``, IN and BETWEEN. Text is compared byte by byte."""
+"""Comparisons of values of one kind: ``= <> < <= > >=``, IN and BETWEEN. Text is compared byte by byte.
+
+Logic, with NULL as unknown: AND, OR, NOT, and IS NULL, which is never unknown.
+
+Values that depend on a condition: CASE, COALESCE and NULLIF.
+
+Where one of their branches is a number, all become doubles within their bounds, so that the result has a range.
+
+The largest and the smallest of several values: GREATEST and LEAST, which leave NULLs out, as all engines do.
+"""
 
 from __future__ import annotations
 
+import functools
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date, datetime, time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dither.errors import InvalidArgument
-from dither.tables.card.wording import clip
-from dither.tables.query import engine_nodes, nodes
+from dither.tables.card.model import Type
+from dither.tables.card.values import clip, literal_type
+from dither.tables.query import nodes
 from dither.tables.query.operations.base import (
     Checked,
     Compiler,
+    Function,
     Operation,
+    Range,
     Read,
     Syntax,
     TypedExpression,
     TypedSql,
     check_alike,
+    check_boolean,
     compile_alike,
+    compile_condition,
+    constant,
     refuse_other_parts,
     refuse_sql,
+    require_alike,
+    require_conditions,
+    wrong_type,
 )
 from dither.tables.query.tree import Call, Expression, Literal, show
 
@@ -123,7 +143,7 @@ def _between(*arguments: Callable[[], Any]) -> bool | None:
 
 def _compile_distinct(call: Call, compiler: Compiler) -> TypedSql:
     left, right = compile_alike(call, compiler)
-    return TypedSql(nodes.not_(engine_nodes.is_same(left.node, right.node)), "boolean")
+    return TypedSql(nodes.not_(nodes.is_same(left.node, right.node)), "boolean")
 
 
 def _distinct(*arguments: Callable[[], Any]) -> bool:
@@ -175,3 +195,275 @@ COMPARISON = (
     ),
 )  # fmt: skip
 """The comparisons."""
+
+
+def _compile_connective(call: Call, compiler: Compiler) -> TypedSql:
+    conditions = (compile_condition(argument, compiler) for argument in call.args)
+    return TypedSql(functools.reduce(functools.partial(nodes.binary, call.op), conditions), "boolean")
+
+
+def _check_not(call: Call, args: list[TypedExpression]) -> Checked:
+    """NOT IN of a list with NULL is false or NULL: no row would be kept."""
+    inside = call.args[0]
+    if isinstance(inside, Call) and inside.op == "in" and Literal(None) in inside.args[1:]:
+        first, *values = [show(item) for item in inside.args if item != Literal(None)]
+        fix = f"leave NULL out: {first} NOT IN ({', '.join(values)}) keeps no row with NULL either"
+        raise InvalidArgument("NOT IN", "values", "NULL among them, so that it is never true", fix)
+    return check_boolean(call, args)
+
+
+def _compile_not(call: Call, compiler: Compiler) -> TypedSql:
+    return TypedSql(nodes.not_(compile_condition(call.args[0], compiler)), "boolean")
+
+
+def _and(*arguments: Callable[[], Any]) -> bool | None:
+    values = [argument() for argument in arguments]
+    return False if False in values else None if None in values else True
+
+
+def _or(*arguments: Callable[[], Any]) -> bool | None:
+    values = [argument() for argument in arguments]
+    return True if True in values else None if None in values else False
+
+
+def _check_is_null(_call: Call, args: list[TypedExpression]) -> Checked:
+    return [args[0][0]], "boolean"
+
+
+def _compile_is_null(call: Call, compiler: Compiler) -> TypedSql:
+    return TypedSql(nodes.is_null(compiler.value(call.args[0]).node), "boolean")
+
+
+def _read_is(node: exp.Expr, read: Read) -> Expression:
+    """IS NULL, and IS TRUE and IS FALSE, which are never NULL."""
+    refuse_other_parts(node, "this", "expression")
+    right = node.args["expression"]
+    if right.key == "null":
+        return Call("is_null", (read(node.this),))
+    if right.key == "boolean":
+        return Call("not", (Call("is_distinct", (read(node.this), read(right))),))
+    sign = "<>" if node.parent is not None and node.parent.key == "not" else "="
+    fix = f"write {clip(node.this.sql('duckdb'))} {sign} {clip(right.sql('duckdb'))}"
+    if right.name.casefold() in ("none", "nan", "missing"):
+        fix = f"write {clip(node.this.sql('duckdb'))} IS {'NOT ' if sign == '<>' else ''}NULL"
+    raise refuse_sql("IS NULL, IS TRUE or IS FALSE", "IS with something else", fix)
+
+
+LOGIC = (
+    Operation(
+        "and", "whether all of them hold", 2, None, check_boolean, _compile_connective, _and, "b AND x > 0",
+        strict=False, syntax=Syntax("And", ("this", "expression")),
+    ),
+    Operation(
+        "or", "whether any of them holds", 2, None, check_boolean, _compile_connective, _or, "b OR x > 0",
+        strict=False, syntax=Syntax("Or", ("this", "expression")),
+    ),
+    Operation(
+        "not", "whether it does not hold", 1, 1, _check_not, _compile_not, operator.not_, "NOT b",
+        syntax=Syntax("Not", ("this",)),
+    ),
+    Operation(
+        "is_null", "true or false, never NULL; NaN is NULL", 1, 1, _check_is_null, _compile_is_null,
+        lambda value: value() is None, "x IS NULL", strict=False,
+        syntax=Syntax("Is", read=_read_is), examples=("s IS NOT NULL",),
+    ),
+)  # fmt: skip
+"""The operations on conditions."""
+
+
+def compile_branches(expressions: list[Expression], compiler: Compiler, as_number: bool) -> list[TypedSql]:
+    """Compiled alike: as safe doubles, within their bounds, if any is a number or all take part in arithmetic."""
+    result = [compiler.value(expression) for expression in expressions]
+    kinds = {part.type for part in result if not part.is_null}
+    if "number" in kinds or (as_number and kinds == {"integer"}):
+        return [part if part.is_null else compiler.number(item) for item, part in zip(expressions, result, strict=True)]
+    return result
+
+
+def union(parts: list[TypedSql]) -> tuple[Type, Range | None]:
+    """The type and range of a value that is one of several."""
+    given = [part for part in require_alike(parts) if not part.is_null]
+    if not given:
+        return "text", None
+    kind = given[0].type if len({part.type for part in given}) == 1 else "number"
+    ranges = [part.range for part in given]
+    known = [item for item in ranges if item is not None]
+    return kind, functools.reduce(operator.or_, known) if len(known) == len(ranges) else None
+
+
+# -- CASE -------------------------------------------------------------------------------------------------------------
+
+
+def _check_case(call: Call, args: list[TypedExpression]) -> Checked:
+    conditions, branches = args[:-1:2], [*args[1::2], args[-1]]
+    require_conditions("CASE WHEN", conditions, "a condition")
+    values, kind = check_alike(call, branches)
+    pairs = zip((item for item, _ in conditions), values, strict=False)
+    return [*(item for pair in pairs for item in pair), values[-1]], kind
+
+
+def _compile_case(call: Call, compiler: Compiler, as_number: bool = False) -> TypedSql:
+    *pairs, otherwise = call.args
+    conditions = [compile_condition(argument, compiler) for argument in pairs[::2]]
+    branches = compile_branches([*pairs[1::2], otherwise], compiler, as_number)
+    kind, known = union(branches)
+    arms = [(when, then.node) for when, then in zip(conditions, branches[:-1], strict=True)]
+    return TypedSql(nodes.case(arms, branches[-1].node), kind, known)
+
+
+def _case(*arguments: Callable[[], Any]) -> Any:
+    for when, then in zip(arguments[:-1:2], arguments[1::2], strict=True):
+        if when() is True:
+            return then()
+    return arguments[-1]()
+
+
+def _read_case(node: exp.Expr, read: Read) -> Expression:
+    refuse_other_parts(node, "this", "ifs", "default")
+    parts: list[Expression] = []
+    for item in node.args["ifs"]:
+        refuse_other_parts(item, "this", "true")
+        when = read(item.this)
+        parts += [Call("=", (read(node.this), when)) if node.this else when, read(item.args["true"])]
+    default = node.args.get("default")
+    return Call("case", (*parts, read(default) if default is not None else Literal(None)))
+
+
+# -- COALESCE ---------------------------------------------------------------------------------------------------------
+
+
+def _compile_coalesce(call: Call, compiler: Compiler, as_number: bool = False) -> TypedSql:
+    parts = compile_branches(list(call.args), compiler, as_number)
+    kind, known = union(parts)
+    return TypedSql(nodes.coalesce(*(part.node for part in parts)), kind, known)
+
+
+def _coalesce(*arguments: Callable[[], Any]) -> Any:
+    return next((value for argument in arguments if (value := argument()) is not None), None)
+
+
+# -- NULLIF -----------------------------------------------------------------------------------------------------------
+
+
+def _check_nullif(call: Call, args: list[TypedExpression]) -> Checked:
+    values, _ = check_alike(call, args)
+    first, kind = values[0], args[0][1]
+    kind = literal_type(first.value) if isinstance(first, Literal) else kind
+    assert kind is not None  # a bare NULL was refused
+    return values, kind
+
+
+def _compile_nullif(call: Call, compiler: Compiler, as_number: bool = False) -> TypedSql:
+    """The first argument is compared as it is, and then used within its bounds.
+
+    It is written twice, so that nested ones are refused by their length: NULLIF would be short, but DuckDB makes the
+    same CASE of it, and its plan would take all the memory.
+    """
+    x, y = compile_alike(call, compiler)
+    (value,) = compile_branches([call.args[0]], compiler, as_number)
+    equal = nodes.binary("=", x.node, y.node)
+    return TypedSql(nodes.case([(equal, nodes.literal(None))], value.node), value.type, value.range)
+
+
+def _nullif(*arguments: Callable[[], Any]) -> Any:
+    value, other = (argument() for argument in arguments)
+    known = value is not None and other is not None
+    return None if known and compare(operator.eq, value, other) else value
+
+
+def _read_if(args: Sequence[exp.Expr], read: Read) -> Expression:
+    """IF(when, then, otherwise); without the last it is NULL."""
+    parts = [read(item) for item in args]
+    return Call("case", (*parts, *([Literal(None)] if len(parts) == 2 else [])))
+
+
+def _read_if_node(node: exp.Expr, read: Read) -> Expression:
+    refuse_other_parts(node, "this", "true", "false")
+    return _read_if([part for name in ("this", "true", "false") if (part := node.args.get(name)) is not None], read)
+
+
+def _read_isnull(args: Sequence[exp.Expr], read: Read) -> Expression:
+    """ISNULL(x) asks whether x is NULL, ISNULL(x, y) is COALESCE."""
+    parts = tuple(map(read, args))
+    return Call("is_null" if len(parts) == 1 else "coalesce", parts)
+
+
+def _read_nullif(args: Sequence[exp.Expr], read: Read) -> Expression:
+    return Call("nullif", tuple(map(read, args)))
+
+
+CONDITIONAL = (
+    Operation(
+        "case", "(when, then, when, then, …, otherwise): the value beside the first condition that holds",
+        3, None, _check_case, _compile_case, _case, "CASE WHEN b THEN x ELSE n END",
+        strict=False, takes_null=True, compile_number=functools.partial(_compile_case, as_number=True),
+        syntax=Syntax("Case", read=_read_case), other_syntax=(Syntax("If", read=_read_if_node),),
+        special_functions=tuple(Function(name, (2, 3), "IF(x > 0, 1, 0)", _read_if) for name in ("IF", "IIF")),
+        examples=("IF(b, x, n)", "IIF(b, s, 'none')", "CASE n WHEN 1 THEN 'one' WHEN 2 THEN 'two' END"),
+        range_rule="that of all branches together",
+    ),
+    Operation(
+        "coalesce", "the first that is not NULL",
+        1, None, check_alike, _compile_coalesce, _coalesce, "COALESCE(x, n)",
+        strict=False, takes_null=True, compile_number=functools.partial(_compile_coalesce, as_number=True),
+        functions=("COALESCE", "IFNULL", "NVL"), range_rule="that of all together",
+        special_functions=(Function("ISNULL", (1, 2), "ISNULL(x, 0)", _read_isnull),),
+        examples=("IFNULL(s, 'none')", "COALESCE(d, DATE '2024-01-01')", "ISNULL(x, 0)"),
+    ),
+    Operation(
+        "nullif", "(x, y): x, unless they are equal",
+        2, 2, _check_nullif, _compile_nullif, _nullif, "NULLIF(n, 0)",
+        strict=False, compile_number=functools.partial(_compile_nullif, as_number=True),
+        range_rule="that of x", null_where="they are equal",
+        special_functions=(Function("NULLIF", 2, "NULLIF(x, 0)", _read_nullif),),
+    ),
+)  # fmt: skip
+"""The operations that choose among values."""
+
+
+def _check_extreme(call: Call, args: list[TypedExpression]) -> Checked:
+    values, kind = check_alike(call, args)
+    if kind == "boolean":
+        fix = "combine conditions by AND and OR"
+        raise InvalidArgument(call.op.upper(), "numbers, texts or dates", "conditions", fix)
+    return values, kind
+
+
+def _compile_extreme(call: Call, compiler: Compiler, as_number: bool = False) -> TypedSql:
+    parts = [part for part in compile_branches(list(call.args), compiler, as_number) if not part.is_null]
+    kind, known = union(parts)
+    if not parts or len({part.type for part in parts}) > 1 or kind == "boolean":
+        raise wrong_type("numbers, texts, dates or timestamps", "booleans")
+    if known is not None:
+        known = _clamped(call, known)
+    return TypedSql(nodes.call(call.op.upper(), *(part.node for part in parts)), kind, known)
+
+
+def _clamped(call: Call, known: Range) -> Range:
+    """Constants are never NULL: nothing is below them in GREATEST, or above them in LEAST."""
+    fixed = [value for item in call.args if isinstance(value := constant(item), (int, float))]
+    low = max([known.low, *map(float, fixed)]) if call.op == "greatest" else known.low
+    high = min([known.high, *map(float, fixed)]) if call.op == "least" else known.high
+    return Range(low, high, known.least, known.quantum)
+
+
+def _extreme(choose: Callable[..., Any], *arguments: Callable[[], Any]) -> Any:
+    values = [value for argument in arguments if (value := argument()) is not None]
+    if len({isinstance(value, str) for value in values}) > 1:
+        raise TypeError
+    return choose(values, key=as_datetime) if values else None
+
+
+EXTREMES = tuple(
+    Operation(
+        name, f"the {word} of them, NULLs left out", 2, None, _check_extreme, _compile_extreme,
+        partial(_extreme, choose), example, strict=False, takes_null=True,
+        compile_number=partial(_compile_extreme, as_number=True), functions=(name.upper(),), examples=examples,
+        null_where="", range_rule="that of all together; constants limit it",
+    )
+    for name, word, choose, example, examples in (
+        ("greatest", "largest", max, "GREATEST(x, n)", ("GREATEST(x, 0)", "GREATEST(s, 'b')", "GREATEST(n, -1, 1)")),
+        ("least", "smallest", min, "LEAST(x, n)", ("LEAST(n, 2)", "LEAST(d, DATE '2024-03-01')", "LEAST(t, t)")),
+    )
+)  # fmt: skip
+"""GREATEST and LEAST."""

@@ -1,33 +1,45 @@
 """Dates and timestamps: the start of a period, and the parts of a date.
 
 A week begins on Monday, which is day 1 of it; weeks of a year are those of ISO 8601. Seconds are whole.
+
+Arithmetic of dates: so many days or months later, and how many days, months or years lie between two dates.
+
+A date with an interval stays a date. Which dates stay within the years 1 to 9999 is computed here and written as a
+comparison with two constants: PostgreSQL would fail on others, and they are NULL. Differences count the borders between
+two moments, as DATE_DIFF of DuckDB and DATEDIFF of other engines do: from 31 January to 1 February is one month. Weeks
+are refused there: one version of DuckDB counts Mondays, another one periods of 7 days.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import calendar
+from collections.abc import Callable, Sequence
 from datetime import date, datetime, time, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dither.errors import InvalidArgument
-from dither.tables.card.wording import clip
-from dither.tables.query import engine_nodes
+from dither.tables.card.model import Type
+from dither.tables.card.values import clip
+from dither.tables.query import nodes
 from dither.tables.query.operations.base import (
     Checked,
     Compiler,
     Function,
     Operation,
+    Range,
     Read,
     Syntax,
     TypedExpression,
     TypedSql,
+    check_alike,
     constant,
     describe,
     refuse_other_parts,
     refuse_sql,
+    require_alike,
+    wrong_type,
 )
-from dither.tables.query.ranges import Range
-from dither.tables.query.tree import Call, Expression, Literal
+from dither.tables.query.tree import Call, Expression, Literal, show
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -58,7 +70,7 @@ def _compile(call: Call, compiler: Compiler) -> TypedSql:
         )
     if result.type == "date" and period.value == "hour":
         raise InvalidArgument("date_trunc", "a period of days or more", "hour of a date", "use 'day'")
-    return TypedSql(engine_nodes.start_of_period(str(period.value), result.node, result.type), result.type)
+    return TypedSql(nodes.start_of_period(str(period.value), result.node, result.type), result.type)
 
 
 def start_of_period(period: str, value: date) -> date:
@@ -136,7 +148,7 @@ def _compile_part(call: Call, compiler: Compiler) -> TypedSql:
     name, value = call.args
     result = compiler.value(value)
     part = _part(constant(name), None if result.is_null else result.type, call.op)
-    return TypedSql(engine_nodes.date_part(part, result.node), "integer", Range.whole(*PARTS[part]))
+    return TypedSql(nodes.date_part(part, result.node), "integer", Range.whole(*PARTS[part]))
 
 
 def part_of_date(name: str, value: date) -> int:
@@ -250,3 +262,278 @@ DATES = (
     ),
 )
 """The operations on dates."""
+
+
+UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
+_TIME_UNITS = ("hour", "minute", "second")
+_MONTHS = {"year": 12, "quarter": 3, "month": 1}
+_SECONDS = {"week": 7 * 86_400, "day": 86_400, "hour": 3_600, "minute": 60, "second": 1}
+_EXAMPLE = "write for example x + INTERVAL 5 DAY"
+
+
+def _unit(expression: Expression, kind: Type | None, text: str) -> str:
+    value = constant(expression)
+    name = value.lower().removesuffix("s") if isinstance(value, str) else None
+    if name not in UNITS:
+        raise InvalidArgument(text, f"one of {', '.join(UNITS)}", show(expression), _EXAMPLE)
+    if kind not in ("date", "timestamp"):
+        raise InvalidArgument(text, "a date or timestamp", describe(kind), "use a column of dates")
+    if kind == "date" and name in _TIME_UNITS:
+        fix = "use days or more, or CAST(x AS TIMESTAMP)"
+        raise InvalidArgument(text, f"a timestamp for {name}s", "a date", fix)
+    return name
+
+
+# -- a date and an interval -----------------------------------------------------------------------------------------
+
+
+def _count(call: Call) -> int:
+    value = constant(call.args[1])
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise InvalidArgument("interval", "a constant whole number", show(call.args[1]), _EXAMPLE)
+    return value
+
+
+def _check_add(call: Call, args: list[TypedExpression]) -> Checked:
+    (unit, _), (count, _), (value, kind) = args
+    name = _unit(unit, kind, "interval")
+    assert kind is not None
+    _limits(_count(call), name, kind)
+    return [Literal(name), count, value], kind
+
+
+def _compile_add(call: Call, compiler: Compiler) -> TypedSql:
+    result = compiler.value(call.args[2])
+    unit, count = _unit(call.args[0], None if result.is_null else result.type, "interval"), _count(call)
+    first, last = _limits(count, unit, result.type)
+    steps, name = (count * _MONTHS[unit], "month") if unit in _MONTHS else (count, unit)
+    if name == "week":
+        steps, name = 7 * count, "day"
+    inside = nodes.between(result.node, nodes.literal(first), nodes.literal(last))
+    later = nodes.add_interval(result.node, steps, name, result.type)
+    return TypedSql(nodes.case([(inside, later)], nodes.literal(None)), result.type)
+
+
+def _limits(count: int, unit: str, kind: str) -> tuple[date, date]:
+    """The first and the last date, or timestamp, that stays within the calendar."""
+    first, last = (datetime.min, datetime.max) if kind == "timestamp" else (date.min, date.max)
+    result = (first, _moved(last, -count, unit)) if count >= 0 else (_moved(first, -count, unit), last)
+    if result[0] is None or result[1] is None:
+        raise InvalidArgument("interval", "one within the years 1 to 9999", "a longer one", _EXAMPLE)
+    return result[0], result[1]
+
+
+def add_interval(unit: str, count: int, value: date) -> date | None:
+    """A date so many units later, the last of a shorter month where the day is missing; None beyond the calendar.
+
+    >>> add_interval("month", 1, date(2024, 1, 31)), add_interval("day", 1, date.max)
+    (datetime.date(2024, 2, 29), None)
+    """
+    return _moved(value, count, unit)
+
+
+def _moved(value: date, count: int, unit: str) -> date | None:
+    if unit in _MONTHS:
+        month = (value.year - 1) * 12 + value.month - 1 + count * _MONTHS[unit]
+        if not 0 <= month < 9999 * 12:
+            return None
+        year, month = month // 12 + 1, month % 12 + 1
+        return value.replace(year=year, month=month, day=min(value.day, calendar.monthrange(year, month)[1]))
+    try:
+        return value + timedelta(seconds=count * _SECONDS[unit])
+    except OverflowError:
+        return None
+
+
+def read_interval(node: exp.Expr, value: Expression, read: Read, sign: int) -> Expression:
+    """A date and an interval of SQL, added or, where the sign is -1, subtracted."""
+    unit = node.args.get("unit")
+    count: Any = node.this.name if node.this is not None and node.this.key == "literal" else None
+    if node.this is not None and node.this.key in ("neg", "paren"):
+        inner = read(node.this)
+        count = str(inner.value) if isinstance(inner, Literal) else None
+    digits = count.removeprefix("-") if isinstance(count, str) else ""
+    if unit is None or unit.key != "var" or not (digits.isascii() and digits.isdigit()) or len(digits) > 9:
+        raise refuse_sql(
+            "an interval of one constant and one unit", "several units, or a column", "write INTERVAL 5 DAY"
+        )
+    name = unit.name.lower().removesuffix("s")
+    if name not in UNITS:
+        raise refuse_sql(f"an interval of {', '.join(UNITS)}", "another unit", "write INTERVAL 5 DAY")
+    return Call("date_add", (Literal(name), Literal(sign * int(count)), value))
+
+
+def _read_add(sign: int) -> Callable[[Sequence[exp.Expr], Read], Expression]:
+    def read_arguments(args: Sequence[exp.Expr], read: Read) -> Expression:
+        value = read(args[0])
+        if args[1].key == "interval":
+            return read_interval(args[1], value, read, sign)
+        days = constant(read(args[1]))
+        if not isinstance(days, int) or isinstance(days, bool):
+            raise refuse_sql("an interval", "a column or an expression", "write DATE_ADD(x, INTERVAL 5 DAY)")
+        return Call("date_add", (Literal("day"), Literal(sign * days), value))
+
+    return read_arguments
+
+
+def _read_dateadd(args: Sequence[exp.Expr], read: Read) -> Expression:
+    """DATEADD(day, 5, x)."""
+    unit, count = _unit_name(args[0]), constant(read(args[1]))
+    if unit is None or not isinstance(count, int) or isinstance(count, bool):
+        raise refuse_sql("DATEADD(day, 5, x)", "other arguments", "write DATE_ADD(x, INTERVAL 5 DAY)")
+    return Call("date_add", (Literal(unit), Literal(count), read(args[2])))
+
+
+# -- between two dates ----------------------------------------------------------------------------------------------
+
+
+def _check_difference(call: Call, args: list[TypedExpression]) -> Checked:
+    (unit, _), *ends = args
+    values, kind = check_alike(call, ends)
+    return [Literal(_difference_unit(unit, kind, call)), *values], "integer"
+
+
+def _difference_unit(expression: Expression, kind: Type | None, call: Call) -> str:
+    unit = _unit(expression, kind, call.op)
+    if unit != "week":
+        return unit
+    fix = "write DATE_DIFF('day', start, end) // 7 for periods of 7 days, or for Mondays "
+    fix += "DATE_DIFF('day', date_trunc('week', start), date_trunc('week', end)) // 7"
+    raise InvalidArgument(call.op, "a unit that all engines count alike", "week", fix)
+
+
+def _compile_difference(call: Call, compiler: Compiler) -> TypedSql:
+    start, end = require_alike([compiler.value(argument) for argument in call.args[1:]])
+    if start.is_null or end.is_null or start.type != end.type:
+        raise wrong_type("two dates or two timestamps", f"{start.type} and {end.type}")
+    unit = _difference_unit(call.args[0], start.type, call)
+    steps = nodes.binary("-", _position(unit, end), _position(unit, start))
+    if unit == "day":
+        steps = nodes.days_between(_day(end), _day(start))
+    return _within_periods(nodes.cast(steps, "integer"), unit, (start, end), call.args[1:])
+
+
+def compile_days(start: TypedSql, end: TypedSql, arguments: Sequence[Expression]) -> TypedSql:
+    """How many days one date is after another."""
+    days = nodes.days_between(end.node, start.node)
+    return _within_periods(days, "day", (start, end), arguments)
+
+
+def _day(value: TypedSql) -> exp.Expr:
+    return nodes.cast(value.node, "date") if value.type == "timestamp" else value.node
+
+
+def _position(unit: str, value: TypedSql) -> exp.Expr:
+    """How many years, months, … lie between the beginning of the calendar and a date."""
+    if unit in _MONTHS:
+        year = nodes.date_part("year", value.node)
+        if unit == "year":
+            return year
+        parts = nodes.integer(12 // _MONTHS[unit])
+        return nodes.binary("+", nodes.binary("*", year, parts), nodes.date_part(unit, value.node))
+    days: exp.Expr = nodes.days_between(_day(value), nodes.literal(date.min))
+    result = days
+    for part, count in (("hour", 24), ("minute", 60), ("second", 60))[: UNITS.index(unit) - 4]:
+        steps = nodes.binary("*", result, nodes.integer(count))
+        result = nodes.binary("+", steps, nodes.date_part(part, value.node))
+    return result
+
+
+def _within_periods(
+    steps: exp.Expr, unit: str, parts: tuple[TypedSql, TypedSql], arguments: Sequence[Expression]
+) -> TypedSql:
+    """A difference with its range: a constant is one moment, a column lies within the bounds that the card states, and
+    any other value anywhere in the calendar. A difference beyond the range, of dates beyond their bounds, is held
+    within it."""
+    calendar_ends = (datetime.min, datetime.max) if parts[0].type == "timestamp" else (date.min, date.max)
+    start, end = (
+        (value, value) if isinstance(value := constant(item), date) else part.period or calendar_ends
+        for part, item in zip(parts, arguments, strict=True)
+    )
+    low, high = difference(unit, start[1], end[0]), difference(unit, start[0], end[1])
+    if any(part.period is not None for part in parts):
+        ends = nodes.literal(low), nodes.literal(high)
+        arms = [(nodes.binary("<=", steps, ends[0]), ends[0]), (nodes.binary(">=", steps, ends[1]), ends[1])]
+        steps = nodes.case(arms, steps)
+    return TypedSql(steps, "integer", Range.whole(low, high))
+
+
+def difference(unit: str, start: date, end: date) -> int:
+    """How many borders of units lie between two moments, negative where the end is before the start.
+
+    >>> difference("month", date(2024, 1, 31), date(2024, 2, 1)), difference("day", date(2024, 1, 8), date(2024, 1, 7))
+    (1, -1)
+    """
+    if not isinstance(start, date) or not isinstance(end, date):
+        raise TypeError
+    return _place(unit, end) - _place(unit, start)
+
+
+def _place(unit: str, value: date) -> int:
+    if unit in _MONTHS:
+        return ((value.year - 1) * 12 + value.month - 1) // _MONTHS[unit]
+    days = value.toordinal() - 1
+    if unit == "day":
+        return days
+    clock = value.time() if isinstance(value, datetime) else time()
+    return (days * 86_400 + clock.hour * 3_600 + clock.minute * 60 + clock.second) // _SECONDS[unit]
+
+
+def _read_difference(args: Sequence[exp.Expr], read: Read) -> Expression:
+    """DATE_DIFF('day', start, end), DATEDIFF(day, start, end), DATE_DIFF(end, start, DAY) and DATEDIFF(end, start)."""
+    if len(args) == 2:
+        return Call("date_diff", (Literal("day"), read(args[1]), read(args[0])))
+    first, last = (_unit_name(item) for item in (args[0], args[-1]))
+    if args[0].key == "literal" and first is not None:
+        last = None  # a column may be called day
+    elif args[-1].key == "literal" and last is not None:
+        first = None
+    if (first is None) == (last is None):
+        raise refuse_sql("one unit", "none or two", "write DATE_DIFF('day', start, end)")
+    if first is not None:
+        return Call("date_diff", (Literal(first), read(args[1]), read(args[2])))
+    return Call("date_diff", (Literal(str(last)), read(args[1]), read(args[0])))
+
+
+def _unit_name(node: exp.Expr) -> str | None:
+    text = node.key == "literal" and node.is_string
+    word = node.key in ("column", "var") and not node.args.get("table")
+    name = node.name.lower().removesuffix("s")
+    return name if (text or word) and name in UNITS else None
+
+
+DATE_ARITHMETIC = (
+    Operation(
+        "date_add",
+        f"(unit, n, x), unit and n constants, {', '.join(UNITS)}: x so much later, of the same type; a day that "
+        "a month lacks is its last",
+        3, 3, _check_add, _compile_add, add_interval, "d + INTERVAL 1 MONTH",
+        special_functions=(
+            Function("DATE_ADD", 2, "DATE_ADD(x, INTERVAL 5 DAY)", _read_add(1)),
+            Function("DATE_SUB", 2, "DATE_SUB(x, INTERVAL 5 DAY)", _read_add(-1)),
+            Function("DATEADD", 3, "DATEADD(day, 5, x)", _read_dateadd),
+        ),
+        examples=(
+            "d - INTERVAL '1' YEAR", "d + INTERVAL '45 days'", "DATE_ADD(d, INTERVAL 2 WEEK)", "DATE_SUB(d, 31)",
+            "t + INTERVAL 5 HOUR", "t - INTERVAL 90 MINUTE", "t + INTERVAL 1 QUARTER", "t + INTERVAL 1 SECOND",
+            "INTERVAL 3 DAY + t", "DATEADD(month, -1, d)",
+        ),
+        null_where="the result is not within the years 1 to 9999",
+    ),
+    Operation(
+        "date_diff",
+        "(unit, start, end): how many borders of units, other than weeks, lie between two dates or two timestamps; "
+        "a - b of dates is days",
+        3, 3, _check_difference, _compile_difference, difference, "DATE_DIFF('day', d, DATE '2024-05-01')",
+        special_functions=tuple(
+            Function(name, (2, 3), "DATE_DIFF('day', start, end)", _read_difference)
+            for name in ("DATE_DIFF", "DATEDIFF")
+        ),
+        examples=(
+            *(f"DATE_DIFF('{unit}', t, TIMESTAMP '2024-02-26 03:30:00')" for unit in UNITS if unit != "week"),
+            "DATEDIFF(d, DATE '2023-12-31')", "DATE_DIFF(d, DATE '2020-02-29', QUARTER)", "DATEDIFF(month, d, d)",
+        ),
+        range_rule="that of the calendar; constants, and columns with bounds, narrow it",
+    ),
+)  # fmt: skip
+"""The operations on dates and intervals."""

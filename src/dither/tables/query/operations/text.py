@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any
 from typing import Literal as Choice
 
 from dither.errors import InvalidArgument
-from dither.tables.query import engine_nodes, nodes
+from dither.tables.query import nodes
 from dither.tables.query.operations.base import (
     Checked,
     Compiler,
     Function,
     Operation,
+    Range,
     Read,
     Syntax,
     TypedExpression,
@@ -32,7 +33,6 @@ from dither.tables.query.operations.base import (
     refuse_other_parts,
     wrong_type,
 )
-from dither.tables.query.ranges import Range
 from dither.tables.query.tree import Call, Expression, Literal, show
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ _SIDES: dict[str, Choice["both", "leading", "trailing"]] = {"trim": "both", "ltr
 
 def _compile_trim(call: Call, compiler: Compiler) -> TypedSql:
     (text,) = _compile_texts(call.args, compiler)
-    return TypedSql(engine_nodes.trim(text, _SIDES[call.op]), "text")
+    return TypedSql(nodes.trim(text, _SIDES[call.op]), "text")
 
 
 def _trim(name: str, meaning: str, compute: Callable[[str, str], str]) -> Operation:
@@ -230,11 +230,11 @@ def _check_search(call: Call, args: list[TypedExpression]) -> Checked:
 def _compile_search(call: Call, compiler: Compiler) -> TypedSql:
     text, part = _compile_texts(call.args, compiler)
     if call.op == "starts_with":
-        return TypedSql(engine_nodes.starts_with(text, part), "boolean")
+        return TypedSql(nodes.starts_with(text, part), "boolean")
     if call.op == "ends_with":
         ending = nodes.call("RIGHT", text, nodes.call("LENGTH", part))
         return TypedSql(nodes.binary("=", ending, part), "boolean")
-    return TypedSql(nodes.binary(">", engine_nodes.text_position(text, part), nodes.integer(0)), "boolean")
+    return TypedSql(nodes.binary(">", nodes.text_position(text, part), nodes.integer(0)), "boolean")
 
 
 # -- texts put together ---------------------------------------------------------------------------------------------
@@ -244,10 +244,10 @@ def _compile_concat(call: Call, compiler: Compiler) -> TypedSql:
     texts = _compile_texts(call.args, compiler)
     if len(texts) == 1:
         return TypedSql(texts[0], "text")
-    result, size = texts[0], engine_nodes.text_bytes(texts[0])
+    result, size = texts[0], nodes.text_bytes(texts[0])
     for text in texts[1:]:
-        result, size = nodes.concatenate(result, text), nodes.binary("+", size, engine_nodes.text_bytes(text))
-    return TypedSql(engine_nodes.limit_text(result, size, MAX_MADE_BYTES), "text")
+        result, size = nodes.concatenate(result, text), nodes.binary("+", size, nodes.text_bytes(text))
+    return TypedSql(nodes.short_text(result, size, MAX_MADE_BYTES), "text")
 
 
 def _limited(text: str) -> str | None:
@@ -302,10 +302,10 @@ def _compile_replace(call: Call, compiler: Compiler) -> TypedSql:
     result = nodes.call("REPLACE", text, nodes.literal(old), nodes.literal(new))
     before, after = len(old.encode()), len(new.encode())
     if after > before:  # n times: bytes = left + n * before, and the result has left + n * after
-        left = engine_nodes.text_bytes(nodes.call("REPLACE", text, nodes.literal(old), nodes.literal("")))
-        all_new = nodes.binary("*", engine_nodes.text_bytes(text), nodes.integer(after))
+        left = nodes.text_bytes(nodes.call("REPLACE", text, nodes.literal(old), nodes.literal("")))
+        all_new = nodes.binary("*", nodes.text_bytes(text), nodes.integer(after))
         size = nodes.binary("-", all_new, nodes.binary("*", left, nodes.integer(after - before)))
-        result = engine_nodes.limit_text(result, size, MAX_MADE_BYTES * before)
+        result = nodes.short_text(result, size, MAX_MADE_BYTES * before)
     return TypedSql(result, "text")
 
 

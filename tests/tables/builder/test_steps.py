@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dither.errors import InvalidArgument, WrongType
-from dither.tables.builder import steps as b
+from dither.tables.builder import expressions as b
 from dither.tables.builder.expressions import case, col
 from dither.tables.builder.steps import agg, among, desc, group_by, join, query, shaped, where
 from dither.tables.query.tree import Aggregate, Call, Column, Group, Join, Literal, Order, Query, Shape

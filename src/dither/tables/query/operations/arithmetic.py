@@ -31,7 +31,6 @@ from typing import TYPE_CHECKING, Any
 
 from dither.errors import InvalidArgument
 from dither.tables.card.values import EXACT_INTEGERS, literal_type
-from dither.tables.query import nodes
 from dither.tables.query.operations.base import (
     LEAST,
     MOST,
@@ -48,6 +47,7 @@ from dither.tables.query.operations.base import (
     check_alike,
     constant,
     describe,
+    nodes,
     refuse_other_parts,
     refuse_sql,
     require_numbers,

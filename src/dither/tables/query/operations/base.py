@@ -158,7 +158,7 @@ class LazyModule:
 if TYPE_CHECKING:
     from sqlglot import exp
 
-    from dither.tables.query import nodes
+    from dither.tables.query import nodes as nodes
 else:  # sqlglot is loaded when something is compiled
     nodes = LazyModule("dither.tables.query.nodes")
 

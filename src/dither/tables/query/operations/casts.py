@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING, Any
 from dither.errors import InvalidArgument
 from dither.tables.card.model import Type
 from dither.tables.card.values import clip
-from dither.tables.query import nodes
 from dither.tables.query.operations.base import (
     NUMBERS,
     Checked,
@@ -43,6 +42,7 @@ from dither.tables.query.operations.base import (
     as_timestamp,
     constant,
     describe,
+    nodes,
     refuse_other_parts,
     refuse_sql,
     whole_number,

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 from dither.errors import InvalidArgument
 from dither.tables.card.model import Type
 from dither.tables.card.values import clip, literal_type
-from dither.tables.query import nodes
 from dither.tables.query.operations.base import (
     Checked,
     Compiler,
@@ -37,6 +36,7 @@ from dither.tables.query.operations.base import (
     compile_alike,
     compile_condition,
     constant,
+    nodes,
     refuse_other_parts,
     refuse_sql,
     require_alike,

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 from dither.errors import InvalidArgument
 from dither.tables.card.model import Type
 from dither.tables.card.values import clip
-from dither.tables.query import nodes
 from dither.tables.query.operations.base import (
     Checked,
     Compiler,
@@ -34,6 +33,7 @@ from dither.tables.query.operations.base import (
     check_alike,
     constant,
     describe,
+    nodes,
     refuse_other_parts,
     refuse_sql,
     require_alike,

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from typing import Literal as Choice
 
 from dither.errors import InvalidArgument
-from dither.tables.query import nodes
 from dither.tables.query.operations.base import (
     Checked,
     Compiler,
@@ -30,6 +29,7 @@ from dither.tables.query.operations.base import (
     TypedSql,
     constant,
     describe,
+    nodes,
     refuse_other_parts,
     wrong_type,
 )

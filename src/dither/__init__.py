@@ -52,6 +52,7 @@ if _typing.TYPE_CHECKING:
     from dither.client.connecting import Connection, connect
     from dither.tables.answer import Answer
     from dither.tables.builder.expressions import (
+        col,
         corr,
         count,
         count_distinct,
@@ -71,7 +72,6 @@ if _typing.TYPE_CHECKING:
     from dither.tables.builder.expressions import max_ as _max
     from dither.tables.builder.expressions import min_ as _min
     from dither.tables.builder.expressions import sum_ as _sum
-    from dither.tables.builder.expressions import col
     from dither.tables.builder.steps import among
     from dither.tables.card.model import Card
     from dither.tables.options import ReleaseOptions

@@ -72,6 +72,7 @@ from typing import Any, Literal, cast
 from dither.errors import DitherError, InvalidArgument
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dither.ledger.units import Limit
+from dither.present.terminal import printable
 from dither.tables.card.model import (
     MAX_INCIDENTS,
     MIN_EPSILON,
@@ -86,7 +87,6 @@ from dither.tables.card.model import (
     check_private_tables,
 )
 from dither.tables.card.values import FORMATS, Value, clip, format_problem, nearest
-from dither.present.terminal import printable
 
 _COLUMN = ("type", "bounds", "keys", "format")
 _KINDS: dict[type, str] = {

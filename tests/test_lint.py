@@ -26,7 +26,6 @@ TESTED_BY = {
     "audit/dataflow/test_replay.py": "distance",
     "audit/proof/test_certify.py": "evidence smooth_noise",
     "audit/proof/test_certify_oracles.py": "additive bounded_laplace selection shifts sparse_vector",
-    "audit/proof/test_integrity.py": "reference",
     "audit/suite/test_counterexamples.py": "local_counterexamples local_number_counterexamples output_counterexamples",
     "audit/suite/test_run.py": "subjects",
     "cli/test_edge.py": "audit charges guard opening plots",

@@ -16,8 +16,6 @@ from support import each
 
 from .test_certify import built_in
 
-pytestmark = pytest.mark.usefixtures("code_compared_once")
-
 MECHANISMS = [mechanism for mechanism, _ in built_in((1,))]
 IDS = [f"{index} {type(mechanism).__name__}" for index, mechanism in enumerate(MECHANISMS)]
 

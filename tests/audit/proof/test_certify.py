@@ -17,8 +17,6 @@ from dither.audit.proof.certify import certify, certify_unchecked
 from dither.errors import InvalidArgument, NotPrivate, WrongType
 from support import SOON_S, each, refuses
 
-pytestmark = pytest.mark.usefixtures("code_compared_once")
-
 
 def changed(mechanism, /, **fields):
     """The same mechanism with modified attributes, as a bug would leave them."""

@@ -15,8 +15,6 @@ from support import each
 
 from ...local.laws import PROTOCOLS
 
-pytestmark = pytest.mark.usefixtures("code_compared_once")
-
 
 def brute_force(law, values, epsilon):
     growth = math.exp(epsilon)

@@ -13,7 +13,6 @@ from dither.stream import RunningSum, StreamPlan
 from dither.stream.tree import Tree
 from support import each, refuses
 
-pytestmark = pytest.mark.usefixtures("code_compared_once")
 BUDGETS = [ApproxDP(1, 1e-6), ZCDP(0.1), PureDP(1)]
 
 

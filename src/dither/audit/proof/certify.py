@@ -19,7 +19,7 @@ from dither.audit.proof.additive import additive_noise
 from dither.audit.proof.bounded_laplace import bounded_laplace
 from dither.audit.proof.certificate import Certificate
 from dither.audit.proof.evidence import BITS, ONE, Evidence, Interval, compose, compose_repeated
-from dither.audit.proof.integrity import require_genuine
+from dither.audit.proof.genuine import require_genuine
 from dither.audit.proof.local_numbers import number_proofs
 from dither.audit.proof.local_reports import local_proofs
 from dither.audit.proof.selection import (
@@ -71,8 +71,8 @@ def certify(mechanism: Any, *, at: float | None = None) -> Certificate:
     epsilon for which delta is reported, by default that of the claim.
 
     A certificate is about this object, so the object must be an instance of a class of dither exactly as its
-    constructor builds it. Subclasses, modified instances or classes, and sessions that have answered a question are
-    refused (:mod:`dither.audit.proof.integrity`).
+    constructor builds it. Subclasses, modified instances and sessions that have answered a question are
+    refused (:mod:`dither.audit.proof.genuine`).
 
     The proofs that the examined pairs are the worst are in the modules of :mod:`dither.audit.proof`: ``shifts``
     (additive noise), ``smooth_noise`` (smooth sensitivity), ``bounded_laplace`` (noise within limits), ``selection``

@@ -20,8 +20,7 @@ False
 from __future__ import annotations
 
 from dither.audit.blackbox.measure import Measurement, measure
-from dither.audit.blackbox.neighbors import Pair, multi_row_neighbors, standard_neighbors
-from dither.audit.blackbox.search import Search, search
+from dither.audit.blackbox.search import Pair, Search, multi_row_neighbors, search, standard_neighbors
 from dither.audit.dataflow.replay import Release, Replay, replay
 from dither.audit.proof.certificate import Certificate
 from dither.audit.proof.certify import certify

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dither.audit.blackbox import confidence, gaussian_dp
+from dither.audit.blackbox import confidence
 from support import each
 
 
@@ -91,14 +91,14 @@ def test_mu_is_never_above_that_of_the_exact_test(mu):
     trials = 10**7
     for cut in (0.0, mu / 2, mu):
         hits, alarms = (round(trials * float(stats.norm.sf(cut - shift))) for shift in (mu, 0))
-        result = gaussian_dp.mu_lower_bound(hits, trials, alarms, trials, 0.01)
+        result = confidence.mu_lower_bound(hits, trials, alarms, trials, 0.01)
         assert mu - 0.02 < result <= mu
 
 
 def test_epsilon_of_mu_is_the_known_curve():
     """delta(epsilon) of mu-GDP by its formula, from SciPy."""
     for mu, delta in ((0.3, 1e-5), (1.0, 1e-6), (4.0, 0.01)):
-        epsilon = gaussian_dp.gdp_epsilon(mu, delta)
+        epsilon = confidence.gdp_epsilon(mu, delta)
         curve = stats.norm.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * stats.norm.cdf(-mu / 2 - epsilon / mu)
         assert curve == pytest.approx(delta, rel=1e-5)
-    assert gaussian_dp.gdp_epsilon(0.0, 1e-6) == 0
+    assert confidence.gdp_epsilon(0.0, 1e-6) == 0

@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 
 from dither.audit.blackbox.features import collect_outputs, concatenate
-from dither.audit.blackbox.region import learn_regions
-from dither.audit.blackbox.scores import Bins
-from dither.audit.blackbox.summaries import lowest_bit, number_class
-from dither.audit.blackbox.views import View, views
+from dither.audit.blackbox.region import Bins, learn_regions
+from dither.audit.blackbox.views import View, lowest_bit, number_class, views
 from dither.audit.outputs.canonical import Raised
 
 rng = np.random.default_rng()

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import dither as dp
-from dither.audit.blackbox.neighbors import multi_row_neighbors, standard_neighbors
-from dither.audit.blackbox.search import search
+from dither.audit.blackbox.search import multi_row_neighbors, search, standard_neighbors
 from dither.errors import InvalidArgument, WrongType
 from support import refuses
 

@@ -13,11 +13,10 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 import dither as dp
-from dither.audit.proof.bounded_laplace import TruncatedLaplace
+from dither.audit.proof.certificate import zcdp_delta
 from dither.audit.proof.certify import certify_unchecked as certify
-from dither.audit.proof.selection import two_sided_delta, zcdp_delta
-from dither.audit.proof.shifts import staircase_shift
-from dither.audit.proof.sparse_vector import above_threshold, laplace_difference_tail
+from dither.audit.proof.noise import TruncatedShift, staircase_shift
+from dither.audit.proof.selection import above_threshold, laplace_difference_tail, two_sided_delta
 from dither.randomness import Staircase as StaircaseLaw
 
 from . import oracle_certify as oracle
@@ -164,7 +163,7 @@ def test_staircase(gamma, shift):
 def test_bounded_laplace_over_all_pairs(b):
     """The reduction to a limit: all pairs of a grid lose no more, and the worst of them loses that."""
     low, high, part = 0.0, 3.0, 1.0
-    evidence = TruncatedLaplace(
+    evidence = TruncatedShift(
         Fraction(0), Fraction(3), Fraction(0), Fraction(1), Fraction(b), Fraction(1, 1 << 20)
     ).evidence()
     v = np.linspace(low, high, 601)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import pickle
+from dataclasses import replace
+
 import pytest
 
 from dither.audit.blackbox.measure import measure
 from dither.audit.dataflow.replay import replay
-from dither.audit.suite.counterexamples import COUNTEREXAMPLES
-from dither.audit.suite.output_counterexamples import OUTPUT_COUNTEREXAMPLES
-
-pytestmark = pytest.mark.slow
+from dither.audit.suite.counterexamples import COUNTEREXAMPLES, OUTPUT_COUNTEREXAMPLES, counterexample
 
 SURE = 1 - 1e-9
 NAMES = [case.name for case in COUNTEREXAMPLES]
 CAUGHT_BY_REPLAY = [case for case in COUNTEREXAMPLES if case.caught_by_replay]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", COUNTEREXAMPLES, ids=NAMES)
 def test_the_broken_version_is_refuted(case):
     result = measure(
@@ -24,6 +25,7 @@ def test_the_broken_version_is_refuted(case):
     assert result.refuted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", COUNTEREXAMPLES, ids=NAMES)
 def test_the_repaired_version_is_not_refuted(case):
     trials = 300 if case in OUTPUT_COUNTEREXAMPLES else 600
@@ -33,6 +35,7 @@ def test_the_repaired_version_is_not_refuted(case):
     assert not result.refuted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CAUGHT_BY_REPLAY, ids=lambda case: case.name)
 def test_bypasses_are_detected_by_replay(case):
     assert not replay(lambda x: case.broken(x, 1), case.x, case.x_neighbor, claim=case.claim).passed
@@ -43,3 +46,16 @@ def test_every_counterexample_has_a_name_and_a_reason():
     assert len(COUNTEREXAMPLES) >= 32
     assert len({*NAMES}) == len(NAMES)
     assert all(case.reason for case in COUNTEREXAMPLES)
+
+
+def test_every_counterexample_is_pickled_by_name():
+    assert pickle.loads(pickle.dumps(COUNTEREXAMPLES)) == COUNTEREXAMPLES
+    assert all(counterexample(case.name) is case for case in COUNTEREXAMPLES)
+    assert len({*COUNTEREXAMPLES}) == len(COUNTEREXAMPLES)
+
+
+def test_a_changed_counterexample_is_not_taken_for_the_original():
+    changed = replace(COUNTEREXAMPLES[0], reason="another")
+    assert changed != COUNTEREXAMPLES[0]
+    with pytest.raises((TypeError, AttributeError, pickle.PicklingError)):
+        pickle.dumps(changed)

@@ -31,7 +31,7 @@ import pyarrow.parquet as pq
 from sqlglot import exp
 
 import dither as dp
-from dither.audit.outputs import effects
+from dither.audit.outputs import observe
 from dither.errors import DitherError
 from dither.tables.card.model import Card
 from dither.tables.compile import statements
@@ -192,7 +192,7 @@ class TablePair:
                 return run_plan(asked, plan, options, contexts, sides[-1].run)
 
         unsampled = nullcontext() if with_errors else patch.object(shape_answer, *_UNSAMPLED)
-        with unsampled, patch.object(effects, "_Memory", _NoMemory):
+        with unsampled, patch.object(observe, "_Memory", _NoMemory):
             result = dp.audit.replay(release, "whole", "fewer", claim=plan.cost, rounds=1)
         if hasattr(builtins, result.ended):
             raise RuntimeError(f"every run ended in {result.ended}")

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from dither import arguments
 from dither.audit.blackbox import confidence as bounds
-from dither.audit.blackbox import gaussian_dp
 from dither.audit.blackbox.features import Outputs
 from dither.audit.blackbox.region import Region, learn_regions
 from dither.audit.blackbox.sampling import Runs, Sampler, progress_bar, run_function
@@ -144,7 +143,7 @@ def measure(
     fn
         A function of the data that returns anything: numbers, vectors, labels, dicts, sets, tables, None. An error
         that it raises is an output, and so is everything that it leaves behind: warnings, what it prints, logs, writes
-        and stores (:mod:`dither.audit.outputs.effects`). What cannot be decomposed is listed in ``incomparable``. A
+        and stores (:mod:`dither.audit.outputs.observe`). What cannot be decomposed is listed in ``incomparable``. A
         mechanism stands for its ``release``.
     x, x_neighbor
         Two neighboring data sets. They are passed to ``fn`` unchanged.
@@ -286,9 +285,9 @@ def _bound_for_region(
     totals = (neighbor_runs, x_runs) if tests_neighbor else (x_runs, neighbor_runs)
     mu = None
     if mode == "gaussian":
-        mu = gaussian_dp.mu_lower_bound(hits, totals[0], false_alarms, totals[1], failure)
-        epsilon = gaussian_dp.gdp_epsilon(mu, delta)
-        estimate = gaussian_dp.gdp_epsilon(gaussian_dp.mu_estimate(hits, totals[0], false_alarms, totals[1]), delta)
+        mu = bounds.mu_lower_bound(hits, totals[0], false_alarms, totals[1], failure)
+        epsilon = bounds.gdp_epsilon(mu, delta)
+        estimate = bounds.gdp_epsilon(bounds.mu_estimate(hits, totals[0], false_alarms, totals[1]), delta)
     else:
         right = int(((guesses != 0) & ((guesses > 0) == labels)).sum())
         wrong = int(np.count_nonzero(guesses)) - right

@@ -68,8 +68,8 @@ def coin_flips(count: int) -> Labels:
     return np.unpackbits(words.view(np.uint8))[:count].astype(bool)
 
 
-Pair = tuple[Any, Any]
-Draw = Callable[[Pair, Labels], Any]
+DataSets = tuple[Any, Any]
+Draw = Callable[[DataSets, Labels], Any]
 """One output for each label, of the second data set where it is True: a list, or an array with a row for each."""
 
 
@@ -97,7 +97,9 @@ def run_function(fn: Any, batch: bool, features: Callable[[Any], Any] | None = N
     return lambda pair, labels: observe_each(fn, (pair[int(label)] for label in labels), features)
 
 
-def _sides(draw: Callable[[Any, int], Any], pair: Pair, labels: Labels, features: Callable[[Any], Any] | None) -> Any:
+def _sides(
+    draw: Callable[[Any, int], Any], pair: DataSets, labels: Labels, features: Callable[[Any], Any] | None
+) -> Any:
     """The outputs of each data set in one call, put in the order of the labels."""
     sizes = int((~labels).sum()), int(labels.sum())
     parts = [draw(x, size) for x, size in zip(pair, sizes, strict=True) if size]
@@ -155,7 +157,7 @@ def _constant_error(fn: Callable[[Any, int], Any], x: Any, error: Exception) -> 
 class Sampler:
     """Draws rounds of the game; used as a context manager, which ends the worker processes."""
 
-    def __init__(self, draw: Draw, x: Any, neighbor: Any, processes: int, bar: Bar | None) -> None:
+    def __init__(self, draw: Draw, x: Any, neighbor: Any, processes: int, bar: ProgressBar | None) -> None:
         self._draw, self._data, self._bar = draw, (x, neighbor), bar
         self._processes = processes
         self._pool: Any = None
@@ -204,10 +206,10 @@ class Sampler:
         return Runs(concatenate(outputs) if outputs else Outputs(0, {}), labels)
 
 
-_worker: tuple[Draw, Pair] | None = None
+_worker: tuple[Draw, DataSets] | None = None
 
 
-def _start_worker(draw: Draw, data: Pair, first: Any) -> None:
+def _start_worker(draw: Draw, data: DataSets, first: Any) -> None:
     global _worker
     _worker = draw, data
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and ends the workers
@@ -239,7 +241,7 @@ def _refuse_identical_workers(probes: list[list[str]]) -> None:
             )
 
 
-class Bar:
+class ProgressBar:
     """A progress bar on standard error."""
 
     def __init__(self, total: int, text: str) -> None:
@@ -275,12 +277,12 @@ def _own_stderr() -> Any:
 
 
 @contextmanager
-def progress_bar(shown: bool, total: int, text: str) -> Iterator[Bar | None]:
+def progress_bar(shown: bool, total: int, text: str) -> Iterator[ProgressBar | None]:
     """A bar for ``total`` runs, or None if it is not shown."""
     if not shown:
         yield None
         return
-    bar = Bar(total, text)
+    bar = ProgressBar(total, text)
     bar.start()
     try:
         yield bar

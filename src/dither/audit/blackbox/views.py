@@ -1,28 +1,581 @@
 """Views of outputs among which the learner chooses.
 
 A view maps every output to one number or label: the value of a column, one of its bits, its residue, a character of a
-text, the sum of a vector, a projection. Views of several columns are in :mod:`dither.audit.blackbox.joint`.
+text, the sum of a vector, a projection. Leaks hide where a histogram of the values does not show them:
+
+*Transforms and summaries.* A textbook floating-point sampler adds noise of the right distribution and still leaks the
+data in the lowest bits of the sum (Mironov 2012); rounding leaks in the fractional part, and missing values leak in the
+class of the number. Each transform isolates one such feature.
+
+*Bits.* A *bit* is one binary digit of one coordinate (of an integer, of the integer part of a float, or of the stored
+representation of a float) or one bit of the hash of a label. Single bits and residues are screened by the statistical
+distance between the two data sets. All parities of a dozen bits are screened at once with a Walsh-Hadamard transform,
+which also detects noisy parities; among hundreds of bits, linear algebra modulo 2 finds every parity that is constant
+on one data set and not on the other.
+
+*Joint views* treat the numbers of all columns, whatever containers they come from, as one vector: two keys of a dict
+that share their noise, so that the difference is exact; four counts whose parity is exact; a whole output that recurs.
+
+The results are only candidates; evidence comes from fresh runs.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import blake2b
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dither.audit.blackbox import bits
 from dither.audit.blackbox.features import Array, Outputs
-from dither.audit.blackbox.joint import JointView, joint_views
-from dither.audit.blackbox.summaries import NUMBER_TRANSFORMS, UNORDERED_TRANSFORMS, VECTOR_SUMMARIES
 
 Floats = NDArray[np.float64]
+
+_FRACTION_STEPS = 2.0**20
+_NO_BIT = 2000.0
+UNORDERED_TRANSFORMS = frozenset(
+    {"significant bits", "fraction", "kind of number", "place of the largest", "place of the smallest"}
+    | {"bit", "stored bit", "residue", "letter"}
+)
+"""Transforms whose order carries no meaning, so that large and small values need not favor different data sets."""
+
+
+def lowest_bit(values: Array) -> Floats:
+    """The exponent of the lowest set bit.
+
+    >>> lowest_bit(np.array([1.0, 0.75, 2.0**-60, 12.0, 0.0])).tolist()
+    [0.0, -2.0, -60.0, 2.0, 2000.0]
+    """
+    if values.dtype.kind in "iu":
+        integers = values.astype(np.int64)
+        low = (integers & -integers).view(np.uint64)
+        return np.where(integers == 0, _NO_BIT, np.frexp(low.astype(np.float64))[1] - 1.0)
+    bits = np.ascontiguousarray(values, dtype=np.float64).view(np.int64)
+    exponent = (bits >> 52) & 0x7FF
+    mantissa = (bits & ((1 << 52) - 1)) | np.where(exponent > 0, np.int64(1 << 52), np.int64(0))
+    low = (mantissa & -mantissa).astype(np.float64)
+    position = np.maximum(exponent, 1) - 1075 + np.frexp(low)[1] - 1.0
+    return np.where((values == 0) | ~np.isfinite(values), _NO_BIT, position)
+
+
+def significant_bits(values: Array) -> Floats:
+    """The number of significant binary digits.
+
+    >>> significant_bits(np.array([1.0, 0.75, 10.0])).tolist()
+    [1.0, 2.0, 3.0]
+    """
+    numbers = values.astype(np.float64)
+    return np.where(numbers == 0, 0.0, np.frexp(numbers)[1] - lowest_bit(values))
+
+
+def fraction(values: Array) -> Floats:
+    """The fractional part, rounded to about a millionth: integer-valued noise does not hide it."""
+    with np.errstate(invalid="ignore"):
+        return np.rint((values - np.floor(values)) * _FRACTION_STEPS) / _FRACTION_STEPS % 1.0
+
+
+def number_class(values: Array) -> Floats:
+    """A code for the class of each number: ordinary, NaN, either infinity, either zero, integer.
+
+    >>> number_class(np.array([0.5, np.nan, np.inf, -np.inf, 0.0, -0.0, 3.0])).tolist()
+    [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    """
+    numbers = values.astype(np.float64)
+    zero = np.where(np.signbit(numbers), 5.0, 4.0)
+    infinite = np.where(numbers > 0, 2.0, 3.0)
+    with np.errstate(invalid="ignore"):
+        result = np.where(numbers == np.rint(numbers), 6.0, 0.0)
+    result = np.where(numbers == 0, zero, result)
+    return np.where(np.isnan(numbers), 1.0, np.where(np.isinf(numbers), infinite, result))
+
+
+def _without_warnings(summary: Callable[[Array], Array]) -> Callable[[Array], Floats]:
+    def summarize(matrix: Array) -> Floats:
+        with np.errstate(all="ignore"):
+            filled = np.where(np.isnan(matrix), 0.0, matrix) if matrix.dtype.kind == "f" else matrix.astype(np.float64)
+            return np.asarray(summary(filled), dtype=np.float64)
+
+    return summarize
+
+
+NUMBER_TRANSFORMS: dict[str, Callable[[Array], Floats]] = {
+    "lowest bit": lowest_bit,
+    "significant bits": significant_bits,
+    "fraction": fraction,
+    "kind of number": number_class,
+}
+VECTOR_SUMMARIES: dict[str, Callable[[Array], Floats]] = {
+    "sum": _without_warnings(lambda m: m.sum(axis=1)),
+    "largest": _without_warnings(lambda m: m.max(axis=1)),
+    "smallest": _without_warnings(lambda m: m.min(axis=1)),
+    "place of the largest": _without_warnings(lambda m: m.argmax(axis=1)),
+    "place of the smallest": _without_warnings(lambda m: m.argmin(axis=1)),
+    "l1 norm": _without_warnings(lambda m: np.abs(m).sum(axis=1)),
+    "l2 norm": _without_warnings(lambda m: np.sqrt((m * m).sum(axis=1))),
+    "number of zeros": _without_warnings(lambda m: (m == 0).sum(axis=1)),
+    "last coordinate": lambda m: m[:, -1].astype(np.float64),
+    "number of NaN": lambda m: np.isnan(m).sum(axis=1).astype(np.float64),
+    "lowest bit of all": lambda m: lowest_bit(m.ravel()).reshape(m.shape).min(axis=1),
+}
+
+
 Labels = NDArray[np.bool_]
+Bits = NDArray[np.uint8]
+
+MODULI = (3, 5, 7, 8, 9, 10, 11, 13, 16, 17, 19, 23, 25, 27, 29, 31)
+_PARITY_COLUMNS = 12
+_MAX_COLUMNS = 512
+_SPARE_ROWS = 40
+_MAX_INTEGER = 2.0**62
+_MIN_VIOLATION_RATE = 0.05
+
+
+@dataclass(frozen=True)
+class Bit:
+    """Bit ``number`` of a coordinate: of its integer part or, if ``stored``, of its representation in memory."""
+
+    column: str
+    index: int | None
+    number: int = 0
+    stored: bool = False
+
+    def __call__(self, outputs: Outputs) -> Bits:
+        """0 or 1 for each run."""
+        column = outputs.column(self.column)
+        if column.dtype == object:
+            return np.fromiter((label_hash(label) >> self.number & 1 for label in column), np.uint8, column.size)
+        return bit(coordinate(column, self.index), self.number, stored=self.stored)
+
+    @property
+    def name(self) -> str:
+        """A description for reports."""
+        index = "" if self.index is None else f"[{self.index}]"
+        return f"bit {self.number} of {self.column or 'output'}{index}"
+
+
+@lru_cache(maxsize=1 << 16)
+def label_hash(label: str) -> int:
+    """A hash of a label that is identical in all processes.
+
+    >>> label_hash("a") == label_hash("a"), label_hash("a") == label_hash("b")
+    (True, False)
+    """
+    return int.from_bytes(blake2b(label.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
+
+
+def coordinate(column: Array, index: int | None) -> Array:
+    """One number per run: the column itself, or one coordinate of it."""
+    if column.ndim == 2:
+        index = 0 if index is None else index
+        return column[:, index] if index < column.shape[1] else np.full(len(column), np.nan)
+    return column if not index else np.full(len(column), np.nan)
+
+
+def integer_part(values: Array) -> NDArray[np.int64]:
+    """The integer part; 0 for values that have none.
+
+    >>> integer_part(np.array([2.5, -0.5, np.nan])).tolist()
+    [2, -1, 0]
+    """
+    if values.dtype.kind in "iu":
+        return values.astype(np.int64, copy=False)
+    with np.errstate(invalid="ignore"):
+        floors = np.floor(values)
+        return np.where(np.abs(floors) < _MAX_INTEGER, floors, 0.0).astype(np.int64)
+
+
+def _stored_words(values: Array) -> NDArray[np.int64]:
+    """The 64 bits of each number."""
+    if values.dtype.kind in "iu":
+        return values.astype(np.int64, copy=False)
+    return np.ascontiguousarray(values, dtype=np.float64).view(np.int64)
+
+
+def bit(values: Array, number: int, *, stored: bool = False) -> Bits:
+    """One bit of each number.
+
+    >>> bit(np.array([1, 2, 3]), 0).tolist(), bit(np.array([1.0, -1.0]), 63, stored=True).tolist()
+    ([1, 0, 1], [0, 1])
+    """
+    words = _stored_words(values) if stored else integer_part(values)
+    return ((words >> np.int64(number)) & np.int64(1)).astype(np.uint8)
+
+
+def residues(values: Array, modulus: int) -> NDArray[np.int64]:
+    """The integer part modulo ``modulus``.
+
+    >>> residues(np.array([8, -1]), 7).tolist()
+    [1, 6]
+    """
+    return integer_part(values) % np.int64(modulus)
+
+
+def chi_square_score(codes: Array, labels: Labels) -> float:
+    """The chi-square statistic for small integer codes on the two data sets, standardized by its mean and deviation.
+
+    >>> chi_square_score(np.array([0, 1] * 50), np.array([False, True] * 50)) > 10
+    True
+    """
+    first, second = (np.bincount(codes[chosen]) for chosen in (labels, ~labels))
+    size = max(first.size, second.size)
+    first, second = (np.pad(item, (0, size - item.size)).astype(float) for item in (first, second))
+    total = first + second
+    occupied = total > 0
+    degrees = int(occupied.sum()) - 1
+    if degrees < 1 or not first.sum() or not second.sum():
+        return 0.0
+    p = first.sum() / total.sum()
+    chi = float((((first - p * total) ** 2)[occupied] / (p * (1 - p) * total[occupied])).sum())
+    return (chi - degrees) / math.sqrt(2 * degrees)
+
+
+def bit_z_scores(values: Array, labels: Labels, *, raw: bool) -> NDArray[np.float64]:
+    """The two-sample z-score of the proportion of ones, for each of the 64"""
+    words = _stored_words(values) if raw else integer_part(values)
+    ones = np.unpackbits(words.astype("<i8").view(np.uint8).reshape(-1, 8), axis=1, bitorder="little")
+    return proportion_z_scores(ones, labels)
+
+
+def proportion_z_scores(ones: Array, labels: Labels) -> NDArray[np.float64]:
+    """The two-sample z-score of the proportion of ones in each column.
+
+    >>> proportion_z_scores(np.array([[0, 1], [1, 1]] * 50), np.array([False, True] * 50)).tolist()
+    [10.0, 0.0]
+    """
+    first, second = ones[labels], ones[~labels]
+    if not len(first) or not len(second):
+        return np.zeros(ones.shape[1])
+    middle = ones.mean(axis=0)
+    spread = np.sqrt(middle * (1 - middle) * (1 / len(first) + 1 / len(second)))
+    gap = np.abs(first.mean(axis=0) - second.mean(axis=0))
+    return np.asarray(np.divide(gap, spread, out=np.zeros_like(gap), where=spread > 0), dtype=np.float64)
+
+
+def strongest_parities(matrix: Bits, labels: Labels, count: int = 3) -> list[list[int]]:
+    """The subsets of the first dozen columns whose parities distinguish the two data sets best.
+
+    >>> from dither.randomness import SYSTEM
+    >>> free = (SYSTEM.words(1600) % 2).astype(np.uint8).reshape(400, 4)
+    >>> free[:, 3] = (free[:, 0] + free[:, 1] + (np.arange(400) >= 200)) % 2
+    >>> [0, 1, 3] in strongest_parities(free, np.arange(400) >= 200)
+    True
+    """
+    columns = matrix[:, :_PARITY_COLUMNS]
+    width = columns.shape[1]
+    codes = columns.astype(np.int64) @ (1 << np.arange(width))
+    sums = np.bincount(codes[labels], minlength=1 << width) / max(1, int(labels.sum()))
+    sums = sums - np.bincount(codes[~labels], minlength=1 << width) / max(1, int((~labels).sum()))
+    for index in range(width):
+        pairs = sums.reshape(-1, 2, 1 << index)
+        sums = np.stack([pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]], axis=1).ravel()
+    best = np.argsort(-np.abs(sums), kind="stable")[:count]
+    return [[index for index in range(width) if code >> index & 1] for code in best.tolist() if code & (code - 1)]
+
+
+def constant_parities(matrix: Bits, labels: Labels, count: int = 3) -> list[list[int]]:
+    """Sets of columns whose parity is constant on one data set and not on the other.
+
+    >>> from dither.randomness import SYSTEM
+    >>> free = (SYSTEM.words(60_000) % 2).astype(np.uint8).reshape(600, 100)
+    >>> free[:300, 7] = free[:300, 20:90].sum(axis=1) % 2
+    >>> sorted(constant_parities(free, np.arange(600) >= 300)[0]) == [7, *range(20, 90)]
+    True
+    """
+    result: list[tuple[float, list[int]]] = []
+    for side in (labels, ~labels):
+        first, second = matrix[side], matrix[~side]
+        width = min(matrix.shape[1], _MAX_COLUMNS, len(first) - _SPARE_ROWS)
+        if width < 1 or not len(second):
+            continue
+        ones = np.ones((len(first), 1), dtype=np.uint8)
+        basis = null_space(np.hstack([first[:, :width], ones])[: width + 1 + _SPARE_ROWS])
+        for relation in basis:
+            chosen = np.flatnonzero(relation[:-1])
+            if not chosen.size:
+                continue
+            constant, violated = (
+                (side_bits[:, chosen].sum(axis=1) + relation[-1]) % 2 for side_bits in (first, second)
+            )
+            gap = float(violated.mean() - constant.mean())
+            if gap > _MIN_VIOLATION_RATE:
+                result.append((gap, chosen.tolist()))
+    result.sort(key=lambda item: -item[0])
+    return [chosen for _, chosen in result[:count]]
+
+
+def null_space(matrix: Bits) -> Bits:
+    """A basis of the null space ``{x : matrix @ x = 0 modulo 2}``, one vector per row.
+
+    >>> null_space(np.array([[1, 1, 0], [0, 1, 1]], dtype=np.uint8)).tolist()
+    [[1, 1, 1]]
+    """
+    rows, (height, width) = matrix.copy(), matrix.shape
+    pivots: list[int] = []
+    for column in range(width):
+        rank = len(pivots)
+        if rank == height:
+            break
+        ones = np.flatnonzero(rows[rank:, column])
+        if not ones.size:
+            continue
+        first = rank + int(ones[0])
+        rows[[rank, first]] = rows[[first, rank]]
+        others = rows[:, column].astype(bool)
+        others[rank] = False
+        rows[others] ^= rows[rank]
+        pivots.append(column)
+    free = [column for column in range(width) if column not in set(pivots)]
+    basis = np.zeros((len(free), width), dtype=np.uint8)
+    for index, column in enumerate(free):
+        basis[index, column] = 1
+        basis[index, pivots] = rows[: len(pivots), column]
+    return basis
+
+
+Position = tuple[str, int | None]
+
+_MAX_POSITIONS = 256
+_MAX_DISCRIMINANT = 48
+_MAX_PAIRED = 6
+_MAX_TRAINING_RUNS = 20_000
+_PATTERN = 8
+_INTEGER_BITS = 8
+_SCREENED_RUNS = 1200
+_MAX_BITS = 512
+_RIDGE = 1e-12
+
+
+def numeric_matrix(outputs: Outputs, positions: tuple[Position, ...]) -> Floats:
+    """The numbers at several positions as floats, one column per position."""
+    result = np.empty((outputs.size, len(positions)))
+    for target, (name, index) in enumerate(positions):
+        column = outputs.column(name)
+        result[:, target] = np.nan if column.dtype == object else coordinate(column, index)
+    return result
+
+
+@dataclass(frozen=True)
+class JointSummary:
+    """A summary, or a projection by ``weights``, of the numbers at several positions."""
+
+    positions: tuple[Position, ...]
+    transform: str
+    weights: tuple[float, ...] = ()
+    only_atoms: bool = False
+    training_runs: int = 0
+    """The number of runs, counted from the first, from which the weights were learned."""
+
+    @property
+    def name(self) -> str:
+        """A description for reports."""
+        names = [f"{name or 'output'}{'' if index is None else f'[{index}]'}" for name, index in self.positions]
+        return f"{self.transform} of {_listed(names)}"
+
+    @property
+    def ordered(self) -> bool:
+        """Whether large and small values can be expected to favor different data sets."""
+        return self.transform not in UNORDERED_TRANSFORMS
+
+    def __call__(self, outputs: Outputs) -> Array:
+        """One number for each run."""
+        numbers = numeric_matrix(outputs, self.positions)
+        if self.weights:
+            with np.errstate(all="ignore"):
+                filled = np.nan_to_num(numbers, posinf=0.0, neginf=0.0)
+                return np.asarray(np.round(filled @ np.asarray(self.weights), 9), dtype=np.float64)
+        return VECTOR_SUMMARIES[self.transform](numbers)
+
+
+@dataclass(frozen=True)
+class _BitView:
+    """A function of several bits of an output; its values are codes without an order."""
+
+    bits: tuple[Bit, ...]
+    ordered: bool = False
+    only_atoms: bool = False
+    training_runs: int = 0
+
+    operation: ClassVar[str]
+
+    @property
+    def name(self) -> str:
+        """A description for reports."""
+        return f"{self.operation} of {_listed([bit.name for bit in self.bits])}"
+
+
+class Parity(_BitView):
+    """The parity of several"""
+
+    operation = "parity"
+
+    def __call__(self, outputs: Outputs) -> Array:
+        """0 or 1 for each run."""
+        result = np.zeros(outputs.size, dtype=np.uint8)
+        for bit in self.bits:
+            result ^= bit(outputs)
+        return result.astype(np.float64)
+
+
+class Pattern(_BitView):
+    """Several bits, read as one binary number."""
+
+    operation = "pattern"
+
+    def __call__(self, outputs: Outputs) -> Array:
+        """One number for each run."""
+        result = np.zeros(outputs.size)
+        for index, bit in enumerate(self.bits):
+            result += bit(outputs) * float(1 << index)
+        return result
+
+
+def _listed(names: list[str]) -> str:
+    """The first four names, and how many more there are."""
+    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+
+
+@dataclass(frozen=True)
+class Digest:
+    """A hash of several columns, which detects that all of them recur together."""
+
+    columns: tuple[tuple[str, int], ...]
+    subject: str
+    ordered: bool = False
+    only_atoms: bool = True
+    training_runs: int = 0
+
+    @property
+    def name(self) -> str:
+        """A description for reports."""
+        return f"hash of {self.subject}"
+
+    def __call__(self, outputs: Outputs) -> Array:
+        """One number for each run."""
+        total = np.zeros(outputs.size, dtype=np.uint64)
+        for index, (name, width) in enumerate(self.columns):
+            column = outputs.column(name)
+            if column.dtype == object:
+                words = np.fromiter((label_hash(label) for label in column), np.uint64, column.size)[:, None]
+            else:
+                matrix = column if column.ndim == 2 else column[:, None]
+                words = matrix[:, :width].astype(np.float64).view(np.uint64)
+            factors = _splitmix64(np.arange(words.shape[1], dtype=np.uint64) + np.uint64(index << 32)) | np.uint64(1)
+            total += (_splitmix64(words) * factors).sum(axis=1, dtype=np.uint64)
+        return (_splitmix64(total) >> np.uint64(11)).astype(np.float64)
+
+
+def _splitmix64(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The finalizer of SplitMix64, a bijection of 64-bit words in which every input bit affects all output"""
+    words = words + np.uint64(0x9E3779B97F4A7C15)
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return words ^ (words >> np.uint64(31))
+
+
+JointView = JointSummary | Parity | Pattern | Digest
+
+
+def joint_views(outputs: Outputs, labels: Labels, columns: list[tuple[str, Array]]) -> Iterator[JointView]:
+    """Views of the varying columns taken jointly."""
+    numeric = [(name, column) for name, column in columns if column.dtype != object]
+    positions = tuple(_positions(numeric))
+    if len(numeric) > 1:
+        yield from (JointSummary(positions, transform) for transform in VECTOR_SUMMARIES)
+    if len(positions) > 1:
+        yield from _projections(outputs, labels, positions)
+    yield from _parities(outputs, labels, columns, positions)
+    widths = tuple((name, column.shape[1] if column.ndim == 2 else 1) for name, column in columns)
+    if len(widths) > 1 or (widths and widths[0][1] > 1):
+        yield Digest(widths, "the whole output")
+    text_columns = tuple((name, 1) for name, column in columns if column.dtype == object)
+    if 1 < len(text_columns) < len(widths):
+        yield Digest(text_columns, "all non-numeric parts")
+    for part, inside in _parts(widths).items():
+        if 1 < len(inside) < len(widths):
+            yield Digest(tuple(inside), part)
+
+
+def _parts(widths: tuple[tuple[str, int], ...]) -> dict[str, list[tuple[str, int]]]:
+    """The columns within each of the outermost parts of the output."""
+    result: dict[str, list[tuple[str, int]]] = {}
+    for name, width in widths:
+        for end in range(1, len(name)):
+            if name[end] in "[.{ " and name[0] in "[.{":
+                result.setdefault(name[:end], []).append((name, width))
+                break
+    return dict(list(result.items())[:16])
+
+
+def _positions(numeric: list[tuple[str, Array]]) -> Iterator[Position]:
+    remaining = _MAX_POSITIONS
+    for name, column in numeric:
+        width = column.shape[1] if column.ndim == 2 else 1
+        yield from ((name, index if column.ndim == 2 else None) for index in range(min(width, remaining)))
+        remaining -= min(width, remaining)
+
+
+def _projections(outputs: Outputs, labels: Labels, positions: tuple[Position, ...]) -> Iterator[JointSummary]:
+    """The linear discriminant between the two data sets, and differences of pairs of coordinates."""
+    selected = positions[:_MAX_DISCRIMINANT]
+    training_runs = min(_MAX_TRAINING_RUNS, labels.size // 2)
+    numbers, labels = numeric_matrix(outputs.rows(0, training_runs), selected), labels[:training_runs]
+    numbers = np.nan_to_num(numbers, posinf=0.0, neginf=0.0)
+    with np.errstate(all="ignore"):
+        scale = numbers.std(axis=0)
+        scale[~(scale > 0) | ~np.isfinite(scale)] = 1.0
+        scaled = (numbers - numbers.mean(axis=0)) / scale
+        means = [scaled[chosen].sum(axis=0) / max(1, chosen.sum()) for chosen in (labels, ~labels)]
+        gap = means[0] - means[1]
+        residuals = np.vstack([scaled[labels] - means[0], scaled[~labels] - means[1]])
+        covariance = residuals.T @ residuals / max(1, len(residuals)) + _RIDGE * np.eye(len(selected))
+        if np.isfinite(covariance).all() and np.isfinite(gap).all():
+            weights = np.linalg.lstsq(covariance, gap, rcond=None)[0]
+            weights = weights / max(float(np.abs(weights).max()), 1e-300) / scale
+            if np.isfinite(weights).all() and weights.any():
+                yield JointSummary(selected, "discriminant", tuple(weights.tolist()), training_runs=training_runs)
+    paired = range(min(len(positions), _MAX_PAIRED))
+    for first in paired:
+        for second in paired:
+            if first < second:
+                yield JointSummary((positions[first], positions[second]), "difference", (1.0, -1.0))
+    if len(positions) > _MAX_PAIRED:
+        signs = tuple(1.0 if index % 2 == 0 else -1.0 for index in range(len(positions)))
+        yield JointSummary(positions, "alternating sum", signs)
+
+
+def _parities(
+    outputs: Outputs, labels: Labels, columns: list[tuple[str, Array]], positions: tuple[Position, ...]
+) -> Iterator[Parity | Pattern]:
+    step = max(1, labels.size // _SCREENED_RUNS)
+    sample, chosen = outputs.select(np.arange(0, labels.size, step)), labels[::step]
+    text_names = [name for name, column in columns if column.dtype == object][:_MAX_POSITIONS]
+    candidates = [Bit(name, index) for name, index in positions] + [Bit(name, None) for name in text_names]
+    candidates += [Bit(name, index, number) for number in range(1, _INTEGER_BITS) for name, index in positions]
+    candidates += [Bit(name, index, number, True) for name, index in positions[:8] for number in range(52)]
+    varying: list[Bit] = []
+    bit_columns: list[Array] = []
+    for bit in candidates[: 4 * _MAX_BITS]:
+        column = bit(sample)
+        if column.min(initial=1) < column.max(initial=0):
+            varying.append(bit)
+            bit_columns.append(column)
+        if len(varying) == _MAX_BITS:
+            break
+    if len(varying) < 2:
+        return
+    matrix = np.stack(bit_columns, axis=1)
+    for result in (strongest_parities(matrix, chosen), constant_parities(matrix, chosen)):
+        yield from (Parity(tuple(varying[index] for index in subset)) for subset in result if len(subset) > 1)
+    yield Pattern(tuple(varying[:_PATTERN]))
+
 
 _MANY_COLUMNS = 12
-_MAX_COLUMNS = 60
+_MAX_VIEWED = 60
 _MAX_COORDINATES = 24
 _MIN_SCORE = 3.5
 _SCREENED = 200_000
@@ -78,13 +631,13 @@ class View:
         if self.transform in VECTOR_SUMMARIES:
             return VECTOR_SUMMARIES[self.transform](column if column.ndim == 2 else column[:, None])
         if self.index is not None:
-            column = bits.coordinate(column, self.index)
+            column = coordinate(column, self.index)
         elif column.ndim == 2:  # a vector in place of a number
             column = np.full(outputs.size, np.nan)
         if self.transform in ("bit", "stored bit"):
-            return bits.bit(column, self.number, stored=self.transform == "stored bit").astype(np.float64)
+            return bit(column, self.number, stored=self.transform == "stored bit").astype(np.float64)
         if self.transform == "residue":
-            return bits.residues(column, self.number).astype(np.float64)
+            return residues(column, self.number).astype(np.float64)
         return (
             NUMBER_TRANSFORMS[self.transform](column)
             if self.transform in NUMBER_TRANSFORMS
@@ -130,9 +683,9 @@ def views(outputs: Outputs, labels: Labels) -> Iterator[View | JointView]:
     columns = [(name, column) for name, column in outputs.columns.items() if _is_varying(column)]
     transforms = NUMBER_TRANSFORMS if len(columns) <= _MANY_COLUMNS else ("kind of number",)
     ranked = columns
-    if len(columns) > _MAX_COLUMNS:
+    if len(columns) > _MAX_VIEWED:
         ranked = sorted(columns, key=lambda item: -float(_separation(item[1], labels).max(initial=0.0)))
-    for name, column in ranked[:_MAX_COLUMNS]:
+    for name, column in ranked[:_MAX_VIEWED]:
         if column.ndim == 2:
             yield from _vector_views(name, column, labels)
             continue
@@ -183,16 +736,16 @@ def _bit_views(name: str, column: Array, labels: Labels, indices: list[int | Non
     result: list[tuple[float, View]] = []
     sample, chosen = column[:rows], labels[:rows]
     for index in indices:
-        values = bits.coordinate(sample, index)
+        values = coordinate(sample, index)
         for transform, raw in (("stored bit", True), ("bit", False)):
             if transform == "bit" or values.dtype.kind == "f":
-                scores = bits.bit_z_scores(values, chosen, raw=raw)
+                scores = bit_z_scores(values, chosen, raw=raw)
                 best = np.argsort(-scores, kind="stable")[:3].tolist()
                 result += [
                     (float(scores[position]), View(name, transform, index, number=position)) for position in best
                 ]
-        for modulus in bits.MODULI:
-            score = bits.chi_square_score(bits.residues(values, modulus), chosen)
+        for modulus in MODULI:
+            score = chi_square_score(residues(values, modulus), chosen)
             result.append((score, View(name, "residue", index, number=modulus)))
     result.sort(key=lambda item: -item[0])
     for kind in ("stored bit", "bit", "residue"):
@@ -210,15 +763,15 @@ def _text_views(name: str, column: Array, labels: Labels) -> Iterator[View]:
         letters = np.array([text[:longest] if sign > 0 else text[: -longest - 1 : -1] for text in texts])
         codes = letters.view(np.uint32).reshape(len(texts), -1).astype(np.int64)
         for multiplier in (1, 0x2545F491):
-            scores = bits.proportion_z_scores((codes * multiplier >> (0 if multiplier == 1 else 13)) & 1, chosen)
+            scores = proportion_z_scores((codes * multiplier >> (0 if multiplier == 1 else 13)) & 1, chosen)
             for position in np.argsort(-scores, kind="stable")[:2].tolist():
                 result.append(
                     (float(scores[position]), View(name, "letter", number=position if sign > 0 else -position - 1))
                 )
     words = [_TOKEN.findall(text) for text in texts]
     for position in range(min(_TOKENS, max(map(len, words), default=0))):
-        codes = np.array([bits.label_hash(word[position]) & 31 if position < len(word) else 32 for word in words])
-        result.append((bits.chi_square_score(codes, chosen), View(name, "word", number=position)))
+        codes = np.array([label_hash(word[position]) & 31 if position < len(word) else 32 for word in words])
+        result.append((chi_square_score(codes, chosen), View(name, "word", number=position)))
     result.sort(key=lambda item: -item[0])
     yield from [view for scores, view in result if scores > _MIN_SCORE][:6]
     count = max((len(_NUMBER.findall(text)) for text in texts[:50]), default=0)
@@ -228,7 +781,7 @@ def _text_views(name: str, column: Array, labels: Labels) -> Iterator[View]:
 def _separation(column: Array, labels: Labels) -> Floats:
     """A rough standardized distance between the two data sets in each coordinate, used to rank coordinates."""
     if column.dtype == object:
-        codes = np.fromiter((bits.label_hash(label) & 1023 for label in column), np.int64, column.size)
+        codes = np.fromiter((label_hash(label) & 1023 for label in column), np.int64, column.size)
         first, second = (np.bincount(codes[chosen], minlength=codes.max() + 1) for chosen in (labels, ~labels))
         return np.array([np.abs(first / max(1, first.sum()) - second / max(1, second.sum())).sum()])
     matrix = (column if column.ndim == 2 else column[:, None]).astype(np.float64)

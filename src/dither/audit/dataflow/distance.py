@@ -2,6 +2,11 @@
 
 A ratio above 1 means that the declared sensitivity is wrong. The privacy cost of a release for this particular pair of
 inputs is bounded by an epsilon, the square of a Gaussian mu, and a delta, all of which add up over releases.
+
+The distance of two courses of a series on a table is over all of its periods, not one release at a time. What a series
+declares is a schema of participation: one person moves what is measured in at most k periods, any two of them at least
+b apart, in each by at most the l1 norm of every aggregate. A release that keeps within the norm of each period and not
+within the schema is a leak that no single release shows.
 """
 
 from __future__ import annotations
@@ -17,9 +22,9 @@ from typing import Any
 
 import numpy as np
 
-from dither.audit.dataflow.series import series_ratio
 from dither.audit.outputs.canonical import difference
 from dither.budget_hooks import Request
+from dither.guarantees import PureDP
 from dither.local.protocol import LocalProtocol
 from dither.local.sets import PaddedSets
 from dither.mechanisms import (
@@ -264,7 +269,7 @@ def _(mechanism: MarginalMechanism, one: Arguments, other: Arguments) -> InputCh
 
 @input_change.register
 def _(mechanism: SeriesMechanism, one: Arguments, other: Arguments) -> InputChange:
-    """One advance of a series; :mod:`dither.audit.dataflow.series` looks at all of them together."""
+    """One advance of a series; :func:`series_ratio` looks at all of them together."""
     if np.shape(one["increments"]) != np.shape(other["increments"]):
         raise ShapeMismatch("the same periods")
     return InputChange(series_ratio(mechanism, [(one, other)]))
@@ -381,3 +386,36 @@ def _piecewise_change(one: Sequence[Any], other: Sequence[Any]) -> tuple[float, 
 
 def _coefficients(coefficients: Sequence[float]) -> list[float]:
     return [*coefficients, 0.0, 0.0][:3]
+
+
+def series_ratio(mechanism: SeriesMechanism, releases: Sequence[tuple[Arguments, Arguments]]) -> float:
+    """How far what is measured moved in all releases so far, in units of what the schema allows.
+
+    >>> from dither import ApproxDP
+    >>> from dither.stream.series_mechanism import Lane
+    >>> schema = {"horizon": 9, "participations": 1, "separation": 1}
+    >>> daily = SeriesMechanism.planned("daily", (Lane(1, 1.0),), 1, ApproxDP(1, 1e-6), **schema)
+    >>> one, other = {"increments": np.array([[1], [1]])}, {"increments": np.array([[0], [0]])}
+    >>> series_ratio(daily, [(one, other)])
+    2.0
+    """
+    plan = mechanism.plan
+    change = np.concatenate([np.asarray(a["increments"]) - np.asarray(b["increments"]) for a, b in releases])
+    moved = np.flatnonzero(np.any(change != 0, axis=1))
+    ratio = len(moved) / plan.max_participations
+    if len(moved) > 1:
+        ratio = max(ratio, plan.min_separation / int(np.diff(moved).min()))
+    for i, lane in enumerate(mechanism.lanes):
+        norms = np.abs(change[:, i * mechanism.groups : (i + 1) * mechanism.groups]).sum(axis=1)
+        ratio = max(ratio, float(norms.max(initial=0)) / lane.sensitivity)
+    return ratio
+
+
+def series_cost(mechanism: SeriesMechanism, releases: Sequence[tuple[Arguments, Arguments]]) -> tuple[float, float]:
+    """Epsilon and the square of mu, charged with the first release that differs: the whole series costs this once."""
+    differs = [np.any(np.asarray(a["increments"]) != np.asarray(b["increments"])) for a, b in releases]
+    if not differs[-1] or any(differs[:-1]):
+        return 0.0, 0.0
+    if isinstance(mechanism.guarantee, PureDP):
+        return float(mechanism.guarantee.exact[0]), 0.0
+    return 0.0, float(1 / mechanism.plan.ratio**2)

@@ -46,11 +46,11 @@ from dither.audit.dataflow.distance import (
     input_change,
     is_supported,
     monotone_violation,
+    series_cost,
+    series_ratio,
 )
-from dither.audit.dataflow.series import series_cost, series_ratio
 from dither.audit.outputs.canonical import Frozen, Raised, Stopped, Warned, difference, differing, first_difference
-from dither.audit.outputs.effects import remembered
-from dither.audit.outputs.observe import observe
+from dither.audit.outputs.observe import observe, remembered
 from dither.budget_hooks import Request, current_observer, observed_by
 from dither.errors import WrongType
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP

@@ -1,42 +1,68 @@
-"""The worst-case privacy loss of a mechanism, computed from the distribution that it samples.
+"""Certify a mechanism: its worst-case privacy loss, computed from the distribution that it samples.
 
 Two things are read from a mechanism: its *contract* (how far one person can move the answer, score or question;
 whether all scores move in the same direction; the limits) and its *distribution* (the type and scales of its noise,
 its lattice, thresholds and rates). The guarantee that the mechanism states is read only at the end, for comparison.
+
+A certificate applies to the object only if the object behaves as its class does on the attributes that the constructor
+computes. Three checks establish this:
+
+* *The source of randomness.* The default source of random words is the operating system.
+* *The hooks.* No observer is in force, and no spender but a ledger's: either could replace what a release returns.
+* *The object.* Its type is exactly a class of this package, and rebuilding it from its own constructor arguments gives
+  the same attributes, including all computed and private ones. Subclasses, modified attributes and parameters of
+  unknown types are refused.
+
+These checks detect mistakes, such as a subclass or a seeded source that is still in force. They do not detect code that
+was replaced in the same process: no check inside the process can rule that out. A session that has answered a question
+cannot be distinguished from one whose count was reset, so only sessions that were never asked pass.
+
+>>> import dither as dp
+>>> laplace = dp.Laplace(sensitivity=1, epsilon=1)
+>>> certify(laplace).holds
+True
+>>> object.__setattr__(laplace, "_scales", (0.5,))
+>>> certify(laplace)
+Traceback (most recent call last):
+dither.NotPrivate: mechanism: expected a Laplace as its constructor builds it, got another value in
+Laplace._scales[0]. Fix: build it anew and leave its attributes alone.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import datetime
+import decimal
 import math
+import sys
+import threading
+import uuid
 from collections.abc import Callable
 from fractions import Fraction
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
-from dither import arguments
+import numpy as np
+
+from dither import arguments, local
 from dither.accounting import Shuffled
-from dither.audit.proof.additive import additive_noise
-from dither.audit.proof.bounded_laplace import bounded_laplace
-from dither.audit.proof.certificate import Certificate
-from dither.audit.proof.evidence import BITS, ONE, Evidence, Interval, compose, compose_repeated
-from dither.audit.proof.genuine import require_genuine
-from dither.audit.proof.local_numbers import number_proofs
-from dither.audit.proof.local_reports import local_proofs
+from dither.audit.proof import local_reports
+from dither.audit.proof.certificate import BITS, ONE, Certificate, Evidence, Interval, compose, compose_repeated
+from dither.audit.proof.noise import additive_noise, bounded_laplace, cdf, smooth_noise
 from dither.audit.proof.selection import (
+    above_threshold,
     exponential_selection,
     noisy_max_selection,
     randomized_response,
     score_range,
     top_k_selection,
 )
-from dither.audit.proof.shifts import cdf
-from dither.audit.proof.shuffled_reports import shuffled_evidence
-from dither.audit.proof.smooth_noise import smooth_noise
-from dither.audit.proof.sparse_vector import above_threshold
 from dither.audit.proof.streams import stream_evidence
-from dither.errors import NotPrivate, WrongType
+from dither.budget_hooks import charging_to, current_observer, current_spender
+from dither.errors import DitherError, NotPrivate, WrongType
 from dither.exact import exactly
 from dither.guarantees import Guarantee
+from dither.homes import defining_module
 from dither.mechanisms import (
     BoundedLaplace,
     ContinuousExponential,
@@ -56,9 +82,150 @@ from dither.mechanisms import (
     TopK,
 )
 from dither.mechanisms.additive import coordinates_of
-from dither.randomness import MIN_SCALE
+from dither.randomness import MIN_SCALE, SYSTEM, LazyUniform, SystemSource, Variate, resolve
 from dither.randomness.discrete import DiscreteLaplace
 from dither.stream.mechanism import StreamPlan
+
+_PLAIN: frozenset[type] = frozenset(
+    {type(None), bool, int, float, complex, str, bytes, Fraction, decimal.Decimal, uuid.UUID}
+    | {datetime.date, datetime.datetime, datetime.time, datetime.timedelta}
+)
+_INITIAL_BITS = 63
+_LOCK = type(threading.Lock())
+
+
+def _refuse_another_source() -> None:
+    if resolve(None) is not SYSTEM:
+        raise NotPrivate(
+            "mechanism",
+            "noise from the operating system",
+            "another default source of random words",
+            "certify outside of drawn_from, and leave dither.randomness.SYSTEM alone",
+        )
+
+
+def _refuse_hooks() -> None:
+    """Refuse where somebody may replace what a release returns: an observer, or a spender that is not a ledger's."""
+    from dither.ledger.scope import Allowance, Scope  # a ledger takes a while to import
+
+    if current_observer() is not None or type(current_spender()) not in (type(None), Allowance, Scope):
+        raise NotPrivate(
+            "mechanism",
+            "releases that nobody observes or replaces",
+            "an observer, or a spender of another package, in force",
+            "certify outside of observed_by and charging_to; a ledger scope may be open",
+        )
+
+
+def _is_defined_by_dither(kind: type) -> bool:
+    """Whether this is a class that a module of dither defines."""
+    module = defining_module(kind)
+    return module.startswith("dither.") and vars(sys.modules[module]).get(kind.__qualname__) is kind
+
+
+def require_genuine(mechanism: Any) -> None:
+    """Refuse an object that differs from what its constructor builds from its own arguments."""
+    _refuse_another_source()
+    _refuse_hooks()
+    kind = type(mechanism)
+    if not _is_defined_by_dither(kind):
+        raise NotPrivate(
+            "mechanism",
+            "a class of dither itself",
+            f"{kind.__name__}, which may draw in its own way",
+            "measure it with dither.audit.measure",
+        )
+    location = _altered(mechanism, kind.__name__)
+    if location is not None:
+        raise NotPrivate(
+            "mechanism",
+            f"a {kind.__name__} as its constructor builds it",
+            f"another value in {location}",
+            "build it anew and leave its attributes alone",
+        )
+
+
+def _altered(mechanism: Any, name: str) -> str | None:
+    """The first attribute that differs from that of a mechanism rebuilt from its own arguments, or None."""
+    try:
+        rebuilt = _rebuilt(mechanism)
+    except (DitherError, AttributeError, TypeError, ValueError, ArithmeticError):  # refused by the constructor
+        return name
+    return _attributes(rebuilt, mechanism, name)
+
+
+def _rebuilt(mechanism: Any) -> Any:
+    kind = type(mechanism)
+    if kind in (SparseVectorSession, ReusableHoldout):
+        keywords = mechanism.constructor_arguments()
+        if kind is SparseVectorSession and [type(keywords[name]) for name in ("mechanism", "threshold")] != [
+            SparseVector,
+            Fraction,
+        ]:
+            raise TypeError
+        with charging_to(None):  # a session that nobody asks costs nothing
+            return kind(**keywords)
+    return kind(**{item.name: getattr(mechanism, item.name) for item in dataclasses.fields(kind) if item.init})
+
+
+def _differing(expected: Any, actual: Any, name: str) -> str | None:
+    kind = type(actual)
+    if type(expected) is not kind:
+        return name
+    if kind in _PLAIN:
+        return None if expected is actual or (expected == actual and repr(expected) == repr(actual)) else name
+    if kind in (tuple, list):
+        if len(expected) != len(actual):
+            return name
+        return _first_difference(
+            (_differing(b, g, f"{name}[{i}]") for i, (b, g) in enumerate(zip(expected, actual, strict=True)))
+        )
+    if kind is dict:
+        return _differing([*expected.items()], [*actual.items()], name)
+    if issubclass(kind, np.generic) and kind.__module__ == "numpy":
+        return None if expected.tobytes() == actual.tobytes() else name
+    if kind is np.ndarray:
+        # arrays of data; objects in them are compared by identity
+        same_shape = expected.dtype == actual.dtype and expected.shape == actual.shape
+        return None if same_shape and expected.tobytes() == actual.tobytes() else name
+    if kind is Variate:
+        return _first_difference(
+            [_differing(expected.law, actual.law, f"{name}.law"), _stale_variate(actual.uniform, name)]
+        )
+    if kind is SystemSource:
+        return None
+    if kind is _LOCK:
+        return name if actual.locked() else None
+    if not _is_defined_by_dither(kind) or not hasattr(actual, "__dict__"):
+        return None if expected is actual and _is_defined_by_dither(kind) else name
+    location = _altered(actual, name) if dataclasses.is_dataclass(kind) else None
+    return _attributes(expected, actual, name) if location is None else location
+
+
+def _stale_variate(uniform: Any, name: str) -> str | None:
+    is_fresh = (
+        type(uniform) is LazyUniform
+        and type(uniform.value) is int
+        and (uniform.bits, type(uniform.source)) == (_INITIAL_BITS, SystemSource)
+        and 0 <= uniform.value < 1 << _INITIAL_BITS
+    )
+    return None if is_fresh else f"{name}.uniform"
+
+
+def _attributes(rebuilt: Any, actual: Any, name: str) -> str | None:
+    expected, state = dict(vars(rebuilt)), vars(actual)
+    for key in state:  # cached properties are recomputed
+        if key not in expected and isinstance(getattr(type(rebuilt), key, None), cached_property):
+            expected[key] = getattr(rebuilt, key)
+    for key in expected.keys() ^ state.keys():
+        if not isinstance(getattr(type(rebuilt), key, None), cached_property):
+            return f"{name}.{key}"
+    return _first_difference(_differing(expected[key], state[key], f"{name}.{key}") for key in state)
+
+
+def _first_difference(result: Any) -> str | None:
+    return next((location for location in result if location is not None), None)
+
 
 _SCORES = "one candidate far behind, moved against all others as far as the contract allows"
 _MAX_EPSILON = 2.0**14
@@ -72,12 +239,12 @@ def certify(mechanism: Any, *, at: float | None = None) -> Certificate:
 
     A certificate is about this object, so the object must be an instance of a class of dither exactly as its
     constructor builds it. Subclasses, modified instances and sessions that have answered a question are
-    refused (:mod:`dither.audit.proof.genuine`).
+    refused (:mod:`dither.audit.proof.certify` says why).
 
-    The proofs that the examined pairs are the worst are in the modules of :mod:`dither.audit.proof`: ``shifts``
-    (additive noise), ``smooth_noise`` (smooth sensitivity), ``bounded_laplace`` (noise within limits), ``selection``
-    (scores and categories), ``sparse_vector``, ``local_reports``, ``local_numbers``, ``shuffled_reports`` (certify the
-    event, :class:`dither.accounting.Shuffled`) and ``streams`` (series over time: certify the plan of a series).
+    The proofs that the examined pairs are the worst are in the modules of :mod:`dither.audit.proof`: ``noise``
+    (additive noise, noise within limits, smooth sensitivity), ``selection`` (scores, categories, sparse vector),
+    ``local_reports`` (of shuffled reports, certify the event :class:`dither.accounting.Shuffled`) and ``streams``
+    (certify the plan of a series).
 
     >>> import dither as dp
     >>> certify(dp.Gaussian(sensitivity=1, epsilon=1, delta=1e-6)).holds
@@ -253,8 +420,18 @@ _PROOFS: dict[type, Callable[[Any], Evidence]] = {
     SparseVectorSession: _session,
     ReusableHoldout: _holdout,
     ProposeTestRelease: _propose_test_release,
-    **local_proofs(),
-    **number_proofs(),
+    local.RandomizedResponse: local_reports.design,
+    local.ProjectiveGeometryResponse: local_reports.design,
+    local.HadamardResponse: local_reports.design,
+    local.SubsetSelection: local_reports.subsets,
+    local.LocalHashing: local_reports.hashing,
+    local.UnaryEncoding: local_reports.unary,
+    local.CountMeanSketch: local_reports.count_mean_sketch,
+    local.HadamardCountMeanSketch: local_reports.hadamard_sketch,
+    local.Mean: local_reports.mean_evidence,
+    local.Distribution: local_reports.distribution_evidence,
+    local.PaddedSets: local_reports.sets_evidence,
+    local.HeavyHitters: local_reports.words_evidence,
     StreamPlan: stream_evidence,
-    Shuffled: shuffled_evidence,
+    Shuffled: local_reports.shuffled_evidence,
 }

@@ -1,4 +1,4 @@
-"""Selection among candidates and reports of one of several categories: mechanisms with finitely many outputs.
+"""Mechanisms with finitely many outputs: selection among candidates, reports of a category, answers of a session.
 
 *Reduction of scores to two candidates* (weights ``exp(rate * score)``). For a set A of candidates, ``P(A) - e^epsilon
 Q(A)`` decreases with the neighbor's weight of A and increases with that of the rest. The contract allows each score to
@@ -10,6 +10,24 @@ candidates. The divergence is concave in p, so a tangent at any p gives a rigoro
 between neighbors r moves by at most the range. ``P(noise > r - range) / P(noise > r)`` is at most e^range for one-sided
 and two-sided exponential noise, whose tails fall at rate 1 and no faster. Two candidates, one of them far behind, come
 arbitrarily close to that bound.
+
+The sparse vector technique
+---------------------------
+One noisy threshold is compared with many noisy questions. The probability of an outcome is ``integral over t of f(t) *
+product over answers below of F(t - q_i) * product over answers above of S(t - q_i)``, where f is the density of the
+threshold's noise and F and S are the distribution function and the tail of a question's noise.
+
+*Upper bound.* Let s be the sensitivity and substitute t + s for t on the neighbor. The factor f changes by at most
+e^(s/b1). Every F increases, since no question rose by more than s. Each of the c factors S has an argument that moves
+by at most 2s (by s if all questions move in the same direction; if they all fall, t is not substituted and only the
+factors S change), and changes by at most e^(2s/b2). Hence the privacy loss is at most ``s/b1 + 2 c s/b2`` for any
+sequence of questions.
+
+*Lower bound.* Take n questions at a large value x that are answered "below" and rise by s, and c questions at 0 that
+are answered "above" and fall by s (or stay, if all must move in the same direction). Both tails are exponential there,
+so the substitution attains the bound for every t >= 0. The contribution of t < 0 is at most ``2^-n e^(-n x/b2) b2/(2 b1
+n)``, while the integral over [x, x + b2] is at least ``2^-(n+c) e^(-(x+b2)(1/b1 + c/b2)) b2/(2 b1)``. For n above
+``c + b2/b1`` and large x the former is an arbitrarily small fraction of the latter, so the bound is the supremum.
 """
 
 from __future__ import annotations
@@ -20,14 +38,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dither import arguments
 from dither.accounting.concentrated import range_rho
-from dither.audit.proof.evidence import BITS, FAR, ZERO, Evidence, Interval, exp_interval, no_noise
-from dither.audit.proof.shifts import laplace_shift
-from dither.audit.proof.sparse_vector import laplace_difference_tail
+from dither.audit.proof.certificate import BITS, FAR, ZERO, Evidence, Interval, exp_interval, no_noise, zcdp_delta
+from dither.audit.proof.noise import laplace_shift
 from dither.exact import exp_neg, log
-from dither.exact.search import minimize
 from dither.randomness import Exponential as ExponentialLaw
 
 _ONE = 1 << BITS
@@ -175,27 +192,6 @@ def _binomial_delta(k: int, share: float, length: float, epsilon: float) -> Frac
     return Fraction(max(0.0, float(p[better].sum()) * (1 - 1e-9) - float(q[better].sum()) * (1 + 1e-9)))
 
 
-def zcdp_delta(rho: Fraction, epsilon: Fraction) -> Fraction:
-    """An upper bound on the delta of rho-zCDP at epsilon: ``exp((a - 1)(a rho - epsilon)) (1 - 1/a)^a / (a - 1)`` for
-    any order a > 1 (Canonne, Kamath and Steinke 2020, proposition 12); the order is chosen in floats.
-
-    >>> import dither as dp
-    >>> epsilon = dp.ZCDP(0.5).to_approx(1e-6).epsilon
-    >>> round(float(zcdp_delta(Fraction(1, 2), Fraction(epsilon))) * 1e6, 9)
-    1.0
-    """
-    fast_rho, fast_epsilon = float(rho), float(epsilon)
-
-    def exponent(t: float) -> float:
-        a = 1 + math.exp(t)
-        return (a - 1) * (a * fast_rho - fast_epsilon) + a * math.log1p(-1 / a) - t
-
-    a = 1 + Fraction(math.exp(minimize(exponent, -18.0, 36.0, steps=200)))
-    one = 1 << 96
-    result = (a - 1) * (a * rho - epsilon) + (a * log(1 - 1 / a, 96)[1] - log(a - 1, 96)[0]) / one
-    return Fraction(1) if result >= 0 else exp_interval(Fraction(math.ceil(result * one), one), 2048)[1]
-
-
 def randomized_response(truth_probability: Interval, categories: int) -> Evidence:
     """A report of one of k categories that is true with probability ``truth`` and otherwise uniform over the others.
 
@@ -219,3 +215,71 @@ def randomized_response(truth_probability: Interval, categories: int) -> Evidenc
 def _randomized_response_curve(p: Interval, r: Interval, epsilon: Fraction) -> Interval:
     growth = exp_interval(epsilon)
     return p[0] - growth[1] * r[1], p[1] - growth[0] * r[0]
+
+
+_CELLS = 4096
+_CUTOFF = 45.0
+_SLACK = 1e-9
+
+
+def laplace_difference_tail(z_scale: float, y_scale: float, gap: float) -> Interval:
+    """P(z_scale * Z - y_scale * Y >= gap) for independent standard Laplace Z and Y, enclosed by quadrature.
+
+    The range of Y is divided into cells, in each of which the tail of Z lies between its values at the ends; the
+    probability outside of all cells is e^-45. Floating-point errors are far below the slack.
+
+    >>> low, high = laplace_difference_tail(1.0, 1.0, 2.0)            # e^-2 (2 + 2) / 4
+    >>> float(low) < 0.1353353 < float(high), float(high - low) < 1e-2
+    (True, True)
+    """
+    u = np.linspace(0.0, 1.0, _CELLS + 1)
+    half = _CUTOFF * (u * u)  # finer near the peak
+    knots = np.concatenate([-half[:0:-1], half])
+    mass = np.diff(_laplace_below(knots))
+    tail = _laplace_below(-(gap + y_scale * knots) / z_scale)
+    high = float(mass @ tail[:-1]) + float(np.exp(-_CUTOFF))
+    low = float(mass @ tail[1:])
+    return Fraction(max(0.0, low * (1 - _SLACK))), Fraction(min(1.0, high * (1 + _SLACK)))
+
+
+def _laplace_below(z: NDArray[np.float64]) -> NDArray[np.float64]:
+    result: NDArray[np.float64] = np.where(
+        z < 0, 0.5 * np.exp(np.minimum(z, 0.0)), 1 - 0.5 * np.exp(-np.maximum(z, 0.0))
+    )
+    return result
+
+
+def above_threshold(
+    sensitivity: Fraction, threshold_scale: float, scale: float, limit: int, *, monotone: bool
+) -> Evidence:
+    """A session with at most ``limit`` answers above the threshold, with Laplace noise of the given scales.
+
+    >>> above_threshold(Fraction(1), 2.0, 4.0, 1, monotone=False).loss[1]
+    Fraction(1, 1)
+    """
+    if not (threshold_scale > 0 and scale > 0):
+        return no_noise("a question that crosses the threshold")
+    change = sensitivity / Fraction(scale)
+    loss = sensitivity / Fraction(threshold_scale) + limit * (change if monotone else 2 * change)
+    return Evidence(
+        (loss, loss),
+        partial(_single_question_curve, float(sensitivity), threshold_scale, scale),
+        "many questions far above the threshold that rise and are answered below, and as many as the limit that "
+        + ("stay" if monotone else "fall")
+        + " and are answered above",
+        "closed tail comparison under the threshold integral",
+    )
+
+
+def _single_question_curve(sensitivity: float, threshold_scale: float, scale: float, epsilon: Fraction) -> Interval:
+    """A lower bound on delta(epsilon): a single question that falls by the sensitivity and is answered above."""
+    if epsilon > 500:
+        return Fraction(0), Fraction(1)
+    growth = exp_interval(epsilon)[1]
+    gaps = (np.linspace(-3.0, 3.0, 13) * (threshold_scale + scale) - sensitivity / 2).tolist()
+    deltas = [
+        laplace_difference_tail(scale, threshold_scale, gap)[0]
+        - growth * laplace_difference_tail(scale, threshold_scale, gap + sensitivity)[1]
+        for gap in gaps
+    ]
+    return max(*deltas, Fraction(0)), Fraction(1)

@@ -19,8 +19,8 @@ from functools import partial
 import numpy as np
 
 from dither import arguments
-from dither.audit.proof.evidence import BITS, Evidence, Interval
-from dither.audit.proof.shifts import laplace_shift, normal_shift
+from dither.audit.proof.certificate import BITS, Evidence, Interval
+from dither.audit.proof.noise import laplace_shift, normal_shift
 from dither.exact import square_root
 from dither.randomness import Exponential, Normal
 from dither.stream.bands import Bands

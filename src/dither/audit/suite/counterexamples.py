@@ -3,10 +3,19 @@
 An auditor must refute every broken version and no repaired one. Some come from lecture notes, papers and libraries,
 others are common mistakes. Each counterexample has a pair of neighbors on which it fails, and functions ``(data, size)
 -> size outputs`` for :func:`dither.audit.measure`. Those in which the data bypass the mechanisms are detected by
-:func:`dither.audit.replay` as well.
+:func:`dither.audit.replay` as well. In three groups of them
+
+* clients of the local model report more than they claim. The data set is one person's value, and an output is the
+  report: its bits, or the row or hash function and what is reported of it. The repaired version is the protocol of
+  :mod:`dither.local`;
+* publications and series over time count a person less often than they should
+  (:mod:`dither.audit.suite.small_releases`);
+* the noise is right and another part of the output reveals the data: a label, a type, a digit, a warning, or several
+  parts jointly. The data set is 0 or 1, all numbers have noise for a hundredth of the claim, and one part of the output
+  is a function of the data. The repaired version returns the same output without that dependence.
 
 >>> from dither.audit.blackbox.measure import measure
->>> case = next(case for case in COUNTEREXAMPLES if case.name == "half the scale")
+>>> case = counterexample("half the scale")
 >>> measure(case.broken, case.x, case.x_neighbor, batch=True, claim=case.claim).refuted
 True
 >>> measure(case.repaired, case.x, case.x_neighbor, batch=True, claim=case.claim, trials=2000).refuted
@@ -16,27 +25,262 @@ False
 from __future__ import annotations
 
 import math
+import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
 from fractions import Fraction
-from functools import partial
+from functools import lru_cache, partial
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dither import stats
-from dither.audit.suite import publishing, streams
-from dither.audit.suite.case import Counterexample
-from dither.audit.suite.local_counterexamples import LOCAL_COUNTEREXAMPLES
-from dither.audit.suite.local_number_counterexamples import NUMBER_COUNTEREXAMPLES
-from dither.audit.suite.output_counterexamples import OUTPUT_COUNTEREXAMPLES
+from dither.audit.suite import small_releases as small
 from dither.audit.suite.subjects import Draw, repeated_runs, run_session
-from dither.guarantees import ApproxDP, PureDP
+from dither.guarantees import ApproxDP, Guarantee, PureDP
+from dither.local import (
+    CountMeanSketch,
+    HadamardCountMeanSketch,
+    LocalHashing,
+    LocalProtocol,
+    RandomizedResponse,
+    UnaryEncoding,
+)
+from dither.local.fields import field_tables
+from dither.local.index_records import unpack_indices
 from dither.mechanisms import BoundedLaplace, Gaussian, Laplace, SparseVector
-from dither.randomness import resolve
+from dither.randomness import SYSTEM, SeededSource, resolve, uniform_integers
 from dither.tables.compile.statements import Measure
 from dither.tables.planning.key_selection import threshold
+
+
+@dataclass(frozen=True, eq=False)
+class Counterexample:
+    """A mechanism that violates its claim on the given pair of neighbors, and a repaired version that satisfies it.
+
+    A counterexample of the suite is equal only to itself and is pickled by its name.
+    """
+
+    name: str
+    reason: str
+    """Why the claim is violated."""
+    claim: Guarantee
+    x: Any = field(repr=False)
+    x_neighbor: Any = field(repr=False)
+    broken: Draw = field(repr=False)
+    repaired: Draw = field(repr=False)
+    caught_by_replay: bool = False
+    """Whether the data bypass the mechanisms, so that :func:`dither.audit.replay` detects the violation too."""
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        return (counterexample, (self.name,)) if self in COUNTEREXAMPLES else super().__reduce__()
+
+
+def counterexample(name: str) -> Counterexample:
+    """The counterexample of that name in the known-broken suite.
+
+    >>> counterexample("half the scale").claim
+    PureDP(1)
+    """
+    return next(case for case in COUNTEREXAMPLES if case.name == name)
+
+
+Outputs = NDArray[np.int64]
+
+_CATEGORIES = 8
+_SEEDS = 256
+_SYMMETRIC = UnaryEncoding(_CATEGORIES, 1, optimized=False)
+_HASHING = LocalHashing(_CATEGORIES, 1)
+_SKETCH = CountMeanSketch(1, rows=4, width=16)
+_RESPONSE = RandomizedResponse(2, 1)
+
+
+def repeated_reports(protocol: LocalProtocol[Any], x: Any, size: int) -> Outputs:
+    """So many reports of one person, as rows of numbers: bits one by one, other records as one number."""
+    records = protocol.privatize([x] * size).records
+    if isinstance(protocol, UnaryEncoding):
+        return np.unpackbits(records, axis=1, bitorder="little").astype(np.int64)
+    if isinstance(protocol, CountMeanSketch):
+        bits = np.unpackbits(records[:, 1:], axis=1, bitorder="little")
+        return np.column_stack([records[:, 0], bits]).astype(np.int64)
+    if isinstance(protocol, LocalHashing):
+        reports = unpack_indices(records, protocol.report_count).astype(np.int64)
+        return np.column_stack(np.divmod(reports, protocol.hash_range))
+    if isinstance(protocol, HadamardCountMeanSketch):
+        reports = unpack_indices(records, protocol.report_count).astype(np.int64)
+        return np.column_stack([reports >> 1, reports & 1])
+    return records[:, 0].astype(np.int64)
+
+
+def wrong_flips(x: int, size: int) -> Outputs:
+    """A symmetric unary client that flips with probability 1 / (e^epsilon + 1), not 1 / (e^(epsilon/2) + 1)."""
+    return repeated_reports(UnaryEncoding(_CATEGORIES, 2, optimized=False), x, size)
+
+
+def chosen_hash(x: int, size: int) -> Outputs:
+    """A client that draws another hash function where the hash of its category is that of the next category."""
+    g = _HASHING.hash_range
+    add, multiply = field_tables(g)
+    reports = repeated_reports(_HASHING, x, size)
+
+    def hashed(category: int, functions: Outputs) -> Outputs:
+        result = np.zeros_like(functions)
+        for place in range(_HASHING.digits):
+            digit = category // g**place % g
+            result = add[result, multiply[functions // g**place % g, digit]]
+        return result
+
+    while (bad := np.flatnonzero(hashed(x, reports[:, 0]) == hashed(x + 1, reports[:, 0]))).size:
+        reports[bad] = repeated_reports(_HASHING, x, bad.size)
+    return reports
+
+
+def fixed_row(x: int, size: int) -> Outputs:
+    """A sketch client that takes the row from its value instead of drawing it."""
+    rows = np.full(size, x % _SKETCH.rows)
+    codes = _SKETCH.encode([x] * size)
+    bits = _SKETCH.encoding.draw(_SKETCH.columns(codes, rows), resolve(None))
+    return np.column_stack([rows, np.unpackbits(bits, axis=1, bitorder="little")]).astype(np.int64)
+
+
+@lru_cache(maxsize=2)
+def _reports_by_seed(x: int) -> Outputs:
+    return np.array([_RESPONSE.privatize([x], source=SeededSource(seed)).records[0, 0] for seed in range(_SEEDS)])
+
+
+def guessed_seed(x: int, size: int) -> Outputs:
+    """A client whose noise comes from a seed of eight bits, which it also sends."""
+    seeds = uniform_integers(_SEEDS, size, resolve(None)).astype(np.int64)
+    return np.column_stack([seeds, _reports_by_seed(x)[seeds]])
+
+
+def secure_response(x: int, size: int) -> Outputs:
+    """The same report with secure noise, and a number of eight bits beside it."""
+    beside = uniform_integers(_SEEDS, size, resolve(None)).astype(np.int64)
+    return np.column_stack([beside, repeated_reports(_RESPONSE, x, size)])
+
+
+_NOISE = Laplace(sensitivity=1, epsilon=0.01)
+_RARE = 1 / 300
+_KEYS = ("north", "east", "south", "west")
+
+
+@dataclass(frozen=True)
+class TwoFields:
+    """An output with two fields."""
+
+    first: float
+    second: float
+
+
+def noisy(x: int) -> float:
+    """A real number with noise."""
+    return float(_NOISE.release(float(x)))
+
+
+def count(x: int) -> int:
+    """An integer with noise."""
+    return int(_NOISE.release(x))
+
+
+def shifted(x: int) -> tuple[float, float]:
+    """Two numbers with the same noise, so that their difference is exact."""
+    first = noisy(0)
+    return first, first + x
+
+
+def even(x: int) -> dict[str, int]:
+    """Four counts whose sum is even on one data set and odd on the other."""
+    counts = {key: count(0) for key in _KEYS}
+    counts["west"] += (sum(counts.values()) + x) % 2
+    return counts
+
+
+def with_bit(x: int, position: int) -> float:
+    """A number with noise, one bit of which is replaced by the data."""
+    word = np.array([noisy(0)]).view(np.int64)
+    return float(((word & ~np.int64(1 << position)) | np.int64(x << position)).view(np.float64)[0])
+
+
+def occasionally_constant(x: int, size: int) -> NDArray[np.float64]:
+    """Numbers with noise; on one data set, one in three hundred is replaced by a constant."""
+    result = np.asarray(_NOISE.release(np.zeros(size)), dtype=np.float64)
+    chosen = (SYSTEM.words(size) >> np.uint64(11)).astype(np.float64) * 2.0**-53 < _RARE
+    return np.where(chosen, 42.0, result) if x else result
+
+
+def long_text(x: int) -> str:
+    """A long text with one character that depends on the data, far from its beginning and its end."""
+    return f"{noisy(0)} {'.' * 200}{'ab'[x]} {noisy(0)}"
+
+
+def in_memory_order(x: int) -> NDArray[np.float64]:
+    """A matrix in row-major order on one data set and in column-major order on the other."""
+    matrix = np.full((2, 2), noisy(0))
+    return np.asfortranarray(matrix) if x else matrix
+
+
+def with_warning(x: int) -> float:
+    """A number with noise, with a warning on one data set."""
+    if x:
+        warnings.warn("a value is missing", stacklevel=2)
+    return noisy(0)
+
+
+def _case(name: str, reason: str, broken: Callable[[int], Any]) -> Counterexample:
+    return Counterexample(name, reason, PureDP(1), 0, 1, repeated_runs(broken), repeated_runs(lambda _: broken(0)))
+
+
+def _cases() -> Iterator[Counterexample]:
+    yield _case(
+        "difference in a dict", "two keys have the same noise", lambda x: dict(zip("ab", shifted(x), strict=True))
+    )
+    yield _case("difference in an object", "two fields have the same noise", lambda x: TwoFields(*shifted(x)))
+    yield _case("difference in nested lists", "two numbers have the same noise", lambda x: [[v] for v in shifted(x)])
+    yield _case("parity of four keys", "every count has noise, but not the parity of their sum", even)
+    yield Counterexample(
+        "a value now and then", "one run in three hundred shows which data set it was", PureDP(1), 0, 1,
+        occasionally_constant, lambda _, size: occasionally_constant(0, size),
+    )  # fmt: skip
+    yield _case("width of a float", "a 32-bit float for one data set", lambda x: (np.float64, np.float32)[x](count(0)))
+    yield _case("letter of a long text", "one letter among hundreds", long_text)
+    yield _case("long integer", "noise in steps of two on an integer of 71 bits", lambda x: 2**70 + 2 * count(0) + x)
+    yield _case(
+        "digit of a decimal", "a digit that no float holds", lambda x: Decimal(count(0)) + Decimal(x).scaleb(-20)
+    )
+    yield _case("bit of a mantissa", "bit 21 of the float depends on the data", lambda x: with_bit(x, 21))
+    yield _case("residue", "noise in steps of seven", lambda x: 7 * count(0) + x)
+    yield _case("memory view", "the content of a memory view", lambda x: memoryview(b"ab"[x : x + 1]))
+    yield _case("order in memory", "columns first", in_memory_order)
+    yield _case("warning", "a warning where a value is missing", with_warning)
+    if find_spec("pandas") is not None:
+        yield from _frames()
+
+
+def _frames() -> Iterator[Counterexample]:
+    import pandas as pd
+
+    def names(x: int) -> list[str]:
+        return ["ann", ("bob", "cal")[x]]
+
+    yield _case("index of a series", "a person's key", lambda x: pd.Series([noisy(0), noisy(0)], index=names(x)))
+    yield _case("index of a frame", "a person's key", lambda x: pd.DataFrame({"n": [count(0)] * 2}, index=names(x)))
+    yield _case("difference in a frame", "two rows have the same noise", lambda x: pd.DataFrame({"n": shifted(x)}))
+    yield _case("name of a series", "a name from the data", lambda x: pd.Series([noisy(0)], name="nm"[x]))
+    yield _case(
+        "type of a series",
+        "Int64 where a value is missing",
+        lambda x: pd.Series([count(0)], dtype=("int64", "Int64")[x]),
+    )
+
+
+OUTPUT_COUNTEREXAMPLES: tuple[Counterexample, ...] = tuple(_cases())
+"""All counterexamples of this module; those with frames only if pandas is installed."""
+
 
 Floats = NDArray[np.float64]
 
@@ -238,27 +482,68 @@ COUNTEREXAMPLES: tuple[Counterexample, ...] = (
         caught_by_replay=True,
     ),
     Counterexample(
-        "publishing", "noise for people of one row, though three rows of a person count", publishing.CLAIM,
-        *publishing.people(),
-        publishing.bounded_for_one_row,
-        publishing.noisy_residuals,
+        "publishing", "noise for people of one row, though three rows of a person count", small.PUBLISHING_CLAIM,
+        *small.people(),
+        small.bounded_for_one_row,
+        small.noisy_residuals,
         caught_by_replay=True,
     ),
-    *LOCAL_COUNTEREXAMPLES,
-    *NUMBER_COUNTEREXAMPLES,
+    Counterexample(
+        "unary client with a wrong q", "two bits differ, so each may cost half of epsilon", PureDP(1), 0, 1,
+        wrong_flips,
+        lambda x, size: repeated_reports(_SYMMETRIC, x, size),
+    ),
+    Counterexample(
+        "hash chosen by neighboring values", "which hash functions are possible depends on the value", PureDP(1), 0, 3,
+        chosen_hash,
+        lambda x, size: repeated_reports(_HASHING, x, size),
+    ),
+    Counterexample(
+        "sketch with a fixed row", "the row is a function of the value", PureDP(1), 0, 1,
+        fixed_row,
+        lambda x, size: repeated_reports(_SKETCH, x, size),
+    ),
+    Counterexample(
+        "noise from a small seed", "who knows the seed can compute the report of every value", PureDP(1), 0, 1,
+        guessed_seed,
+        secure_response,
+    ),
+    Counterexample(
+        "local mean of two kinds", "which kind of report is sent depends on the number", small.LOCAL_CLAIM, 0.0, 0.5,
+        small.mean_of_two_kinds,
+        small.mean_reports,
+    ),
+    Counterexample(
+        "local window cut off", "a bin at the edge has fewer reports in its window", small.LOCAL_CLAIM, 0.0, 0.5,
+        small.window_cut_off,
+        small.distribution_reports,
+    ),
+    Counterexample(
+        "local reports of every item", "how many there are depends on the set", small.LOCAL_CLAIM, {0, 1, 2}, set(),
+        small.every_item,
+        small.set_reports,
+    ),
+    Counterexample(
+        "local words in every round", "reports of one person compose", small.LOCAL_CLAIM, "aaa", "zzz",
+        small.asked_in_every_round,
+        small.word_reports,
+    ),
+    Counterexample(
+        "local budget reset every day", "five days cost five times as much", small.LOCAL_CLAIM, 0, 1,
+        small.reset_every_day,
+        small.remembered_reports,
+    ),
     Counterexample(
         "participations", "noise for people who are in one step of a series, though a person is in two",
-        streams.CLAIM, streams.HISTORY, streams.NEIGHBOR,
-        streams.for_one_participation,
-        streams.running_sums,
+        small.SERIES_CLAIM, small.HISTORY, small.NEIGHBOR,
+        small.for_one_participation,
+        small.running_sums,
     ),
     Counterexample(
         "noise redrawn", "a restart draws the noise of a series anew, which is paid for once",
-        streams.CLAIM, streams.HISTORY, streams.NEIGHBOR,
-        streams.redrawn,
-        streams.running_sums,
+        small.SERIES_CLAIM, small.HISTORY, small.NEIGHBOR,
+        small.redrawn,
+        small.running_sums,
     ),
     *OUTPUT_COUNTEREXAMPLES,
 )  # fmt: skip
-"""All counterexamples, including those of :mod:`dither.audit.suite.output_counterexamples` and of
-:mod:`dither.audit.suite.local_counterexamples` and :mod:`dither.audit.suite.local_number_counterexamples`."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from dither import density, local, stats
 from dither.audit.outputs.observe import observe_runs
-from dither.audit.suite import local_numbers, publishing, streams
+from dither.audit.suite import small_releases as small
 from dither.guarantees import ApproxDP, Guarantee, PureDP
 from dither.local import LocalProtocol
 from dither.mechanisms import (
@@ -158,10 +158,10 @@ def _local() -> Iterator[Subject]:
             partial(_records, protocol), protocol,
         )  # fmt: skip
     numbers: tuple[tuple[Any, Any, Any, Draw], ...] = (
-        (local_numbers.MEAN, 0.0, 1.0, local_numbers.mean_reports),
-        (local_numbers.DISTRIBUTION, 0.0, 1.0, local_numbers.distribution_reports),
-        (local_numbers.SETS, {0, 1}, {2, 3}, local_numbers.set_reports),
-        (local_numbers.WORDS, "aaa", "zzz", local_numbers.word_reports),
+        (small.MEAN, 0.0, 1.0, small.mean_reports),
+        (small.DISTRIBUTION, 0.0, 1.0, small.distribution_reports),
+        (small.SETS, {0, 1}, {2, 3}, small.set_reports),
+        (small.WORDS, "aaa", "zzz", small.word_reports),
     )
     for mechanism, one, other, draw in numbers:
         name = f"local reports, {type(mechanism).__name__}"
@@ -358,18 +358,23 @@ def _tables() -> Iterator[Subject]:
 
 
 def _publishing() -> Iterator[Subject]:
-    one, other = publishing.people()
+    one, other = small.people()
     yield Subject(
-        "publishing, people of twenty rows", "publishing", publishing.CLAIM, one, other, publishing.noisy_residuals
+        "publishing, people of twenty rows",
+        "publishing",
+        small.PUBLISHING_CLAIM,
+        one,
+        other,
+        small.noisy_residuals,
     )
 
 
 def _streams() -> Iterator[Subject]:
     for name, draw, plan in (
-        ("running sums", streams.running_sums, streams.plan_for()),
-        ("running sums, a tree", streams.running_sums_of_a_tree, streams.plan_for(PureDP(1))),
+        ("running sums", small.running_sums, small.plan_for()),
+        ("running sums, a tree", small.running_sums_of_a_tree, small.plan_for(PureDP(1))),
     ):
-        yield Subject(name, "stream", plan.guarantee, streams.HISTORY, streams.NEIGHBOR, draw, plan, replayed=False)
+        yield Subject(name, "stream", plan.guarantee, small.HISTORY, small.NEIGHBOR, draw, plan, replayed=False)
 
 
 def _learning() -> Iterator[Subject]:

@@ -62,7 +62,6 @@ from dither.budget_hooks import charging_to, current_observer, current_spender
 from dither.errors import DitherError, NotPrivate, WrongType
 from dither.exact import exactly
 from dither.guarantees import Guarantee
-from dither.homes import defining_module
 from dither.mechanisms import (
     BoundedLaplace,
     ContinuousExponential,
@@ -82,6 +81,7 @@ from dither.mechanisms import (
     TopK,
 )
 from dither.mechanisms.additive import coordinates_of
+from dither.public_module import defining_module
 from dither.randomness import MIN_SCALE, SYSTEM, LazyUniform, SystemSource, Variate, resolve
 from dither.randomness.discrete import DiscreteLaplace
 from dither.stream.mechanism import StreamPlan

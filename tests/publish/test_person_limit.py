@@ -14,7 +14,7 @@ import dither as dp
 from dither.publish import Plan, person_limit
 from dither.publish.person_limit import split, typical_cell
 from dither.publish.synthetic_table import synthetic_plan
-from dither.tables.planning.best_limit import EDGES
+from dither.tables.planning.automatic import EDGES
 from support import refuses
 
 COST = {"epsilon": 1, "delta": 1e-9}

@@ -18,7 +18,7 @@ from dither.tables.compile.context import StatementContext
 from dither.tables.compile.queries import DialectSql
 from dither.tables.engines import Engine, connect
 from dither.tables.execute import run as answering
-from dither.tables.planning.key_selection import KeySelection
+from dither.tables.planning.group_keys import KeySelection
 from dither.tables.planning.plan import Plan
 from dither.tables.query.relations import base_of
 from dither.tables.query.tree import public_tables

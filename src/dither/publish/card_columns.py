@@ -6,7 +6,7 @@ A column of a plan is said by one of
   values, whole numbers and days within narrow bounds);
 * a list of its public keys;
 * an expression over the card's columns, in SQL or in Python, whose values are public
-  (:mod:`dither.tables.planning.derived_keys`): ``"MONTH(visited_at)"``;
+  (:mod:`dither.tables.planning.group_keys`): ``"MONTH(visited_at)"``;
 * a mapping with ``column`` or ``expression``, and ``keys``, ``edges``, ``width`` (with the card's bounds), ``part`` (of
   a date: the number of its month, say) or ``period`` (the day on which its month begins), and ``null`` and ``other``.
 
@@ -42,7 +42,7 @@ from dither.tables.card.model import Card, Type, arrow_type
 from dither.tables.card.toml import check_names, kind_of
 from dither.tables.card.values import Value, clip, closest, literal_type, plain_keys
 from dither.tables.compile import expressions as compiled
-from dither.tables.planning.derived_keys import PublicFacts
+from dither.tables.planning.group_keys import PublicFacts
 from dither.tables.query.evaluate import require_boolean, typed
 from dither.tables.query.resolve import Rows, private_relation, resolve_columns, type_of
 from dither.tables.query.tree import Call, Column, Expression, Literal, show

@@ -6,7 +6,7 @@ how much a stated limit leaves out. The rest of the budget pays for the tables.
 
 *Sensitivity.* The histogram counts people, not rows. A row is in the domain or not whatever other rows there are, so
 the number of a person's rows in the domain depends on this person's rows alone, and puts the person into exactly one
-bin of :data:`~dither.tables.planning.best_limit.EDGES`, or, without any such row, into none. A row without a unit that
+bin of :data:`~dither.tables.planning.automatic.EDGES`, or, without any such row, into none. A row without a unit that
 counts as a person of its own is one person in the first bin. Removing a person, with all rows, therefore lowers one bin
 by 1, or none, and changes no other: the sensitivity is 1 in the l1 norm, bit for bit, since all of it is counting.
 
@@ -41,10 +41,16 @@ from dither.tables.card.model import Card
 from dither.tables.compile.context import Statement, StatementContext
 from dither.tables.compile.limits import MAX_TOTAL
 from dither.tables.compile.statements import people_by_size
-from dither.tables.planning.automatic import SHARES, noisy_histogram
-from dither.tables.planning.best_limit import EDGES, best_limit, unseen_people
-from dither.tables.planning.estimate import unit_notes
-from dither.tables.planning.left_out import LeftOut, estimate_left_out
+from dither.tables.planning.automatic import (
+    EDGES,
+    SHARES,
+    LeftOut,
+    best_limit,
+    estimate_left_out,
+    noisy_histogram,
+    unseen_people,
+)
+from dither.tables.planning.plan_notes import unit_notes
 
 MaxRows = int | Literal["auto"]
 SHARE_OF_CHOICE = SHARES["max_rows"]

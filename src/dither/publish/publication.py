@@ -25,7 +25,7 @@ from dither.publish.records import records
 from dither.publish.totals import PublicTotals
 from dither.randomness import Source
 from dither.tables.card.values import closest
-from dither.tables.planning.left_out import LeftOut
+from dither.tables.planning.automatic import LeftOut
 
 
 @dataclass(frozen=True, eq=False)

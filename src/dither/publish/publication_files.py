@@ -16,7 +16,7 @@ import pyarrow as pa
 from dither.errors import InvalidArgument
 from dither.publish.allocate import normal_quantile
 from dither.publish.domain import Levels
-from dither.tables.planning.left_out import LeftOut
+from dither.tables.planning.automatic import LeftOut
 
 if TYPE_CHECKING:
     from dither.publish.publication import Publication

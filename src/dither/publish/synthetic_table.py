@@ -38,7 +38,7 @@ from dither.publish.person_limit import MaxRows
 from dither.publish.plan_parts import guarantee_for
 from dither.publish.synthesizer import Synthesis, Synthesizer, check_rows
 from dither.tables.card.model import Type
-from dither.tables.planning.left_out import LeftOut
+from dither.tables.planning.automatic import LeftOut
 from dither.tables.query.tree import Call, Column, Expression, Literal
 from dither.tables.table import Table
 

@@ -25,7 +25,7 @@ from dither.server import problems
 from dither.server.cards import aligned, served_card
 from dither.tables.answer import Answer
 from dither.tables.card.accounts import TableAccounts
-from dither.tables.planning.derived_keys import MOST_VALUES
+from dither.tables.planning.group_keys import MOST_VALUES
 from dither.tables.table import Table
 from dither.tables.table import open as open_table
 from dither.wire import answers, cards, explanations, options, questions

@@ -2,7 +2,7 @@
 
 *Rule.* A person takes part in a period if they have a row in it, took part in fewer than k periods before, and the last
 of those is at least b periods earlier. Periods are taken in order. Whoever takes part counts with everything that the
-statement gives them in that period (:mod:`dither.tables.compile.periods`), and otherwise with nothing.
+statement gives them in that period (:mod:`dither.tables.compile.statements`), and otherwise with nothing.
 
 *Statement.* Let the table be read at any times, and let its rows change in between in any way: rows come late, are
 changed, moved to other dates or deleted. Let two courses of events differ by one person's rows in all these readings.

@@ -48,8 +48,8 @@ from dither.tables.builder import steps
 from dither.tables.builder.expressions import Condition
 from dither.tables.builder.steps import Grouping
 from dither.tables.compile.context import Statement, StatementContext
-from dither.tables.compile.periods import person_periods
 from dither.tables.compile.queries import DialectSql
+from dither.tables.compile.statements import person_periods
 from dither.tables.execute.charged import check_receipt, keep_charge, keep_receipt, refuse_read_only, shielded
 from dither.tables.execute.recorded_key import recorded_key
 from dither.tables.habits import RowlessObject

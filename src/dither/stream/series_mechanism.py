@@ -5,7 +5,7 @@ number ``q_a``, so that all of them together are one vector of whole numbers, of
 :class:`~dither.stream.mechanism.StreamPlan`.
 
 *Sensitivity.* In one period a person adds to the groups of aggregate a at most ``S_a`` in the l1 norm, hence in the l2
-norm (:mod:`dither.tables.compile.periods`). All lanes together change by at most ``sqrt(sum (q_a S_a)^2)`` in the l2
+norm (:mod:`dither.tables.compile.statements`). All lanes together change by at most ``sqrt(sum (q_a S_a)^2)`` in the l2
 norm, and by ``sum q_a S_a`` in the l1 norm, which a pure guarantee counts. That, for k periods at least b apart
 (:mod:`dither.stream.participants`), is the neighboring relation of the plan, whose proof holds.
 

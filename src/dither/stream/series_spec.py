@@ -25,12 +25,10 @@ from dither.tables.card.model import Card
 from dither.tables.card.values import Value, closest
 from dither.tables.compile import expressions
 from dither.tables.compile.limits import MAX_TOTAL, Limits
-from dither.tables.compile.periods import SUM_BITS, period_limits, sensitivity, unit
-from dither.tables.compile.statements import Measure, grid
+from dither.tables.compile.statements import SUM_BITS, Measure, grid, period_limits, sensitivity, unit
 from dither.tables.execute.recorded_key import plain
-from dither.tables.planning.estimate import UNKNOWN_AMOUNT, unit_notes
-from dither.tables.planning.measurements import measurements
-from dither.tables.planning.plan import keys_of
+from dither.tables.planning.plan import keys_of, measurements
+from dither.tables.planning.plan_notes import UNKNOWN_AMOUNT, unit_notes
 from dither.tables.query.tree import Expression, Query
 
 Late = Literal["ignore", "arrival"]

@@ -26,9 +26,9 @@ from dither.tables.execute.release import release
 from dither.tables.habits import RowlessObject, missing_attribute
 from dither.tables.options import OptionKeywords, ReleaseOptions, release_options
 from dither.tables.planning.calibrate import plan_question
-from dither.tables.planning.estimate import bias_notes
 from dither.tables.planning.explain import Explanation, explain
 from dither.tables.planning.plan import Plan, check
+from dither.tables.planning.plan_notes import bias_notes
 from dither.tables.query.relations import relation_card
 from dither.tables.query.tree import Aggregate, Query
 

@@ -1,4 +1,11 @@
-"""Before any noise: the bounded sums are the same whole numbers on every engine, and are what their definition says."""
+"""Before any noise: the bounded sums are the same whole numbers on every engine, and are what their definition says.
+
+Numbers of different values: what they count, and what one person adds to them.
+
+Products of two columns: whole numbers that add up, and from which everything about the pair follows.
+
+Lines of people in periods are those by hand, and bounded.
+"""
 
 from __future__ import annotations
 
@@ -8,20 +15,23 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from datetime import date, datetime, timedelta
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
+import dither as dp
+from dither.errors import InvalidArgument
 from dither.tables.card.model import Card, ColumnCard
 from dither.tables.compile import statements
 from dither.tables.compile.context import StatementContext
-from dither.tables.compile.distinct import distinct_values
 from dither.tables.compile.limits import Limits
-from dither.tables.compile.pairs import Pair, pair_grid
 from dither.tables.compile.queries import DialectSql
-from dither.tables.compile.statements import Measure, Moments, grid
+from dither.tables.compile.statements import PARTS, Measure, Moments, Pair, distinct_values, grid, pair_grid
 from dither.tables.planning import plan
 from dither.tables.query.tree import Aggregate, Call, Column, Group, Join, Literal, Query
-from support import refuses
+from support import each, refuses
+from support_series import Visit, by_hand, opened, random_history, series_of
+from tables.glass import bounded, card, losses, table
 from tables.weighted import weighted_sums
 
 # Py4J leaves its sockets to the garbage collector
@@ -45,7 +55,7 @@ COLUMNS = {
 }
 
 
-def table(size: int, people: int) -> pa.Table:
+def odd_rows(size: int, people: int) -> pa.Table:
     """Rows of every odd kind; not seeded: the engines have to agree about whatever comes."""
     pick = random.SystemRandom()
     wide = [(1 << 63) - 1, -(1 << 63), 0, -1, 7, 120, 121, None]
@@ -180,7 +190,7 @@ def test_sums_and_bins_are_the_same_on_every_engine(engine, unit, without_unit):
     Spark, which takes half a second to compile a statement, runs one statement of each question, of one kind after
     another: every question, and every kind of statement, with each unit.
     """
-    rows = table(600, 25)
+    rows = odd_rows(600, 25)
     card = Card("t", "", COLUMNS, unit, rows_without_unit=without_unit)
     engines = {kind: engine(kind, rows, card) for kind in KINDS}
     product = Moments(PRODUCT, 1, False, (-50.0, 9000.0), grid((-50.0, 9000.0), False, 24, 4))
@@ -234,7 +244,7 @@ def named(people: Iterable[object], without_unit: str) -> list[object]:
 @pytest.mark.parametrize("norm", [1, 2])
 @pytest.mark.parametrize(("groups", "limit"), [(1, 1), (2, 3), (100, 1), (100, 3)])
 def test_sums_are_what_their_definition_says(engine, groups, limit, norm, without_unit):
-    rows = table(400, 12)
+    rows = odd_rows(400, 12)
     card = Card("t", "", COLUMNS, "who", rows_without_unit=without_unit)
     query, keys = QUESTIONS["private text keys"]
     item = engine("duckdb", rows, card)
@@ -267,7 +277,7 @@ def test_sums_are_what_their_definition_says(engine, groups, limit, norm, withou
 
 @pytest.mark.parametrize("without_unit", ["drop", "each"])
 def test_people_are_counted_by_their_numbers_of_rows_and_groups(engine, without_unit):
-    rows = table(500, 12)
+    rows = odd_rows(500, 12)
     card = Card("t", "", COLUMNS, "who", rows_without_unit=without_unit)
     query, keys = QUESTIONS["private text keys"]
     item = engine("duckdb", rows, card)
@@ -345,7 +355,7 @@ def test_a_public_table_is_joined_alike(engine, left, tmp_path):
         (Group("district", Column("district", "districts")),),
         joins=(Join("districts", Column("region"), "code", left),),
     )
-    rows = table(400, 10)
+    rows = odd_rows(400, 10)
     result = {}
     for kind in KINDS:
         item = engine(kind, rows, card)
@@ -387,3 +397,269 @@ def test_only_sums_for_groups_leave_an_engine(dialect, unit):
             group = {column.name for column in (inner.args.get("group") or exp.Group()).expressions}
             for shown in inner.expressions:
                 assert shown.find(exp.AggFunc) or shown.name in group, text
+
+
+TOWNS = ["", "a", "A", "é", "e\u0301", "🎲", None]
+AMOUNTS = [0.0, -0.0, 1.5, 1.5000000001, 1e300, -1e300, math.inf, -math.inf, math.nan, 5e-324, None]
+CODES = [5, 5 + (1 << 31) - 1, -(1 << 63), (1 << 63) - 1, None]
+
+
+def rows(size: int) -> list[dict]:
+    pick = random.SystemRandom()
+    return [
+        {
+            "person": pick.choice([None, *range(12)]),
+            "region": pick.choice(["north", "south", None]),
+            "town": pick.choice(TOWNS),
+            "amount": pick.choice(AMOUNTS),
+            "code": pick.choice(CODES),
+        }
+        for _ in range(size)
+    ]
+
+
+def asked(column: str, by: str | None = "region") -> Query:
+    return Query({"n": Aggregate("count_distinct", Column(column))}, (Group(by, Column(by)),) if by else ())
+
+
+def different(lines: list[dict], column: str) -> dict[str, int]:
+    """From the definition: equal numbers are one value, and NaN is none."""
+    seen: dict[str, set] = defaultdict(set)
+    for row in lines:
+        value = row[column]
+        if row["person"] is not None and value is not None and not (isinstance(value, float) and math.isnan(value)):
+            seen[row["region"]].add(value)
+    return {region: len(seen[region]) for region in ("north", "south")}
+
+
+@pytest.mark.parametrize("column", ["town", "amount", "code"])
+@pytest.mark.parametrize("norm", ["laplace", "gaussian"])
+def test_every_value_counts_where_nobody_has_more_than_the_limit(column, norm):
+    lines = rows(80)
+    made = plan.make(asked(column), card(), epsilon=1, delta=1e-6, max_groups=2, max_rows=20, noise=norm)
+    answer = bounded(made, table(lines)).answer
+    assert dict(zip(["north", "south"], answer.answers["n"], strict=True)) == different(lines, column)
+
+
+@pytest.mark.parametrize(("most_groups", "most_rows"), [(1, 1), (1, 3), (2, 1)])
+def test_one_person_adds_no_more_than_the_limit_and_reaches_it(most_groups, most_rows):
+    alone = [
+        {"person": 1, "region": region, "town": town} for region in ("north", "south") for town in TOWNS for _ in "ab"
+    ]
+    made = plan.make(asked("town"), card(), epsilon=1, max_groups=most_groups, max_rows=most_rows)
+    for secret in range(5):
+        numbers = bounded(made, table(alone), secret).answer.answers["n"]
+        assert sorted(numbers, reverse=True) == [most_rows] * most_groups + [0] * (2 - most_groups)
+
+
+def test_which_values_count_depends_on_the_secret_and_on_nobody_else():
+    mine = [{"person": 1, "code": code} for code in range(9)]
+    made = plan.make(asked("code", None), card(), epsilon=1, max_rows=3)
+    hits = set()
+    for secret in (0, 1):
+        single = []
+        for code in range(9):  # another person who has one value only shows whether it is among the three
+            both = bounded(made, table([*mine, {"person": 2, "code": code}]), secret)
+            (number,) = both.answer.answers["n"]
+            assert number in (3, 4)
+            single += [code] if number == 3 else []
+            assert losses(made, both, bounded(made, table(mine), secret))[0] <= 1 + 1e-9
+        assert len(single) == 3
+        hits.add(tuple(single))
+    assert len(hits) == 2
+
+
+def test_rows_that_are_people_count_once():
+    data = pa.table({"x": pa.array([1, 1, 2, None, 3] * 20)})
+    with dp.open(data, budget=dp.PureDP(4000)) as people:
+        answer = people.sql("SELECT COUNT(DISTINCT x) AS n FROM data").release(3000)
+    assert answer["n"] == [3]
+
+
+def test_the_answer_says_that_values_beyond_the_limit_do_not_count():
+    data = pa.table({"who": np.arange(300) % 30, "x": np.arange(300)})
+    with dp.open(data, unit="who", max_rows=2, budget=dp.PureDP(4000)) as people:
+        answer = people.agg(n=dp.count_distinct("x")).release(3000)
+    assert answer["n"] == [60]
+    assert "different values of one person beyond that do not count" in answer.text()
+    assert answer.error("n") == [0.0]
+
+
+AMOUNT, AGE = Column("amount"), Column("age")
+
+
+def values(size: int) -> list[dict]:
+    generator = np.random.default_rng()
+    age = generator.integers(0, 121, size)
+    amount = np.clip(age * 0.5 + generator.normal(20, 12, size), 0, 100)
+    return [
+        {"person": i, "region": "north", "age": int(a), "amount": float(x)}
+        for i, (a, x) in enumerate(zip(age, amount, strict=True))
+    ]
+
+
+def without_noise(kind: str, value: Column, other: Column, lines: list[dict]) -> float | None:
+    query = Query({"r": Aggregate(kind, value, other=other)})
+    made = plan.make(query, card(), epsilon=1e6)
+    return bounded(made, table(lines)).answer.answers["r"][0]
+
+
+def test_the_parts_of_every_row_are_not_negative_and_add_up_to_the_top():
+    hostile = [
+        {"person": i, "age": age, "amount": amount}
+        for i, (age, amount) in enumerate(
+            [
+                (0, 0.0),
+                (120, 100.0),
+                (121, -5.0),
+                (-(1 << 63), math.inf),
+                (60, 1e-320),
+                (7, 33.3),
+                (None, 1.0),
+                (3, math.nan),
+            ]
+        )
+    ]
+    made = plan.make(Query({"r": Aggregate("corr", AMOUNT, other=AGE)}), card(None), epsilon=1)
+    pair = next(iter(made.measures)).pair
+    assert pair is not None
+    for line in hostile:
+        seen = bounded(made, table([line])).answer.measures
+        parts = [int(seen[measure][0]) for measure in made.measures]
+        missing = line["age"] is None or math.isnan(line["amount"])
+        assert min(parts) >= 0
+        assert sum(parts) == (0 if missing else pair.top)
+    assert len(made.measures) == PARTS
+
+
+@pytest.mark.parametrize("kind", ["covar_pop", "covar_samp", "corr", "regr_slope", "regr_intercept", "regr_r2"])
+@pytest.mark.parametrize("swapped", [False, True])
+def test_without_noise_it_is_what_numpy_computes(kind, swapped):
+    lines = values(400)
+    lines += [{"person": 400 + i, "age": None, "amount": 50.0} for i in range(30)]
+    y, x = (np.array([row[name] for row in lines[:400]]) for name in ("amount", "age"))
+    value, other = (AGE, AMOUNT) if swapped else (AMOUNT, AGE)
+    y, x = (x, y) if swapped else (y, x)
+    covariance = np.cov(x, y)
+    slope = covariance[0, 1] / covariance[0, 0]
+    correlation = float(np.corrcoef(x, y)[0, 1])
+    expected = {
+        "covar_samp": covariance[0, 1],
+        "covar_pop": covariance[0, 1] * 399 / 400,
+        "corr": correlation,
+        "regr_slope": slope,
+        "regr_intercept": y.mean() - slope * x.mean(),
+        "regr_r2": correlation**2,
+    }[kind]
+    assert without_noise(kind, value, other, lines) == pytest.approx(expected, rel=2e-3, abs=0.05)
+
+
+def test_aggregates_of_the_same_two_columns_share_one_measurement():
+    query = Query(
+        {
+            "r": Aggregate("corr", AMOUNT, other=AGE),
+            "b": Aggregate("regr_slope", AGE, other=AMOUNT),
+            "c": Aggregate("covar_pop", AMOUNT, other=AGE),
+        }
+    )
+    made = plan.make(query, card(), epsilon=1)
+    assert len(made.measures) == PARTS
+    assert all(noise.epsilon == 1 for noise in made.measures.values())
+
+
+def test_grids_are_equally_fine_and_whole_numbers_stay_exact():
+    fine, whole = pair_grid((-3.7, 11.2), False, 9, "x"), pair_grid((-3, 97), True, 9, "x")
+    assert abs(fine.width - 512) <= 1
+    assert whole.scale == 5
+    assert whole.low == -15
+    with refuses(InvalidArgument, "far from 0"):
+        pair_grid((1e15, 1e15 + 1), False, 9, "x")
+
+
+def test_a_weighted_person_adds_no_more_than_the_limit():
+    lines = [{"person": 1, "region": "north", "age": 120 * (i % 2), "amount": 50.0 * (i % 3)} for i in range(50)]
+    for noise in ("laplace", "gaussian"):
+        query = Query({"r": Aggregate("corr", AMOUNT, other=AGE)}, (Group("region", Column("region")),))
+        made = plan.make(query, card(), epsilon=1, delta=1e-6, max_rows=3, max_groups=2, noise=noise)
+        seen = bounded(made, table(lines)).answer.measures
+        numbers = np.array([seen[measure] for measure in made.measures], dtype=float)
+        norm = np.abs(numbers).sum() if noise == "laplace" else math.sqrt((numbers**2).sum())
+        limit = float(next(iter(made.measures)).sensitivity(made.limits))
+        assert norm <= limit
+        if noise == "laplace":
+            assert norm >= 0.99 * limit
+
+
+def test_a_slope_that_the_noise_hides_has_no_value():
+    data = pa.table({"x": [50.0] * 40, "y": [1.0, 2.0] * 20})
+    with dp.open(data, bounds={"x": (0, 100), "y": (0, 5)}, budget=dp.PureDP(100)) as people:
+        answers = [people.agg(b=dp.regression_slope("y", "x")).release(1, again=True) for _ in range(40)]
+    hidden = [answer for answer in answers if answer["b"] == [None]]
+    assert all(answer.error("b") == [None] for answer in hidden)
+    assert len(hidden) >= 20  # 9 in 10 at least: fewer than half in less than 1 of 10^9 runs
+
+
+def test_a_measure_of_a_pair_is_in_rows():
+    made = plan.make(Query({"r": Aggregate("corr", AMOUNT, other=AGE)}), card(), epsilon=1, max_rows=2)
+    measure = next(iter(made.measures))
+    assert isinstance(measure, Measure)
+    assert float(measure.sensitivity(made.limits)) / measure.unit(made.limits) == 2
+
+
+def lines_of(rows, tmp_path, first=1, last=12, **changes):
+    with opened(rows, tmp_path / "ledger") as table:
+        series = series_of(table, **changes)
+        found = table.engine.run(series._statement(first, last)).to_pylist()
+        place = series.spec.calendar.step
+        return {(r["u"], place(r["t"]), r["g0"]): [r["m0"], r["m1"], r["m2"]] for r in found}, series.spec, len(found)
+
+
+@pytest.mark.slow
+@each("changes", [{}, {"max_rows": 1}, {"late": "arrival", "arrived": "loaded"}])
+@each("seed", range(6))
+def test_lines_are_those_by_hand_and_bounded(seed, changes, tmp_path):
+    for day, rows in random_history(seed)[0][:2]:
+        lines, spec, count = lines_of(rows, tmp_path, 1, day, **changes)
+        assert lines == by_hand(rows, 1, day, spec)
+        assert count == len(lines)
+        periods = {}
+        for (who, step, _), numbers in lines.items():
+            sums = periods.setdefault((who, step), [0, 0, 0])
+            for i, number in enumerate(numbers):
+                sums[i] += abs(number)
+        for sums in periods.values():
+            assert all(total <= lane.sensitivity for total, lane in zip(sums, spec.lanes, strict=True))
+
+
+def test_a_busy_person_counts_for_the_limit_and_no_more(tmp_path):
+    rows = [Visit(1, 3, 3, "north", 10.0)] * 50
+    lines, spec, _ = lines_of(rows, tmp_path)
+    ((count, people, total),) = lines.values()
+    assert 0.97 < count / spec.lanes[0].unit / 2 <= 1
+    assert people == spec.lanes[1].unit
+    assert 0.97 < total / spec.lanes[2].unit / 20 <= 1
+
+
+def test_where_every_row_is_a_person_the_engine_adds_up(tmp_path):
+    rows = [Visit(1, 3, 3, "north", 1.5)] * 5 + [Visit(2, 3, 3, "south", 2.0)] * 2 + [Visit(2, 4, 4, "east", 2.0)]
+    with opened(rows, tmp_path / "ledger", unit=None) as table:
+        series = series_of(table)
+        found = table.engine.run(series._statement(1, 12))
+        assert "u" not in found.column_names
+        scale = series.spec.lanes[2].unit
+        lines = sorted((r["g0"], r["m0"], r["m1"], r["m2"] / scale) for r in found.to_pylist())
+        assert lines == [(0, 5, 5, 7.5), (1, 2, 2, 4.0)]
+
+
+def test_rows_without_a_unit_that_are_people_are_refused(tmp_path):
+    card = dp.Card(
+        "visits", str(tmp_path / "v.csv"),
+        {"who": dp.tables.card.model.ColumnCard("integer"), "day": dp.tables.card.model.ColumnCard("date")},
+        "who", budget=dp.PureDP(1), rows_without_unit="each", ledger=str(tmp_path / "ledger"),
+    )  # fmt: skip
+    (tmp_path / "v.csv").write_text("who,day\n1,2026-01-01\n,2026-01-01\n")
+    with dp.open(card) as table:
+        days = table.over("day", column="day", horizon=3, start="2026-01-01", epsilon=1)
+        with refuses(dp.InvalidArgument, "rows_without_unit", "drop"):  # before anything is explained or released
+            days.agg(n=dp.count())
+        assert table.left == dp.PureDP(1)

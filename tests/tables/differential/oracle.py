@@ -36,7 +36,7 @@ from dither.tables.execute.release import run_plan
 from dither.tables.notes import kind_of
 from dither.tables.options import ReleaseOptions
 from dither.tables.planning.calibrate import plan_question
-from dither.tables.planning.key_selection import KeySelection
+from dither.tables.planning.group_keys import KeySelection
 from dither.tables.query.tree import private_tables, public_joins, public_tables
 from dither.tables.sql.parse import named_tables, parse
 from tables.differential import random_tables

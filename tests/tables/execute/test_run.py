@@ -26,8 +26,8 @@ from dither.tables.compile.queries import DialectSql
 from dither.tables.compile.statements import grid
 from dither.tables.execute import run as answering
 from dither.tables.planning import plan
-from dither.tables.planning.automatic_bounds import edges_of
-from dither.tables.planning.key_selection import every_group
+from dither.tables.planning.automatic import edges_of
+from dither.tables.planning.group_keys import every_group
 from dither.tables.planning.plan import answer_type
 from dither.tables.query import evaluate, nodes
 from dither.tables.query.tree import Aggregate, Call, Column, Group, Literal, Query

@@ -36,8 +36,8 @@ from dither.errors import DitherError
 from dither.tables.card.model import Card
 from dither.tables.compile import statements
 from dither.tables.compile.context import Statement, StatementContext
-from dither.tables.compile.distinct import distinct_values
 from dither.tables.compile.queries import DialectSql
+from dither.tables.compile.statements import distinct_values
 from dither.tables.engines import Engine, connect, with_public_values
 from dither.tables.execute import release as release_module
 from dither.tables.execute import shape_answer

@@ -1,7 +1,15 @@
-"""What is chosen privately: bounds, and how many rows and groups of a person count."""
+"""What is chosen privately: bounds, and how many rows and groups of a person count.
+
+Bounds from a noisy histogram of magnitudes: what may be cut off is stated, and is little where a card has bounds.
+
+Limits from a noisy histogram of people are near the best ones.
+
+What limits leave out is where it is said to be, whatever people there are.
+"""
 
 from __future__ import annotations
 
+import math
 import re
 from fractions import Fraction
 
@@ -9,14 +17,31 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from scipy import stats
 
 import dither as dp
 from dither.errors import DitherError
 from dither.guarantees import ApproxDP, PureDP
+from dither.mechanisms import Laplace
+from dither.randomness import SeededSource, drawn_from
 from dither.tables.compile.queries import DialectSql
 from dither.tables.options import ReleaseOptions
-from dither.tables.planning import automatic, automatic_bounds
-from dither.tables.planning.best_limit import EDGES, BestLimit
+from dither.tables.planning import automatic
+from dither.tables.planning.automatic import (
+    EDGES,
+    BestLimit,
+    ChosenBounds,
+    LeftOut,
+    Unseen,
+    best_limit,
+    choose_bounds,
+    edges_of,
+    estimate_left_out,
+    least_seen,
+    people_seen,
+    thresholds,
+    unseen_people,
+)
 from dither.tables.planning.calibrate import plan_after_choices, plan_question
 from dither.tables.query.tree import Aggregate, Call, Column, Group, Literal, Query
 from support import each, refuses
@@ -36,8 +61,8 @@ ROWS = pa.table(
 @pytest.fixture(autouse=True)
 def sure(monkeypatch):
     """No test here fails by chance."""
-    monkeypatch.setattr(automatic_bounds, "CONFIDENCE", 1 - 1e-11)
-    monkeypatch.setattr(automatic_bounds, "NEXT_CONFIDENCE", 1 - 1e-11)
+    monkeypatch.setattr(automatic, "CONFIDENCE", 1 - 1e-11)
+    monkeypatch.setattr(automatic, "NEXT_CONFIDENCE", 1 - 1e-11)
 
 
 @pytest.fixture
@@ -67,12 +92,12 @@ def test_a_note_says_that_values_beyond_the_bounds_are_held_within(table):
 @pytest.mark.parametrize(("next_confidence", "highest"), [(0.8, 256), (1 - 1e-11, 128)])
 def test_few_large_values_next_to_many_are_within_the_bounds(table, monkeypatch, next_confidence, highest):
     """A tail is less than noise might show in some bin, and more than it shows in the next; far away it is ignored."""
-    place = automatic_bounds.MAGNITUDES.index(64.0)
-    noisy = np.zeros(len(automatic_bounds.MAGNITUDES) - 1, dtype=np.int64)
+    place = automatic.MAGNITUDES.index(64.0)
+    noisy = np.zeros(len(automatic.MAGNITUDES) - 1, dtype=np.int64)
     noisy[[place, place + 1, place + 9]] = 3940, 10, 10
     mechanism = dp.Laplace(1, 1)
     monkeypatch.setattr(automatic, "_noisy", lambda *_: (noisy, mechanism))
-    monkeypatch.setattr(automatic_bounds, "NEXT_CONFIDENCE", next_confidence)
+    monkeypatch.setattr(automatic, "NEXT_CONFIDENCE", next_confidence)
     answer = table.agg(m=dp.mean("x", bounds="auto")).release(1)
     assert f"bounds of m = (64, {highest})," in answer.notes[-1]
 
@@ -306,3 +331,361 @@ def test_an_answer_that_was_charged_a_delta_which_nothing_needed_is_given_again(
         assert again.replayed
         assert (again.rows, again.cost) == (charged.rows, charged.cost)
         assert question.release(epsilon=2).cost == "ε = 2"
+
+
+CARD = (-60.0, 600.0)
+DELAYS = np.concatenate(
+    [np.repeat([-8.0, -5.0, -3.0, -1.0], 500), np.repeat([0.0, 1, 3, 6, 12, 25, 50, 100, 200], 220)]
+)
+"""About half of the values are in bins that noise might fill, as flights of many planes with few late ones are."""
+
+
+def chosen(values, epsilon, edges, bounded, seed):
+    counts = np.histogram(np.clip(values, edges[0], edges[-1]), edges)[0]
+    mechanism = Laplace(1, epsilon)
+    noise = np.asarray(mechanism.release(np.zeros(len(counts), dtype=np.int64), source=SeededSource(seed)))
+    return choose_bounds(counts + noise, mechanism, edges, bounded)
+
+
+@pytest.mark.parametrize("epsilon", [0.02, 0.1, 1.0])
+def test_with_fewer_people_than_is_said_no_bounds_are_found(epsilon):
+    """People with alike values, and no noise: that many are seen, and a tenth less are not."""
+    edges, mechanism = edges_of(None, whole=False), Laplace(1, epsilon)
+    people = least_seen(mechanism, len(edges) - 1)
+    counts = np.zeros(len(edges) - 1, dtype=np.int64)
+    counts[100] = math.ceil(people) + 1
+    assert isinstance(choose_bounds(counts, mechanism, edges, False), ChosenBounds)
+    counts[100] = int(people * 0.9)
+    assert isinstance(choose_bounds(counts, mechanism, edges, False), Unseen)
+
+
+def test_bounds_that_may_not_be_found_are_announced_before_the_charge():
+    """Of people with alike values, and without noise, as many are needed as the explanation says; the first look, for a
+    twentieth of the epsilon, needs many more."""
+    rows = pa.table({"who": list(range(3000)), "amount": [40.0] * 3000})
+    sql = (
+        "SELECT AVG({value}) AS a FROM (SELECT who, SUM(amount) AS m FROM data WHERE who < {people} GROUP BY who) AS s"
+    )
+    with dp.open(rows, unit="who", bounds={"amount": (0, 100)}, budget=dp.PureDP(100)) as table:
+        said = str(table.sql(sql.format(value="m", people=3000)).explain(epsilon=0.5))
+        found = re.search(
+            "a: its bounds are looked for privately, and with fewer than about ([0-9]+) people none", said
+        )
+        assert found is not None
+        assert "although it is charged; state its bounds, as in AVG(x, contribution_bounds_per_row => (0, 100))" in said
+        with glass():
+            few, many = (
+                table.sql(sql.format(value="m", people=int(share * int(found[1])))).release(epsilon=0.5)
+                for share in (0.9, 1.1)
+            )
+        stated = sql.format(value="m, contribution_bounds_per_row => (0, 100)", people=3000)
+        assert "looked for privately" not in str(table.sql(stated).explain(epsilon=0.5))
+    assert many["a"][0] == pytest.approx(40, abs=1)
+    assert few["a"] == [None]
+    assert "so it has no answer, and what it cost stays charged: state its bounds" in str(few)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.025, 0.05, 0.1, 0.5, 5.0])
+def test_where_the_card_has_bounds_few_values_are_beyond_the_chosen_ones(epsilon):
+    """Whatever the noise hides: the share that is said to be beyond at most is nearly never exceeded, and is small."""
+    edges = edges_of(CARD, whole=False)
+    exceeded = 0
+    for seed in range(60):
+        result = chosen(DELAYS, epsilon, edges, True, seed)
+        assert isinstance(result, ChosenBounds)
+        beyond = float(np.mean((result.low > DELAYS) | (result.high <= DELAYS)))
+        exceeded += beyond > max(result.most, 0.02)
+        assert beyond < 0.15
+        assert result.most < 0.15
+    assert exceeded <= 6
+
+
+def test_where_the_card_has_none_an_answer_without_most_values_is_refused():
+    """There are no bounds to go to, and those of what is seen hold half of the values."""
+    for seed in range(40):
+        result = chosen(DELAYS, 0.025, edges_of(None, whole=False), False, seed)
+        assert isinstance(result, Unseen)
+        assert result.factor is None or 1 < result.factor < 20
+    for seed in range(40):
+        result = chosen(DELAYS, 2.0, edges_of(None, whole=False), False, seed)
+        assert isinstance(result, ChosenBounds)
+        assert -32 <= result.low <= -8
+        assert 256 <= result.high <= 1024
+
+
+def test_with_little_noise_bounds_are_as_narrow_as_the_values():
+    values = np.repeat([20.0, 40.0, 70.0], 10_000)
+    for seed in range(20):
+        result = chosen(values, 1.0, edges_of((0, 1e9), whole=False), True, seed)
+        assert isinstance(result, ChosenBounds)
+        assert 8 <= result.low <= 16
+        assert 128 <= result.high <= 256
+        assert result.most < 0.01
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 4, 8, 16, 40])
+def test_noise_of_a_sum_is_below_its_bound_with_95_percent(width):
+    threshold = automatic._noise_of_bins(width, 1.0)
+    assert 0.04 < automatic._sum_exceeds(width, threshold) <= 0.05
+
+
+def test_bins_end_at_the_bounds_of_the_card():
+    assert edges_of((0, 60), whole=True) == (0, 1, 2, 4, 8, 16, 32, 60)
+    assert edges_of((-60, 600), whole=False)[0] == -60
+    assert edges_of((-60, 600), whole=False)[-2:] == (256, 600)  # 512 is too near to be of use
+    assert edges_of((1e6, 1e6 + 1), whole=False) == automatic.MAGNITUDES
+    assert all(edge == 0 or abs(edge) >= 1 for edge in edges_of(None, whole=True))
+
+
+def test_the_answer_says_what_was_cut_off_or_that_the_bounds_are_those_of_the_card():
+    rows = pa.table({"delay": DELAYS})
+    with dp.open(rows, bounds={"delay": CARD}, budget=dp.PureDP(1000)) as table:
+        little = table.agg(m=dp.mean("delay", bounds="auto")).release(epsilon=0.01)
+        much = table.agg(m=dp.mean("delay", bounds="auto")).release(epsilon=900)
+    (note,) = [note for note in little.notes if "bounds of m" in note]
+    assert "bounds of m = (-60, 600)" in note
+    assert "they are those of the card" in note
+    (note,) = [note for note in much.notes if "bounds of m" in note]
+    assert re.search(r"bounds of m = \(-(8|16), 256\)", note)
+    assert "of the values are beyond them, and at most" in note
+    assert much["m"][0] == pytest.approx(float(DELAYS.mean()), abs=0.5)
+    with dp.open(rows, budget=dp.PureDP(1000)) as table:
+        question = table.agg(m=dp.mean("delay", bounds="auto"))
+        found, unknown = question.release(epsilon=0.5), question.release(epsilon=0.05)
+    assert found["m"][0] == pytest.approx(float(DELAYS.mean()), abs=8)
+    assert unknown["m"] == [None]
+    assert any("state its bounds, as in AVG(x, " in note for note in unknown.notes)
+    assert not any("m: NULL, because" in note for note in unknown.notes)
+    assert math.isfinite(much.error("m")[0])
+
+
+PEOPLE_OF = {
+    "constant": lambda _: np.full(3000, 7),
+    "uniform": lambda draw: draw.integers(1, 100, 3000),
+    "log-normal": lambda draw: np.maximum(np.exp(draw.normal(2, 1, 3000)), 1).astype(np.int64),
+    "Pareto": lambda draw: np.minimum(2 * (draw.pareto(1.6, 3000) + 1), 1e6).astype(np.int64),
+    "Poisson": lambda draw: np.maximum(draw.poisson(30, 3000), 1),
+}
+
+
+def histogram(rows_of_people):
+    places = np.minimum(np.searchsorted(EDGES, rows_of_people), len(EDGES) - 1)
+    return np.bincount(places, minlength=len(EDGES))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("groups", [1, 12])
+@pytest.mark.parametrize("name", PEOPLE_OF)
+def test_the_limit_is_near_the_best_one(name, groups):
+    """The error at the limit chosen is, in the median, within twice that of the best limit for the same people."""
+    epsilon, noise = Fraction(1, 10), 1.5
+    ratios = []
+    # the same people and the same noise in every run: of Pareto's law the median of 400 asks is 1.77, but a median of
+    # 25 of them is above 2 in one run of six
+    draw = np.random.default_rng(4)
+    for _ in range(25):
+        people = PEOPLE_OF[name](draw)
+
+        def error(limit, people=people):
+            return math.hypot(noise * limit, np.maximum(people - limit, 0).sum() * min(1, math.sqrt(2) / groups))
+
+        noisy = histogram(people) + np.rint(draw.laplace(scale=float(1 / epsilon), size=len(EDGES)))
+        chosen = best_limit(noisy, epsilon, noise, groups)
+        ratios.append(error(chosen.limit) / min(map(error, EDGES)))
+    assert np.median(ratios) <= 2
+
+
+def test_nothing_but_the_noisy_histogram_decides():
+    """The same noisy numbers lead to the same limits, whatever the data were."""
+    people = PEOPLE_OF["uniform"](np.random.default_rng(1))
+    noisy = np.asarray(Laplace(1, 0.1).release(histogram(people))).astype(np.float64)
+    assert best_limit(noisy, Fraction(1, 10), 1.5, 3) == best_limit(noisy.copy(), Fraction(1, 10), 1.5, 3)
+
+
+@pytest.mark.parametrize(
+    ("people", "epsilon", "most"),
+    [
+        (np.full(50, 7), 0.01, 60),
+        (np.full(50, 7), 0.1, 40),
+        (np.arange(1, 31), 0.5, 40),
+        (np.exp(np.linspace(1, 6.4, 4000)).astype(np.int64), 0.01, 12),
+        (np.concatenate([np.arange(1, 2001) % 9 + 1, [20_000]]), 0.1, 10),
+    ],
+    ids=["50 people, hardly any epsilon", "50 people", "30 people", "no filled bin", "one with very many rows"],
+)
+def test_little_to_go_by_is_no_reason_for_a_useless_limit(people, epsilon, most):
+    """Where no bin stands out of the noise, the error is still within some factor of the best, in the median of 15."""
+    noise = math.sqrt(2) / (10 * epsilon)
+    ratios = []
+    for _ in range(15):
+        noisy = np.asarray(Laplace(1, epsilon).release(histogram(people))).astype(np.float64)
+        chosen = best_limit(noisy, Fraction(epsilon), noise, 1)
+        error, *others = (
+            math.hypot(noise * limit, np.maximum(people - limit, 0).sum()) for limit in (chosen.limit, *EDGES)
+        )
+        ratios.append(error / min(others))
+    assert np.median(ratios) <= most
+
+
+def two_modes(many, rows):
+    """3,000 people of whom so many have so many rows, and the others one."""
+    people = np.ones(3000, dtype=np.int64)
+    people[:many] = rows
+    return people
+
+
+def quantiles_of_noise(scale):
+    """Noise of the histogram that is always the same: quantiles of the Laplace law in some order."""
+    levels = (np.random.default_rng(1).permutation(len(EDGES)) + 0.5) / len(EDGES)
+    return -scale * np.sign(levels - 0.5) * np.log(1 - 2 * np.abs(levels - 0.5))
+
+
+@pytest.mark.parametrize(("many", "rows"), [(150, 300), (150, 30), (250, 10)])
+def test_a_second_mode_is_seen(many, rows):
+    """150 people with 300 rows each are 15 scales of the noise: the limit takes them in."""
+    people = two_modes(many, rows)
+    noisy = histogram(people) + np.where(histogram(people) > 0, 0.0, quantiles_of_noise(10))
+    chosen = best_limit(noisy, Fraction(1, 10), 1.5, 1)
+    assert 0.9 * rows <= chosen.limit <= 1.5 * rows
+
+
+def test_thresholds_are_those_of_sums_of_noise():
+    """Against a numerical integral of the characteristic function ``(1 + t^2)^-w`` of a sum of w Laplace variables."""
+    t = np.linspace(0, 60, 600_001)
+    for width, threshold in thresholds().items():
+        if width == 1:
+            tail = math.exp(-threshold) / 2
+        else:
+            tail = 0.5 - np.trapezoid(np.sinc(threshold * t / math.pi) * (1 + t * t) ** -width, t) * threshold / math.pi
+        tail_allowed = 2e-4 / 4 / (len(EDGES) - width + 1)
+        assert tail == pytest.approx(tail_allowed, rel=0.02)
+
+
+def test_how_many_people_are_not_seen_follows_from_epsilon_alone():
+    assert people_seen(Fraction(1, 20)) == pytest.approx(2 * people_seen(Fraction(1, 10)), abs=1)
+    noise = math.log(2 * 0.05) / 0.1
+    assert (people_seen(Fraction(1, 10)) + noise) * 0.1 >= thresholds()[1]
+    assert "even 1,600 people" in unseen_people(Fraction(1, 100))
+
+
+DRAWS = np.random.default_rng(7)
+
+
+@pytest.fixture(autouse=True)
+def same_draws_whatever_ran_before():
+    """Every test starts from the same seed, alone or after others."""
+    DRAWS.bit_generator.state = np.random.default_rng(7).bit_generator.state
+
+
+def zipf(exponent, largest=1000, people=4000):
+    rows = np.arange(1, largest + 1)
+    law = rows ** -float(exponent)
+    return DRAWS.choice(rows, people, p=law / law.sum())
+
+
+POPULATIONS = {
+    **{f"zipf {exponent}": lambda exponent=exponent: zipf(exponent) for exponent in (0.5, 1.5, 1.8, 2, 2.5, 3)},
+    "zipf 1.5 to 100,000": lambda: zipf(1.5, 100_000),
+    "two humps": lambda: np.concatenate([DRAWS.integers(1, 6, 3900), DRAWS.integers(200, 400, 100)]),
+    "one giant": lambda: np.concatenate([DRAWS.integers(1, 6, 3999), [10**7]]),
+    "one giant among many": lambda: np.concatenate([np.full(3999, 12), [50_000]]),
+    "all alike": lambda: np.full(4000, 7),
+    "few": lambda: DRAWS.integers(1, 30, 20),
+    "nobody": lambda: np.zeros(0, dtype=np.int64),
+}
+
+
+def noisy(counts, epsilon):
+    """The histogram with discrete Laplace noise, seeded: the difference of two geometric variables."""
+    rate = 1 - np.exp(-float(epsilon))
+    return counts + (DRAWS.geometric(rate, len(counts)) - DRAWS.geometric(rate, len(counts))).astype(np.float64)
+
+
+def share_beyond(people, limit):
+    return np.maximum(people - limit, 0).sum() / max(people.sum(), 1)
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 20), Fraction(1, 2), Fraction(3)])
+@pytest.mark.parametrize("name", POPULATIONS)
+def test_the_statement_is_true(name, epsilon):
+    """Of 60 seeded histograms, no more miss than 0.05 of them allow with a probability of 1e-6; "at least" is an
+    interval up to 100 %."""
+    missed = 0
+    for i in range(60):
+        people, limit = POPULATIONS[name](), (1, 3, 10, 100)[i % 4]
+        stated = estimate_left_out(noisy(histogram(people), epsilon), epsilon, limit)
+        missed += not stated.low <= share_beyond(people, limit) <= stated.high
+    assert missed <= stats.binom.isf(1e-6, 60, 0.05)
+
+
+def test_with_little_noise_the_statement_says_much():
+    """The least that it can be is near what it is, so that it is of use."""
+    for name, limit, least in (
+        ("all alike", 3, 0.56),
+        ("two humps", 3, 0.7),
+        ("zipf 1.8", 3, 0.6),
+        ("zipf 1.5", 10, 0.75),
+    ):
+        people = POPULATIONS[name]()
+        stated = estimate_left_out(noisy(histogram(people), 1), Fraction(1), limit)
+        assert least <= stated.low <= share_beyond(people, limit), name
+
+
+def test_no_upper_limit_is_stated_unless_it_is_public():
+    """One person more, with very many rows, moves one bin by 1: no limit from above could hold for both tables."""
+    people = np.full(4000, 3)
+    for epsilon in (Fraction(1, 20), Fraction(10)):
+        counts = noisy(histogram(people), epsilon)
+        assert estimate_left_out(counts, epsilon, 1).high == 1
+        stated = estimate_left_out(counts, epsilon, 1, most=4)
+        assert stated.low <= 2 / 3 <= stated.high < 0.8
+        assert estimate_left_out(counts, epsilon, 4, most=4) == LeftOut(0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 20), Fraction(1, 2)])
+def test_of_groups_both_limits_hold(epsilon):
+    missed = 0
+    for i in range(100):
+        most, limit = (5, 12, 300)[i % 3], (1, 2, 4)[i % 3]
+        groups = np.minimum(DRAWS.geometric(DRAWS.uniform(0.05, 0.6), 3000), most)
+        stated = estimate_left_out(noisy(histogram(groups), epsilon), epsilon, limit, most)
+        missed += not stated.low <= share_beyond(groups, limit) <= stated.high
+    assert missed <= stats.binom.isf(1e-6, 100, 0.05)
+
+
+def test_noise_exceeds_its_bound_no_more_often_than_stated():
+    weights = np.array([np.ones(40), np.geomspace(0.1, 50, 40), np.eye(40)[3] * 7 + 1e-9])
+    sums = DRAWS.laplace(size=(200_000, 40)) @ weights.T
+    for doubt in (0.025, 0.001):
+        exceeded = np.mean(sums > automatic._noise(weights, doubt), axis=0)
+        assert (exceeded <= doubt).all()
+        assert (exceeded >= doubt / 100).all()  # and the bound is of use
+
+
+def test_words():
+    assert str(LeftOut(1.9e-7, 0.0, 0.031)) == "about less than 0.01 % of the rows are left out (0 % to 3.1 %)"
+    assert str(LeftOut.at_least(0.37)) == "at least 37 % of the rows are left out"
+    assert LeftOut.at_least(0.0).of("people's groups") == "the noise hides whether any of people's groups are left out"
+
+
+def test_a_plan_and_an_answer_state_what_is_true_of_a_long_tail():
+    """zipf 1.8 up to 1000 rows, of which a limit of 3 leaves out three quarters; seeded."""
+    people = zipf(1.8)
+    who = np.repeat(np.arange(len(people)), people)
+    rows = pa.table({"who": who, "town": np.array(["a", "b"])[who % 2]})
+    budget = dp.ApproxDP(1000, 1e-3)
+    with (
+        drawn_from(SeededSource(1)),
+        dp.open(rows, unit="who", keys={"town": ["a", "b"]}, budget=budget, name="visits") as table,
+    ):
+        for epsilon in (1, 10, 40):
+            plan = dp.publish.Plan(table=table, tables=[("town",)], max_rows=3, bias=True)
+            released = plan.release(epsilon=epsilon, delta=1e-9)
+            assert released.automatic.low <= share_beyond(people, 3) <= released.automatic.high == 1
+            assert any(str(released.left_out) in note for note in released.notes)
+            answer = table.sql("SELECT COUNT(*) AS n FROM visits").release(epsilon, max_rows=3, bias=True)
+            share, low, high = answer.left_out["n"]
+            assert share == low <= share_beyond(people, 3) <= high == 1
+            (bound,) = answer.low_by("n")
+            assert bound[2] is None
+            assert f"at least {bound[0]:,.0f}"[:10] in str(answer)

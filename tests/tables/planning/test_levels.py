@@ -17,8 +17,8 @@ from dither.guarantees import ApproxDP, PureDP
 from dither.mechanisms import Gaussian, Laplace
 from dither.tables.card.model import Card, ColumnCard
 from dither.tables.options import ReleaseOptions
-from dither.tables.planning.calibrate import plan_question
-from dither.tables.planning.levels import bounded_together, least_squares, variances_after
+from dither.tables.planning.calibrate import bounded_together, plan_question
+from dither.tables.planning.estimate import least_squares, variances_after
 from dither.tables.sql.parse import parse
 from support import refuses
 

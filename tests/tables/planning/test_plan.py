@@ -1,4 +1,9 @@
-"""A plan: its parts add up to what is charged, its thresholds and scales are exact, and it refuses what it must."""
+"""A plan: its parts add up to what is charged, its thresholds and scales are exact, and it refuses what it must.
+
+What is measured for an aggregate: keys of a mode that are public without being listed, and what is shared.
+
+Groups with private keys that are only counted are refused before the charge; what is advised instead is answered.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +13,12 @@ from datetime import date, datetime
 from fractions import Fraction
 
 import mpmath as mp
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import dither as dp
 from dither.accounting import gaussian_ratio
 from dither.errors import DitherError, InvalidArgument
 from dither.guarantees import ApproxDP, PureDP
@@ -22,6 +29,7 @@ from dither.tables.planning import plan
 from dither.tables.query.tree import Aggregate, Call, Column, Group, Join, Literal, Query
 from support import SOON_S, each, refuses
 from tables.glass import card
+from tables.raw_rows import alike, answered, truth
 
 AMOUNT, AGE, TOWN = Column("amount"), Column("age"), Column("town")
 KINDS = [
@@ -343,3 +351,131 @@ def test_the_total_of_rows_that_are_people_has_no_noise_for_many_groups():
         card(None), epsilon=1, delta=1e-6, noise="gaussian", max_groups=100, other=True,
     )  # fmt: skip
     assert [noise.sensitivity for noise in planned.totals.values()] == [1]
+
+
+ROWS = pa.table(
+    {"x": [3, 3, 3, 4, 5] * 40, "late": [True, False, False, True, False] * 40, "code": ["a", "b", "b", "c", "d"] * 40}
+)
+
+
+@pytest.fixture(scope="module")
+def table():
+    with dp.open(ROWS, bounds={"x": (0, 9)}, budget=dp.PureDP(4000), name="t") as result:
+        yield result
+
+
+@pytest.mark.parametrize(
+    ("sql", "mode"),
+    [
+        ("MODE(x)", 3),
+        ("MODE(late)", False),
+        ("MODE(x > 3)", False),
+        ("MODE(CASE WHEN x = 3 THEN 'three' ELSE 'other' END)", "three"),
+        ("MODE() WITHIN GROUP (ORDER BY x)", 3),
+    ],
+)
+def test_a_mode_is_chosen_among_keys_that_are_public_without_being_listed(table, sql, mode):
+    assert table.sql(f"SELECT {sql} AS m FROM t").release(100, again=True)["m"] == [mode]
+
+
+def test_a_list_in_where_makes_the_keys_of_a_mode_public(table):
+    assert table.sql("SELECT MODE(code) AS m FROM t WHERE code IN ('a', 'b')").release(100)["m"] == ["b"]
+    assert table.agg(m=dp.mode(dp.col("x") < 4)).release(100)["m"] == [True]
+
+
+def test_a_mode_among_keys_that_nobody_states_is_refused_with_a_way_out(table):
+    question = table.sql("SELECT MODE(code) AS m FROM t")
+    with refuses(InvalidArgument, "WHERE code IN (…)"):
+        question.plan(1)
+
+
+@each("rows", [1, 7, 200])
+@each("other", ["STDDEV(x)", "VAR_SAMP(x)"])
+def test_a_mean_is_as_fine_beside_a_variance_as_alone(rows, other):
+    """Squares of a fine grid do not fit; a coarser grid had moved the mean."""
+    given = pa.table({"who": list(range(900)), "x": [(i * i % 1009) / 100 + 0.0195 for i in range(900)]})
+    ((mean, spread),) = truth("SELECT AVG(x), " + other + " FROM data", data=given)
+    with dp.open(given, unit="who", bounds={"x": (0, 5000)}, max_rows=rows, budget=dp.PureDP(1000)) as table:
+        alone = answered(table, "SELECT AVG(x) AS m FROM data").rows[0][0]
+        beside, variance = answered(table, f"SELECT AVG(x) AS m, {other} AS s FROM data").rows[0]
+    step = 5000 / (1 << 19)
+    assert abs(alone - mean) < step
+    assert abs(beside - mean) < step
+    assert abs(variance - spread) < (0.1 if rows == 1 else 20)
+
+
+def test_a_third_of_the_budget_of_a_choice_goes_to_its_interval():
+    query = Query({"m": Aggregate("max", Column("age")), "k": Aggregate("mode", Column("region"))})
+    without, asked = (plan.make(query, card(), epsilon=1, intervals=intervals) for intervals in (False, True))
+    for before, after in zip(without.choices, asked.choices, strict=True):
+        assert before.interval is None
+        assert after.interval is not None
+        total = Fraction(after.mechanism.epsilon) + Fraction(after.interval.epsilon)
+        assert Fraction(before.mechanism.epsilon) - Fraction(1, 10**12) <= total <= Fraction(1, 2)
+        assert after.interval.epsilon == pytest.approx(1 / 6)
+
+
+def test_errors_for_a_population_take_squares_as_well():
+    query = Query({"m": Aggregate("mean", Column("age")), "s": Aggregate("sum", Column("age"))})
+    noise, population = (plan.make(query, card(), epsilon=1, population=yes) for yes in (False, True))
+    assert [len(made.measures) for made in (noise, population)] == [2, 3]
+
+
+NUMBERED = pa.table(
+    {
+        "who": [i // 4 for i in range(1200)],
+        "visit": list(range(1200)),
+        "city": [("x", "y", "z")[i % 3] for i in range(1200)],
+        "cost": [float(i % 9) for i in range(1200)],
+    }
+)
+BY_VISIT = "SELECT visit, COUNT(*) AS n, AVG(cost) AS m FROM data GROUP BY visit"
+COUNTED = [
+    f"WITH v AS ({BY_VISIT}) SELECT COUNT(*) AS k FROM v",
+    f"WITH v AS ({BY_VISIT}) SELECT AVG(n) AS k, MAX(m) AS l FROM v WHERE n > 1",
+    f"SELECT n, COUNT(*) AS k FROM ({BY_VISIT}) GROUP BY n",
+    f"WITH v AS ({BY_VISIT}), w AS ({BY_VISIT}) SELECT (SELECT COUNT(*) FROM v) - (SELECT COUNT(n) FROM w) AS k",
+    "SELECT AVG(n) AS k FROM (SELECT COUNT(*) AS n FROM data GROUP BY visit)",
+    f"SELECT (SELECT SUM(n) FROM ({BY_VISIT})) / COUNT(*) AS share FROM data",
+]
+SHOWN = [
+    "SELECT city, COUNT(*) AS n FROM data GROUP BY city",
+    "SELECT COUNT(*) AS n FROM data GROUP BY city",
+    "WITH v AS (SELECT city, COUNT(*) AS n FROM data GROUP BY city) "
+    "SELECT city, n, n / (SELECT SUM(n) FROM v) AS s FROM v",
+    "SELECT city, RANK() OVER (ORDER BY COUNT(*) DESC) AS place FROM data GROUP BY city",
+    "SELECT * FROM (SELECT city AS c, COUNT(*) AS n FROM data GROUP BY city) WHERE n > 5",
+    "SELECT SUM(n) AS k FROM (SELECT city AS c, COUNT(*) AS n FROM data GROUP BY city) WHERE c IN ('x', 'y')",
+    "SELECT city, COUNT(*) AS n FROM data GROUP BY city UNION ALL SELECT 'all', COUNT(*) FROM data",
+    "SELECT city, COUNT(*) AS n FROM data GROUP BY ROLLUP (city)",
+]
+
+
+def numbered() -> dp.Table:
+    stated = {"unit": "who", "bounds": {"cost": (0, 10)}, "max_groups": 4, "max_rows": 4, "delta": 1e-6}
+    return dp.open(NUMBERED, **stated, budget=dp.ApproxDP(100, 1e-3))
+
+
+@pytest.mark.parametrize("sql", COUNTED)
+def test_groups_of_private_keys_that_are_only_counted_are_refused_before_the_charge(sql):
+    with numbered() as table:
+        before = table.accounts.left(None)
+        for ask in (table.sql(sql).release, table.sql(sql).explain):
+            with pytest.raises(dp.InvalidArgument, match="add who to GROUP BY, for a row for each person and visit"):
+                ask(epsilon=1)
+        assert table.accounts.left(None) == before
+
+
+@pytest.mark.parametrize("sql", SHOWN)
+def test_groups_of_private_keys_that_are_shown_are_answered(sql):
+    with numbered() as table:
+        assert alike(answered(table, sql).rows, truth(sql, data=NUMBERED))
+
+
+def test_what_the_refusal_advises_is_answered():
+    visits = "SELECT who, visit, AVG(cost) AS m FROM data GROUP BY who, visit"
+    sql = f"WITH v AS ({visits}) SELECT COUNT(*) AS k, AVG(m) AS l FROM v"
+    with numbered() as table:
+        assert alike(answered(table, sql).rows, truth(sql, data=NUMBERED))
+        counted = "SELECT COUNT(DISTINCT visit) AS k FROM data"
+        assert alike(answered(table, counted).rows, truth(counted, data=NUMBERED))

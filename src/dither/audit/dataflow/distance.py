@@ -46,7 +46,7 @@ from dither.mechanisms.values import scalar
 from dither.publish.mechanism import MarginalMechanism
 from dither.stream.series_mechanism import SeriesMechanism
 from dither.tables.compile.statements import Measure
-from dither.tables.planning.key_selection import KeySelection, vectors
+from dither.tables.planning.group_keys import KeySelection, vectors
 
 Arguments = Mapping[str, Any]
 _INTEGERS = 256

@@ -55,7 +55,7 @@ from dither.local.index_records import unpack_indices
 from dither.mechanisms import BoundedLaplace, Gaussian, Laplace, SparseVector
 from dither.randomness import SYSTEM, SeededSource, resolve, uniform_integers
 from dither.tables.compile.statements import Measure
-from dither.tables.planning.key_selection import threshold
+from dither.tables.planning.group_keys import threshold
 
 
 @dataclass(frozen=True, eq=False)

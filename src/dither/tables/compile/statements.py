@@ -16,6 +16,52 @@ Before they are weighted, rows of a person and group are added up where that is 
 choose groups, for the l2 norm) or for free (without groups).
 
 All of it is whole numbers below 2^62 by construction, so order, rounding and overflow cannot change a sum.
+
+How two columns are measured together: sums of six products that are not negative and add up to the same in each row.
+
+*Statement.* Let t and u, from 0 to 1, be the places of two values between their bounds, ``a = t/2``, ``b = u/2`` and
+``c = 1 - a - b``. The six terms of ``(a + b + c)^2``, that is ``a^2, b^2, c^2, 2ab, 2ac, 2bc``, are not negative and
+add up to 1. So the six sums of them are one measurement: one row moves it by 1 in the l1 norm, and by no more in the
+l2 norm. Number, means, variances and covariance of the pairs follow from it: ``a = a^2 + (2ab + 2ac) / 2``.
+
+*In whole numbers.* Values are steps above their lower bounds, x and y, of at most ``width`` in all. With
+``z = 2 width - x - y``, the terms are ``x^2, y^2, z^2, 2xy, 2xz, 2yz``: whole numbers that add up to ``(2 width)^2``,
+which is the ``top`` of a row. A row in which either value is NULL adds nothing to any of them.
+
+How many different values a column has in each group, where one person adds only so many of them.
+
+*Statement.* Of each person at most ``rows`` different values count in a group, and those of at most ``groups`` groups.
+Then a person moves the numbers of different values by at most ``rows`` in at most ``groups`` groups: by
+``groups * rows`` in the l1 norm and ``sqrt(groups) * rows`` in the l2 norm, whoever else is in the data.
+
+*Why.* The number of a group is the size of the union of sets of values, one of each person. One set more makes the
+union larger by what is in no other set: by 0 at least, and by the size of the set at most. Which values and groups of a
+person count is decided by keyed hashes of person, group and value under a secret that is fresh for each release; where
+hashes agree, by the values themselves. So it depends on the person's own rows only, and no set of another person
+changes with them.
+
+*Which number it is.* Each person's choice is random, and those of different people are independent: a value that many
+people have is counted almost surely. A value that only people with more than ``rows`` values have may be missed, so the
+number is too low by an amount that nobody knows, and never too high.
+
+NULL and NaN are no values. Numbers that are equal are one value, 0 and -0 among them; texts are compared byte by byte.
+
+What each person adds in each period of a series: one statement, whose lines are bounded for a person and a period.
+
+The rows of a period are weighted as those of a question are (:mod:`dither.tables.compile.limits`), but for each period
+by itself: a person with N rows in a period has the weight ``min(1, rows / N)`` there.
+
+*Statement.* Let every row add at most ``top`` in absolute value to a measure. Then everything that a person adds to all
+groups of one period has an l1 norm of at most ``rows * top``, whoever else is in the data, and whatever rows this
+person has in other periods. People count once in a period: somebody in j groups counts ``1 / j`` in each.
+
+*Why.* That is the statement of :mod:`dither.tables.compile.limits` for the rows of one period, with one group of weight
+``R = rows``. The weight depends on this person's rows of this period only: the partition of the window is the person
+and the period. Rounding makes every number smaller.
+
+Which periods of a person count at all is not decided here: that depends on what counted before, which only the ledger
+knows (:mod:`dither.stream.participants`). So a line for each person, period and group leaves the engine, as the keys of
+people do where they have accounts, and no row does. Where every row is a person of its own, the engine adds up.
 """
 
 from __future__ import annotations
@@ -30,18 +76,141 @@ from sqlglot import exp
 
 from dither.errors import InvalidArgument
 from dither.inference import Grid
+from dither.tables.card.model import Type
 from dither.tables.card.values import Value
 from dither.tables.compile import expressions
 from dither.tables.compile.context import Statement, StatementContext
-from dither.tables.compile.distinct import distinct_values
-from dither.tables.compile.expressions import Lookup, bin_of, whole_steps
+from dither.tables.compile.expressions import Lookup, bin_of, bounded, whole_steps
 from dither.tables.compile.limits import Limits
-from dither.tables.compile.pairs import PARTS, Pair
-from dither.tables.compile.queries import DialectSql, alias, count_rows, over, relation, select, total
+from dither.tables.compile.queries import (
+    DialectSql,
+    alias,
+    all_of,
+    count_rows,
+    dense_rank,
+    over,
+    relation,
+    row_number,
+    select,
+    total,
+)
 from dither.tables.query import nodes
-from dither.tables.query.nodes import binary, call, case, cast, coalesce, integer, plain_column
+from dither.tables.query.nodes import binary, call, case, cast, coalesce, double, integer, plain_column
 from dither.tables.query.relations import private_columns
 from dither.tables.query.tree import Expression, private_tables
+
+Bounds = tuple[float, float]
+PARTS = 6
+PAIR_BITS = 13
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two values that are measured together, each with its bounds and its grid."""
+
+    values: tuple[Expression, Expression]
+    bounds: tuple[Bounds, Bounds]
+    grids: tuple[Grid, Grid]
+
+    @property
+    def width(self) -> int:
+        """The steps of the finer grid from end to end: no value is further from its lower bound."""
+        return max(grid.width for grid in self.grids)
+
+    @property
+    def top(self) -> int:
+        """What one row adds to all parts together."""
+        return (2 * self.width) ** 2
+
+    def columns(self, name: str, find: Lookup) -> dict[str, exp.Expr]:
+        """The two values in steps above their lower bounds, as columns of the rows."""
+        result = {}
+        for place, (value, bounds, grid) in enumerate(zip(self.values, self.bounds, self.grids, strict=True)):
+            steps = whole_steps(value, grid, bounds, find)
+            result[f"{name}_{place}"] = steps if grid.low == 0 else binary("-", steps, integer(grid.low))
+        return result
+
+    def part(self, name: str, number: int) -> exp.Expr:
+        """One of the six products of a row, from its columns; 0 where either value is missing."""
+        x, y = plain_column(f"{name}_0"), plain_column(f"{name}_1")
+        z = binary("-", binary("-", integer(2 * self.width), x), y)
+        products: Sequence[Callable[[], exp.Expr]] = (
+            lambda: binary("*", x, x),
+            lambda: binary("*", y, y),
+            lambda: binary("*", z, z),
+            lambda: binary("*", integer(2), binary("*", x, y)),
+            lambda: binary("*", binary("*", integer(2), x), z),
+            lambda: binary("*", binary("*", integer(2), y), z),
+        )
+        missing = binary("or", nodes.is_null(x), nodes.is_null(y))
+        return case([(missing, integer(0))], products[number]())
+
+
+def pair_grid(bounds: Bounds, whole: bool, bits: int, name: str) -> Grid:
+    """A grid of about ``2^bits`` steps: two such grids are equally fine, whatever the bounds. Whole numbers that are
+    fewer get several steps each, so that they stay exact.
+
+    >>> pair_grid((0, 100), True, 9, "x").width, pair_grid((0.0, 3.7), False, 9, "x").width
+    (500, 512)
+    """
+    low, high = bounded(*bounds)
+    most = 1 << bits
+    distance = int(high) - int(low)
+    scale = float(most // distance) if whole and 0 < distance <= most else most / (high - low)
+    result = Grid.rounded_half_up(low, high, scale)
+    if result.width == 0 or max(abs(result.low), abs(result.high)) >= 1 << 50:  # steps are computed in doubles
+        fix = "subtract a constant in the question"
+        expected = "bounds that are not far from 0 compared to their width"
+        raise InvalidArgument(name, expected, "others", fix)
+    return result
+
+
+_FAR = 2.0**40
+_FINE = 1024.0
+
+
+def distinct_values(context: StatementContext, value: Expression) -> Statement:
+    """The statement that counts different values: a line for each group that has any, with their number."""
+    return context.once("distinct", value, build=lambda: _distinct_values(context, value))
+
+
+def _distinct_values(context: StatementContext, value: Expression) -> exp.Select:
+    typed = expressions.key(value, context.find)
+    x = typed.node
+    if typed.type == "number":
+        arms = [(expressions.is_nan(x), nodes.literal(None)), (binary("=", x, double(0.0)), double(0.0))]
+        x = case(arms, x)
+    nodes.check_length(x)
+    lines, before = context.counted({"x": x}, [nodes.is_not_null(plain_column("x"))])
+    groups, carried = [plain_column(name) for name in context.names], [plain_column(name) for name in context.carried]
+    if context.card.unit is not None:
+        u = plain_column("u")
+        pairs = select([u, *carried, plain_column("x")], relation(lines, "l")).distinct(copy=False)
+        hashed = select([exp.Star(), alias(_hash(context, typed.type), "hx")], relation(pairs, "p"))
+        order = [context.keyed_hash("hx"), plain_column("x")]
+        places = [alias(row_number(order, [u, *groups]), "place")]
+        conditions = [binary("<=", plain_column("place"), integer(context.limits.rows))]
+        if groups and context.limits.exceeded and not context.chosen:
+            places.append(alias(dense_rank([context.keyed_hash(), *groups], [u]), "group_place"))
+            conditions.append(binary("<=", plain_column("group_place"), integer(context.limits.groups)))
+        if context.null_people:  # each of whom has one value in one group
+            conditions = [binary("or", nodes.is_null(u), all_of(conditions))]
+        lines = select(
+            [exp.Star()], relation(select([exp.Star(), *places], relation(hashed, "h")), "r"), where=conditions
+        )
+    values = select([*groups, plain_column("x")], relation(lines, "v")).distinct(copy=False)
+    return context.finish({"m0": cast(count_rows(), "integer")}, values, context.names, before)
+
+
+def _hash(context: StatementContext, type: Type) -> exp.Expr:
+    """A keyed hash of the column ``x``. That of a double is the hash of the number of its cell on a public grid, since
+    engines write doubles as different texts: values in one cell go by their order.
+    """
+    x = plain_column("x")
+    if type == "number":
+        return context.hash_of_value(cast(expressions.hold(x, -_FAR, _FAR, _FINE), "integer"), "integer")
+    return context.hash_of_value(x, type)
+
 
 BIN_BITS = 10
 
@@ -438,3 +607,114 @@ def only_people_of(context: StatementContext, people: exp.Expr) -> dict[str, exp
         rows = relation(context.tables[name or ""], "o")
         result[name or ""] = select([every], rows, where=[known]).subquery(copy=False)
     return result
+
+
+_WEIGHT_BITS = 10
+_WIDTH = 16
+SUM_BITS = 13
+"""Values that are summed are rounded to a grid of some ``2^13`` steps, or to whole numbers where those are fewer."""
+
+
+def period_limits(rows: int, has_unit: bool) -> Limits:
+    """The most that one person counts for in a period: so many rows.
+
+    >>> period_limits(3, True).total, period_limits(1, False).bits()
+    (Fraction(3, 1), 0)
+    """
+    return Limits(1, rows, 1, weighted=has_unit, exceeded=has_unit, max_bits=_WEIGHT_BITS)
+
+
+def places(measure: Measure, limits: Limits) -> int:
+    """The binary places of what a person adds to a measure: as many as weights have, but no more than keep what one row
+    adds below ``2^16``. Noise of few steps is drawn fast, and far larger than such a step.
+
+    >>> places(Measure("rows"), period_limits(3, True))
+    10
+    """
+    counted = measure.limits(limits)
+    return max(0, min(counted.bits(measure.top), _WIDTH - measure.top.bit_length()))
+
+
+def sensitivity(measure: Measure, limits: Limits) -> int:
+    """The l1 norm of what one person adds to all groups of a period, in units of the numbers of the statement."""
+    return math.ceil(measure.limits(limits).total * measure.top * (1 << places(measure, limits)))
+
+
+def unit(measure: Measure, limits: Limits) -> float:
+    """How many of these whole numbers are worth 1: one row, one person, or 1 in the units of the value."""
+    steps = 1 << places(measure, limits)
+    grid = measure.moments.grid if measure.kind == "sum" and measure.moments is not None else None
+    return float(steps) if grid is None else grid.scale * steps
+
+
+def person_periods(context: StatementContext, measures: Sequence[Measure], period: Expression) -> Statement:
+    """A line for each person ``u``, period ``t`` and group that holds anything, with what the person adds to each
+    measure, ``m0``, ``m1``, …, as whole numbers. Where every row is a person, a line for each period and group.
+    """
+    return context.once("periods", period, *measures, build=lambda: _person_periods(context, measures, period))
+
+
+def _person_periods(context: StatementContext, measures: Sequence[Measure], period: Expression) -> exp.Select:
+    assert not context.null_people, "nobody could keep a record of them: the series refuses it"
+    columns = {"t": expressions.compile(period, context.find).node}
+    for i, measure in enumerate(measures):
+        node = _value(measure, context)
+        columns |= {} if node is None else {f"x{i}": node}
+    nodes.check_length(*columns.values())
+    rows = context.source(columns)
+    has_unit = context.card.unit is not None
+    keys = [plain_column(name) for name in [*(["u"] if has_unit else []), "t", *context.names]]
+    sums = [alias(_of_rows(measure, i), f"s{i}") for i, measure in enumerate(measures)]
+    lines = select([*keys, alias(count_rows(), "n"), *sums], relation(rows, "r"), group_by=keys)
+    if not has_unit:
+        added = [alias(plain_column(f"s{i}"), f"m{i}") for i in range(len(measures))]
+        return select([*keys, *added], relation(lines, "l"))
+    person_and_period = [plain_column("u"), plain_column("t")]
+    size = cast(over(call("SUM", plain_column("n")), person_and_period), "integer")
+    groups = cast(over(count_rows(), person_and_period), "integer")
+    weights = [
+        alias(context.limits.weight(size, context.dialect_sql), "w"),
+        alias(context.limits.of_people.weight(groups, context.dialect_sql), "v"),
+    ]
+    weighted = select([exp.Star(), *weights], relation(lines, "l"))
+    added = [alias(_weighted_line(measure, i, context), f"m{i}") for i, measure in enumerate(measures)]
+    return select([*keys, *added], relation(weighted, "k"))
+
+
+def _value(measure: Measure, context: StatementContext) -> exp.Expr | None:
+    """What a measure reads of each row."""
+    if measure.kind in ("rows", "people"):
+        return None
+    moments = measure.moments
+    assert moments is not None
+    if measure.kind == "sum":
+        assert moments.grid is not None
+        assert moments.bounds is not None
+        return whole_steps(moments.value, moments.grid, moments.bounds, context.find)
+    missing = nodes.is_null(expressions.compile(moments.value, context.find).node)
+    return case([(missing, nodes.literal(None))], integer(1))
+
+
+def _of_rows(measure: Measure, place: int) -> exp.Expr:
+    """What the rows of one line add, before they are weighted; people are rows where every row is a person."""
+    if measure.kind in ("rows", "people"):
+        return count_rows()
+    return total(coalesce(plain_column(f"x{place}"), integer(0)))
+
+
+def _weighted_line(measure: Measure, place: int, context: StatementContext) -> exp.Expr:
+    """What a person adds with one line, rounded toward zero."""
+    number, limits = plain_column(f"s{place}"), context.limits
+    if measure.kind == "people":
+        return plain_column("v")
+    shift = limits.bits() - places(measure, limits)
+
+    def times_weight(x: exp.Expr) -> exp.Expr:
+        return context.dialect_sql.shift_right(binary("*", x, plain_column("w")), shift)
+
+    grid = measure.moments.grid if measure.moments is not None else None
+    if grid is None or grid.low >= 0:
+        return times_weight(number)
+    negative = binary("<", number, integer(0))
+    size = times_weight(case([(negative, nodes.negate(number))], number))
+    return case([(negative, nodes.negate(size))], size)

@@ -25,8 +25,7 @@ from dither.errors import InvalidArgument, WrongType
 from dither.extras import need
 from dither.tables.card.model import Card, PublicTable, Type
 from dither.tables.engines.base import Engine
-from dither.tables.planning.derived_keys import MOST_VALUES
-from dither.tables.planning.public_rows import MOST_ROWS
+from dither.tables.planning.group_keys import MOST_ROWS, MOST_VALUES
 from dither.tables.query.relations import shown_expressions
 from dither.tables.query.tree import Column, Query, columns, conditions, public_joins
 

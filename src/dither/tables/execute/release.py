@@ -29,10 +29,10 @@ from dither.tables.execute.shape_answer import Released, rehearse, shape_answer
 from dither.tables.options import ReleaseOptions
 from dither.tables.planning import automatic
 from dither.tables.planning.calibrate import may_use_either_noise, plan_after_choices, plan_question
-from dither.tables.planning.estimate import ADDED, bias_notes, limitations, refuse_noise_only
-from dither.tables.planning.levels import with_least_squares
+from dither.tables.planning.estimate import with_least_squares
+from dither.tables.planning.group_keys import with_unstated_bounds
 from dither.tables.planning.plan import Plan, statements_of
-from dither.tables.planning.relation_cards import with_unstated_bounds
+from dither.tables.planning.plan_notes import ADDED, bias_notes, limitations, refuse_noise_only
 from dither.tables.query.tree import Column, private_tables, public_joins, public_tables, show
 
 if TYPE_CHECKING:

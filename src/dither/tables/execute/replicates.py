@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 
 from dither.inference import NoiseLaw, level_table
 from dither.tables.compile.statements import Measure
-from dither.tables.planning.estimate import estimate
-from dither.tables.planning.levels import make_agree
+from dither.tables.planning.estimate import estimate, make_agree
 from dither.tables.planning.plan import Plan
 
 MOST_TABLES, FEWEST_TABLES = 1000, 200

@@ -18,12 +18,16 @@ from dither.inference import NoiseLaw, mode_probability
 from dither.tables.compile import statements as bounding
 from dither.tables.compile.context import Statement, StatementContext
 from dither.tables.compile.statements import Measure
-from dither.tables.planning import levels
-from dither.tables.planning.empty_groups import without_values
-from dither.tables.planning.estimate import estimate, inside_rank, most_rows_of_a_person, rounded_error
-from dither.tables.planning.key_selection import Key, every_group, group_numbers, noisy_measures
-from dither.tables.planning.measurements import Choice, Counts
-from dither.tables.planning.plan import Plan, answer_type, statements_of
+from dither.tables.planning.estimate import (
+    estimate,
+    inside_rank,
+    make_agree,
+    most_rows_of_a_person,
+    rounded_error,
+    without_values,
+)
+from dither.tables.planning.group_keys import Key, every_group, group_numbers, noisy_measures
+from dither.tables.planning.plan import Choice, Counts, Plan, answer_type, statements_of
 from dither.tables.planning.quantiles import Quantiles, choose, extreme_interval, intervals
 from dither.tables.query.tree import Aggregate, Expression
 
@@ -57,7 +61,7 @@ def answers(plans: Sequence[Plan], frames: Sequence[StatementContext], run: Run)
     if not any(plan.reduced for plan in plans):
         return [answer(plan, frame, run) for plan, frame in zip(plans, frames, strict=True)]
     measured = [_measured(plan, frame, run) for plan, frame in zip(plans, frames, strict=True)]
-    levels.make_agree(plans, [noisy for _, noisy in measured])
+    make_agree(plans, [noisy for _, noisy in measured])
     return [
         answer(plan, frame, run, measured=known) for plan, frame, known in zip(plans, frames, measured, strict=True)
     ]

@@ -25,10 +25,10 @@ from dither.tables.execute.selection import CONFIDENCE, chooses_by_noise, chosen
 from dither.tables.execute.unprocessed import NoisyColumns, unprocessed
 from dither.tables.notes import Note
 from dither.tables.options import ReleaseOptions
-from dither.tables.planning.empty_groups import null_value_notes
-from dither.tables.planning.estimate import estimate, plan_notes
-from dither.tables.planning.key_selection import bin_labels
+from dither.tables.planning.estimate import estimate
+from dither.tables.planning.group_keys import bin_labels
 from dither.tables.planning.plan import Plan, answer_type, without_engine
+from dither.tables.planning.plan_notes import null_value_notes, plan_notes
 from dither.tables.query import evaluate
 from dither.tables.query.tree import SIMPLE, Aggregate, Column, Expression, PostProcessing, columns
 

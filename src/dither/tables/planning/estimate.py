@@ -2,20 +2,43 @@
 
 This is where COUNT, SUM, AVG, VAR and STDDEV are estimated. Everything here is post-processing of released numbers; the
 formulas and the reasons for their intervals are in :mod:`dither.inference.moments`.
+
+*Levels of ROLLUP, CUBE and GROUPING SETS* are made to agree.
+
+*Least squares.* With x the true number in each cell, level S has measured ``y_S = A_S x + noise`` of variance v_S, A_S
+adding up over the columns that are not in S. The estimate is the x that makes ``sum_S |y_S - A_S x|^2 / v_S`` least;
+each level is shown as ``A_S x``, so groups add up to the groups above them exactly, up to rounding of doubles.
+
+*The solution in closed form.* Let ``m_T`` for a set T of columns be the totals by T with their mean over each column of
+T taken out (what the analysis of variance calls the interaction of T). Every ``y_S`` with S a superset of T is
+informative of it: added up over the columns of S that are not in T, of which there are ``n = product of their numbers
+of keys`` combinations, it is an unbiased estimate with variance ``n v_S``. Noise in different m_T is uncorrelated, as
+the matrices that take out means are orthogonal projections that commute, so the best estimate of each m_T is the mean
+of these weighed by ``1 / (n v_S)``, and level S is the sum over its subsets T of ``m_T / n``. Its variance is
+
+    sum over T of  [1 / sum over S' of 1 / (n' v_S')] * product over T of (1 - 1 / number of keys) / n^2.
+
+Averages and variances of a level are computed from its adjusted numbers and sums. Numbers of people, and of different
+values, do not add up, and
+choices among bins (quantiles, extremes, modes, histograms) are those of their level alone.
+
+Where some keys are private, groups that are too small are missing, and where keys are columns of one public table,
+combinations that do not occur are (:mod:`dither.tables.planning.group_keys`): levels are then answered each on its
+own, and need not add up.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, cast
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dither.errors import InvalidArgument
 from dither.inference import (
     STANDARD_NORMAL,
     IntervalEstimate,
@@ -34,32 +57,18 @@ from dither.inference import (
     variance,
 )
 from dither.inference.measured import limits
-from dither.present.digits import two_digits
-from dither.tables.card.model import Card
-from dither.tables.compile import expressions
+from dither.tables.compile.limits import Level
 from dither.tables.compile.statements import Measure
-from dither.tables.notes import Note
-from dither.tables.planning.automatic import BOUNDS_OF, unseen_bounds_notes
-from dither.tables.planning.empty_groups import empty_group_notes
-from dither.tables.planning.key_selection import every_group
-from dither.tables.planning.measurements import Choice
-from dither.tables.planning.null_keys import null_notes
-from dither.tables.planning.person_sums import person_sum_notes
-from dither.tables.planning.plan import Plan, answer_type
-from dither.tables.planning.quantiles import Quantiles
-from dither.tables.planning.quantiles import errors as rank_errors
-from dither.tables.query.relations import RelationCard, base_of, describe_relation
-from dither.tables.query.tree import SIMPLE, Aggregate, CappedRows, PersonJoin, show, sources
+from dither.tables.planning.plan import Choice, Plan, answer_type, variance_of
+from dither.tables.query.tree import (
+    Aggregate,
+)
 
-ADDED = ("count", "count_value", "sum", "histogram")
-"""The kinds of aggregates that are too low by as much as the limits leave out."""
 SAMPLE_SIZES = (1_000, 100_000)
 """Numbers of rows in a group for which errors that depend on it are forecast, where the card states none."""
-ASSUMED_ROWS = 10_000
-"""How many rows a group has, for the question whether its answer would be noise alone, where the card states none."""
+Columns = tuple[int, ...]
 _EDGE = math.log(1e6)
 _FAR = 2.0**60  # beyond every rank, and still a number that NumPy adds
-_COUNTS = ("count", "count_value", "count_distinct", "people")
 
 
 def estimate(
@@ -110,74 +119,6 @@ def error_for_size(plan: Plan, name: str, size: int, confidence: float = 0.95) -
     valued = len(parts) - (1 if moments is not None and moments.nulls else 0)
     noisy = {part: np.array([round(size * unit / valued) if i < valued else 0]) for i, part in enumerate(parts)}
     return estimate(plan, plan.query.aggregates[name], parts, noisy, confidence)[1][0]
-
-
-@dataclass(frozen=True)
-class NoiseOnly:
-    """An answer whose expected ± reaches from one end of what it could be to the other, with ``rows`` in a group.
-
-    It is decided by the question, the card and the options alone.
-    """
-
-    name: str
-    error: float
-    low: float
-    high: float
-    rows: int
-
-
-def noise_only(plan: Plan) -> tuple[NoiseOnly, ...]:
-    """The answers of a plan that would be nothing but noise.
-
-    Means lie between the bounds, variances below a quarter of the squared width, deviations below half of it: a ± of
-    half of that says nothing, wherever the answer is. Counts and sums are from 0 on, and are held against the rows that
-    the card states, if it does. The rows of a group are those that the card states, divided by the number of public
-    groups, or :data:`ASSUMED_ROWS`.
-    """
-    result = []
-    for part in plan.aggregations:
-        groups, stated = every_group(part.keys, part.ties), part.card.rows
-        rows = ASSUMED_ROWS if stated is None else max(1, stated // max(1, len(groups or ())))
-        for name, parts in part.parts.items():
-            kind, moments = part.query.aggregates[name].kind, parts[0].moments
-            if BOUNDS_OF + name in part.automatic:
-                continue
-            low, high = moments.bounds if moments is not None and moments.bounds is not None else (0.0, 1.0)
-            width = high - low
-            between = {"mean": (low, high), "var": (0.0, width**2 / 4), "std": (0.0, width / 2)}
-            if stated is not None:
-                between |= {kind: (0.0, float(rows)) for kind in _COUNTS}
-                between["sum"] = (rows * min(low, 0.0), rows * max(high, 0.0))
-            if kind in between:
-                least, most = between[kind]
-                error = expected_error(part, name) if kind in SIMPLE else error_for_size(part, name, rows)
-                all_of_it = (most - least) * (1.0 if kind in SIMPLE else 0.5) * (1 - 1e-9)
-                if error is not None and error >= all_of_it:
-                    result.append(NoiseOnly(name, error, least, most, rows))
-    return tuple(result)
-
-
-def forecast_notes(plan: Plan) -> list[str]:
-    """What a plan says about answers that would be nothing but noise."""
-    return [
-        Note(
-            "error",
-            f"{item.name}: with {item.rows:,} rows in a group its ± would be as wide as all that it could be, from "
-            f"{item.low:,.6g} to {item.high:,.6g}; a release asks for confirmation",
-        )
-        for item in noise_only(plan)
-    ]
-
-
-def refuse_noise_only(plan: Plan) -> None:
-    """Refuse a question of which an answer would be nothing but noise."""
-    for item in noise_only(plan):
-        raise InvalidArgument(
-            f"± of {item.name}",
-            f"less than all that it could be with {item.rows:,} rows in a group, {item.low:,.6g} to {item.high:,.6g}",
-            f"± {two_digits(item.error)}: the answer would be noise alone",
-            "spend more epsilon, state a larger rows in the card, or pass force=True to ask all the same",
-        )
 
 
 def _error(plan: Plan, measure: Measure, rounded: bool, confidence: float) -> float:
@@ -297,7 +238,7 @@ def _from_pair(
     plan: Plan, aggregate: Aggregate, parts: tuple[Measure, ...], noisy: list[NDArray[Any]], confidence: float
 ) -> IntervalEstimate:
     """An answer for each group from the sums of products of two values, in rows; values are ``low + distance a``,
-    with ``a`` from 0 to 1/2 as in :mod:`dither.tables.compile.pairs`. A line predicts ``value`` from ``other``.
+    with ``a`` from 0 to 1/2 as in :mod:`dither.tables.compile.statements`. A line predicts ``value`` from ``other``.
     """
     pair = parts[0].pair
     assert pair is not None
@@ -325,170 +266,6 @@ def _known(numbers: Any) -> list[Any]:
     return [number if np.isfinite(number) else None for number in np.asarray(numbers).tolist()]
 
 
-UNKNOWN_AMOUNT = "counts and sums can be too low by an unknown amount"
-"""What is said of an answer whose limits leave out nobody knows how much."""
-
-
-def unit_notes(card: Card) -> tuple[str, ...]:
-    """What every answer says about rows without a unit; nothing where every row is a person.
-
-    >>> from dither.tables.card.model import ColumnCard
-    >>> unit_notes(Card("visits", "", {"who": ColumnCard("integer")}, unit="who"))
-    ('rows without who, which belong to nobody, are left out',)
-    """
-    derived = isinstance(card, RelationCard)
-    unit = base_of(card).unit if derived else card.unit
-    if unit is None:
-        return ()
-    if card.counts_rows_without_unit and not derived:
-        return (Note("rows_without_person", f"each row without {unit} counts as a person of its own"),)
-    return (Note("rows_without_person", f"rows without {unit}, which belong to nobody, are left out"),)
-
-
-def plan_notes(plan: Plan) -> tuple[str, ...]:
-    """Return what an explanation and an answer say about one private aggregation of a question."""
-    left_out = (*limitations(plan), *combined_notes(plan), *unit_notes(plan.card), *null_notes(plan))
-    return (*left_out, *held_notes(plan), *unseen_bounds_notes(plan), *interval_notes(plan), *empty_group_notes(plan))
-
-
-def limitations(
-    plan: Plan, stated: Literal["", "beside them", "as a share"] = "", limits_are_stated: bool = True
-) -> tuple[str, ...]:
-    """The sentences for a plan; none where every row is a person, since then nothing is left out.
-
-    Parameters
-    ----------
-    plan
-        The plan of the question.
-    stated
-        How the answer says how much is left out: beside its counts, or in a note, as a share of all rows, which says
-        nothing about a single group, or about the values in those rows; empty where it does not.
-    limits_are_stated
-        Whether the sentence begins with the limits; limits that were chosen privately have a note already.
-    """
-    if plan.card.unit is None:
-        return ()
-    kinds = {aggregate.kind for aggregate in plan.query.aggregates.values()}
-    some_groups = plan.limits.exceeded or plan.selection is not None
-    if kinds == {"people"} and not some_groups:
-        return ()
-    effects = []
-    if kinds & set(ADDED) or "people" in kinds:
-        if stated == "beside them":
-            effects.append("counts are low by what is stated beside them")
-        elif stated:
-            whole = "all of people's groups" if kinds == {"people"} else "all rows"
-            of = ["a group"] if plan.query.groups else []
-            of += ["a sum"] if kinds & {"sum", "count_value", "histogram"} or not of else []
-            effect = "what is left out makes counts and sums low: the share stated"
-            effects.append(f"{effect} is of {whole}, and that of {' or of '.join(of)} may be smaller or larger")
-        elif plan.automatic.keys() & {"max_rows", "bias"}:
-            effects.append("counts and sums will be low, and the answer will state which share of the rows is left out")
-        else:
-            effects.append(f"{UNKNOWN_AMOUNT} (bias=True, or --bias, spends a little to learn it)")
-    if "count_distinct" in kinds:
-        effects.append("different values of one person beyond that do not count, so their number can be too low")
-    if kinds - {*ADDED, "people", "count_distinct"}:
-        effects.append("means, quantiles and the like lean toward people with few rows")
-    sentence = f"{', and '.join(effects)}; the ± does not include it"
-    if limits_are_stated:
-        sentence = f"each person counts for at most {describe_limits(plan)}, so {sentence}"
-    unknown = any(UNKNOWN_AMOUNT in effect for effect in effects)
-    return (Note("undercount_unknown" if unknown else "limits", sentence),)
-
-
-def combined_notes(plan: Plan) -> tuple[str, ...]:
-    """What is said of rows of a person that are combined with each other, of which only so many are."""
-    result = []
-    for item in () if plan.query.source is None else sources(plan.query.source):
-        if isinstance(item, PersonJoin):
-            to = "EXISTS" if item.kind in ("semi", "anti") else "the join"
-            for side in (item.left, item.right):
-                if isinstance(side, CappedRows):
-                    rows = "1 row" if side.most == 1 else f"{side.most:,} rows"
-                    what = describe_relation(side.source, base_of(plan.card))
-                    contributed = f"each person contributes at most {rows} of {what} to {to}"
-                    result.append(f"{contributed}, chosen whatever their values are; counts and sums can be too low")
-    return tuple(Note("limits", text) for text in dict.fromkeys(result))
-
-
-def bias_notes(plan: Plan, bias: bool) -> tuple[str, ...]:
-    """What a plan and an answer say where ``bias=True`` learns nothing."""
-    parts = plan.aggregations
-    if not bias or any("bias" in part.automatic for part in parts):
-        return ()
-    why = "has nothing to learn: people are counted once each, and no limit leaves any out"
-    if any({"max_rows", "max_groups"} & part.automatic.keys() for part in parts):
-        why = "spends nothing beside limits that are chosen privately: what they leave out is learned with them"
-    elif all(part.card.unit is None for part in parts):
-        why = "has nothing to learn: each person has one row at most, so no limit leaves rows out; what bounds do to "
-        why += "values beyond them is not part of it"
-    return (Note("bias", f"bias=True, or --bias, {why}"),)
-
-
-def held_notes(plan: Plan) -> tuple[str, ...]:
-    """What a question of a relation says about bounds that it states, where values can lie beyond them; bounds that are
-    chosen privately have a note of their own."""
-    if not isinstance(plan.card, RelationCard):
-        return ()
-    find = expressions.lookup(plan.card, {join.table: join.table for join in plan.query.joins})
-    result = []
-    for name, aggregate in plan.query.aggregates.items():
-        value, bounds = aggregate.value, aggregate.bounds
-        if value is None or not isinstance(bounds, tuple) or BOUNDS_OF + name in plan.automatic:
-            continue
-        known = expressions.compile(value, find).range
-        if known is None or known.low < bounds[0] or known.high > bounds[1]:
-            held = f"{show(value)} is held within {bounds[0]:,.15g} to {bounds[1]:,.15g}, as the question states"
-            result.append(Note("bounds", f"{held}: values beyond count as the nearer bound"))
-    return (*dict.fromkeys(result), *person_sum_notes(plan))
-
-
-def interval_notes(plan: Plan) -> tuple[str, ...]:
-    """What an answer says about errors that are not in its table, or not those of the noise alone."""
-    result = []
-    if plan.population:
-        result.append("± population (95 %): noise and sampling error, for the population that the rows were drawn from")
-        cluster = most_rows_of_a_person(plan)
-        if cluster > 1 and any(aggregate.kind != "people" for aggregate in plan.query.aggregates.values()):
-            result.append(
-                "people were drawn, not rows, and the rows of one person may be alike: the sampling error is taken for "
-                f"the most that it can be, {np.sqrt(cluster):.2g} times that of rows drawn one by one"
-            )
-    if "max_rows" in plan.automatic:  # numbers of rows follow from a limit that is still to be chosen
-        return tuple(Note("error", text) for text in result)
-    one = 1 << plan.bin_limits.bits()
-    for choice in plan.choices:
-        width = _bin_width(plan, choice.name, choice.aggregate)
-        gap = choice.mechanism.error(choice.bins) / one
-        if choice.aggregate.kind == "mode":
-            said = f"no key is more common than {choice.name} by more than {two_digits(gap)} rows"
-        else:
-            beyond = inside_rank(plan, choice) / one + gap
-            said = f"at most {two_digits(beyond)} rows are beyond {choice.name}"
-            said += f" by more than half of its bin, which is {width} wide" if width else ""
-        result.append(f"{said} (95 %)")
-    for ranked in plan.quantiles:
-        if ranked.interval is None:
-            gaps = {name: gap / one for name, gap in rank_errors(ranked.rank, ranked.bins).items()}
-            for name, share in ranked.shares.items():
-                width = _bin_width(plan, name, ranked.aggregate)
-                middle = f"; {name} is the middle of a bin that is {width} wide" if width else ""
-                result.append(f"the rank of {name} is off by at most {two_digits(gaps[share])} rows (95 %){middle}")
-    chosen: list[Choice | Quantiles] = [*plan.choices, *plan.quantiles]
-    if any(item.interval is None for item in chosen):
-        result.append("values that are chosen have no ±: quantile_interval=True (--quantile-interval) spends on it")
-    return tuple(Note("error", text) for text in result)
-
-
-def _bin_width(plan: Plan, name: str, aggregate: Aggregate) -> str:
-    """How wide the bins are that a value is chosen among, of which it is the middle; nothing for whole numbers, which
-    have a bin each, and where the bounds are still to be chosen."""
-    if plan.automatic.get(BOUNDS_OF + name) or aggregate.edges is None or isinstance(aggregate.edges[0], int):
-        return ""
-    return two_digits(float(np.diff(np.asarray(aggregate.edges, dtype=np.float64)).max()))
-
-
 def inside_rank(plan: Plan, choice: Choice) -> int:
     """The rank at which an extreme is looked for, in units of the bins' counts: a rank a little inside keeps the empty
     stretch beyond the data from winning. It is public, as epsilon is."""
@@ -496,26 +273,165 @@ def inside_rank(plan: Plan, choice: Choice) -> int:
     return math.ceil(min(2 * sensitivity * _EDGE / choice.mechanism.epsilon, _FAR))
 
 
-def describe_limits(plan: Plan) -> str:
-    """What one person counts for, in words.
+CONFIDENCE = 0.95
+"""The probability with which no group that nobody is in has a value."""
 
-    The limits are on all groups together: one that has fewer groups may have more rows in each of them.
+
+_OF_VALUES = ("mean", "var", "std", "min", "max", "quantile", "mode")
+
+
+def without_values(plan: Plan, name: str, noisy: Mapping[Measure, NDArray[Any]]) -> NDArray[np.bool_] | None:
+    """The groups that may have no values of an aggregate; None where nothing is known of their number, or where the
+    aggregate has an answer without values."""
+    parts = counting_parts(plan, name)
+    if not parts:
+        return None
+    unit = parts[0].unit(plan.limits)
+    law = NoiseLaw.of(plan.measures[parts[0]], integer=True, unit=plan.reduced.get(parts[0], 1.0) / unit)
+    values = np.sum([np.asarray(noisy[part], dtype=np.float64) / unit for part in parts], axis=0)
+    limit = law.sum_limit(len(parts), (1 - CONFIDENCE) / max(len(values), 1))
+    result: NDArray[np.bool_] = values <= max(limit, 0.5)  # up to half a value, a mean is the middle of the bounds
+    return result
+
+
+def counting_parts(plan: Plan, name: str) -> tuple[Measure, ...]:
+    """The measures that add up to the number of values of an aggregate, or of the rows or people that may have them;
+    none where there are no such measures."""
+    aggregate = plan.query.aggregates[name]
+    if aggregate.kind not in _OF_VALUES:
+        return ()
+    known = [parts for parts in plan.parts.values() if parts[0].pair is None]
+    of_value = value_counting_parts(plan, name)
+    if of_value:
+        return of_value
+    of_rows = [parts for parts in known if parts[0].kind in ("rows", "people")]
+    of_rows += [parts for parts in known if parts[0].moments is not None and parts[0].moments.nulls and len(parts) > 1]
+    return of_rows[0] if of_rows else ()
+
+
+def value_counting_parts(plan: Plan, name: str) -> tuple[Measure, ...]:
+    """The measures that add up to the number of values that are not NULL."""
+    for parts in plan.parts.values():
+        moments = parts[0].moments
+        if parts[0].pair is None and moments is not None and _is_of(parts, plan.query.aggregates[name]):
+            return parts[: moments.degree + 1]
+    return ()
+
+
+def _is_of(parts: tuple[Measure, ...], aggregate: Aggregate) -> bool:
+    """Whether measures are all parts of the moments of an aggregate's value."""
+    moments = parts[0].moments
+    return moments is not None and parts[0].kind == "part" and moments.value == aggregate.value
+
+
+def with_least_squares(plans: Sequence[Plan]) -> list[Plan]:
+    """The plans, each with what least squares will do to the noise of its measures."""
+    result = list(plans)
+    for measure, places in _shared(plans):
+        levels, variances = _of_measure(plans, measure, places)
+        after = variances_after([level.columns for level in levels], levels[0].sizes, variances)
+        for place, before, reduced in zip(places, variances, after, strict=True):
+            factor = math.sqrt(reduced / before)
+            result[place] = replace(result[place], reduced={**result[place].reduced, measure: factor})
+    return result
+
+
+def _shared(plans: Sequence[Plan]) -> Iterator[tuple[Measure, list[int]]]:
+    """The measures that several levels of a hierarchy have and that add up, each with the places of these levels.
+    Numbers of people, and of different values, do not add up."""
+    places_of: dict[tuple[int, Measure], list[int]] = {}
+    for place, plan in enumerate(plans):
+        if plan.together is not None and plan.together.level is not None:
+            for measure in plan.measures:
+                if measure.kind not in ("people", "distinct"):
+                    places_of.setdefault((plan.together.level.hierarchy, measure), []).append(place)
+    yield from ((measure, places) for (_, measure), places in places_of.items() if len(places) > 1)
+
+
+def _of_measure(plans: Sequence[Plan], measure: Measure, places: list[int]) -> tuple[list[Level], list[float]]:
+    """The levels, and the variances of a measure as parts of the largest: at a tiny epsilon they are beyond what can be
+    squared."""
+    roots = [math.sqrt(variance_of(plans[place].measures[measure])) for place in places]
+    return [_level(plans[place]) for place in places], [max(root / max(roots), 1e-100) ** 2 for root in roots]
+
+
+def make_agree(plans: Sequence[Plan], values: Sequence[dict[Measure, NDArray[Any]]]) -> None:
+    """Move the measures of each level so that they agree. The last axis of each array has the groups of its level; axes
+    before it, for tables as they might have been, are kept.
     """
-    if "max_rows" in plan.automatic:
-        return "a number of rows that is chosen privately"
-    rows = "1 row" if plan.limit == 1 else f"{plan.limit:,} rows"
-    if plan.together is not None and any(item.kind != "people" for item in plan.query.aggregates.values()):
-        total = plan.groups * plan.limit
-        return "1 row" if total == 1 else f"{total:,} rows"
-    if not plan.query.groups or (plan.groups == 1 and plan.selection is None and "max_groups" not in plan.automatic):
-        return rows
-    groups = (
-        "some groups, a number that is chosen privately"
-        if "max_groups" in plan.automatic
-        else "1 group"
-        if plan.groups == 1
-        else f"{plan.groups:,} groups"
-    )
-    if all(aggregate.kind == "people" for aggregate in plan.query.aggregates.values()):
-        return groups
-    return f"the weight of {rows} in each of {groups}"
+    for measure, places in _shared(plans):
+        levels, variances = _of_measure(plans, measure, places)
+        tables = [values[place][measure] for place in places]
+        moved = least_squares([level.columns for level in levels], levels[0].sizes, variances, tables)
+        for place, table in zip(places, moved, strict=True):
+            values[place][measure] = table
+
+
+def _level(plan: Plan) -> Level:
+    assert plan.together is not None
+    assert plan.together.level is not None
+    return plan.together.level
+
+
+def _size(columns: Sequence[int], sizes: Sequence[int]) -> int:
+    return math.prod(sizes[column] for column in columns)
+
+
+def _subsets(levels: Sequence[Columns]) -> list[Columns]:
+    """Every set of columns that is in some level."""
+    every = (itertools.combinations(level, size) for level in levels for size in range(len(level) + 1))
+    return list(dict.fromkeys(itertools.chain(*every)))
+
+
+def _rest(level: Columns, part: Columns) -> Columns:
+    return tuple(column for column in level if column not in part)
+
+
+def least_squares(
+    levels: Sequence[Columns], sizes: Sequence[int], variances: Sequence[float], values: Sequence[NDArray[Any]]
+) -> list[NDArray[np.float64]]:
+    """The levels made to agree. The last axis of each array of values has the groups of its level, in the order of the
+    product of the keys of its columns; axes before it are kept.
+
+    >>> cells, total = np.array([10.0, 20.0]), np.array([36.0])
+    >>> least_squares([(0,), ()], [2], [1.0, 1.0], [cells, total])
+    [array([12., 22.]), array([34.])]
+    """
+    before = np.shape(values[0])[:-1]
+    tables = [
+        np.asarray(table, dtype=np.float64).reshape((*before, *(sizes[column] for column in level)))
+        for table, level in zip(values, levels, strict=True)
+    ]
+    result = [np.zeros_like(table) for table in tables]
+    for part in _subsets(levels):
+        within = [place for place, level in enumerate(levels) if set(part) <= set(level)]
+        weights = [1 / (variances[place] * _size(_rest(levels[place], part), sizes)) for place in within]
+        estimate: NDArray[np.float64] = np.zeros(())
+        for place, weight in zip(within, weights, strict=True):
+            level = levels[place]
+            outside = tuple(len(before) + i for i, column in enumerate(level) if column not in part)
+            totals = tables[place].sum(axis=outside)
+            for axis in range(len(before), totals.ndim):
+                totals = totals - totals.mean(axis=axis, keepdims=True)
+            estimate = estimate + totals * (weight / sum(weights))
+        for place in within:
+            level = levels[place]
+            shape = (sizes[column] if column in part else 1 for column in level)
+            result[place] += estimate.reshape((*before, *shape)) / _size(_rest(level, part), sizes)
+    return [table.reshape((*before, -1)) for table in result]
+
+
+def variances_after(levels: Sequence[Columns], sizes: Sequence[int], variances: Sequence[float]) -> list[float]:
+    """The variance of a group of each level after least squares.
+
+    >>> variances_after([(0,), ()], [2], [1.0, 1.0])
+    [0.6666666666666666, 0.6666666666666666]
+    """
+    result = [0.0] * len(levels)
+    for part in _subsets(levels):
+        within = [place for place, level in enumerate(levels) if set(part) <= set(level)]
+        precision = sum(1 / (variances[place] * _size(_rest(levels[place], part), sizes)) for place in within)
+        spread = math.prod(1 - 1 / sizes[column] for column in part) / precision
+        for place in within:
+            result[place] += spread / _size(_rest(levels[place], part), sizes) ** 2
+    return result

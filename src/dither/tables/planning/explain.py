@@ -21,16 +21,10 @@ from dither.public_module import public_in
 from dither.tables.compile.statements import Measure
 from dither.tables.notes import Note
 from dither.tables.planning.automatic import BOUNDS_OF
-from dither.tables.planning.estimate import (
-    SAMPLE_SIZES,
-    describe_limits,
-    error_for_size,
-    expected_error,
-    forecast_notes,
-    plan_notes,
-)
-from dither.tables.planning.key_selection import Noise, every_group
+from dither.tables.planning.estimate import SAMPLE_SIZES, error_for_size, expected_error
+from dither.tables.planning.group_keys import Noise, every_group
 from dither.tables.planning.plan import Plan, variance_of
+from dither.tables.planning.plan_notes import describe_limits, forecast_notes, plan_notes
 from dither.tables.planning.quantiles import errors
 from dither.tables.query.relations import base_of, describe_relation
 from dither.tables.query.tree import SIMPLE

@@ -97,7 +97,7 @@ class RelationSchema:
     ``people`` are columns that hold the person or NULL, ``numbers`` those that number the rows of a person from 1 on.
 
     Somebody with r rows has at most ``copies * r**degree`` rows in the relation. Both are limited, and so is r where
-    rows are combined (:mod:`dither.tables.planning.person_work`), since what an engine does for one person should not
+    rows are combined (:mod:`dither.tables.planning.work`), since what an engine does for one person should not
     be seen in how long it takes.
     """
 

@@ -246,7 +246,7 @@ class CappedRows:
     """At most ``most`` rows of each person of a relation, chosen by a hash of their places in the order of its columns
     ``seen``, which are all that the question reads of it.
 
-    No question states it. It is put where rows of a person are combined (:mod:`dither.tables.planning.person_work`).
+    No question states it. It is put where rows of a person are combined (:mod:`dither.tables.planning.work`).
     """
 
     source: Source

@@ -1,4 +1,7 @@
-"""The work of one person: how many rows are combined, which ones, and what is said of it. Nothing here is timed."""
+"""The work of one person: how many rows are combined, which ones, and what is said of it. Nothing here is timed.
+
+The work that a question makes of the texts of one row. Nothing here is timed.
+"""
 
 from __future__ import annotations
 
@@ -8,25 +11,29 @@ from collections import Counter
 from hashlib import md5
 from typing import Any
 
+import duckdb
 import pytest
 
+from dither.errors import InvalidArgument
+from dither.tables.compile import expressions
 from dither.tables.compile.queries import DialectSql, placeholder
 from dither.tables.compile.relations import relation_sql
 from dither.tables.engines import connect
 from dither.tables.notes import kinds_of
 from dither.tables.options import ReleaseOptions
-from dither.tables.planning import person_work
+from dither.tables.planning import work
 from dither.tables.planning.calibrate import plan_question
-from dither.tables.planning.estimate import combined_notes
 from dither.tables.planning.explain import explain
-from dither.tables.planning.person_work import MAX_WORK, with_limited_work
 from dither.tables.planning.plan import statements_of
+from dither.tables.planning.plan_notes import combined_notes
+from dither.tables.planning.work import MAX_TEXT_OPERATIONS, MAX_WORK, with_limited_work
 from dither.tables.query import nodes
+from dither.tables.query.evaluate import evaluate, typed
 from dither.tables.query.operations.casts import CASTS
 from dither.tables.query.operations.dates import DATE_ARITHMETIC, DATES
-from dither.tables.query.operations.text import TEXT
+from dither.tables.query.operations.text import MAX_MADE_BYTES, MAX_MIXED_PATTERN, MAX_PATTERN, TEXT
 from dither.tables.query.relations import relation_schema
-from dither.tables.query.tree import CappedRows, PersonJoin, Source, sources
+from dither.tables.query.tree import Call, CappedRows, Column, Expression, Literal, PersonJoin, Source, sources
 from dither.tables.sql.parse import parse
 from support import each
 from tables.glass import bounded, card, losses, table
@@ -108,7 +115,7 @@ def test_whatever_is_asked_the_rows_of_a_person_have_few_combinations():
         source = with_limited_work(parse(sql, CARD), CARD).source
         if source is None:
             continue
-        assert comparisons(engine, source) * person_work._ROW <= MAX_WORK, sql
+        assert comparisons(engine, source) * work._ROW <= MAX_WORK, sql
         limited += bool(limits_of(source))
     assert limited > 20
     engine.close()
@@ -123,7 +130,7 @@ def test_no_operator_of_the_engine_has_more_rows_than_the_work_allows(sql):
     for statement in statements_of(plan, context):
         text = f"EXPLAIN (ANALYZE, FORMAT JSON) {statement.text}"
         found = with_engine._connection.execute(text).fetchall()[0][1]
-        assert max(_cardinalities(json.loads(found))) <= max(MAX_WORK // person_work._ROW, 4 * OF_A_PERSON)
+        assert max(_cardinalities(json.loads(found))) <= max(MAX_WORK // work._ROW, 4 * OF_A_PERSON)
     with_engine.close()
 
 
@@ -153,7 +160,7 @@ def test_the_limit_follows_from_the_question_alone_and_falls_with_its_size():
 
 def test_every_operation_whose_time_its_sql_does_not_tell_has_a_weight():
     listed = {row.name for family in (TEXT, DATES, DATE_ARITHMETIC, CASTS) for row in family}
-    assert listed == set(person_work._OPERATION_UNITS)
+    assert listed == set(work._OPERATION_UNITS)
 
 
 def test_the_answer_and_the_plan_say_how_many_rows_of_a_person_are_combined():
@@ -177,7 +184,7 @@ def test_several_aggregations_are_about_the_same_rows():
 
 def with_limit(source: Source, most: int) -> Source:
     """The relation, all columns of which are read, with at most so many rows of a person in each comparison."""
-    return person_work._with_limits(source, CARD, most, set(relation_schema(CARD, source).columns))
+    return work._with_limits(source, CARD, most, set(relation_schema(CARD, source).columns))
 
 
 def test_without_a_person_every_other_row_stays_the_same_in_whatever_order_rows_come():
@@ -204,7 +211,7 @@ def test_without_a_person_every_other_row_stays_the_same_in_whatever_order_rows_
 
 
 def test_a_limit_that_binds_moves_nothing_further_than_is_paid_for(monkeypatch):
-    monkeypatch.setattr(person_work, "MAX_WORK", 1500)
+    monkeypatch.setattr(work, "MAX_WORK", 1500)
     random_source = random.Random(6)
     for sql in COMBINED[:5] + COMBINED[8:10]:
         plan = plan_question(parse(sql, CARD), CARD, ReleaseOptions(epsilon=1.0))
@@ -236,7 +243,7 @@ def _sortable(value: Any) -> Any:
 
 
 def test_a_limit_of_one_row_is_said_as_such(monkeypatch):
-    monkeypatch.setattr(person_work, "MAX_WORK", 1)
+    monkeypatch.setattr(work, "MAX_WORK", 1)
     [note] = combined_notes(planned(COMBINED[0]))
     assert "at most 1 row of visits" in note
 
@@ -251,3 +258,95 @@ def test_the_rows_that_are_combined_are_chosen_whatever_their_values_are():
     [mean] = bounded(joined, data).answer.answers["m"]
     # of 0, 0.25, ..., 99.75 without replacement: a standard deviation below 29 / sqrt(40 * most) = 1
     assert abs(mean - 49.875) < 3
+
+
+def asked(condition: str, source: str = "visits") -> str:
+    return f"SELECT COUNT(*) AS n FROM {source} WHERE {condition}"
+
+
+def conditions(count: int) -> str:
+    single = [f"town LIKE 'x{i}%'" for i in range(count)]
+    return " OR ".join(f"({' OR '.join(single[i : i + 32])})" for i in range(0, count, 32))
+
+
+@each(
+    "condition",
+    [
+        f"town LIKE '{'a' * (MAX_PATTERN - 1)}%'",
+        f"town ILIKE '{'a' * (MAX_PATTERN - 1)}_'",
+        f"town NOT LIKE '%{'a' * (MAX_MIXED_PATTERN - 2)}_'",
+        f"town || 'b' = '{'a' * MAX_MADE_BYTES}'",
+        f"CASE WHEN age = 77 THEN '{'a' * MAX_MADE_BYTES}' ELSE '' END = 'b'",
+        f"CONTAINS(town, 'é{'a' * (MAX_MADE_BYTES - 2)}')",
+        f"town IN ('b', '{'a' * MAX_MADE_BYTES}')",
+    ],
+)
+def test_long_patterns_and_constants_are_refused(condition):
+    planned(asked(condition))
+    with pytest.raises(InvalidArgument, match=r"at most [\d,]+ (characters|bytes)"):
+        planned(asked(condition.replace("aaa", "aaaa", 1)))
+
+
+def test_operations_on_texts_are_counted_in_the_whole_question():
+    half = MAX_TEXT_OPERATIONS // 2
+    planned(asked(conditions(MAX_TEXT_OPERATIONS)))
+    copies = "(SELECT person, town FROM visits UNION ALL SELECT person, town FROM visits) AS u"
+    planned(asked(conditions(half), copies))
+    deep = "town"
+    for _ in range(8):
+        deep = f"REPLACE({deep}, 'a', 'aa')"
+    sums = ", ".join(f"SUM(CASE WHEN {conditions(half)} THEN {i} ELSE 0 END) AS s{i}" for i in range(2))
+    refused = [
+        asked(conditions(MAX_TEXT_OPERATIONS + 1)), asked(conditions(half + 1), copies), asked(f"{deep} = 'b'"),
+        f"SELECT {sums} FROM visits WHERE LOWER(town) = 'x'",
+        asked("b", f"(SELECT person, ({conditions(MAX_TEXT_OPERATIONS + 1)}) AS b FROM visits) AS u"),
+    ]  # fmt: skip
+    for sql in refused:
+        with pytest.raises(InvalidArgument, match=f"at most {MAX_TEXT_OPERATIONS} operations on texts"):
+            planned(sql)
+
+
+def lengthened(depth: int) -> Expression:
+    """Operations inside each other that make texts longer, and others."""
+    if depth == 0:
+        return random.choice([Column("s"), Literal("a" * random.choice([1, 30, 1024])), Literal("é-")])
+    inside = lengthened(depth - 1)
+    parts = ["a", "é", "aa", "-", "b" * 256, "a" * 40]
+    choices = [
+        Call("||", (inside, lengthened(depth - 1))), Call("||", (inside, inside, Literal("a"))),
+        Call("replace", (inside, Literal(random.choice(parts)), Literal(random.choice(["", *parts])))),
+        Call("upper", (inside,)), Call("coalesce", (inside, Column("s"))),
+    ]  # fmt: skip
+    return random.choice(choices)
+
+
+def test_no_operation_makes_a_long_text():
+    """Whatever is put together, the result is that of DuckDB, and longer than 1,024 bytes only where the data are."""
+    long = "aé" * 900
+    find = expressions.lookup(CARD, {})
+    with duckdb.connect() as connection:
+        connection.execute(
+            "CREATE TABLE t AS SELECT * FROM (VALUES ('a'), ('aé-'), (repeat('a', 512)), (NULL)) v(town)"
+        )
+        connection.execute("INSERT INTO t VALUES (?)", [long])
+        for _ in range(150):
+            made = lengthened(random.randint(1, 3))
+            checked = typed(named(made), {Column("town"): "text"}.__getitem__)[0]
+            sql = nodes.render(expressions.compile(checked, find).node, "duckdb")
+            for text, result in connection.execute(f"SELECT town, {sql} FROM t AS t").fetchall():
+                assert result == evaluate(checked, {"town": text}), sql
+                assert result is None or len(result.encode()) <= max(MAX_MADE_BYTES, len((text or "").encode()))
+
+
+def named(made: Expression) -> Expression:
+    if isinstance(made, Call):
+        return Call(made.op, tuple(map(named, made.args)))
+    return Column("town") if isinstance(made, Column) else made
+
+
+def test_a_long_result_is_measured_before_it_is_made():
+    """REPLACE by something longer stands behind the measure, which itself only takes away."""
+    call = Call("replace", (Column("town"), Literal("a"), Literal("b" * 256)))
+    sql = nodes.render(expressions.compile(call, expressions.lookup(CARD, {})).node, "duckdb")
+    measure, made = sql.split(" THEN ")
+    assert ["bbb" in part for part in (measure, made)] == [False, True]

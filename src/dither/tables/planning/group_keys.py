@@ -1,0 +1,955 @@
+"""Keys that are public although nobody listed them: every value that an expression can have, from public facts alone.
+
+The facts are the question, the card, and the public tables. They say enough about
+
+* constants, and CASE, IF and COALESCE among them; conditions;
+* columns with listed keys, columns of public tables, truth values, and whole numbers and days within narrow bounds;
+* parts of dates: months, quarters, days of the week and hours are always the same, and years and the beginnings of
+  periods are those within the bounds of the column;
+* a column that WHERE compares with constants (``carrier IN ('AA', 'UA')``, ``day >= '2024-01-01'``), computed ones
+  too (``day >= DATE_TRUNC('month', DATE '2024-03-15') - INTERVAL 2 MONTH``);
+* whatever an operation makes of these: its values are computed for every combination of its arguments;
+* whole numbers computed from numbers with bounds (``FLOOR(amount / 10)``), where their range is narrow.
+
+No row of the private table is read, so neighbors have the same keys. A row whose key is not among them is left out, as
+it is where keys are listed: one beyond the bounds, one whose date is NULL.
+
+NULL is a key where the question itself makes it one: in a branch of CASE, by a left join, by a division by 0.
+
+Where an expression comes from: the relations inside of each other that it can be computed in, from one row of each.
+
+A column of a relation is often one of the relation inside, as it is or computed from the row it stands in. So an
+expression can be written on the rows of the relation inside, and further in. On the way conditions come up that all of
+these rows meet: those of WHERE, of ON and of QUALIFY, as far as they are about the same rows. What they say about the
+values of an expression, which rows of a public table it can be from, and whether it can be NULL, is public.
+
+The way ends at the rows of a private table, at what is computed from several rows, and where rows of several relations
+come together.
+
+Keys that occur together: groups by columns of one public table are the different rows that the table has in them.
+
+Without this a question by the number and the name of a plan had a group for each number with each name. Every row of
+people that is in a group has its partner in the public table (or none, where the join keeps such rows), so the groups
+are the combinations that the table's rows have, of which only those are left that conditions on the table let through.
+The column that the join is on is the same as the one of the table.
+
+Only rows of the public table are read, and what is released is of these groups alone: a person who came to be in a
+group that is not among them would be left out, as with any key that is not listed.
+
+The card that a question is planned under: of a derived relation, what is public about its columns.
+
+Types and bounds follow from the card (:mod:`dither.tables.query.relations`), and so do keys
+(:mod:`dither.tables.planning.group_keys`): of expressions, and of columns that a condition compares with constants.
+So do bounds of whole numbers from the WHERE of the question, as of a count of a person's rows in ``WHERE k <= 20``.
+Aggregates of what has no public bounds, of other counts and sums of a person's rows above all, get ``bounds="auto"``.
+
+The keys of groups: those that are public and their combinations, and which of the others may be shown.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime, time, timedelta
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dither.budget_hooks import observed
+from dither.errors import DitherError, InvalidArgument
+from dither.exact.search import bisect_integers
+from dither.mechanisms import Gaussian, Laplace
+from dither.tables.card.model import Card, ColumnCard, Type
+from dither.tables.card.values import EXACT_INTEGERS, Value, literal_type
+from dither.tables.compile import expressions, relations
+from dither.tables.compile.expressions import Lookup
+from dither.tables.compile.statements import Measure
+from dither.tables.query.evaluate import evaluate, folded
+from dither.tables.query.relations import base_of, extent_of, relation_card
+from dither.tables.query.tree import (
+    Aggregate,
+    Call,
+    CappedRows,
+    Column,
+    Expression,
+    Group,
+    Join,
+    Literal,
+    PerPerson,
+    PersonJoin,
+    Projection,
+    PublicMembership,
+    Query,
+    Source,
+    Windowed,
+    columns,
+    conjuncts,
+    replaced,
+    walk,
+)
+
+MOST_VALUES = 10_000
+"""How many keys of one column may be derived."""
+MOST_INTEGERS = 1_000
+"""How many whole numbers may lie between bounds for them to be keys: wider bounds say little about what occurs."""
+_MOST_DAYS = 40_000
+_MOST_DAYS_TRIED = 4_000
+"""How many days a condition is computed for."""
+_CYCLES = ("quarter", "month", "week", "day", "isodow", "doy")
+"""Parts of a date that return: all of their values occur in 2020, a leap year of 53 weeks."""
+_TIMES = {"hour": timedelta(hours=1), "minute": timedelta(minutes=1), "second": timedelta(seconds=1)}
+_FLIPPED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+Values = tuple[Value, ...]
+PublicKeys = tuple[Values | None, ...]
+Bounds = tuple[Value, Value]
+"""The least and the largest value, both included; None where nothing is known."""
+
+
+@dataclass(frozen=True)
+class PublicFacts:
+    """What is public about the rows of a question: its columns, by ``find``, and the conditions that all rows meet."""
+
+    find: Lookup
+    conditions: tuple[Expression, ...] = ()
+
+    @classmethod
+    def of(cls, find: Lookup, where: Expression | None) -> PublicFacts:
+        """The facts for rows that meet a condition."""
+        return cls(find, () if where is None else tuple(conjuncts(folded(where))))
+
+    def values(self, expression: Expression) -> Values | None:
+        """Every value that the expression can have, each once; None where that is not public."""
+        expression = folded(expression)
+        values = self._values(expression)
+        if not values or len(values) > MOST_VALUES:
+            return None
+        return self.meeting(expression, values) or values
+
+    def meeting(self, expression: Expression, values: Values) -> Values:
+        """Those values of an expression that the conditions on it alone let through."""
+        about = [condition for condition in self.conditions if _is_about(condition, expression)]
+        return tuple(
+            value for value in values if all(may_hold(replaced(item, expression, Literal(value))) for item in about)
+        )
+
+    def listed(self, expression: Expression) -> Values | None:
+        """The values that a condition lists for an expression: ``x = 1``, ``x IN (1, 2)``; None where none does."""
+        kind = expressions.compile(expression, self.find).type
+        types = {"integer", "number"} if kind == "number" else {kind}
+        for condition in self.conditions:
+            if isinstance(condition, Call) and condition.op in ("=", "in"):
+                left, *right = condition.args
+                if condition.op == "=" and right == [expression]:
+                    left, right = expression, [left]
+                if left == expression and all(isinstance(item, Literal) for item in right):
+                    values = [item.value for item in right if isinstance(item, Literal) and item.value is not None]
+                    if values and {literal_type(value) for value in values} <= types:
+                        return _distinct(values)
+        return None
+
+    def _values(self, expression: Expression) -> Values | None:
+        if isinstance(expression, Literal):
+            return (expression.value,)
+        values = self.listed(expression)
+        if values is not None:
+            return values
+        if isinstance(expression, Column):
+            return self._of_column(expression)
+        typed = expressions.compile(expression, self.narrowed)
+        if typed.type == "boolean":
+            return (False, True)
+        rule = _RULES.get(expression.op, PublicFacts._of_arguments)
+        values = rule(self, expression)
+        if values is None and typed.range is not None:
+            known = typed.range
+            if known.quantum >= 1 and known.size < EXACT_INTEGERS and known.high - known.low < MOST_INTEGERS:
+                return tuple(range(math.ceil(known.low), math.floor(known.high) + 1))
+        return values
+
+    def _of_column(self, column: Column) -> Values | None:
+        card = self.find(column)[1]
+        if card.keys is not None:
+            return _distinct(card.keys)
+        if card.type == "boolean":
+            return (False, True)
+        low, high = self.bounds(column)
+        if card.type == "integer" and isinstance(low, int) and isinstance(high, int):
+            return tuple(range(low, high + 1)) if high - low < MOST_INTEGERS else None
+        if card.type == "date" and isinstance(low, date) and isinstance(high, date):
+            return tuple(_days(low, high)) if (high - low).days < MOST_INTEGERS else None
+        return None
+
+    def bounds(self, column: Column) -> Bounds:
+        """The least and the largest value of a column of whole numbers or dates, by its card and by the conditions."""
+        card = self.find(column)[1]
+        low: Value
+        high: Value
+        if card.type == "integer":
+            known = extent_of(card)
+            ends = card.bounds if known is None else (known.low, known.high)
+            low, high = (None, None) if ends is None else (math.ceil(ends[0]), math.floor(ends[1]))
+        elif card.type in ("date", "timestamp"):
+            low, high = (None, None) if card.period is None else card.period
+        else:
+            return None, None
+        as_other = Call("cast", (Literal("timestamp" if card.type == "date" else "date"), column))
+        for sign, value in (*self._comparisons(column), *self._comparisons(as_other)):
+            if sign in (">", ">=", "="):
+                low = _narrower(max, low, _limit(sign, value, card.type, lower=True))
+            if sign in ("<", "<=", "="):
+                high = _narrower(min, high, _limit(sign, value, card.type, lower=False))
+        return low, high
+
+    def narrowed(self, column: Column) -> tuple[Any, ColumnCard]:
+        """What is public about a column, of numbers with the bounds that conditions leave."""
+        node, card = self.find(column)
+        if card.type != "number" or card.bounds is None:
+            return node, card
+        low, high = card.bounds
+        for sign, value in self._comparisons(column):
+            if isinstance(value, (int, float)) and not isinstance(value, bool) and low <= value <= high:
+                low = value if sign in (">", ">=", "=") else low
+                high = value if sign in ("<", "<=", "=") else high
+        return node, replace(card, bounds=(low, high)) if low < high else card
+
+    def _comparisons(self, value: Expression) -> Iterable[tuple[str, Value]]:
+        """The constants that conditions compare an expression with, each with the sign."""
+        for condition in self.conditions:
+            if not isinstance(condition, Call):
+                continue
+            if condition.op in _FLIPPED:
+                left, right = condition.args
+                if left == value and isinstance(right, Literal):
+                    yield condition.op, right.value
+                elif right == value and isinstance(left, Literal):
+                    yield _FLIPPED[condition.op], left.value
+            elif condition.op == "between" and condition.args[0] == value:
+                for sign, end in zip((">=", "<="), condition.args[1:], strict=True):
+                    if isinstance(end, Literal):
+                        yield sign, end.value
+
+    # -- rules, by the name of the operation --------------------------------------------------------------------------
+
+    def _of_arguments(self, call: Call) -> Values | None:
+        """The results of an operation for every combination of its arguments' values."""
+        arguments = [self.values(item) for item in call.args]
+        known = [values for values in arguments if values is not None]
+        if len(known) < len(arguments) or math.prod(map(len, known)) > MOST_VALUES:
+            return None
+        try:
+            results = [evaluate(Call(call.op, tuple(map(Literal, line))), {}) for line in itertools.product(*known)]
+        except DitherError:
+            return None
+        if any(isinstance(value, (int, float)) and abs(value) > EXACT_INTEGERS for value in results):
+            return None  # such whole numbers are not exact where they are computed as doubles
+        return _in_order(_distinct(results))
+
+    def _of_any(self, items: Iterable[Expression]) -> Values | None:
+        """The values of any of these."""
+        result: list[Value] = []
+        for item in items:
+            values = self.values(item)
+            if values is None:
+                return None
+            result += values
+        return _distinct(result)
+
+    def _of_case(self, call: Call) -> Values | None:
+        return self._of_any([*call.args[1:-1:2], call.args[-1]])
+
+    def _of_if(self, call: Call) -> Values | None:
+        return self._of_any([*call.args[1:], *([Literal(None)] if len(call.args) == 2 else [])])
+
+    def _of_coalesce(self, call: Call) -> Values | None:
+        values = self._of_any(call.args)
+        last = call.args[-1]
+        if values is None or not (isinstance(last, Literal) and last.value is not None):
+            return values
+        return tuple(value for value in values if value is not None)
+
+    def _of_nullif(self, call: Call) -> Values | None:
+        """NULL, and the values that do not equal a constant; a second argument that is none may be NULL itself."""
+        first, other = call.args
+        values = self.values(first)
+        if values is None:
+            return None
+        if isinstance(other, Literal):
+            values = tuple(evaluate(Call("nullif", (Literal(value), other)), {}) for value in values)
+        return (*_distinct(value for value in values if value is not None), None)
+
+    def _of_round(self, call: Call) -> Values | None:
+        """To digits before the point: whole multiples of a power of ten, as they are computed."""
+        value, digits = call.args
+        known = self._of_arguments(call)
+        places = digits.value if isinstance(digits, Literal) else None
+        if known is not None or not isinstance(places, int) or places >= 0:
+            return known
+        scale = Literal(10**-places)
+        return self.values(Call("*", (Call(call.op, (Call("/", (value, scale)), Literal(0))), scale)))
+
+    def _of_extreme(self, call: Call) -> Values | None:
+        """Any of the values that no constant excludes: GREATEST and LEAST leave NULLs out, and which arguments are NULL
+        is not public."""
+        values = self._of_any(call.args)
+        if values is None:
+            return None
+        fixed = [item.value for item in call.args if isinstance(item, Literal) and item.value is not None]
+        known: list[Any] = [value for value in values if value is not None]
+        least = call.op == "least"
+        try:
+            for end in cast(list[Any], fixed):
+                known = [value for value in known if (value <= end if least else value >= end)]
+        except TypeError:
+            return None
+        return _in_order(tuple(known))
+
+    def _of_bin(self, call: Call) -> Values | None:
+        return tuple(range(len(call.args) - 2))
+
+    def _of_part(self, call: Call) -> Values | None:
+        """The values of a part of a date, or the beginnings of periods."""
+        *options, value = call.args
+        kind = expressions.compile(value, self.find).type
+        if kind not in ("date", "timestamp") or not all(isinstance(item, Literal) for item in options):
+            return self._of_arguments(call)
+        names = tuple(item.value for item in options if isinstance(item, Literal))
+        period = self._period(value)
+        cyclic = call.op == "date_part" and (names[0] in _CYCLES or names[0] in _TIMES)
+        if not period and not cyclic:
+            return self._of_arguments(call)
+        values = _parts(call.op, names, kind, period)
+        days = self._days_met(value) if kind == "date" and isinstance(value, Column) else None
+        if not values or not days:
+            return values
+        met = {evaluate(Call(call.op, (*options, Literal(day))), {}) for day in days}
+        return tuple(item for item in values if item in met) or values
+
+    def _days_met(self, column: Column) -> Values | None:
+        """The days of a column that meet the conditions on it; None where all of these compare it with constants, which
+        are its bounds already, or where there are too many days."""
+        about = (item for item in self.conditions if _is_about(item, column))
+        others = [item for item in about if not any(PublicFacts(self.find, (item,))._comparisons(column))]
+        period = self._period(column)
+        if period is None or not others or (period[1] - period[0]).days >= _MOST_DAYS_TRIED:
+            return None
+        return self.meeting(column, tuple(_days(*period)))
+
+    def _of_cast(self, call: Call) -> Values | None:
+        """The days of timestamps."""
+        period = self._period(call)
+        if expressions.compile(call, self.find).type != "date" or period is None:
+            return self._of_arguments(call)
+        low, high = period
+        return tuple(_days(low, high)) if (high - low).days < MOST_INTEGERS else None
+
+    def _period(self, expression: Expression) -> tuple[date, date] | None:
+        """The first and the last date or timestamp that a column, or a column cast to the other type, can have."""
+        if isinstance(expression, Column):
+            low, high = self.bounds(expression)
+            return (low, high) if isinstance(low, date) and isinstance(high, date) else None
+        if not isinstance(expression, Call) or expression.op != "cast":
+            return None
+        inside = next((item for item in expression.args if not isinstance(item, Literal)), None)
+        period = None if inside is None else self._period(inside)
+        if period is None or expressions.compile(expression, self.find).type != "date":
+            return period
+        low, high = map(_as_moment, period)
+        return low.date(), high.date()
+
+
+Rule = Callable[[PublicFacts, Call], Values | None]
+_RULES: dict[str, Rule] = {
+    "case": PublicFacts._of_case,
+    "if": PublicFacts._of_if,
+    "coalesce": PublicFacts._of_coalesce,
+    "nullif": PublicFacts._of_nullif,
+    "round": PublicFacts._of_round,
+    "trunc": PublicFacts._of_round,
+    "bin": PublicFacts._of_bin,
+    "greatest": PublicFacts._of_extreme,
+    "least": PublicFacts._of_extreme,
+    "cast": PublicFacts._of_cast,
+    "date_part": PublicFacts._of_part,
+    "date_trunc": PublicFacts._of_part,
+}
+"""What is known of the values of an operation; of all others they are computed from the values of their arguments."""
+
+
+@lru_cache(maxsize=64)
+def _parts(op: str, options: Values, kind: Type, period: tuple[date, date] | None) -> Values | None:
+    """The results of an operation on the dates or timestamps of a period; of a part that returns, on all there are."""
+    moments: Iterable[date]
+    (name, *_) = options
+    if op == "date_part" and isinstance(name, str) and name in _TIMES:
+        start = datetime(2020, 1, 1)
+        moments = [start + _TIMES[name] * i for i in range(24 if name == "hour" else 60)]
+    else:
+        if op == "date_part" and name in _CYCLES and (period is None or period[1] - period[0] >= timedelta(days=366)):
+            period = date(2020, 1, 1), date(2020, 12, 31)
+        assert period is not None
+        step = timedelta(hours=1) if name == "hour" else timedelta(days=1)
+        first, last = map(_as_moment, period)
+        if (last - first) / step >= _MOST_DAYS:
+            return None
+        first = first.replace(minute=0, second=0, microsecond=0)
+        if step == timedelta(days=1):
+            first = first.replace(hour=0)
+        count = max(0, (last - first) // step + 1)
+        moments = [first + step * i for i in range(count)]
+    if kind == "date":
+        moments = [moment.date() for moment in moments if isinstance(moment, datetime)]
+    results = _distinct(evaluate(Call(op, (*map(Literal, options), Literal(moment))), {}) for moment in moments)
+    return _in_order(results) if len(results) <= MOST_VALUES else None
+
+
+def _is_about(condition: Expression, expression: Expression) -> bool:
+    """Whether a condition is about this expression alone."""
+    return not any(isinstance(node, Column) for node in walk(replaced(condition, expression, Literal(None))))
+
+
+def _as_moment(value: date) -> datetime:
+    return value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)
+
+
+def _narrower(choose: Callable[..., Any], one: Value, other: Value) -> Value:
+    """The least or the largest of two limits of one type, of which None says nothing."""
+    result: Value = other if one is None else one if other is None else choose(one, other)
+    return result
+
+
+def _days(low: date, high: date) -> Iterable[date]:
+    return (low + timedelta(days=i) for i in range((high - low).days + 1))
+
+
+def _limit(sign: str, value: Value, kind: Type, lower: bool) -> Value:
+    """The least, or the largest, value of a type that a comparison with a constant lets through; None where it says
+    nothing. A date beside a timestamp is the start of its day, and a timestamp beside a date is its day."""
+    outward = {">": 1, "<": -1}.get(sign, 0)
+    try:
+        if kind == "integer" and isinstance(value, (int, float)) and not isinstance(value, bool):
+            if value == int(value):
+                return int(value) + outward
+            return math.ceil(value) if lower else math.floor(value)
+        if kind == "date" and isinstance(value, datetime):
+            if value.time() != time():
+                return value.date() + timedelta(days=lower)
+            value = value.date()
+        if kind == "date" and isinstance(value, date):
+            return value + timedelta(days=outward)
+        if kind == "timestamp" and isinstance(value, datetime):
+            return value + timedelta(microseconds=outward)
+        if kind == "timestamp" and isinstance(value, date):
+            first = datetime.combine(value, time()) + timedelta(days=outward)
+            return first if lower else first + timedelta(days=1) - timedelta(microseconds=1)
+    except OverflowError:  # beyond the calendar, or infinite
+        return None
+    return None
+
+
+def may_hold(condition: Expression, row: Mapping[str, Value] | None = None) -> bool:
+    """Whether a condition holds on a row, or cannot be computed here.
+
+    >>> may_hold(Call("<", (Column("n"), Literal(3))), {"n": 5})
+    False
+    """
+    try:
+        return evaluate(condition, row or {}) is True
+    except DitherError:
+        return True
+
+
+def _distinct(values: Iterable[Value]) -> Values:
+    return tuple(dict.fromkeys(values))
+
+
+def _in_order(values: Values) -> Values:
+    """Values in rising order, NULL last; as they are where they cannot be compared."""
+    try:
+        known = sorted(cast(Iterable[Any], (value for value in values if value is not None)))
+    except TypeError:
+        return values
+    return (*known, *(value for value in values if value is None))
+
+
+_Move = Callable[[Column], Expression | None]
+"""What a column of a relation is in the one inside of it; None where it is not there."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a relation that meet conditions, with public tables joined to them. ``path`` says how it is reached
+    from the relation that is asked of."""
+
+    source: Source | None
+    conditions: tuple[Expression, ...] = ()
+    joins: tuple[Join, ...] = ()
+    path: tuple[int, ...] = ()
+
+    @classmethod
+    def asked(cls, query: Query) -> Rows:
+        """The rows that a question is about."""
+        return cls(query.source, _conditions_of(query.where), tuple(query.joins))
+
+    def levels(self, value: Expression) -> Iterator[tuple[Rows, Expression]]:
+        """The expression on these rows, and on those of each relation inside that it can be computed in."""
+        step: tuple[Rows, Expression] | None = self, folded(value)
+        while step is not None:
+            yield step
+            rows, item = step
+            step = rows.inside(item)
+
+    def inside(self, value: Expression) -> tuple[Rows, Expression] | None:
+        """The rows of the relation inside, and the expression on them; None where the way ends."""
+        for place, (rows, move) in enumerate(self._relations()):
+            moved = _moved(value, move)
+            if moved is not None:
+                kept = (_moved(condition, move) for condition in self.conditions)
+                conditions = (*rows.conditions, *(item for item in kept if item is not None))
+                return Rows(rows.source, conditions, rows.joins, (*self.path, place)), folded(moved)
+        return None
+
+    def _relations(self) -> Iterator[tuple[Rows, _Move]]:
+        """The relations inside, with what columns are there."""
+        source = self.source
+        if isinstance(source, (Projection, PerPerson)):
+            named: dict[str, Expression | None] = {}
+            if isinstance(source, Projection):
+                named |= source.columns
+            else:
+                named |= {**source.groups, **dict.fromkeys(source.aggregates)}
+            yield Rows(source.source, _conditions_of(source.where), source.joins), _renamed(named)
+        elif isinstance(source, Windowed):
+            yield Rows(source.source), _renamed(dict.fromkeys(source.windows))
+        elif isinstance(source, (PublicMembership, CappedRows)):
+            yield Rows(source.source), _renamed({})
+        elif isinstance(source, PersonJoin):
+            yield from _sides(source)
+
+
+def _sides(source: PersonJoin) -> Iterator[tuple[Rows, _Move]]:
+    """The sides of a join whose rows keep their values: of others, some are NULL."""
+    people = [name for name in (source.left_person, source.right_person) if name is not None]
+    left = _renamed(dict.fromkeys([*source.names, *people]))
+    on = _conditions_of(source.on) if source.kind in ("inner", "semi") else ()
+    if source.kind not in ("right", "full"):
+        yield Rows(source.left, _all_moved(on, left)), left
+    if source.kind in ("inner", "right"):
+
+        def right(column: Column) -> Expression | None:
+            return Column(source.names[column.name]) if column.name in source.names else None
+
+        yield Rows(source.right, _all_moved(on, right)), right
+
+
+def _renamed(named: dict[str, Expression | None]) -> _Move:
+    """Columns by what they are named; others are the same inside."""
+    return lambda column: named.get(column.name, column)
+
+
+def _conditions_of(condition: Expression | None) -> tuple[Expression, ...]:
+    return () if condition is None else tuple(conjuncts(folded(condition)))
+
+
+def _all_moved(conditions: tuple[Expression, ...], move: _Move) -> tuple[Expression, ...]:
+    return tuple(item for item in (_moved(condition, move) for condition in conditions) if item is not None)
+
+
+def _moved(value: Expression, move: _Move) -> Expression | None:
+    """An expression on the columns of a relation as one on those of the relation inside; None where there is none.
+    Columns of public tables that are joined here are not there."""
+    if isinstance(value, Column):
+        return None if value.table is not None else move(value)
+    if isinstance(value, Call):
+        args = [_moved(item, move) for item in value.args]
+        return None if None in args else Call(value.op, tuple(item for item in args if item is not None))
+    return value
+
+
+MOST_ROWS = 100_000
+"""How many different rows of a public table may be read to know which keys occur together."""
+
+
+@dataclass(frozen=True)
+class TiedValues:
+    """Places of columns of GROUP BY, and the combinations of values that occur in them."""
+
+    places: tuple[int, ...]
+    values: tuple[tuple[Value, ...], ...]
+
+
+@dataclass(frozen=True)
+class _Origin:
+    """What a group is in a public table, which is joined to a relation inside the one that is asked of."""
+
+    path: tuple[int, ...]
+    join: Join
+    value: Expression
+    conditions: tuple[Expression, ...]
+    """The conditions on columns of the table alone."""
+
+
+def tied_values(query: Query, card: Card) -> list[TiedValues]:
+    """The groups of a question that are of one public table whose rows are known, with their values in these rows."""
+    members_of: dict[tuple[tuple[int, ...], Join], list[tuple[int, _Origin]]] = {}
+    for place, group in enumerate(query.groups):
+        origin = _origin(group.value, query, card)
+        if origin is not None:
+            members_of.setdefault((origin.path, origin.join), []).append((place, origin))
+    result = []
+    for (_, join), members in members_of.items():
+        rows = list(card.public[join.table].rows or ())
+        if join.left:
+            rows.append(dict.fromkeys(rows[0]))
+        conditions = members[0][1].conditions
+        kept = [row for row in rows if all(may_hold(condition, row) for condition in conditions)]
+        values = dict.fromkeys(tuple(evaluate(origin.value, row) for _, origin in members) for row in kept)
+        if values:
+            result.append(TiedValues(tuple(place for place, _ in members), tuple(values)))
+    return result
+
+
+def _origin(value: Expression, query: Query, card: Card) -> _Origin | None:
+    """What an expression is in a public table; None where it is not of one table alone."""
+    for rows, item in Rows.asked(query).levels(value):
+        for join in rows.joins:
+            there = _of_table(item, join, card)
+            if there is not None:
+                conditions = [_of_table(condition, join, card) for condition in rows.conditions]
+                return _Origin(rows.path, join, there, tuple(known for known in conditions if known is not None))
+    return None
+
+
+def _of_table(item: Expression, join: Join, card: Card) -> Expression | None:
+    """An expression on columns of a table that are known; the key that is joined on is one of them."""
+    result = item if join.left else replaced(item, join.own, Column(join.other, join.table))
+    used, rows = columns(result), card.public[join.table].rows
+    known = bool(used) and bool(rows) and all(column.table == join.table for column in used)
+    return result if known and rows and {column.name for column in used} <= set(rows[0]) else None
+
+
+_BOUNDED = ("sum", "mean", "var", "std", "min", "max", "quantile")
+
+
+def card_of_question(query: Query, card: Card) -> Card:
+    """The card of what a question is asked of.
+
+    >>> card_of_question(Query({}), Card("visits", "visits.csv", {})).name
+    'visits'
+    """
+    result = relation_card(card, query.source, _described, query.where)
+    if query.source is None or query.where is None:
+        return result
+    find = expressions.lookup(result, {join.table: join.table for join in query.joins})
+    columns = {name: _compared(Column(name), column, find, query.where) for name, column in result.columns.items()}
+    return replace(result, columns=columns)
+
+
+def narrowed_keys(query: Query, card: Card, keys: PublicKeys) -> PublicKeys:
+    """Keys that the question does not list, without those that conditions inside of the relation rule out: of WHERE in
+    a SELECT after FROM, of QUALIFY there, or of ON. NULL stays where it is a key."""
+    if query.source is None:
+        return keys
+    result, lookups = list(keys), dict[tuple[int, ...], Lookup]()
+    for place, group in enumerate(query.groups):
+        if result[place] is None or group.keys is not None:
+            continue
+        for rows, item in itertools.islice(Rows.asked(query).levels(group.value), 1, None):
+            if rows.path not in lookups:
+                inner = card_of_question(Query({}, source=rows.source), base_of(card))
+                lookups[rows.path] = expressions.lookup(inner, {join.table: join.table for join in rows.joins})
+            facts = PublicFacts(lookups[rows.path], rows.conditions)
+            possible = facts.values(item)
+            listed = result[place] or ()
+            kept = listed if possible is None else tuple(key for key in listed if key is None or key in possible)
+            result[place] = facts.meeting(item, kept) or kept or listed
+    return tuple(result)
+
+
+def _described(expression: Expression, card: Card, where: Expression | None, joins: tuple[Join, ...]) -> ColumnCard:
+    column = relations.describe(expression, card, where, joins)
+    facts = PublicFacts.of(expressions.lookup(card, {item.table: item.table for item in joins}), where)
+    if not isinstance(expression, Column):
+        return column if column.keys is not None else replace(column, keys=facts.values(expression))
+    listed = facts.listed(expression) if where is not None else None
+    if listed is not None:
+        column = replace(column, keys=listed)
+    if column.type in ("date", "timestamp"):
+        first, last = facts.bounds(expression)
+        if isinstance(first, date) and isinstance(last, date) and first <= last:
+            column = replace(column, period=(first, last))
+    return column
+
+
+def _compared(expression: Column, column: ColumnCard, find: Lookup, where: Expression) -> ColumnCard:
+    """A column of whole numbers without bounds, with those between which a condition leaves its values."""
+    if extent_of(column) is None or column.type != "integer":
+        return column
+    low, high = PublicFacts.of(find, where).bounds(expression)
+    if (low, high) != PublicFacts.of(expressions.wider(find), where).bounds(expression):
+        return column
+    assert isinstance(low, int)
+    assert isinstance(high, int)
+    return replace(column, bounds=(low, max(high, low + 1)))
+
+
+def with_unstated_bounds(query: Query, card: Card) -> Query:
+    """The question with bounds="auto" for aggregates of what can be computed and has no public bounds: columns of a
+    relation, and quotients by what may be near 0. Of such quotients the bounds are those that WHERE leaves, where it
+    keeps the divisor away from 0. A number that is read from text may be anything: it is refused later.
+
+    >>> with_unstated_bounds(Query({}), Card("visits", "visits.csv", {})).aggregates
+    {}
+    """
+    find = expressions.lookup(card, {join.table: join.table for join in query.joins})
+    aggregates = {
+        name: replace(item, bounds=_bounds_by_conditions(item, find, query.where) or "auto")
+        for name, item in query.aggregates.items()
+        if (query.source is not None or not isinstance(item.value, Column)) and _is_unbounded(item, find)
+    }
+    return replace(query, aggregates={**query.aggregates, **aggregates})
+
+
+def _is_unbounded(aggregate: Aggregate, find: Lookup) -> bool:
+    value = aggregate.value
+    if aggregate.kind not in _BOUNDED or aggregate.bounds is not None or value is None:
+        return False
+    try:
+        return expressions.public_interval(value, find) is None and not expressions.reads_text(value, find)
+    except InvalidArgument:  # arithmetic with a column of a private table that has no bounds
+        return False
+
+
+def _bounds_by_conditions(aggregate: Aggregate, find: Lookup, where: Expression | None) -> tuple[float, float] | None:
+    """The bounds of a computed value of rows that meet the conditions."""
+    value = aggregate.value
+    if value is None or isinstance(value, Column):
+        return None
+    known = expressions.public_interval(value, PublicFacts.of(find, where).narrowed)
+    return known if known is not None and known[0] < known[1] else None
+
+
+MOST_COMBINATIONS = 1_000_000
+
+Noise = Laplace | Gaussian
+Key = tuple[Value, ...]
+"""The public keys of each column of GROUP BY; None where they are not public."""
+Shown = tuple[list[Key], dict[Measure, NDArray[Any]]]
+
+
+@dataclass(frozen=True)
+class Tie:
+    """Columns of GROUP BY whose keys do not occur in every combination: those that do, by the numbers of the keys."""
+
+    places: tuple[int, ...]
+    numbers: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class KeySelection:
+    """Which keys that are not public are shown: those whose noisy number of people is at least ``threshold``."""
+
+    threshold: int
+    delta: Fraction
+    """The probability with which a key that one person alone has is shown, over all of their groups."""
+    groups: int = 1
+    """How many of them one person can be in."""
+
+    @observed
+    def release(self, lines: Mapping[Key, tuple[int, ...]], noises: Mapping[Measure, Noise]) -> Shown:
+        """The keys that are shown, with every measure of theirs and its noise; each line has a number for each."""
+        # in the order of their text, which says nothing of who has them
+        keys = sorted(lines, key=lambda key: tuple((part is None, str(part)) for part in key))
+        noisy = noisy_measures([lines[key] for key in keys], noises)
+        is_shown = noisy[Measure("people")] >= self.threshold
+        shown = [key for key, keep in zip(keys, is_shown.tolist(), strict=True) if keep]
+        return shown, {measure: values[is_shown] for measure, values in noisy.items()}
+
+
+def vectors(measures: Iterable[Measure]) -> list[list[int]]:
+    """The places of the measures of each measurement, which are released together.
+
+    >>> vectors([Measure("rows"), Measure("people")])
+    [[0], [1]]
+    """
+    places: dict[object, list[int]] = {}
+    for place, measure in enumerate(measures):
+        places.setdefault(measure.measurement, []).append(place)
+    return list(places.values())
+
+
+def noisy_measures(lines: Sequence[tuple[int, ...]], noises: Mapping[Measure, Noise]) -> dict[Measure, NDArray[Any]]:
+    """Each measure of some groups, with its noise. The measures of one measurement are released as one vector, whose
+    norm over all groups is what the sensitivity of their noise bounds."""
+    whole = np.array(lines, dtype=np.int64).reshape(len(lines), len(noises))
+    measures, released = list(noises), whole.copy()
+    for vector in vectors(measures) if lines else ():
+        noisy = noises[measures[vector[0]]].release(whole[:, vector].ravel())
+        released[:, vector] = np.asarray(noisy).reshape(len(lines), len(vector))
+    return {measure: released[:, place] for place, measure in enumerate(measures)}
+
+
+def public_keys(
+    groups: Sequence[Group],
+    where: Expression | None,
+    find: Lookup,
+    *,
+    listed_only: bool = False,
+    tied: Sequence[TiedValues] = (),
+) -> PublicKeys:
+    """The public keys of each column of GROUP BY: those of the question, of the column's card, or those that follow
+    from what is public (:mod:`dither.tables.planning.group_keys`); None where they are not public.
+
+    Of keys that the question does not list, only those are left that WHERE lets through, and of columns of a public
+    table those that are in rows that it lets through: ``tied``. Where derived keys have more combinations than can be
+    shown, the longest lists are not used. With ``listed_only`` keys are not derived, but for booleans and bins.
+    """
+    keys: list[tuple[Value, ...] | None] = []
+    derived: set[int] = set()
+    for i, group in enumerate(groups):
+        if group.keys is not None:
+            keys.append(_of_type(group.keys, group.value, find))
+            continue
+        card = find(group.value)[1] if isinstance(group.value, Column) else None
+        if card is not None and card.keys is not None:
+            listed = _of_type(card.keys, group.value, find)
+            if where is None:
+                keys.append(listed)
+                continue
+        elif listed_only and not _has_few_keys(group.value, find):
+            keys.append(None)
+            continue
+        else:
+            derived.add(i)
+        values = PublicFacts.of(find, where).values(group.value)
+        keys.append(None if values == (None,) else values)
+    for item in tied:
+        for place, occurring in zip(item.places, map(set, zip(*item.values, strict=True)), strict=True):
+            listed_here = keys[place]
+            if listed_here is not None and groups[place].keys is None:
+                keys[place] = tuple(key for key in listed_here if key in occurring) or listed_here
+    while derived and number_of_groups(keys, ties_of(groups, keys, tied)) > MOST_COMBINATIONS:
+        longest = max(derived, key=lambda i: len(keys[i] or ()))
+        derived.discard(longest)
+        keys[longest] = None
+    return tuple(keys)
+
+
+def ties_of(groups: Sequence[Group], keys: Sequence[Values | None], tied: Sequence[TiedValues]) -> tuple[Tie, ...]:
+    """Which combinations of public keys there are, of columns of one public table; keys that the question lists are
+    shown in all of them."""
+    result = []
+    for item in tied:
+        free = [i for i, place in enumerate(item.places) if keys[place] is not None and groups[place].keys is None]
+        places = tuple(item.places[i] for i in free)
+        known = [{key: number for number, key in enumerate(keys[place] or ())} for place in places]
+        lines = [[number_of.get(line[i]) for i, number_of in zip(free, known, strict=True)] for line in item.values]
+        numbers = {tuple(n for n in line if n is not None) for line in lines if None not in line}
+        if 0 < len(numbers) < math.prod(map(len, known)):
+            result.append(Tie(places, tuple(sorted(numbers))))
+    return tuple(result)
+
+
+def number_of_groups(keys: Sequence[Values | None], ties: Sequence[Tie] = (), private: int = 1) -> int:
+    """How many groups there are, with so many keys in each column whose keys are not public.
+
+    >>> number_of_groups((("a", "b"), (1, 2), None), [Tie((0, 1), ((0, 0), (1, 1)))], private=10)
+    20
+    """
+    places = {place for tie in ties for place in tie.places}
+    free = [private if listed is None else len(listed) for i, listed in enumerate(keys) if i not in places]
+    return math.prod([*free, *(len(tie.numbers) for tie in ties)])
+
+
+def _has_few_keys(value: Expression, find: Lookup) -> bool:
+    is_bin = isinstance(value, Call) and value.op == "bin"
+    return is_bin or expressions.compile(value, find).type == "boolean"
+
+
+def _of_type(keys: tuple[Value, ...], value: Expression, find: Lookup) -> tuple[Value, ...]:
+    """Keys, each once, of the type that they are compared with: a row has one of them at most."""
+    kind = expressions.compile(value, find).type
+    if not any(key is not None for key in keys) or {literal_type(key) for key in keys} - {kind, None}:
+        raise InvalidArgument("keys", f"keys of type {kind}", "others, or none", "list values of the column")
+    return tuple(dict.fromkeys(keys))
+
+
+def mode_keys(value: Expression, where: Expression | None, find: Lookup) -> tuple[Value, ...] | None:
+    """The public keys that MODE chooses among where the question lists none; NULL is no value."""
+    (keys,) = public_keys([Group("", value)], where, find)
+    return None if keys is None else tuple(key for key in keys if key is not None)
+
+
+def bin_labels(groups: Sequence[Group]) -> dict[str, Expression]:
+    """How groups that are bins are shown: by their edges, as an expression of the bin's number. NULL stays NULL.
+
+    >>> edges = tuple(map(Literal, (0, 10, 20)))
+    >>> bin_labels([Group("ages", Call("bin", (Column("age"), *edges)))])["ages"].args[1]
+    Literal(value='[0, 10)')
+    """
+    result: dict[str, Expression] = {}
+    for group in groups:
+        if isinstance(group.value, Call) and group.value.op == "bin":
+            edges = [f"{item.value:,.15g}" for item in group.value.args[1:] if isinstance(item, Literal)]
+            last = len(edges) - 2
+            arms: list[Expression] = []
+            for i, (low, high) in enumerate(itertools.pairwise(edges)):
+                label = f"[{low}, {high}{']' if i == last else ')'}"
+                arms += [Call("=", (Column(group.name), Literal(i))), Literal(label)]
+            result[group.name] = Call("case", (*arms, Literal(None)))
+    return result
+
+
+def every_group(keys: PublicKeys, ties: Sequence[Tie] = ()) -> list[Key] | None:
+    """Every combination of public keys that there is; None where some keys are not public.
+
+    >>> every_group((("north", "south"), (False, True)))
+    [('north', False), ('north', True), ('south', False), ('south', True)]
+    >>> every_group((("north", "south"), (1, 2), ("n", "s")), [Tie((0, 2), ((0, 0), (1, 1)))])
+    [('north', 1, 'n'), ('north', 2, 'n'), ('south', 1, 's'), ('south', 2, 's')]
+    """
+    listed = [values for values in keys if values is not None]
+    if len(listed) < len(keys):
+        return None
+    size = number_of_groups(keys, ties)
+    if size > MOST_COMBINATIONS:
+        raise InvalidArgument(
+            "groups", f"at most {MOST_COMBINATIONS} combinations of public keys", f"{size}", "state fewer keys"
+        )
+    if not ties:
+        return list(itertools.product(*listed))
+    return [tuple(values[i] for values, i in zip(listed, line, strict=True)) for line in _numbers(keys, ties)]
+
+
+def group_numbers(keys: PublicKeys, ties: Sequence[Tie] = ()) -> list[Key] | None:
+    """The groups by the numbers of their keys, in the order of :func:`every_group`."""
+    return None if any(listed is None for listed in keys) else list(_numbers(keys, ties))
+
+
+def _numbers(keys: PublicKeys, ties: Sequence[Tie]) -> list[tuple[int, ...]]:
+    tied = {place for tie in ties for place in tie.places}
+    rest = [(i, len(listed)) for i, listed in enumerate(keys) if listed is not None and i not in tied]
+    parts: list[Iterable[tuple[int, ...]]] = [tie.numbers for tie in ties]
+    parts += [[(number,) for number in range(size)] for _, size in rest]
+    places = [place for tie in ties for place in tie.places] + [place for place, _ in rest]
+    order = sorted(range(len(places)), key=places.__getitem__)
+    lines = (tuple(itertools.chain.from_iterable(line)) for line in itertools.product(*parts))
+    return sorted(tuple(line[i] for i in order) for line in lines)
+
+
+def threshold(noise: Noise, delta: Fraction, groups: int, normal: bool) -> KeySelection:
+    """The smallest threshold that a key of one person passes with probability at most delta / groups; normal noise
+    has half of delta to itself. The probability is that of the number as it is released, rounding and all."""
+    delta_of_keys = delta / 2 if normal else delta
+    share = delta_of_keys / groups
+    bits = 64 + (1 / share).__ceil__().bit_length()
+    low, high = 1, 2
+    while noise.integer_tail(1, high, bits) > share:
+        low, high = high, 2 * high
+    high = bisect_integers(lambda k: noise.integer_tail(1, k, bits) <= share, low, high).holds
+    return KeySelection(high, delta_of_keys, groups)

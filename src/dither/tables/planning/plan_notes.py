@@ -1,0 +1,621 @@
+"""Rows that are in no group because what they are grouped by is NULL: where there may be some, an answer says so.
+
+With keys that are not public, NULL is a group as any other. Public keys contain NULL only where the question makes it
+one (:mod:`dither.tables.planning.group_keys`): a card does not say whether a column has NULLs. Shares of the groups
+are then shares of the rows with a value, which has to be known to whoever reads them. The same holds of rows whose date
+or whole number lies beyond the bounds that keys are derived from.
+
+Whether an expression can be NULL follows from the question and the card alone. A column of a private table can be, but
+for the person, unless WHERE or a join keeps no row in which it is.
+
+Answers about nobody: a mean, a quantile or an extreme of no values is NULL, as SQL has it.
+
+A question without groups is answered even if no row meets its WHERE, and a group with public keys is shown
+whether anybody is in it or not. What is computed of values would be computed from noise alone there: the mean of no
+values was the middle of the bounds, or an end of them, first in ``ORDER BY … DESC``.
+
+*The rule*, of which a question without groups is one group. The noisy number of values in a group is what the mean is
+divided by. Where it is not above what the noise of an empty group exceeds with a probability of ``(1 - 95 %) /
+groups``, the answer is NULL. So with a probability of 95 % every group of the answer that nobody is in has NULL; a
+group that has values is NULL only if their number is lost in its noise, and then nothing would be known of the mean
+either. It is post-processing of released numbers.
+
+A choice among bins (a quantile, an extreme, a mode) comes without a number. It is NULL by the number of values, or else
+of rows or people, that the question asks for beside it. Where it asks for none, or for rows of which all values may be
+NULL, the answer says so.
+
+Sums and means of a person's rows, which are of values held within their bounds: an answer says so.
+
+A condition on rows takes a value as it is beyond its bounds. A sum of a person's values is exact, and the same in any
+order on every engine, because the values are within public bounds (:mod:`dither.tables.compile.relations`). So
+``HAVING SUM(amount) > 120`` is about amounts within the bounds of the card, which is to be known where one may lie
+beyond them.
+"""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sqlglot import exp
+
+from dither.errors import DitherError, InvalidArgument
+from dither.present.digits import two_digits
+from dither.tables.card.model import Card, ColumnCard
+from dither.tables.card.values import Value
+from dither.tables.compile import expressions, relations
+from dither.tables.compile.expressions import Lookup
+from dither.tables.notes import Note
+from dither.tables.planning.automatic import BOUNDS_OF, unseen_bounds_notes
+from dither.tables.planning.estimate import (
+    counting_parts,
+    error_for_size,
+    expected_error,
+    inside_rank,
+    most_rows_of_a_person,
+    value_counting_parts,
+)
+from dither.tables.planning.group_keys import PublicFacts, Rows, card_of_question, every_group
+from dither.tables.planning.plan import Choice, Plan
+from dither.tables.planning.quantiles import Quantiles
+from dither.tables.planning.quantiles import errors as rank_errors
+from dither.tables.query import nodes
+from dither.tables.query.evaluate import folded
+from dither.tables.query.operations import operation
+from dither.tables.query.operations.base import NUMBERS
+from dither.tables.query.relations import RelationCard, base_of, describe_relation, person_of, relation_schema
+from dither.tables.query.tree import (
+    SIMPLE,
+    Aggregate,
+    Call,
+    CappedRows,
+    Column,
+    Expression,
+    Group,
+    Literal,
+    PerPerson,
+    PersonJoin,
+    Query,
+    Source,
+    UnionAll,
+    Windowed,
+    show,
+    sources,
+    walk,
+)
+
+_ANY_NUMBER = (-(2.0**40), 2.0**40)
+_NEVER_NULL = ("is_null", "is_distinct")
+_COUNTS = ("count", "count_value", "count_distinct", "row_number", "rank", "dense_rank")
+
+
+def null_notes(plan: Plan) -> tuple[str, ...]:
+    """What an answer says about rows that are in none of its groups, because a key is NULL, or because a date or a
+    whole number is beyond the bounds that its keys are derived from."""
+    query = plan.query
+    find = expressions.lookup(plan.card, {join.table: join.table for join in query.joins})
+    public = [(group, keys) for group, keys in zip(query.groups, plan.keys, strict=True) if keys is not None]
+    missing = [group for group, keys in public if None not in keys and may_be_null(plan, group.value)]
+    result = []
+    if missing:
+        texts = [_as_sql(group.value) or group.name for group in missing]
+        included = ", ".join(_with_null(group, find) for group in missing)
+        result.append(f"rows with NULL in {' or '.join(texts)} are in no group: GROUP BY {included} includes them")
+    lost: dict[str, list[str]] = {"are": [], "may be": []}
+    for group, keys in public:
+        if group.keys is None:
+            for text, verb in _beyond(group.value, keys, plan):
+                lost[verb].append(text)
+    for verb, texts in lost.items():
+        if texts:
+            which = " or ".join(dict.fromkeys(texts))
+            result.append(f"rows with {which}, the bounds of the card, {verb} in no group")
+    return tuple(Note("no_key", text) for text in result)
+
+
+def may_be_null(plan: Plan, expression: Expression) -> bool:
+    """Whether an expression may be NULL in some of the rows that a plan is about, as far as is public."""
+    return _may_be_null(folded(expression), Rows.asked(plan.query), base_of(plan.card).unit)
+
+
+def _as_sql(value: Expression) -> str | None:
+    """An expression as a question writes it; None for what is longer than a column or a part of a date."""
+    if isinstance(value, Column):
+        return value.name if value.name.isidentifier() else f'"{value.name}"'
+    if isinstance(value, Call) and value.op in ("date_trunc", "date_part") and len(value.args) == 2:
+        part, column = value.args
+        if isinstance(part, Literal) and isinstance(column, Column):
+            return f"{value.op}('{part.value}', {_as_sql(column)})"
+    return None
+
+
+def _with_null(group: Group, find: Lookup) -> str:
+    """What to group by so that rows with NULL are a group as well. There is no third truth value that COALESCE could
+    name, and a name that AS gives cannot stand inside a function."""
+    text = _as_sql(group.value) or f"<expression of {group.name}>"
+    if expressions.compile(group.value, find).type == "boolean":
+        return f"CASE WHEN {text} THEN 'yes' WHEN NOT {text} THEN 'no' ELSE 'unknown' END"
+    return f"COALESCE({text}, …)"
+
+
+def _beyond(key: Expression, keys: tuple[Value, ...], plan: Plan) -> Iterator[tuple[str, str]]:
+    """The columns of a key, in the rows that it comes from, each with its bounds in the card, beyond which rows have no
+    key: where keys follow from bounds, and not from the question alone. What is computed from a number beyond them may
+    be one of the keys."""
+    *_, (rows, value) = Rows.asked(plan.query).levels(key)
+    card_there = card_of_question(Query({}, source=rows.source), base_of(plan.card)) if rows.path else plan.card
+    find = expressions.lookup(card_there, {join.table: join.table for join in rows.joins})
+    raw = (value, *value.args) if isinstance(value, Call) and value.op == "coalesce" else (value,)
+    for column in dict.fromkeys(node for node in walk(folded(value)) if isinstance(node, Column)):
+        card = find(column)[1]
+        ends: Sequence[object] | None = card.bounds if card.type in NUMBERS else card.period
+        if ends is None or card.keys is not None or column.table is not None:
+            continue
+        unbounded = replace(card, bounds=None if card.bounds is None else _ANY_NUMBER, period=None)
+
+        def without(other: Column, column: Column = column, card: ColumnCard = unbounded) -> tuple[Any, ColumnCard]:
+            return find(other) if other != column else (find(other)[0], card)
+
+        try:
+            stated = PublicFacts(without, rows.conditions).values(value)
+        except DitherError:  # without bounds it cannot be computed at all
+            stated = None
+        if stated is None or not set(stated) <= set(keys):
+            computed = card.type in NUMBERS and column not in raw
+            yield f"{column.name} beyond {ends[0]} to {ends[1]}", "may be" if computed else "are"
+
+
+def _may_be_null(expression: Expression, rows: Rows, person: str | None) -> bool:
+    """Whether an expression may be NULL in some row, as far as is public."""
+    if isinstance(expression, Literal):
+        return expression.value is None
+    if isinstance(expression, Call):
+        args = expression.args
+        if expression.op in _NEVER_NULL:
+            return False
+        if expression.op in ("coalesce", "greatest", "least"):
+            return all(_may_be_null(item, rows, person) for item in args)
+        if expression.op == "bin":  # outside of its edges
+            return True
+        branches = {"case": (*args[1:-1:2], args[-1]), "if": args[1:]}.get(expression.op, args)
+        return any(_may_be_null(item, rows, person) for item in branches)
+    if any(_fails(condition, expression) for condition in rows.conditions):
+        return False
+    if any(not join.left and _is_null(join.own, expression) for join in rows.joins):
+        return False
+    if expression.table is not None:  # a NULL in a public table is one of the keys
+        return any(join.left for join in rows.joins if join.table == expression.table)
+    return expression.name != person and _column_may_be_null(expression, rows, person)
+
+
+def _column_may_be_null(column: Column, rows: Rows, person: str | None) -> bool:
+    """Whether a column of a relation, which is not the person, may be NULL by what it is there."""
+    source, name = rows.source, column.name
+    if isinstance(source, UnionAll):
+        return any(_column_may_be_null(column, Rows(item), person) for item in source.sources)
+    if isinstance(source, PersonJoin) and name in (source.left_person, source.right_person):
+        return source.kind != "inner"
+    if isinstance(source, Windowed) and name in source.windows:
+        return source.windows[name].kind not in _COUNTS
+    if isinstance(source, PerPerson) and name in source.aggregates:
+        return source.aggregates[name].kind not in _COUNTS
+    inside = rows.inside(column)
+    return inside is None or _may_be_null(inside[1], inside[0], person)
+
+
+def _fails(condition: Expression, column: Column) -> bool:
+    """Whether a condition cannot hold in a row in which a column is NULL."""
+    if isinstance(condition, Call) and condition.op in ("and", "or"):
+        known = (_fails(item, column) for item in condition.args)
+        return any(known) if condition.op == "and" else all(known)
+    if isinstance(condition, Call) and condition.op == "not":
+        return _is_null(condition.args[0], column) or _holds(condition.args[0], column)
+    return _is_null(condition, column)
+
+
+def _holds(condition: Expression, column: Column) -> bool:
+    """Whether a condition always holds in a row in which a column is NULL."""
+    return isinstance(condition, Call) and condition.op == "is_null" and _is_null(condition.args[0], column)
+
+
+def _is_null(expression: Expression, column: Column) -> bool:
+    """Whether an expression is always NULL in a row in which a column is."""
+    if not isinstance(expression, Call):
+        return expression in (column, Literal(None))
+    if operation(expression.op).strict:
+        return any(_is_null(item, column) for item in expression.args)
+    return expression.op in ("between", "in") and _is_null(expression.args[0], column)
+
+
+def empty_group_notes(plan: Plan) -> tuple[str, ...]:
+    """What an answer says about values that are chosen whether anybody has one or not."""
+    result = []
+    public = plan.query.groups and plan.selection is None
+    if public and plan.query.post is not None and _aggregates(plan.query.post.sql):
+        result.append("every public group counts in what is computed of the groups, also one that nobody is in")
+    names = [choice.name for choice in plan.choices] + [name for ranked in plan.quantiles for name in ranked.shares]
+    unknown = [name for name in names if plan.selection is None and not counting_parts(plan, name)]
+    if unknown:
+        where = (
+            "a group that nobody is in has a value as well"
+            if plan.query.groups
+            else "has a value even if there are no rows"
+        )
+        result.append(f"{', '.join(unknown)}: {where}; with {_counted(plan, unknown)} in the question it is NULL")
+    may_be_null = [
+        name
+        for name in names
+        if name not in unknown and not value_counting_parts(plan, name) and _value_may_be_null(plan, name)
+    ]
+    if may_be_null:
+        where = (
+            "a group with rows but no value has one as well"
+            if plan.query.groups
+            else "has a value even if all values are NULL"
+        )
+        result.append(
+            f"{', '.join(may_be_null)}: {where}; with {_counted(plan, may_be_null)} in the question it is NULL"
+        )
+    return tuple(Note("empty", text) for text in result)
+
+
+def _value_may_be_null(plan: Plan, name: str) -> bool:
+    """Whether all values of an aggregate may be NULL although there are rows, as far as is public."""
+    value = plan.query.aggregates[name].value
+    return value is not None and may_be_null(plan, value)
+
+
+def _counted(plan: Plan, names: Sequence[str]) -> str:
+    """The counts by which these answers are NULL where there are no values; COUNT(*) for what is no column."""
+    values = [plan.query.aggregates[name].value for name in names]
+    counts = [f"COUNT({value.name})" if isinstance(value, Column) else "COUNT(*)" for value in values]
+    return " and ".join(dict.fromkeys(counts))
+
+
+def _aggregates(sql: str) -> bool:
+    """Whether SQL on the answer computes something of several groups, other than by a window function."""
+    for node in nodes.parsed(sql).find_all(exp.AggFunc):
+        outer = node.parent
+        while isinstance(outer, (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)):
+            outer = outer.parent
+        if not isinstance(outer, exp.Window):
+            return True
+    return False
+
+
+def null_value_notes(plan: Plan, names: Sequence[str]) -> tuple[str, ...]:
+    """What an answer says about these, which have values that are NULL by the rule."""
+    if not names:
+        return ()
+    if not plan.query.groups:
+        text = f"{', '.join(names)}: NULL, because the noisy number of rows does not show that there are any"
+    else:
+        text = f"{', '.join(names)}: NULL in groups whose noisy number of rows does not show that anybody is in them"
+    return (Note("empty", text),)
+
+
+def person_sum_notes(plan: Plan) -> tuple[str, ...]:
+    """What a question says about columns that are held within their bounds before a person's values are added up."""
+    if plan.query.source is None:
+        return ()
+    card = base_of(plan.card)
+    held = (text for source in sources(plan.query.source) for text in _held(source, card))
+    return tuple(Note("bounds", text) for text in dict.fromkeys(held))
+
+
+def _held(source: Source, card: Card) -> Iterator[str]:
+    if not isinstance(source, (PerPerson, Windowed)):
+        return
+    inside = replace(card, columns=relation_schema(card, source.source, relations.describe).columns)
+    joins = source.joins if isinstance(source, PerPerson) else ()
+    find = expressions.lookup(inside, {join.table: join.table for join in joins})
+    every = source.aggregates.values() if isinstance(source, PerPerson) else source.windows.values()
+    for value in dict.fromkeys(item.value for item in every if item.kind in ("sum", "mean")):
+        for column in () if value is None else clamped_columns(value, find):
+            low, high = find(column)[1].bounds or (0, 0)
+            clamped = f"values of {column.name} are clamped to {low:,.15g} to {high:,.15g}, the bounds of the card"
+            yield f"{clamped}, before they are added up for each {person_of(card)}"
+
+
+def clamped_columns(value: Expression, find: Lookup) -> list[Column]:
+    """The columns with bounds on which the range of a value depends.
+
+    >>> from dither.tables.query import nodes
+    >>> from dither.tables.query.tree import Call, Literal
+    >>> find = lambda column: (nodes.column(column.name, "t"), ColumnCard("number", (0, 9)))
+    >>> clamped_columns(Call("*", (Column("x"), Literal(2))), find)
+    [Column(name='x', table=None)]
+    >>> clamped_columns(Call("case", (Call(">", (Column("x"), Literal(2))), Literal(1), Literal(0))), find)
+    []
+    """
+    result = []
+    for column in dict.fromkeys(node for node in walk(value) if isinstance(node, Column)):
+        card = find(column)[1]
+        if card.type in NUMBERS and card.bounds is not None and column.table is None:
+            low, high = card.bounds
+            wider = replace(card, bounds=(low - 1, high + 1))
+
+            def widened(other: Column, column: Column = column, wider: ColumnCard = wider) -> tuple[Any, ColumnCard]:
+                return (find(other)[0], wider) if other == column else find(other)
+
+            if _interval(value, widened) != _interval(value, find):
+                result.append(column)
+    return result
+
+
+def _interval(value: Expression, find: Lookup) -> tuple[float, float] | None:
+    try:
+        return expressions.number(value, find).interval
+    except DitherError:  # whole numbers without bounds are added up as they are
+        return None
+
+
+ADDED = ("count", "count_value", "sum", "histogram")
+"""The kinds of aggregates that are too low by as much as the limits leave out."""
+
+
+def forecast_notes(plan: Plan) -> list[str]:
+    """What a plan says about answers that would be nothing but noise."""
+    return [
+        Note(
+            "error",
+            f"{item.name}: with {item.rows:,} rows in a group its ± would be as wide as all that it could be, from "
+            f"{item.low:,.6g} to {item.high:,.6g}; a release asks for confirmation",
+        )
+        for item in noise_only(plan)
+    ]
+
+
+UNKNOWN_AMOUNT = "counts and sums can be too low by an unknown amount"
+"""What is said of an answer whose limits leave out nobody knows how much."""
+
+
+def unit_notes(card: Card) -> tuple[str, ...]:
+    """What every answer says about rows without a unit; nothing where every row is a person.
+
+    >>> from dither.tables.card.model import ColumnCard
+    >>> unit_notes(Card("visits", "", {"who": ColumnCard("integer")}, unit="who"))
+    ('rows without who, which belong to nobody, are left out',)
+    """
+    derived = isinstance(card, RelationCard)
+    unit = base_of(card).unit if derived else card.unit
+    if unit is None:
+        return ()
+    if card.counts_rows_without_unit and not derived:
+        return (Note("rows_without_person", f"each row without {unit} counts as a person of its own"),)
+    return (Note("rows_without_person", f"rows without {unit}, which belong to nobody, are left out"),)
+
+
+def plan_notes(plan: Plan) -> tuple[str, ...]:
+    """Return what an explanation and an answer say about one private aggregation of a question."""
+    left_out = (*limitations(plan), *combined_notes(plan), *unit_notes(plan.card), *null_notes(plan))
+    return (*left_out, *held_notes(plan), *unseen_bounds_notes(plan), *interval_notes(plan), *empty_group_notes(plan))
+
+
+def limitations(
+    plan: Plan, stated: typing.Literal["", "beside them", "as a share"] = "", limits_are_stated: bool = True
+) -> tuple[str, ...]:
+    """The sentences for a plan; none where every row is a person, since then nothing is left out.
+
+    Parameters
+    ----------
+    plan
+        The plan of the question.
+    stated
+        How the answer says how much is left out: beside its counts, or in a note, as a share of all rows, which says
+        nothing about a single group, or about the values in those rows; empty where it does not.
+    limits_are_stated
+        Whether the sentence begins with the limits; limits that were chosen privately have a note already.
+    """
+    if plan.card.unit is None:
+        return ()
+    kinds = {aggregate.kind for aggregate in plan.query.aggregates.values()}
+    some_groups = plan.limits.exceeded or plan.selection is not None
+    if kinds == {"people"} and not some_groups:
+        return ()
+    effects = []
+    if kinds & set(ADDED) or "people" in kinds:
+        if stated == "beside them":
+            effects.append("counts are low by what is stated beside them")
+        elif stated:
+            whole = "all of people's groups" if kinds == {"people"} else "all rows"
+            of = ["a group"] if plan.query.groups else []
+            of += ["a sum"] if kinds & {"sum", "count_value", "histogram"} or not of else []
+            effect = "what is left out makes counts and sums low: the share stated"
+            effects.append(f"{effect} is of {whole}, and that of {' or of '.join(of)} may be smaller or larger")
+        elif plan.automatic.keys() & {"max_rows", "bias"}:
+            effects.append("counts and sums will be low, and the answer will state which share of the rows is left out")
+        else:
+            effects.append(f"{UNKNOWN_AMOUNT} (bias=True, or --bias, spends a little to learn it)")
+    if "count_distinct" in kinds:
+        effects.append("different values of one person beyond that do not count, so their number can be too low")
+    if kinds - {*ADDED, "people", "count_distinct"}:
+        effects.append("means, quantiles and the like lean toward people with few rows")
+    sentence = f"{', and '.join(effects)}; the ± does not include it"
+    if limits_are_stated:
+        sentence = f"each person counts for at most {describe_limits(plan)}, so {sentence}"
+    unknown = any(UNKNOWN_AMOUNT in effect for effect in effects)
+    return (Note("undercount_unknown" if unknown else "limits", sentence),)
+
+
+def combined_notes(plan: Plan) -> tuple[str, ...]:
+    """What is said of rows of a person that are combined with each other, of which only so many are."""
+    result = []
+    for item in () if plan.query.source is None else sources(plan.query.source):
+        if isinstance(item, PersonJoin):
+            to = "EXISTS" if item.kind in ("semi", "anti") else "the join"
+            for side in (item.left, item.right):
+                if isinstance(side, CappedRows):
+                    rows = "1 row" if side.most == 1 else f"{side.most:,} rows"
+                    what = describe_relation(side.source, base_of(plan.card))
+                    contributed = f"each person contributes at most {rows} of {what} to {to}"
+                    result.append(f"{contributed}, chosen whatever their values are; counts and sums can be too low")
+    return tuple(Note("limits", text) for text in dict.fromkeys(result))
+
+
+def bias_notes(plan: Plan, bias: bool) -> tuple[str, ...]:
+    """What a plan and an answer say where ``bias=True`` learns nothing."""
+    parts = plan.aggregations
+    if not bias or any("bias" in part.automatic for part in parts):
+        return ()
+    why = "has nothing to learn: people are counted once each, and no limit leaves any out"
+    if any({"max_rows", "max_groups"} & part.automatic.keys() for part in parts):
+        why = "spends nothing beside limits that are chosen privately: what they leave out is learned with them"
+    elif all(part.card.unit is None for part in parts):
+        why = "has nothing to learn: each person has one row at most, so no limit leaves rows out; what bounds do to "
+        why += "values beyond them is not part of it"
+    return (Note("bias", f"bias=True, or --bias, {why}"),)
+
+
+def held_notes(plan: Plan) -> tuple[str, ...]:
+    """What a question of a relation says about bounds that it states, where values can lie beyond them; bounds that are
+    chosen privately have a note of their own."""
+    if not isinstance(plan.card, RelationCard):
+        return ()
+    find = expressions.lookup(plan.card, {join.table: join.table for join in plan.query.joins})
+    result = []
+    for name, aggregate in plan.query.aggregates.items():
+        value, bounds = aggregate.value, aggregate.bounds
+        if value is None or not isinstance(bounds, tuple) or BOUNDS_OF + name in plan.automatic:
+            continue
+        known = expressions.compile(value, find).range
+        if known is None or known.low < bounds[0] or known.high > bounds[1]:
+            held = f"{show(value)} is held within {bounds[0]:,.15g} to {bounds[1]:,.15g}, as the question states"
+            result.append(Note("bounds", f"{held}: values beyond count as the nearer bound"))
+    return (*dict.fromkeys(result), *person_sum_notes(plan))
+
+
+def interval_notes(plan: Plan) -> tuple[str, ...]:
+    """What an answer says about errors that are not in its table, or not those of the noise alone."""
+    result = []
+    if plan.population:
+        result.append("± population (95 %): noise and sampling error, for the population that the rows were drawn from")
+        cluster = most_rows_of_a_person(plan)
+        if cluster > 1 and any(aggregate.kind != "people" for aggregate in plan.query.aggregates.values()):
+            result.append(
+                "people were drawn, not rows, and the rows of one person may be alike: the sampling error is taken for "
+                f"the most that it can be, {np.sqrt(cluster):.2g} times that of rows drawn one by one"
+            )
+    if "max_rows" in plan.automatic:  # numbers of rows follow from a limit that is still to be chosen
+        return tuple(Note("error", text) for text in result)
+    one = 1 << plan.bin_limits.bits()
+    for choice in plan.choices:
+        width = _bin_width(plan, choice.name, choice.aggregate)
+        gap = choice.mechanism.error(choice.bins) / one
+        if choice.aggregate.kind == "mode":
+            said = f"no key is more common than {choice.name} by more than {two_digits(gap)} rows"
+        else:
+            beyond = inside_rank(plan, choice) / one + gap
+            said = f"at most {two_digits(beyond)} rows are beyond {choice.name}"
+            said += f" by more than half of its bin, which is {width} wide" if width else ""
+        result.append(f"{said} (95 %)")
+    for ranked in plan.quantiles:
+        if ranked.interval is None:
+            gaps = {name: gap / one for name, gap in rank_errors(ranked.rank, ranked.bins).items()}
+            for name, share in ranked.shares.items():
+                width = _bin_width(plan, name, ranked.aggregate)
+                middle = f"; {name} is the middle of a bin that is {width} wide" if width else ""
+                result.append(f"the rank of {name} is off by at most {two_digits(gaps[share])} rows (95 %){middle}")
+    chosen: list[Choice | Quantiles] = [*plan.choices, *plan.quantiles]
+    if any(item.interval is None for item in chosen):
+        result.append("values that are chosen have no ±: quantile_interval=True (--quantile-interval) spends on it")
+    return tuple(Note("error", text) for text in result)
+
+
+def _bin_width(plan: Plan, name: str, aggregate: Aggregate) -> str:
+    """How wide the bins are that a value is chosen among, of which it is the middle; nothing for whole numbers, which
+    have a bin each, and where the bounds are still to be chosen."""
+    if plan.automatic.get(BOUNDS_OF + name) or aggregate.edges is None or isinstance(aggregate.edges[0], int):
+        return ""
+    return two_digits(float(np.diff(np.asarray(aggregate.edges, dtype=np.float64)).max()))
+
+
+def describe_limits(plan: Plan) -> str:
+    """What one person counts for, in words.
+
+    The limits are on all groups together: one that has fewer groups may have more rows in each of them.
+    """
+    if "max_rows" in plan.automatic:
+        return "a number of rows that is chosen privately"
+    rows = "1 row" if plan.limit == 1 else f"{plan.limit:,} rows"
+    if plan.together is not None and any(item.kind != "people" for item in plan.query.aggregates.values()):
+        total = plan.groups * plan.limit
+        return "1 row" if total == 1 else f"{total:,} rows"
+    if not plan.query.groups or (plan.groups == 1 and plan.selection is None and "max_groups" not in plan.automatic):
+        return rows
+    groups = (
+        "some groups, a number that is chosen privately"
+        if "max_groups" in plan.automatic
+        else "1 group"
+        if plan.groups == 1
+        else f"{plan.groups:,} groups"
+    )
+    if all(aggregate.kind == "people" for aggregate in plan.query.aggregates.values()):
+        return groups
+    return f"the weight of {rows} in each of {groups}"
+
+
+ASSUMED_ROWS = 10_000
+"""How many rows a group has, for the question whether its answer would be noise alone, where the card states none."""
+
+
+_COUNTED = ("count", "count_value", "count_distinct", "people")
+
+
+@dataclass(frozen=True)
+class NoiseOnly:
+    """An answer whose expected ± reaches from one end of what it could be to the other, with ``rows`` in a group.
+
+    It is decided by the question, the card and the options alone.
+    """
+
+    name: str
+    error: float
+    low: float
+    high: float
+    rows: int
+
+
+def noise_only(plan: Plan) -> tuple[NoiseOnly, ...]:
+    """The answers of a plan that would be nothing but noise.
+
+    Means lie between the bounds, variances below a quarter of the squared width, deviations below half of it: a ± of
+    half of that says nothing, wherever the answer is. Counts and sums are from 0 on, and are held against the rows that
+    the card states, if it does. The rows of a group are those that the card states, divided by the number of public
+    groups, or :data:`ASSUMED_ROWS`.
+    """
+    result = []
+    for part in plan.aggregations:
+        groups, stated = every_group(part.keys, part.ties), part.card.rows
+        rows = ASSUMED_ROWS if stated is None else max(1, stated // max(1, len(groups or ())))
+        for name, parts in part.parts.items():
+            kind, moments = part.query.aggregates[name].kind, parts[0].moments
+            if BOUNDS_OF + name in part.automatic:
+                continue
+            low, high = moments.bounds if moments is not None and moments.bounds is not None else (0.0, 1.0)
+            width = high - low
+            between = {"mean": (low, high), "var": (0.0, width**2 / 4), "std": (0.0, width / 2)}
+            if stated is not None:
+                between |= {kind: (0.0, float(rows)) for kind in _COUNTED}
+                between["sum"] = (rows * min(low, 0.0), rows * max(high, 0.0))
+            if kind in between:
+                least, most = between[kind]
+                error = expected_error(part, name) if kind in SIMPLE else error_for_size(part, name, rows)
+                all_of_it = (most - least) * (1.0 if kind in SIMPLE else 0.5) * (1 - 1e-9)
+                if error is not None and error >= all_of_it:
+                    result.append(NoiseOnly(name, error, least, most, rows))
+    return tuple(result)
+
+
+def refuse_noise_only(plan: Plan) -> None:
+    """Refuse a question of which an answer would be nothing but noise."""
+    for item in noise_only(plan):
+        raise InvalidArgument(
+            f"± of {item.name}",
+            f"less than all that it could be with {item.rows:,} rows in a group, {item.low:,.6g} to {item.high:,.6g}",
+            f"± {two_digits(item.error)}: the answer would be noise alone",
+            "spend more epsilon, state a larger rows in the card, or pass force=True to ask all the same",
+        )

@@ -133,7 +133,7 @@ def cold_query(folder: Path) -> tuple[Task, int]:
     epsilons = (1 + step / 2**20 for step in itertools.count())
 
     def task() -> None:
-        command = [sys.executable, "-m", "dither_command", "query", str(card), GROUP_BY, "--epsilon"]
+        command = [sys.executable, "-m", "dither", "query", str(card), GROUP_BY, "--epsilon"]
         subprocess.run([*command, repr(next(epsilons))], check=True, stdout=subprocess.DEVNULL)
 
     return task, 1

@@ -115,7 +115,7 @@ ELSEWHERE = {
     "Task": "how a task of a worker ended; its charge is the ledger's",
     "ImpatientProtocol": "how long a connection has been silent",
     "Worker": "tables that are open; their ledgers count",
-    "ServerAsker": "remembers that its table was closed; the server charges",
+    "ServerBackend": "remembers that its table was closed; the server charges",
 }
 """Classes that change after they were made and promise nothing by what they remember."""
 

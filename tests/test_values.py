@@ -20,8 +20,7 @@ import pytest
 import dither as dp
 from dither import DitherError, audit, course, learn
 from dither.accounting import best_of, calibrate
-from dither.client.addresses import parse
-from dither.client.transport import Transport
+from dither.client.transport import Transport, parse
 from dither.ledger import Account, Entry, Receipt, Released, Verified
 from dither.ledger.charging import Charge
 from dither.mechanisms import ContinuousExponential, Frequencies, HoldoutAnswer, Noise, SparseVectorSession

@@ -10,7 +10,6 @@ True
 
 import typing as _typing
 
-from dither import accounting, density, sensitivity, stats
 from dither.errors import (
     AccessDenied,
     BudgetExceeded,
@@ -27,29 +26,42 @@ from dither.errors import (
     WrongType,
 )
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP, parallel, sequential
-from dither.mechanisms import (
-    BoundedLaplace,
-    Exponential,
-    Gaussian,
-    Laplace,
-    MixedNoise,
-    NoisyMax,
-    PermuteAndFlip,
-    ProposeTestRelease,
-    RandomizedResponse,
-    ReusableHoldout,
-    SampleAndAggregate,
-    SmoothNoise,
-    SparseVector,
-    Staircase,
-    TopK,
-)
 from dither.neighbors import AddRemove, Neighbors, ReplaceOne
 from dither.public_module import name_by_home as _name_by_home
 
 if _typing.TYPE_CHECKING:
-    from dither import audit, course, learn, ledger, local, present, publish, stream
+    from dither import (
+        accounting,
+        audit,
+        course,
+        density,
+        learn,
+        ledger,
+        local,
+        present,
+        publish,
+        sensitivity,
+        stats,
+        stream,
+    )
     from dither.client.connecting import Connection, connect
+    from dither.mechanisms import (
+        BoundedLaplace,
+        Exponential,
+        Gaussian,
+        Laplace,
+        MixedNoise,
+        NoisyMax,
+        PermuteAndFlip,
+        ProposeTestRelease,
+        RandomizedResponse,
+        ReusableHoldout,
+        SampleAndAggregate,
+        SmoothNoise,
+        SparseVector,
+        Staircase,
+        TopK,
+    )
     from dither.tables.answer import Answer
     from dither.tables.builder.expressions import (
         col,
@@ -166,7 +178,18 @@ __all__ = [
 _LATER = {
     **{
         name: (f"dither.{name}", None)
-        for name in ("audit", "course", "learn", "ledger", "local", "present", "publish", "stream")
+        for name in (
+            *("accounting", "audit", "course", "density", "learn", "ledger", "local", "present", "publish"),
+            *("sensitivity", "stats", "stream"),
+        )
+    },
+    **{
+        name: ("dither.mechanisms", name)
+        for name in (
+            *("BoundedLaplace", "Exponential", "Gaussian", "Laplace", "MixedNoise", "NoisyMax", "PermuteAndFlip"),
+            *("ProposeTestRelease", "RandomizedResponse", "ReusableHoldout", "SampleAndAggregate", "SmoothNoise"),
+            *("SparseVector", "Staircase", "TopK"),
+        )
     },
     "Answer": ("dither.tables.answer", "Answer"),
     "Card": ("dither.tables.card.model", "Card"),
@@ -201,7 +224,7 @@ _LATER = {
     },
     **{name: ("dither.tables.builder.expressions", f"{name}_") for name in ("sum", "min", "max")},
 }
-"""Names that are loaded when they are first asked for: their databases and estimators take a while to import."""
+"""Names that are loaded on first use: NumPy, databases and estimators take a while to import."""
 
 _SHADOWING = ("max", "min", "open", "sum")
 """Public names that are not in ``__all__``: ``from dither import *`` should not hide Python's own."""

@@ -15,7 +15,7 @@ from dither.cli.app import app, main
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "dither.cli.app", *arguments],
+        [sys.executable, "-m", "dither", *arguments],
         capture_output=True,
         text=True,
         timeout=600,

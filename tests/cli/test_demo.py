@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 
 def run(folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "dither.cli.app", "demo", "--folder", str(folder), *more],
+        [sys.executable, "-m", "dither", "demo", "--folder", str(folder), *more],
         capture_output=True, text=True, timeout=600, encoding="utf-8",
         env={**os.environ, "PYTHONIOENCODING": "utf-8", "COLUMNS": "110"},
     )  # fmt: skip

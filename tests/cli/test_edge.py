@@ -137,7 +137,7 @@ def test_a_card_however_deep_is_refused(text, tmp_path, dither):
 def test_any_encoding_can_be_printed(encoding, visits):
     def run(*arguments: str) -> str:
         done = subprocess.run(
-            [sys.executable, "-m", "dither.cli.app", *arguments], capture_output=True, timeout=600,
+            [sys.executable, "-m", "dither", *arguments], capture_output=True, timeout=600,
             env={**os.environ, "PYTHONIOENCODING": encoding, "COLUMNS": "80"},
         )  # fmt: skip
         assert (done.returncode, done.stderr) == (0, b"")
@@ -229,10 +229,10 @@ def test_a_plot_of_what_has_no_bars_is_refused_before_the_charge(visits, dither)
 
 
 def test_an_interrupt_while_the_program_is_loaded_ends_it_quietly(tmp_path):
-    (tmp_path / "numpy.py").write_text("import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(9)\n")
+    (tmp_path / "typer.py").write_text("import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(9)\n")
     source = str(Path(dp.__file__).parents[1])
     done = subprocess.run(
-        [sys.executable, "-m", "dither_command", "version"], capture_output=True, text=True, timeout=600,
+        [sys.executable, "-m", "dither", "version"], capture_output=True, text=True, timeout=600,
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), source])},
     )  # fmt: skip
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
@@ -248,9 +248,7 @@ def test_an_interrupt_is_one_whatever_a_library_makes_of_it():
 
 @pytest.mark.slow
 def test_a_reader_who_has_seen_enough_is_not_told_off(visits):
-    script = (
-        f"{sys.executable} -m dither.cli.app explain {visits} '{COUNT}' --epsilon 1 | true; exit ${{PIPESTATUS[0]}}"
-    )
+    script = f"{sys.executable} -m dither explain {visits} '{COUNT}' --epsilon 1 | true; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=600)
     assert done.returncode in (0, 1, 2)
     assert done.stderr == ""

@@ -84,7 +84,7 @@ def test_a_table_is_whole_at_every_width(width, monkeypatch, capsys):
 
 @pytest.mark.slow
 def test_a_shell_completes_commands():
-    run = [sys.executable, "-m", "dither.cli.app"]
+    run = [sys.executable, "-m", "dither"]
     more = {"_DITHER_COMPLETE": "complete_bash", "COMP_WORDS": "dither bu", "COMP_CWORD": "1"}
     done = subprocess.run(run, capture_output=True, text=True, timeout=600, env={**os.environ, **more})
     assert done.stdout.split() == ["budget"]

@@ -18,8 +18,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from dither.client.addresses import parse
-from dither.client.transport import Token, Transport
+from dither.client.transport import Token, Transport, parse
 
 PEOPLE = {"ann": ("analyst",), "bob": ("analyst",), "sam": ("steward",)}
 

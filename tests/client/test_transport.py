@@ -19,7 +19,8 @@ from cryptography.x509.oid import NameOID
 import dither as dp
 from client.fake_server import TOKEN, fake_server
 from dither.client import transport as transports
-from dither.client.transport import Token
+from dither.client.transport import Token, parse
+from dither.errors import DitherError, InvalidArgument, WrongType
 from support import refuses
 
 COUNT = "SELECT COUNT(*) AS n FROM data"
@@ -97,7 +98,7 @@ def test_a_server_without_room_is_asked_again_when_it_says(fake):
 
 def test_the_token_is_nowhere_to_be_seen(fake, monkeypatch):
     table = dp.connect(fake.url, token=TOKEN)
-    assert TOKEN not in repr(vars(table)) + repr(vars(table.asker)) + repr(Token(TOKEN))
+    assert TOKEN not in repr(vars(table)) + repr(vars(table.backend)) + repr(Token(TOKEN))
     fake.faults = [(307, b"", {})]
     try:
         table.sql(COUNT).explain(epsilon=1)
@@ -183,3 +184,56 @@ def test_certificates_are_verified(certificate, monkeypatch):
         dp.connect(url, token=TOKEN, ca_file=str(certificate / "key.pem"))
     with refuses(dp.InvalidArgument, "ca_file"):
         dp.connect(url, token=TOKEN, ca_file=str(certificate / "none.pem"))
+
+
+@pytest.mark.parametrize(
+    ("url", "shown", "table"),
+    [
+        ("https://host", "https://host/", None),
+        ("https://host/", "https://host/", None),
+        ("HTTPS://Host:443/visits", "https://host/", "visits"),
+        ("https://host:8443/dither/my%20visits/", "https://host:8443/dither/", "my visits"),
+        ("http://127.0.0.1:8765/", "http://127.0.0.1:8765/", None),
+        ("http://[::1]:8765/", "http://[::1]:8765/", None),
+        ("http://localhost/visits", "http://localhost/", "visits"),
+    ],
+)
+def test_addresses(url, shown, table):
+    address, name = parse(url)
+    assert (str(address), name) == (shown, table)
+
+
+def test_a_table_that_is_named_leaves_the_path_to_the_server():
+    address, name = parse("https://host/dither", "visits")
+    assert (str(address), name) == ("https://host/dither/", "visits")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "", "host", "visits.toml", "ftp://host/", "https://", "https:///visits", "https://host/?token=abc", "https://host/#a",
+        "https://host:port/", "https://host/../visits", "https://ho\nst/", "javascript:alert(1)", "https://[::1/",
+    ],
+)  # fmt: skip
+def test_what_is_no_address_is_refused(url):
+    with refuses(InvalidArgument, "url", hiding=["token=abc"]):
+        parse(url)
+
+
+def test_a_password_in_an_address_is_refused_and_not_shown():
+    for url in ("https://ann:secret-word@host/", "https://ann:secret-word@host:port/", "https://ann:secret-word@h/?a"):
+        with refuses(InvalidArgument, "url", hiding=["secret-word"]):
+            parse(url)
+
+
+def test_plain_http_goes_to_this_machine_only():
+    for url in ("http://host/", "http://127.0.0.1.example.org/", "http://10.0.0.1/", "http://localhost.example.org/"):
+        with refuses(InvalidArgument, "https://"):
+            parse(url)
+        assert not parse(url, allow_http=True)[0].secure
+
+
+def test_other_types_are_refused():
+    with refuses(WrongType, "url"):
+        parse(None)  # type: ignore[arg-type]
+    assert issubclass(WrongType, DitherError)

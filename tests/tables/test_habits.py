@@ -127,7 +127,7 @@ def test_completion_shows_what_a_question_is_asked_with():
         for item in (table, table.group_by("r"), table.sql("SELECT COUNT(*) AS n FROM data")):
             names = [name for name in dir(item) if not name.startswith("_")]
             assert {"agg", "where", "group_by"} <= set(names)
-            assert not {"accounts", "asker", "engine", "temporary_folder", "incident_log", "query", "about"} & set(
+            assert not {"accounts", "backend", "engine", "temporary_folder", "incident_log", "query", "about"} & set(
                 names
             )
             assert all(hasattr(item, name) for name in names)

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 import dither as dp
+from dither.errors import InvalidArgument
 from support import refuses
 from tables.refusals.samples import flights
 
@@ -68,3 +69,29 @@ def test_a_table_in_a_notebook_shows_the_bounds_of_numbers_and_dates():
         page = table._repr_html_()
     assert "-60 to 600" in page
     assert "2013-01-01 00:00:00 to 2013-12-31 23:59:00" in page
+
+
+VISITS = pa.table({"patient": [1, 1, 2], "amount": [1.0, 2.0, 3.0]})
+PATIENTS = pa.table({"id": [1, 2], "region": ["north", "south"]})
+UNITS = {"visits": "patient", "patients": "id"}
+
+
+def test_columns_that_no_table_has_are_refused_by_name():
+    frames = {"visits": VISITS, "patients": PATIENTS}
+    for wrong in ({"bounds": {"visits.region": (0, 1)}}, {"keys": {"area": ["a"]}}, {"types": {"visits.x": "text"}}):
+        with refuses(InvalidArgument, "visits.amount", "correct the name"):
+            dp.open(frames, unit=UNITS, budget=dp.PureDP(1), **wrong)
+    with refuses(InvalidArgument, "unit", "a column of patients"):
+        dp.open(frames, unit={"visits": "patient"}, budget=dp.PureDP(1))
+    with refuses(InvalidArgument, "column", "id"):
+        dp.open(frames, unit="id", budget=dp.PureDP(1))
+    with refuses(InvalidArgument, "unit", "several tables"):
+        dp.open(frames, budget=dp.PureDP(1))
+
+
+def test_what_is_said_of_one_table_goes_before_what_is_said_of_all():
+    frames = {"visits": VISITS, "stays": VISITS}
+    bounds = {"amount": (0, 10), "stays.amount": (0, 5)}
+    with dp.open(frames, unit="patient", bounds=bounds, budget=dp.PureDP(1)) as table:
+        known = {name: item.columns["amount"].bounds for name, item in table.card.private_tables.items()}
+    assert known == {"visits": (0, 10), "stays": (0, 5)}

@@ -331,9 +331,9 @@ def backup(
     database: str | None = typer.Option(None, metavar="PLACE", help="The server's database, as for dither serve."),
 ) -> None:
     """Copy ledgers, the server's database and cards, consistently, and verify the copy."""
-    from dither.cli import backup as backup_command
+    from dither.cli import serve as serve_command
 
-    backup_command.backup(folder, into, keys, config, database)
+    serve_command.backup(folder, into, keys, config, database)
 
 
 @app.command(cls=Command)
@@ -354,9 +354,9 @@ def restore(
     reason: str | None = typer.Option(None, metavar="TEXT", help="With --accept-loss: why; it stays in the history."),
 ) -> None:
     """Restore what is missing or damaged from a backup, and say what was lost; a receipt is never put back."""
-    from dither.cli import backup as backup_command
+    from dither.cli import serve as serve_command
 
-    if backup_command.restore(source, folder, keys, config, database, accept_loss, signed_by, reason):
+    if serve_command.restore(source, folder, keys, config, database, accept_loss, signed_by, reason):
         raise typer.Exit(1)
 
 
@@ -369,9 +369,9 @@ def report(
     force: bool = _FORCE,
 ) -> None:
     """Write a NIST SP 800-226 deployment record."""
-    from dither.cli import deployment as deployment_command
+    from dither.cli import budget as budget_command
 
-    deployment_command.run(deployment, output, force)
+    budget_command.report(deployment, output, force)
 
 
 @app.command(cls=Command)
@@ -425,7 +425,3 @@ def main() -> None:
     """Run the command line; errors are one line and a status of 2, an interrupt one of 130."""
     printing.prepare()
     sys.exit(guard.run(lambda: command()(standalone_mode=False, prog_name="dither")))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,26 +1,28 @@
-"""``dither budget``: limits, what is spent, what is left, the history."""
+"""``dither budget`` and ``dither report``: what a ledger says about its accounts, and about a whole deployment."""
 
 from __future__ import annotations
 
 import json
 import re
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import dither
-from dither.cli import plots, printing, remote
+from dither.cli import plots, printing
 from dither.cli.files import LEDGER_ENDINGS, Outputs, of_card, receipt_file
-from dither.cli.opening import check_receipt, explained, read_card
+from dither.cli.opening import check_receipt, explained, read_card, refuse_on_server
 from dither.cli.printing import echo
-from dither.client.addresses import is_url
+from dither.client.transport import is_url
 from dither.errors import InvalidArgument, LedgerError
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dither.ledger import Account, Entry, Ledger, Receipt, incidents, receipts
 from dither.ledger.accounts import HEADER, promised
 from dither.ledger.units import Limit
 from dither.tables.card.model import Card
+from dither.tables.table import Table
 
 _NUMBER = re.compile(r"[0-9]{1,40}(\.[0-9]{0,40})?([eE][-+]?[0-9]{1,3})?|\.[0-9]{1,40}([eE][-+]?[0-9]{1,3})?")
 
@@ -82,8 +84,8 @@ def run(place: str, dataset: str | None, wanted: Wanted, change: Change) -> None
         for option, given in (("--history", wanted.history), ("--verify", wanted.verify), ("--export", wanted.export),
                               ("--receipt", wanted.receipt), ("--plot", wanted.plot), ("--set", change.limit),
                               ("--reopen", change.reopen), ("--dataset", dataset)):  # fmt: skip
-            remote.refuse(option, given)
-        remote.budget(place)
+            refuse_on_server(option, given)
+        _print_remote(place)
         return
     plots.check(wanted.plot)
     where = _where(place, dataset)
@@ -95,6 +97,39 @@ def run(place: str, dataset: str | None, wanted: Wanted, change: Change) -> None
         _change(where, wanted.receipt, change, wanted.force)
         with _open(where, wanted.receipt, read_only=True) as ledger:
             _show(ledger, where, wanted, outputs)
+
+
+def _print_remote(url: str) -> None:
+    """Print what the caller may still spend on a server, on one table or on each."""
+    connected = dither.connect(url)
+    with connected:
+        tables = [connected] if isinstance(connected, Table) else [connected[name] for name in connected.tables]
+        rows = [(table.card.name, table.backend.left_text(table)) for table in tables]
+    printing.table(("table", "left"), rows)
+
+
+def report(path: str, output: str | None, force: bool) -> None:
+    """Print the deployment record of a card as Markdown, or write it as .md, .html or .json."""
+    from dither.present.pages.deployment import deployment
+
+    card = read_card(path)
+    with Outputs(force=force, protected=of_card(path, card)) as outputs, ExitStack() as opened:
+        outputs.add("--output", output, ("md", "html", "json"))
+        ledger = None
+        if card.ledger is not None and ("://" in card.ledger or Path(card.ledger).exists() or _kept(path, card)):
+            ledger = opened.enter_context(_open(Place(card.ledger, card.name, path, card), None, read_only=True))
+        record = deployment(card, ledger, dither.__version__)
+        if output is None:
+            echo(record.markdown())
+            return
+        text = {"html": record.html, "json": record.to_json}.get(output.rpartition(".")[2].lower(), record.markdown)()
+        outputs.write("--output", lambda room: Path(room).write_text(text, encoding="utf-8"))
+        echo(f"record written to {output}; {record.unanswered} questions are left to the steward")
+
+
+def _kept(path: str, card: Card) -> bool:
+    """Whether a receipt was kept: a ledger that is gone then was not lost unnoticed."""
+    return receipts.read(receipt_file(path, card)) is not None
 
 
 def _show(ledger: Ledger, where: Place, wanted: Wanted, outputs: Outputs) -> None:

@@ -11,8 +11,9 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+import dither
 from dither.cli.files import receipt_file
-from dither.client.addresses import is_url
+from dither.client.transport import is_url
 from dither.errors import InvalidArgument, LedgerError
 from dither.guarantees import ZCDP, Guarantee
 from dither.ledger import Receipt, receipts
@@ -56,6 +57,28 @@ def open_table(path: str, *, receipt: str | None = None, read_only: bool = False
             table.close()
             raise explained(error, path, card, kept) from error
     return table
+
+
+def open_remote(url: str) -> Table:
+    """Open the table that an address names, or the only one of its server.
+
+    The token is read from the environment variable DITHER_TOKEN: everybody on the machine can see a command line.
+    """
+    table = dither.connect(url)
+    if isinstance(table, Table):
+        return table
+    with table:
+        names = table.tables
+    expected = f"one of {', '.join(names)}" if names else "a table that you may ask"
+    fix = f"write {url.rstrip('/')}/{names[0]}, for example" if names else "ask a steward for a grant"
+    raise InvalidArgument("CARD", expected, "a server", fix)
+
+
+def refuse_on_server(option: str, given: object) -> None:
+    """Refuse an option that needs the ledger itself."""
+    if given:
+        fix = "leave it out; stewards and auditors find it on the server's page"
+        raise InvalidArgument(option, "a card or a ledger of your own", "a server", fix)
 
 
 def check_receipt(path: str, card: Card) -> None:

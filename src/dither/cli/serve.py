@@ -1,4 +1,4 @@
-"""The command ``dither serve``."""
+"""``dither serve``, ``dither backup`` and ``dither restore``: a folder of cards on a server."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import Any
 
 from dither.cli.printing import echo
 from dither.extras import need
+from dither.server import backup as copies
+from dither.server.config import read_config
 
 
 def serve(
@@ -20,8 +22,68 @@ def serve(
     """Serve the cards of a folder until a signal stops it."""
     for module in ("starlette", "uvicorn", "jinja2", "argon2", "authlib", "httpx2", "python_multipart"):
         need(module, "server")
-    from dither.server.config import read_config
     from dither.server.run import serve as start
 
     stated: dict[str, Any] = {"database": database, "host": host, "port": port, "processes": processes}
     start(read_config(folder, config, **stated, single_steward=single_steward or None), echo)
+
+
+_STOPPED = (
+    "Nobody is signed in, tokens are revoked, and changes of limits that were pending are void. People and grants are "
+    "as they were then: look whether somebody was stopped since."
+)
+_REFUSED = "it is refused until a newer copy is restored, or the loss is accepted with --accept-loss."
+_ACCEPTED = "nothing is left in its accounts until stewards raise the limits."
+
+
+def words(item: copies.Restored) -> str:
+    """What became of one thing, in words.
+
+    >>> print(words(copies.Restored("visits.sqlite", "restored", 100, 20, True)))
+    visits.sqlite: restored, of entry 100. At least 20 later entries are lost, and what they charged is not known: it is
+    refused until a newer copy is restored, or the loss is accepted with --accept-loss.
+    """
+    if item.outcome == "missing":
+        return f"{item.what}: not in this backup; PostgreSQL's own tools restore it."
+    if not item.entry:
+        advice = f" {_STOPPED}" if (item.what, item.outcome) == (copies.DATABASE, "restored") else ""
+        return f"{item.what}: {item.outcome}.{advice}"
+    if item.outcome == "kept" and not item.lost:
+        return f"{item.what}: kept. It is sound, and holds all that the backup holds."
+    start = f"{item.what}: {item.outcome}, of entry {item.entry}."
+    if item.lost is None:
+        return f"{start} No receipt is here that tells whether later entries are lost: compare one kept elsewhere."
+    if not item.lost:
+        return f"{start} Nothing is lost."
+    lost = f"At least {item.lost} later entries are lost, and what they charged is not known"
+    return f"{start} {lost}: {_REFUSED if item.refused else _ACCEPTED}"
+
+
+def backup(folder: str, into: str, keys: str | None, config: str | None, database: str | None) -> None:
+    """Copy the ledgers and the server's database of a folder, and print their receipts."""
+    manifest = copies.backup(read_config(folder, config, database=database), into, keys=keys)
+    for saved in manifest.ledgers:
+        echo(f"{saved.place}: receipt {saved.head}")
+    for what in manifest.elsewhere:
+        echo(f"not copied: {what}, which PostgreSQL's own tools back up (pg_dump)")
+    echo(f"backup of {manifest.at} in {into}: {len(manifest.ledgers)} ledger(s), verified")
+
+
+def restore(
+    source: str,
+    folder: str,
+    keys: str | None,
+    config: str | None,
+    database: str | None,
+    accept_loss: bool,
+    signed_by: str | None,
+    reason: str | None,
+) -> bool:
+    """Restore what is missing or damaged, and print what was lost; whether a ledger is refused for it."""
+    result = copies.restore(
+        read_config(folder, config, database=database), source, keys=keys, accept_loss=accept_loss,
+        signed_by=signed_by or "", reason=reason or "",
+    )  # fmt: skip
+    for item in result:
+        echo(words(item))
+    return any(item.refused for item in result)

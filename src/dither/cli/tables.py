@@ -10,18 +10,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from dither.cli import charges, plots, remote
+from dither.cli import charges, plots
 from dither.cli.files import Outputs, of_card, source_files
 from dither.cli.guard import as_options
-from dither.cli.opening import open_table, read_card
+from dither.cli.opening import open_remote, open_table, read_card, refuse_on_server
 from dither.cli.options import PlanOptions
 from dither.cli.printing import busy, columns, echo, is_terminal, item
-from dither.client.addresses import is_url
+from dither.client.transport import is_url
 from dither.errors import InvalidArgument
 from dither.tables import draft
 from dither.tables.answer import Answer
 from dither.tables.card import toml
-from dither.tables.card.model import Card
+from dither.tables.card.model import Card, PrivateTable
 from dither.tables.engines.unread_cells import UnreadCells, unread_cells
 from dither.tables.options import INTERVALS, NOISES, IntervalChoice, NoiseChoice, ReleaseOptions
 
@@ -80,13 +80,17 @@ def _stem(source: str) -> str:
 
 
 def check(path: str) -> None:
-    """Say what is missing."""
+    """Validate a card, here or on a server, and list what is missing."""
     if is_url(path):
-        remote.check(path)
+        with open_remote(path) as table:
+            _print_tables(table.card.private_tables)
+            gaps = [gap for gap in toml.gaps(table.card) if not gap.startswith("no ledger")]
+            for gap in gaps:
+                item(gap)
+            echo(f"{path}: {_complete(gaps)}; left: {table.backend.left_text(table)}")
         return
     card = toml.read(path)
-    for name, table_card in card.tables.items():
-        echo(f"table {name}: {len(table_card.columns)} columns, the person is {table_card.unit}")
+    _print_tables(card.tables)
     gaps = [*_unfilled(path, card), *toml.gaps(card)]
     for gap in gaps:
         item(gap)
@@ -99,7 +103,16 @@ def check(path: str) -> None:
     sources = "sources" if card.tables else "source"
     wrong = sum(cells.markers < cells.unread for cells in unread)
     agree = f"{wrong} column(s) with cells that cannot be read" if wrong else f"{sources} and card agree"
-    echo(f"{path}: {f'{len(gaps)} gap(s)' if gaps else 'complete'}; {agree}")
+    echo(f"{path}: {_complete(gaps)}; {agree}")
+
+
+def _print_tables(tables: Mapping[str, PrivateTable]) -> None:
+    for name, table in tables.items():
+        echo(f"table {name}: {len(table.columns)} columns, the person is {table.unit or 'each row'}")
+
+
+def _complete(gaps: list[str]) -> str:
+    return f"{len(gaps)} gap(s)" if gaps else "complete"
 
 
 def _in_words(cells: UnreadCells, with_table: bool) -> str:
@@ -186,7 +199,7 @@ def _interval(text: str) -> IntervalChoice:
 
 def explain(path: str, sql: str, options: ReleaseOptions) -> None:
     """Print the plan."""
-    with remote.open_table(path) if is_url(path) else open_table(path, read_only=True) as table:
+    with open_remote(path) if is_url(path) else open_table(path, read_only=True) as table:
         for line in as_options(str(table.sql(sql).explain(options=options))).splitlines():
             item(line, "")
 
@@ -219,13 +232,13 @@ def query(path: str, sql: str, options: ReleaseOptions, output: OutputOptions) -
         )
     plots.check(output.plot)
     if is_url(path):
-        remote.refuse("--receipt", output.receipt)
+        refuse_on_server("--receipt", output.receipt)
     card = None if is_url(path) else read_card(path)
     with Outputs(force=output.force, protected=set() if card is None else of_card(path, card)) as outputs:
         outputs.add("--output", output.output, FORMATS if format is None else ())
         outputs.add("--plot", output.plot, plots.ENDINGS)
         outputs.add("--report", output.report, ("html", "htm"))
-        with remote.open_table(path) if card is None else open_table(path, receipt=output.receipt) as table:
+        with open_remote(path) if card is None else open_table(path, receipt=output.receipt) as table:
             question = table.sql(sql)
             plan = question.plan(options=options) if card is not None or output.plot or output.report else None
             plotted = None if plan is None else plots.column(output.plot, plan)

@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import os
+import secrets
+import sys
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any, NoReturn, SupportsIndex, overload
 
 from dither import arguments
-from dither.client.addresses import parse
-from dither.client.asking import ServerAsker
-from dither.client.transport import Token, Transport
-from dither.errors import InvalidArgument, WrongType
+from dither.client.transport import Token, Transport, parse
+from dither.errors import Cancelled, DitherError, InvalidArgument, WrongType
+from dither.guarantees import Guarantee
 from dither.present import markup
 from dither.public_module import public_in
+from dither.tables.answer import Answer
 from dither.tables.card.values import clip, closest
+from dither.tables.engines import with_public_values
+from dither.tables.execute.progress import Progress, is_watched
+from dither.tables.options import ReleaseOptions
+from dither.tables.planning.calibrate import plan_question
+from dither.tables.planning.explain import Explanation
+from dither.tables.planning.plan import Plan, check
+from dither.tables.question import Question
 from dither.tables.table import Table
-from dither.wire import problems, routes
+from dither.wire import answers, cards, explanations, guarantees, problems, questions, routes
+from dither.wire import options as option_documents
+from dither.wire.documents import fields
 
 TOKEN_VARIABLE = "DITHER_TOKEN"
 
@@ -26,7 +38,7 @@ class Connection:
 
     It is what :func:`dither.connect` returns where no table is named. A connection cannot be copied or pickled.
 
-    >>> from dither.client.addresses import parse
+    >>> from dither.client.transport import parse
     >>> Connection(Transport(parse("https://answers.example.org/")[0], None))
     Connection('https://answers.example.org/')
     """
@@ -159,7 +171,7 @@ def _table(transport: Transport, name: object, *, owns_transport: bool) -> Table
     if not isinstance(name, str):
         raise WrongType("table", "its name", type(name).__name__, "pass its name as text")
     try:
-        return ServerAsker(transport, name, owns_transport=owns_transport).open_table()
+        return ServerBackend(transport, name, owns_transport=owns_transport).open_table()
     except InvalidArgument as error:
         names = [item["name"] for item in _listed(transport)]
         if name in names:
@@ -176,3 +188,129 @@ def _listed(transport: Transport) -> list[dict[str, Any]]:
     if not isinstance(tables, list) or not all(isinstance(item, dict) and "name" in item for item in tables):
         raise problems.from_json(document)
     return [item for item in tables if item.get("granted", True)]
+
+
+WAIT = 30.0
+"""How many seconds one request waits for a question to end."""
+
+
+class ServerBackend:
+    """Answers the questions about one table through a server."""
+
+    def __init__(self, transport: Transport, name: str, *, owns_transport: bool) -> None:
+        self._transport = transport
+        self._name = name
+        self._owns_transport = owns_transport
+        self._is_closed = False
+
+    def plan(self, question: Question, options: ReleaseOptions) -> Plan:
+        """How a question would be answered, computed here by the card."""
+        card = question.card
+        for part in question.query.aggregations:
+            card = with_public_values(_NoPublicTables(), card, part)  # type: ignore[arg-type]  # all that it calls
+        plan = plan_question(question.query, card, options)
+        check(plan)
+        return plan
+
+    def explain(self, question: Question, options: ReleaseOptions) -> Explanation:
+        """The explanation of the server, which knows what is left."""
+        reply = self._send("POST", routes.explain(self._name), _request(question, options))
+        return explanations.from_json(reply)
+
+    def release(self, question: Question, options: ReleaseOptions) -> Answer:
+        """Ask, wait, and fetch the answer."""
+        key = options.key
+        if key is None and options.again:
+            key = secrets.token_hex(16)  # so that sending it twice pays once
+        headers = {} if key is None else {routes.KEY_HEADER: _header(key)}
+        job = self._send("POST", routes.questions(self._name), _request(question, options), headers)
+        try:
+            with _progress():
+                while _state(job) == "waiting":
+                    job = self._send("GET", routes.job(_id(job), WAIT), wait=WAIT)
+        except KeyboardInterrupt:
+            with suppress(DitherError):
+                self._send("DELETE", routes.job(_id(job)))
+            raise
+        if _state(job) == "answered":
+            return answers.from_json(job.get("answer"))
+        if _state(job) == "cancelled":
+            fix = "ask again: what was charged under the same key is not charged again"
+            raise Cancelled("question", "an answer", "that it was cancelled", fix)
+        raise problems.from_json(job.get("problem"))
+
+    def left(self, table: Table) -> Guarantee | None:
+        """What the dataset has left."""
+        exact = self._table().get("left_exact")
+        return None if exact is None else guarantees.from_json(exact, "left")
+
+    def left_text(self, table: Table) -> str:
+        """What whoever asks may still spend, in words."""
+        return str(self._table()["left"])
+
+    def close(self, table: Table) -> None:
+        """Close the connection, if the table has one of its own."""
+        self._is_closed = True
+        if self._owns_transport:
+            self._transport.close()
+
+    def open_table(self) -> Table:
+        """The table, with the card that the server has now."""
+        return Table.remote(cards.from_json(self._table()["card"]), self)
+
+    def _table(self) -> dict[str, Any]:
+        names = ("left_exact", "granted", "open", "gaps", "own_limit", "own_left", "whole_limit")
+        return fields(self._send("GET", routes.table(self._name)), "table", ("card", "left"), names)
+
+    def _send(
+        self, method: str, path: str, document: object = None, headers: dict[str, str] | None = None, wait: float = 0.0
+    ) -> Any:
+        if self._is_closed:
+            fix = "this table is closed; open it again with dither.connect"
+            raise InvalidArgument("table", "one that is open", "one that was closed", fix)
+        return self._transport.request(method, path, document, headers=headers, wait=wait).document
+
+
+class _NoPublicTables:
+    """Public tables are on the server: a question that groups by their values is planned there."""
+
+    def public_values(self, table: str, _columns: object, _most: int) -> NoReturn:
+        fix = "call explain(…), which the server answers"
+        raise InvalidArgument("plan", "keys that the card lists", f"those of the public table {table}", fix)
+
+    public_rows = public_values
+
+
+def _request(question: Question, options: ReleaseOptions) -> dict[str, Any]:
+    return {"question": questions.to_json(question), "options": option_documents.to_json(options)}
+
+
+def _header(key: str) -> str:
+    """A key as a header: printable ASCII."""
+    if not key or len(key) > routes.MAX_KEY or not all(" " < character <= "~" for character in key):
+        expected = f"1 to {routes.MAX_KEY} printable ASCII characters without spaces, on a server"
+        raise InvalidArgument("key", expected, "another text", "choose another")
+    return key
+
+
+def _state(job: Any) -> str:
+    state = job.get("state") if isinstance(job, dict) else None
+    if state not in ("waiting", "answered", "refused", "failed", "cancelled"):
+        raise problems.from_json(None)
+    return str(state)
+
+
+def _id(job: Any) -> str:
+    return str(job.get("id")) if isinstance(job, dict) else ""
+
+
+class _Waiting(Progress):
+    """How long the server has been asked; how far it is, it does not say."""
+
+    def text(self, seconds: float) -> str:
+        """What is shown after so many seconds."""
+        return f"dither: the server works on it, {int(seconds)} s"
+
+
+def _progress() -> AbstractContextManager[object]:
+    return _Waiting(1, sys.stderr) if sys.stderr is not None and is_watched() else nullcontext()

@@ -16,15 +16,14 @@ from fractions import Fraction
 from numbers import Integral, Rational, Real
 from typing import SupportsFloat
 
-import numpy as np
-
 from dither.errors import InvalidArgument, WrongType
 
 _LONGEST = 3322  # bits
+_TRUTH_VALUES = ("bool", "bool_")  # Python's type and NumPy's, which is named either way
 
 
 def _real(value: object, name: str) -> int | float | Fraction:
-    if isinstance(value, (bool, np.bool_, str)) or not isinstance(value, (Real, SupportsFloat)):
+    if type(value).__name__ in _TRUTH_VALUES or isinstance(value, str) or not isinstance(value, (Real, SupportsFloat)):
         raise _not_real(value, name)
     if isinstance(value, Integral):
         return int(value)

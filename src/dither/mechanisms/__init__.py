@@ -48,4 +48,6 @@ __all__ = [
     "piecewise_constant",
 ]
 
+_INTERNAL = {"ContinuousExponential", "Frequencies", "HoldoutAnswer", "Noise", "SparseVectorSession"}
+_name_by_home("dither", [name for name in __all__ if name not in _INTERNAL], globals())
 __dir__ = _name_by_home(__name__, __all__, globals())

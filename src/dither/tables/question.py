@@ -1,6 +1,6 @@
 """A question about a table: explain it, then release it.
 
-A question hands its plan, its explanation and its release to the *asker* of its table. The one here works in this
+A question hands its plan, its explanation and its release to the *backend* of its table. The one here works in this
 process, on the table's engine and accounts; :mod:`dither.client` has one that asks a server.
 """
 
@@ -33,7 +33,7 @@ from dither.tables.query.relations import relation_card
 from dither.tables.query.tree import Aggregate, Query
 
 
-class Asker(Protocol):
+class Backend(Protocol):
     """What answers the questions about a table."""
 
     def plan(self, question: Question, options: ReleaseOptions) -> Plan:
@@ -61,7 +61,7 @@ class Asker(Protocol):
         ...
 
 
-class LocalAsker:
+class LocalBackend:
     """Answers in this process, by the table's own engine and accounts."""
 
     def plan(self, question: Question, options: ReleaseOptions) -> Plan:
@@ -100,7 +100,7 @@ class LocalAsker:
             table.temporary_folder.remove()
 
 
-LOCAL = LocalAsker()
+LOCAL = LocalBackend()
 
 
 @public_in("dither")
@@ -198,7 +198,7 @@ class Question(RowlessObject):
         **keywords: Unpack[OptionKeywords],
     ) -> Plan:
         """How it would be answered; reads no data."""
-        return self.table.asker.plan(self, release_options(epsilon, options, keywords))
+        return self.table.backend.plan(self, release_options(epsilon, options, keywords))
 
     def explain(
         self,
@@ -210,7 +210,7 @@ class Question(RowlessObject):
         """Mechanisms, expected errors and the cost, and whether that would be refused; reads no data and charges
         nothing.
         """
-        return self.table.asker.explain(self, release_options(epsilon, options, keywords))
+        return self.table.backend.explain(self, release_options(epsilon, options, keywords))
 
     def release(
         self,
@@ -226,4 +226,4 @@ class Question(RowlessObject):
         ``key``) asks anew, and pays anew. If anything fails once it is paid for, the charge stays, and what is said
         is the same whatever it was; the steward's log has the details.
         """
-        return self.table.asker.release(self, release_options(epsilon, options, keywords))
+        return self.table.backend.release(self, release_options(epsilon, options, keywords))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date
 from importlib import import_module
 from pathlib import Path
@@ -20,15 +20,23 @@ from dither.tables.answer import shown
 from dither.tables.builder.expressions import Condition
 from dither.tables.builder.steps import Grouping
 from dither.tables.card.accounts import TableAccounts, open_ledger, read_ledger
-from dither.tables.card.model import Card, ColumnCard, Type, check_private_tables, limited, tightened
+from dither.tables.card.model import (
+    Card,
+    ColumnCard,
+    PrivateTable,
+    Type,
+    check_private_tables,
+    column_card,
+    limited,
+    tightened,
+)
 from dither.tables.card.values import clip, closest
 from dither.tables.engines import connect
 from dither.tables.engines.base import PrivateFolder
 from dither.tables.execute import incidents
 from dither.tables.habits import RowlessObject, missing_attribute
 from dither.tables.query.tree import Aggregate, Query
-from dither.tables.question import LOCAL, Asker, Question
-from dither.tables.stated_columns import StatedColumns
+from dither.tables.question import LOCAL, Backend, Question
 
 _ONLY_HERE = ("accounts", "engine", "incident_log", "ledger", "new_accounts", "new_ledger", "temporary_folder")
 """What a table has only where it was opened, and not through a server."""
@@ -63,7 +71,7 @@ class Table(RowlessObject):
         read_only: bool = False,
     ) -> None:
         self.card = card
-        self.asker: Asker = LOCAL
+        self.backend: Backend = LOCAL
         self.accounts = accounts
         self.incident_log = log
         self.temporary_folder = temporary_folder
@@ -81,10 +89,10 @@ class Table(RowlessObject):
             raise
 
     @classmethod
-    def asked_through(cls, card: Card, asker: Asker) -> Table:
-        """A table without rows or a ledger here: its questions are checked by the card and answered by ``asker``."""
+    def remote(cls, card: Card, backend: Backend) -> Table:
+        """A table without rows or a ledger here: its questions are checked by the card and answered by ``backend``."""
         table = cls.__new__(cls)
-        table.card, table.asker, table.read_only = card, asker, False
+        table.card, table.backend, table.read_only = card, backend, False
         return table
 
     @property
@@ -174,7 +182,7 @@ class Table(RowlessObject):
         name
             A name for the series: the same name goes on with it, and is refused for another one.
         """
-        if self.asker is not LOCAL:
+        if self.backend is not LOCAL:
             fix = "release a series where its ledger is: dither series CARD NAME"
             raise InvalidArgument("over", "a table that was opened here", "one on a server", fix)
         over: dither.stream.Over = import_module("dither.stream.series").over(
@@ -198,11 +206,11 @@ class Table(RowlessObject):
     @property
     def left(self) -> Guarantee | None:
         """What the dataset has left; None for nothing, and where only people have limits."""
-        return self.asker.left(self)
+        return self.backend.left(self)
 
     def close(self) -> None:
         """Let go of the engine and the ledger; no question can be released afterwards."""
-        self.asker.close(self)
+        self.backend.close(self)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         """Neither ``copy`` nor ``pickle``: a table is open where it was opened."""
@@ -238,7 +246,7 @@ class Table(RowlessObject):
 
         def __getattr__(self, name: str) -> NoReturn:
             """Called where an attribute is missing: what people who know data frames try is answered in words."""
-            if name in _ONLY_HERE and "asker" in self.__dict__:
+            if name in _ONLY_HERE and "backend" in self.__dict__:
                 fix = "do it on the server, or open the table itself with dither.open"
                 text = message(f"Table.{name}", "a table that was opened here", "one on a server", fix)
                 raise AttributeError(text, name=name, obj=self)
@@ -246,7 +254,7 @@ class Table(RowlessObject):
 
     def _left_text(self) -> str:
         try:
-            return self.asker.left_text(self)
+            return self.backend.left_text(self)
         except InvalidArgument:
             return "this table is closed; open it again to ask"
 
@@ -401,3 +409,60 @@ def _opened(
     accounts = TableAccounts(card, ledger, temporary=temporary_folder is not None, opened_now=opened_now)
     log = incidents.log_of(card, where or "")
     return Table(card, source, accounts, log, temporary_folder=temporary_folder, read_only=read_only)
+
+
+@dataclass(frozen=True)
+class StatedColumns:
+    """What the arguments of :func:`open` say about columns, by name: ``amount`` of any table, ``visits.amount`` of
+    one."""
+
+    unit: str | Mapping[str, str] | None
+    bounds: Mapping[str, Any]
+    keys: Mapping[str, Any]
+    types: Mapping[str, Type]
+
+    def private_table(self, source: object, table: str | None) -> PrivateTable:
+        """A table as its schema and the arguments describe it."""
+        from dither.tables.builder.expressions import distinct_keys
+
+        unit = self._unit_of(table)
+        types = self._of_table(self.types, table)
+        with connect(source, types=types) as engine:
+            present = engine.source_columns()
+            schema = engine.schema(unit) | {column: type for column, type in types.items() if column in present}
+        if unit is not None and unit not in schema:
+            raise InvalidArgument("column", f"one of {', '.join(schema)}", unit, "correct the name")
+        bounds, keys = self._of_table(self.bounds, table), self._of_table(self.keys, table)
+        columns = {
+            column: column_card(
+                column,
+                kind,
+                bounds.get(column),
+                None if column not in keys else distinct_keys(keys[column], f"keys of {column}"),
+            )
+            for column, kind in schema.items()
+        }
+        return PrivateTable("", columns, unit)
+
+    def _unit_of(self, table: str | None) -> str | None:
+        if not isinstance(self.unit, Mapping):
+            return self.unit
+        if table is None or table not in self.unit:
+            fix = "name the column of each table that says which person a row is about"
+            raise InvalidArgument("unit", f"a column of {table or 'the table'}", "none", fix)
+        return self.unit[table]
+
+    @staticmethod
+    def _of_table(stated: Mapping[str, Any], table: str | None) -> dict[str, Any]:
+        """What is stated of the columns of a table, by their names; what is stated of it alone goes before."""
+        if table is None:
+            return dict(stated)
+        start = f"{table}."
+        return dict(stated) | {name[len(start) :]: item for name, item in stated.items() if name.startswith(start)}
+
+    def check_names(self, tables: Mapping[str, Mapping[str, ColumnCard]]) -> None:
+        """Refuse what is stated of a column that no table has."""
+        known = {name for columns in tables.values() for name in columns}
+        known |= {f"{table}.{name}" for table, columns in tables.items() if table for name in columns}
+        for name in sorted({*self.bounds, *self.keys, *self.types} - known):
+            raise InvalidArgument("column", f"one of {', '.join(sorted(known))}", name, "correct the name")

@@ -12,8 +12,7 @@ import duckdb
 
 import dither as dp
 from dither.publish import Attribute, Domain
-from dither.publish.counting import Counting
-from dither.publish.covering import covering_tables
+from dither.publish.counting import Counting, covering_tables
 from dither.publish.domain import Levels
 from dither.tables.query.tree import Call, Column, Expression, Literal
 from suite import Row, interleaved, limited, number

@@ -45,7 +45,6 @@ TESTED_BY = {
     "ledger/test_chain.py": "verify",
     "ledger/test_charging.py": "checks ledger",
     "ledger/test_store.py": "schema",
-    "publish/test_counting.py": "domain_codes",
     "randomness/test_discrete.py": "coins discrete_gaussian",
     "present/test_deployment.py": "pages/deployment",
     "present/test_publication.py": "pages/publication",

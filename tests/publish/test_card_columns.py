@@ -1,15 +1,21 @@
-"""Attributes from a card: keys, bins, parts of dates, expressions, levels with a lookup; NULL and other values."""
+"""Attributes from a card: keys, bins, parts of dates, expressions, levels with a lookup; NULL and other values.
+
+Public lookups: what a file or a mapping must have, and how its types become those of the card.
+"""
 
 from __future__ import annotations
 
+import os
 from datetime import date, datetime
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import csv
 
 import dither as dp
-from dither.publish.card_columns import ColumnReader, columns_from_card, stated_keys
+from dither.publish.card_columns import ColumnReader, columns_from_card, read_lookup, stated_keys
+from dither.publish.domain import misplaced, places_without, some
 from dither.tables.card.model import Card, ColumnCard, PublicTable
 from dither.tables.query.tree import Call, Column, Literal
 from support import refuses
@@ -191,3 +197,74 @@ def test_a_plain_list_of_numbers_may_be_keys_or_edges_and_is_refused():
     with refuses(dp.InvalidArgument, "columns.age", "keys or edges, said by name", "a list of numbers"):
         stated_keys("age", [15, 25, 35])
     assert stated_keys("working", [True, False]) == {"keys": [True, False]}
+
+
+LEVELS = ["state", "county"]
+
+
+@pytest.fixture(scope="module")
+def counties():
+    with dp.open(pa.table({"county": [1, 2]}), budget=dp.ZCDP(1)) as table:
+        yield table
+
+
+def test_the_finest_level_has_the_type_of_the_card_and_others_are_text(counties, tmp_path):
+    (tmp_path / "places.csv").write_text("county,state\n1,01\n2,01\n3,NA\n")
+    places = read_lookup(counties, "geo", LEVELS, "places.csv", {"county": "integer"}, str(tmp_path))
+    assert places["county"].to_pylist() == [1, 2, 3]
+    assert places["state"].to_pylist() == ["01", "01", "NA"]
+
+
+def test_rows_of_a_finer_lookup_are_taken_once(counties):
+    finer = {"state": ["A", "A", "B"], "county": [1, 1, 2], "tract": ["x", "y", "z"]}
+    assert read_lookup(counties, "geo", LEVELS, finer, {}, ".")["county"].to_pylist() == [1, 2]
+
+
+def test_an_empty_cell_of_a_file_is_a_place_that_is_missing(counties, tmp_path):
+    (tmp_path / "places.csv").write_text("county,state\n1,A\n2,\n")
+    assert read_lookup(counties, "geo", LEVELS, "places.csv", {}, str(tmp_path))["state"].null_count == 1
+
+
+@pytest.mark.parametrize(
+    ("lookup", "words"),
+    [
+        (None, ["a public table of the card with the columns state, county", "none"]),
+        ("places.csv", ["a file that can be read", "'places.csv'"]),
+        ("places", ["a public table of the card, or a .csv or .parquet file", "'places'"]),
+        ({"state": ["A"], "conty": [1]}, ["a column county", "none"]),
+        ({"state": ["A"], "county": [1, 2]}, ["columns of one length"]),
+        ({"state": ["A"], "county": ["one"]}, ["a column county of type integer"]),
+        (3, ["a frame", "int"]),
+    ],
+)
+def test_what_is_no_lookup_is_refused(counties, tmp_path, lookup, words):
+    with refuses(dp.DitherError, "lookup of geo", *words):
+        read_lookup(counties, "geo", LEVELS, lookup, {"county": "integer"}, str(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["rows.csv", "rows.parquet"])
+def test_the_file_of_private_rows_is_no_lookup(tmp_path, name):
+    """Its places would be those where somebody is."""
+    rows = pa.table({"state": ["A", "B"], "county": ["1", "2"]})
+    (csv.write_csv if name.endswith("csv") else pq.write_table)(rows, tmp_path / name)
+    os.link(tmp_path / name, tmp_path / f"linked_{name}")
+    with dp.open(str(tmp_path / name), budget=dp.ZCDP(1)) as table:
+        for path in (name, f"linked_{name}", f"../{tmp_path.name}/{name}"):
+            with refuses(dp.NotPrivate, "a public file", "holds the private rows"):
+                read_lookup(table, "geo", LEVELS, path, {}, str(tmp_path))
+
+
+def test_many_places_are_cut_and_counted():
+    assert some([str(i) for i in range(9)]) == "0, 1, 2, 3, 4 and 4 more"
+
+
+def test_places_without_a_parent_are_named():
+    lookup = {"state": ["A", None, None], "county": ["A1", "B1", "C1"]}
+    assert places_without(["state", "county"], "state", lookup) == "'B1', 'C1'"
+
+
+def test_levels_in_the_wrong_order_are_told_apart_from_a_place_in_two():
+    reversed_levels = {"state": ["A", "A", "B"], "county": ["A1", "A2", "B1"]}
+    assert "coarsest to the finest" in str(misplaced("geo", ["county", "state"], "state", reversed_levels))
+    crossing = {"state": ["A", "B", "B"], "county": ["X", "X", "Y"]}
+    assert "tell them apart" in str(misplaced("geo", ["state", "county"], "county", crossing))

@@ -1,7 +1,11 @@
-"""Counting: one person moves the counts by no more than is said, and a publication is charged and recorded once."""
+"""Counting: one person moves the counts by no more than is said, and a publication is charged and recorded once.
+
+Covering tables: every table is a margin of one of them, and there are fewer.
+"""
 
 from __future__ import annotations
 
+import itertools
 import os
 from dataclasses import replace
 
@@ -13,14 +17,16 @@ from sqlglot import exp
 
 import dither as dp
 from dither.publish import Attribute, Domain, MarginalPlan, table_spec
-from dither.publish.counting import Counting
+from dither.publish.counting import Counting, covering_tables
+from dither.publish.domain import contains
 from dither.tables.card.model import Card, ColumnCard
 from dither.tables.compile import marginals
 from dither.tables.compile.limits import Limits
 from dither.tables.query.nodes import integer
 from dither.tables.query.tree import Call, Column, Literal
-from support import refuses
+from support import each, refuses
 from support_counting import check, random_publication, released_counts
+from support_publish import random_domain
 
 PATHS = {"comparisons": (24, 1_000), "constants": (0, 1_000), "staged": (0, 0)}
 """How codes are found: the most keys that are compared, and that are written into the statement."""
@@ -329,3 +335,29 @@ def test_one_of_several_tables_is_counted():
         assert kinds_of_visits.release([(1,)], dp.PureDP(1), {}, Computed()).replayed is False
         with refuses(dp.InvalidArgument, "about", "visits"):
             Counting(clinic, Domain([Attribute.flat("sex", ["f", "m"])]), (Column("sex"),)).check([(1,)])
+
+
+@each("seed", range(30))
+def test_every_table_is_a_margin_of_a_covering_one_that_is_small(seed):
+    domain, finest = random_domain(seed, most_cells=2000)
+    generator = np.random.default_rng(seed)
+    tables = [tuple(int(generator.integers(0, level + 1)) for level in finest) for _ in range(8)]
+    for most_cells in (1, 20, 4096):
+        covering = covering_tables(domain, tables, most_cells)
+        assert all(any(contains(table, wanted) for table in covering) for wanted in tables)
+        for table in covering:
+            covered = [wanted for wanted in tables if contains(table, wanted)]
+            assert covered
+            assert domain.size(table) <= most_cells or table in tables
+        assert len(covering) <= len({*tables})
+
+
+def test_pairs_are_covered_by_a_third_as_many_tables():
+    domain = Domain([Attribute.flat(f"a{i}", range(6)) for i in range(10)])
+    pairs = [tuple(int(i in pair) for i in range(10)) for pair in itertools.combinations(range(10), 2)]
+    assert len(covering_tables(domain, pairs)) <= len(pairs) // 3
+
+
+def test_tables_that_are_larger_than_the_limit_stay_as_they_are():
+    domain = Domain([Attribute.flat("i", range(100)), Attribute.flat("j", range(100)), Attribute.flat("k", range(3))])
+    assert covering_tables(domain, [(1, 1, 0), (1, 0, 0), (0, 0, 1)]) == [(1, 1, 0), (0, 0, 1)]

@@ -10,7 +10,7 @@ from tests.support import refuses
 import dither as dp
 from dither.cli.guard import as_options
 from dither.publish import Attribute, Domain, Plan
-from dither.publish.plan_draft import draft_plan
+from dither.publish.plan_file import draft_plan
 from dither.publish.plan_file import plan as plan_file
 
 ROWS = pa.table(

@@ -1,4 +1,9 @@
-"""Plans over the rows of a table: against counts by pandas, dry run, charge, replay, refusals."""
+"""Plans over the rows of a table: against counts by pandas, dry run, charge, replay, refusals.
+
+Tables, totals and budgets as they are written in a plan.
+
+What a dry run says of a plan, as text, as a table and in a notebook.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +17,86 @@ import pyarrow.parquet as pq
 import pytest
 
 import dither as dp
-from dither.publish import Plan
+from dither.publish import Attribute, Domain, ExpectedTable, Plan, PlanExplanation
+from dither.publish.publication_plan import (
+    WantedTable,
+    check_repetitions,
+    table_lines,
+    totals_of,
+    wanted_tables,
+    whole_note,
+)
 from support import refuses
+
+DOMAIN = Domain([Attribute.flat("sex", ["f", "m"], null=True), Attribute.flat("year", [2023, 2024])])
+
+
+def test_tables_are_lists_of_names_or_sections():
+    assert wanted_tables([["sex", "year"], "sex", {"by": [], "weight": 2}]) == [
+        WantedTable(("sex", "year")),
+        WantedTable(("sex",)),
+        WantedTable((), 2),
+    ]
+    check_repetitions(DOMAIN, wanted_tables([["sex"], ["year"], []]))
+    with refuses(dp.InvalidArgument, "tables", "sex × year and year × sex, one table"):
+        check_repetitions(DOMAIN, wanted_tables([["sex", "year"], ["year", "sex"]]))
+
+
+def test_totals_are_given_by_key_in_any_order_and_null_has_a_name():
+    given = [{"by": ["year"], "counts": {"2024": 7, "2023": 5}}, {"counts": 12}]
+    assert totals_of(DOMAIN, given) == {("year",): [5, 7], (): 12}
+    assert totals_of(DOMAIN, {"sex": {"NULL": 1, "m": 2, "f": 3}}) == {("sex",): [3, 2, 1]}
+    assert totals_of(DOMAIN, None) == {}
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ([{"by": ["sex"]}], ["totals[0]", "counts", "none"]),
+        ([{"of": ["sex"]}], ["totals[0].of"]),
+        ([{"by": ["sex", "year"], "counts": {"f": 1}}], ["totals of sex × year", "one level"]),
+        ([{"counts": 1}, {"by": [], "counts": 2}], ["everybody twice"]),
+        ({3: 4}, ["totals", "a list of names"]),
+    ],
+)
+def test_totals_that_say_nothing_clear_are_refused(given, words):
+    with refuses(dp.InvalidArgument, *words):
+        totals_of(DOMAIN, given)
+
+
+TABLES = (
+    ExpectedTable("state", 51, 12.0, 12.0, 0.002, "; wanted: 15"),
+    ExpectedTable("county", 3000, 10.0, 20.0, 0.09),
+    ExpectedTable("sex", 2, 0.0, 0.0, 0.0),
+)
+
+
+def test_tables_are_said_with_mean_and_largest_error_and_their_target():
+    assert [str(table) for table in TABLES] == [
+        "state: 51 cells, ± 12 (0.20 % of an average cell); wanted: 15",
+        "county: 3,000 cells, ± 10, at most 20 (9.0 % of an average cell)",
+        "sex: 2 cells, ± 0 (public)",
+    ]
+    header, lines = table_lines(TABLES)
+    assert header == ["table", "cells", "expected ± (95 %)", "of an average cell"]
+    assert lines[1] == ["county", "3,000", "± 10, at most 20", "9.0 %"]
+
+
+def test_an_explanation_says_that_it_would_be_refused():
+    explanation = PlanExplanation(TABLES, "ρ = 1 (zCDP)", "ρ = 0.5 (zCDP)", ("note",), "cost: too much")
+    assert str(explanation).splitlines()[:3] == [
+        "cost: ρ = 1 (zCDP); left: ρ = 0.5 (zCDP)",
+        "would be refused: cost: too much",
+        "expected ± of each cell (95 %):",
+    ]
+    assert "would be refused" in explanation._repr_html_()
+
+
+def test_whole_counts_of_very_many_combinations_are_warned_of():
+    assert whole_note(100, 10**8).endswith("no ± is claimed for them")
+    assert "whole = false leaves them out" in whole_note(20_000_000, 10**8)
+    assert whole_note(10**9, 10**8).startswith("no whole counts and no records: all attributes together have 1,000")
+
 
 random = np.random.default_rng(16)
 PEOPLE = pd.DataFrame(
@@ -27,7 +110,7 @@ PEOPLE = pd.DataFrame(
 PLACES = {"A1": "A", "A2": "A", "B1": "B"}
 COLUMNS = {"age": {"edges": [0, 18, 65, 100]}}
 GEO = {"nested": {"geo": ["state", "county"]}, "lookups": {"geo": PLACES}}
-TABLES = [("state",), ("county", "sex"), ("age", "sex"), ()]
+PLANNED = [("state",), ("county", "sex"), ("age", "sex"), ()]
 
 
 def opened(**options):
@@ -42,7 +125,7 @@ def people():
 
 
 def plan(people, **options):
-    return Plan(**{"table": people, "tables": TABLES, "columns": COLUMNS, **GEO, **options})
+    return Plan(**{"table": people, "tables": PLANNED, "columns": COLUMNS, **GEO, **options})
 
 
 def counts(*names, null=False):
@@ -117,13 +200,13 @@ def test_the_same_plan_again_is_replayed_for_free_bit_for_bit(people):
     second = plan(people).release(rho=1)
     assert (first.replayed, second.replayed, people.left) == (False, True, left)
     assert second.receipt == first.receipt
-    for names in TABLES:
+    for names in PLANNED:
         assert first.table(*names).equals(second.table(*names))
     assert first.records().equals(second.records())
     anew = plan(people).release(rho=1, again=True)
     assert people.left != left
     assert not anew.table("state").equals(first.table("state"))
-    other = plan(people, tables=[*TABLES[:1], {"by": TABLES[1], "weight": 3}, *TABLES[2:]]).release(rho=1)
+    other = plan(people, tables=[*PLANNED[:1], {"by": PLANNED[1], "weight": 3}, *PLANNED[2:]]).release(rho=1)
     assert not other.replayed
 
 

@@ -1,4 +1,7 @@
-"""Synthetic records: costs, sensitivity of scores, and quality against independent columns."""
+"""Synthetic records: costs, sensitivity of scores, and quality against independent columns.
+
+Comparisons of records with released counts, computed again from the rounds and the records themselves.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ import pytest
 import dither as dp
 from dither.budget_hooks import observed_by
 from dither.publish import Attribute, Domain
-from dither.publish.synthesizer import Synthesizer, rho_of
+from dither.publish.synthesizer import Synthesizer, column_comparisons, comparisons, rho_of
 from dither.randomness import SeededSource
 from support import refuses
 
@@ -169,3 +172,36 @@ def test_nobody_at_all_gives_few_records_or_none():
     synthesizer = Synthesizer(domain, dp.ZCDP(1), constraints=["NOT (a = 'x' AND b < 3)"], unit=2.0**-10)
     nobody = {levels: np.zeros(domain.size(levels), dtype=np.int64) for levels in synthesizer.tables}
     assert synthesizer.release(nobody).records.num_rows < 100
+
+
+@pytest.fixture(scope="module")
+def synthesis():
+    domain = Domain([Attribute.flat("kind", "abc"), Attribute.binned("age", [0, 10, 30, 60, 100])])
+    counts = np.array([[400, 300, 200, 100], [50, 60, 70, 80], [0, 10, 20, 900]])
+    tables = {(1, 1): counts, (1, 0): counts.sum(axis=1), (0, 1): counts.sum(axis=0)}
+    return Synthesizer(domain, dp.ZCDP(0.05)).release(tables, rows=2000)
+
+
+def test_distances_are_those_of_the_records_from_the_released_counts(synthesis):
+    assert {item.table for item in comparisons(synthesis)} == {(0,), (1,), (0, 1)}
+    for item in comparisons(synthesis):
+        rounds = [entry for entry in synthesis.rounds if entry.table == item.table]
+        weights = np.array([1 / entry.sigma**2 for entry in rounds])
+        noisy = sum(weight * entry.values for weight, entry in zip(weights, rounds, strict=True)) / weights.sum()
+        np.testing.assert_allclose(item.noisy, noisy)
+        assert item.sigma == pytest.approx(weights.sum() ** -0.5)
+        counts = np.zeros(noisy.shape)
+        np.add.at(counts, tuple(synthesis.codes[place] for place in item.table), synthesis.laws.total / 2000)
+        assert item.distance == pytest.approx(np.abs(counts - noisy).sum() / 2 / counts.sum())
+        noise = np.random.default_rng(2).normal(0, item.sigma, (2000, noisy.size))
+        assert item.expected_distance == pytest.approx(np.abs(noise).sum(axis=1).mean() / 2 / counts.sum(), rel=0.05)
+
+
+def test_columns_are_compared_with_the_table_that_says_most_about_them(synthesis):
+    sizes = synthesis.laws.sizes
+    for item in column_comparisons(synthesis):
+        (place,) = item.table
+        possible = [table for table in comparisons(synthesis) if place in table.table]
+        deviations = [table.sigma * np.sqrt(table.noisy.size / sizes[place]) for table in possible]
+        assert item.sigma == pytest.approx(min(deviations))
+        assert item.noisy.shape == (sizes[place],)

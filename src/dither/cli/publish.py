@@ -18,12 +18,9 @@ from dither.cli.printing import busy, echo
 from dither.cli.printing import table as print_table
 from dither.cli.tables import parsed_limit
 from dither.errors import InvalidArgument
-from dither.publish.plan_draft import draft_plan
-from dither.publish.plan_explanation import PlanExplanation, table_lines
-from dither.publish.plan_file import card_path, plan_of, read_plan
-from dither.publish.publication import Publication
-from dither.publish.publication_files import DESCRIPTION, FORMATS, RECORDS, file_names, writers
-from dither.publish.publication_plan import Plan
+from dither.publish.plan_file import card_path, draft_plan, plan_of, read_plan
+from dither.publish.publication import DESCRIPTION, FORMATS, RECORDS, Publication, file_names, writers
+from dither.publish.publication_plan import Plan, PlanExplanation, table_lines
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from dither.cli.printing import busy, echo, is_terminal
 from dither.cli.printing import table as print_table
 from dither.cli.tables import parsed_limit
 from dither.errors import InvalidArgument
-from dither.publish.publication_files import write_table
+from dither.publish.publication import write_table
 from dither.publish.synthesizer import check_rows
 from dither.publish.synthetic_table import SyntheticPlan, SyntheticRecords, synthetic_plan
 from dither.tables.table import Table

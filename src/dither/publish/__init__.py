@@ -2,23 +2,18 @@
 
 * :mod:`~dither.publish.publication_plan`, :mod:`~dither.publish.plan_file`: a plan of tables over the rows of a card's
   table, in Python or in a file;
-* :mod:`~dither.publish.card_columns`, :mod:`~dither.publish.lookups`: domains from the card and from public lookups;
+* :mod:`~dither.publish.card_columns`: domains from the card and from public lookups;
 * :mod:`~dither.publish.recording`: what the ledger records; :mod:`~dither.publish.publication`: what is published;
 * :mod:`~dither.publish.domain`: attributes with public domains, levels inside one another;
-* :mod:`~dither.publish.contrasts`, :mod:`~dither.publish.residuals`: tables as sums of parts that do not repeat one
-  another;
+* :mod:`~dither.publish.residuals`: tables as sums of parts that do not repeat one another;
 * :mod:`~dither.publish.allocate`: how precisely each part is measured;
 * :mod:`~dither.publish.mechanism`: the one place that draws noise, with its proof;
 * :mod:`~dither.publish.reconstruct`: unbiased estimates with exact variances;
-* :mod:`~dither.publish.shrink`, :mod:`~dither.publish.integers`, :mod:`~dither.publish.rounding`: whole, non-negative
-  counts that add up;
-* :mod:`~dither.publish.totals`, :mod:`~dither.publish.joint_totals`, :mod:`~dither.publish.imposed`: totals that are
-  public anyway, and counts that meet them;
-* :mod:`~dither.publish.records`: records that give exactly those counts;
+* :mod:`~dither.publish.totals`: totals that are public anyway;
+* :mod:`~dither.publish.integers`: whole, non-negative counts that add up and meet these totals, and their records;
 * :mod:`~dither.publish.marginal_plan`: all of it together, for arrays of counts;
 * :mod:`~dither.publish.synthetic_table`, :mod:`~dither.publish.synthesizer`: synthetic records where the domain is too
-  large to hold; :mod:`~dither.publish.selection` is their private part, :mod:`~dither.publish.graphical`,
-  :mod:`~dither.publish.junction` and :mod:`~dither.publish.clique_laws` their model,
+  large to hold; :mod:`~dither.publish.selection` is their private part, :mod:`~dither.publish.graphical` their model,
   :mod:`~dither.publish.constraints` the rules that they obey.
 
 >>> import dither as dp
@@ -31,15 +26,13 @@ True
 from dither.public_module import name_by_home as _name_by_home
 from dither.publish.allocate import Allocation, TableSpec, allocate, table_spec
 from dither.publish.domain import Attribute, Domain
-from dither.publish.integers import WholeCounts, whole_counts
+from dither.publish.integers import WholeCounts, records, whole_counts
 from dither.publish.marginal_plan import MarginalPlan
 from dither.publish.mechanism import MarginalMechanism, cost_of
-from dither.publish.plan_explanation import ExpectedTable, PlanExplanation
 from dither.publish.plan_file import plan
 from dither.publish.publication import Publication
-from dither.publish.publication_plan import Plan
+from dither.publish.publication_plan import ExpectedTable, Plan, PlanExplanation
 from dither.publish.reconstruct import Estimates, SumEstimate, TableEstimate
-from dither.publish.records import records
 from dither.publish.residuals import Residuals
 from dither.publish.selection import Round
 from dither.publish.synthesizer import Synthesis, Synthesizer

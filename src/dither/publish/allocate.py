@@ -31,9 +31,8 @@ import numpy as np
 from dither import arguments
 from dither.errors import InvalidArgument, NotPrivate
 from dither.present.digits import rounded_up, two_digits
-from dither.publish.contrasts import Floats
 from dither.publish.domain import Domain, Levels
-from dither.publish.residuals import Residuals, margins
+from dither.publish.residuals import Floats, Residuals, margins
 
 Objective = Literal["sum", "largest"]
 _SIZE_POWER = 1.2

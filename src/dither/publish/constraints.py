@@ -28,10 +28,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither.errors import InvalidArgument
-from dither.publish.contrasts import Floats
 from dither.publish.domain import Integers
-from dither.publish.junction import Clique
+from dither.publish.graphical import Clique
 from dither.publish.record_values import RecordColumn, inside, on_scale
+from dither.publish.residuals import Floats
 from dither.tables.builder.expressions import condition
 from dither.tables.query.evaluate import evaluate, require_boolean
 from dither.tables.query.resolve import Relation, Rows, resolve_columns

@@ -10,6 +10,22 @@
 ...     released = counting.release([(1,)], dp.PureDP(1), {}, lambda counts: str(sorted(counts)).encode())
 >>> released.stored, float(counting.contribution * counting.unit)
 (b'[(1,)]', 2.0)
+
+Fewer tables to count than are wanted: small tables are margins of tables that are not much larger.
+
+An engine adds up every row once for each table that it is asked for. Forty tables of two attributes are margins of some
+ten tables of four, whose cells are still few, and adding up cells costs nothing.
+
+>>> from dither.publish.domain import Attribute
+>>> domain = Domain([Attribute.flat(name, range(4)) for name in "abcd"])
+>>> covering_tables(domain, [(1, 1, 0, 0), (0, 0, 1, 1), (1, 0, 0, 1)])
+[(1, 1, 1, 1)]
+>>> covering_tables(domain, [(1, 1, 0, 0), (0, 0, 1, 1), (1, 0, 0, 1)], most_cells=64)
+[(1, 1, 0, 1), (0, 0, 1, 1)]
+
+Between a domain and the statement that counts its tables: codes of keys, columns of codes, and arrays of counts.
+
+The statement itself is :mod:`dither.tables.compile.marginals`.
 """
 
 from __future__ import annotations
@@ -24,13 +40,15 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from dither import arguments
 from dither.budget_hooks import charging_to
 from dither.errors import InvalidArgument, WrongType
 from dither.guarantees import ZCDP, Guarantee
 from dither.ledger.recorded import canonical, decode, encode
-from dither.publish.domain import Domain, Integers, Levels
-from dither.publish.domain_codes import attribute_codes, code_columns, domain_digest, table_counts
+from dither.publish.domain import Attribute, Domain, Integers, Levels, contains
+from dither.publish.mechanism import tables_needed
 from dither.publish.person_limit import (
     SHARE_OF_BIAS,
     SHARE_OF_CHOICE,
@@ -43,18 +61,149 @@ from dither.publish.person_limit import (
     limit_notes,
     split,
 )
+from dither.publish.residuals import margin
 from dither.tables.card.model import Card
 from dither.tables.card.values import clip
 from dither.tables.compile import expressions
 from dither.tables.compile.context import Statement, StatementContext
 from dither.tables.compile.limits import MAX_TOTAL, Limits
-from dither.tables.compile.marginals import KeyCodes, marginal_limits, marginals
+from dither.tables.compile.marginals import BinCodes, KeyCodes, RowCode, column_name, marginal_limits, marginals
 from dither.tables.compile.queries import DialectSql
 from dither.tables.execute.charged import Request, charged_release, check_receipt, refuse_read_only, watched
 from dither.tables.execute.recorded_key import plain, recorded_key
 from dither.tables.notes import lasting, with_kinds
 from dither.tables.query.tree import Expression, Query, check_size
 from dither.tables.table import Table
+
+MOST_CELLS = 4096
+"""The cells of a table that several are counted from: so many sums fit in the caches of a processor."""
+_MOST_TABLES = 2_000
+
+
+def covering_tables(domain: Domain, tables: Sequence[Levels], most_cells: int = MOST_CELLS) -> list[Levels]:
+    """Tables of which each of these is a margin: as few as a greedy search finds, of at most so many cells, or those
+    that are larger themselves.
+
+    A table begins with the largest one that is not covered yet, and grows by whichever other keeps it smallest.
+    """
+    needed = sorted(tables_needed(tables), key=domain.size, reverse=True)
+    if len(needed) > _MOST_TABLES:
+        return needed
+    sizes = [np.array(attribute.sizes, dtype=np.float64) for attribute in domain.attributes]
+    waiting = np.array(needed, dtype=np.int64).reshape(len(needed), len(sizes))
+    result: list[Levels] = []
+    while len(waiting):
+        table, waiting = waiting[0], waiting[1:]
+        while len(waiting):
+            larger = np.maximum(waiting, table)
+            cells = np.prod([size[larger[:, i]] for i, size in enumerate(sizes)], axis=0)
+            best = int(np.argmin(cells))
+            if cells[best] > most_cells:
+                break
+            table = larger[best]
+            waiting = waiting[np.any(waiting > table, axis=1)]
+        result.append(tuple(int(level) for level in table))
+    return result
+
+
+def domain_digest(domain: Domain, expressions: Sequence[Expression]) -> str:
+    """A digest of the attributes' keys, levels and expressions: a part of the key of a recorded publication.
+
+    >>> from dither.tables.query.tree import Column
+    >>> domain = Domain([Attribute.flat("sex", ["f", "m"])])
+    >>> domain_digest(domain, [Column("sex")]) == domain_digest(domain, [Column("gender")])
+    False
+    """
+    digest = hashlib.sha256()
+    for attribute, expression in zip(domain.attributes, expressions, strict=True):
+        described = {
+            "value": plain(expression),
+            "levels": list(attribute.level_names),
+            "edges": None if attribute.edges is None else [float(edge) for edge in attribute.edges],
+            "null": attribute.null,
+            "other": None if attribute.other is None else str(attribute.other),
+            "types": [str(keys.type) for keys in attribute.keys],
+        }
+        digest.update(canonical(described).encode() + b"\n")
+        for keys, parents in zip(attribute.keys, attribute.parents, strict=True):
+            digest.update(canonical([plain(key) for key in keys.to_pylist()]).encode() + b"\n")
+            digest.update(np.ascontiguousarray(parents, dtype="<i8").tobytes())
+    return digest.hexdigest()
+
+
+def attribute_codes(attribute: Attribute, value: Expression, levels: tuple[int, ...]) -> RowCode:
+    """How the codes of an attribute are found from its value in a row, at the levels that tables have.
+
+    >>> from dither.tables.query.tree import Column
+    >>> attribute_codes(Attribute.binned("age", [0, 18, 65]), Column("age"), (1,)).edges
+    (0.0, 18.0, 65.0)
+    """
+    finest = attribute.sizes[-1]
+    extra = (attribute.other is not None) + attribute.null
+    depth = len(attribute.level_names)
+    above = {level: attribute.ancestors(depth, level) for level in levels}
+    null = finest - 1 if attribute.null else None
+    other = finest - extra if attribute.other is not None else None
+    if attribute.edges is not None:
+        return BinCodes(attribute.name, value, attribute.edges, other, null, levels)
+    return KeyCodes(
+        attribute.name,
+        value,
+        attribute.keys[-1][: finest - extra],
+        {level: above[level][: finest - extra] for level in levels},
+        {level: attribute.sizes[level] for level in levels},
+        None if other is None else {level: int(above[level][other]) for level in levels},
+        None if null is None else {level: int(above[level][null]) for level in levels},
+    )
+
+
+def code_columns(domain: Domain, tables: Sequence[Levels]) -> list[tuple[str, ...]]:
+    """The columns of the codes of each table that is no margin of another.
+
+    >>> code_columns(Domain([Attribute.flat("sex", ["f", "m"]), Attribute.binned("age", [0, 18])]), [(1, 1), (0, 1)])
+    [('c0_1', 'c1_1')]
+    """
+    return [
+        tuple(column_name(i, level) for i, level in enumerate(table) if level)
+        for table in covering_tables(domain, tables)
+    ]
+
+
+def table_counts(domain: Domain, tables: Sequence[Levels], lines: Any) -> dict[Levels, Integers]:
+    """An array of whole numbers for each table, from the lines of the statement as Arrow; tables that are margins of
+    others are added up from them.
+
+    >>> import pyarrow as pa
+    >>> lines = pa.table({"c0_1": [0, 1], "m0": [30, 40]})
+    >>> table_counts(Domain([Attribute.flat("sex", ["f", "m"])]), [(1,), (0,)], lines)
+    {(1,): array([30, 40]), (0,): array([70])}
+    """
+    names = lines.column_names[:-1]
+    is_there = np.empty((len(names), lines.num_rows), dtype=bool)
+    for i, name in enumerate(names):
+        is_there[i] = np.asarray(lines.column(name).is_valid())
+    sums = np.asarray(lines.column("m0"))
+    counted: dict[Levels, Integers] = {}
+    for levels, columns in zip(covering_tables(domain, tables), code_columns(domain, tables), strict=True):
+        has_column = np.array([name in columns for name in names], dtype=bool)
+        rows = np.flatnonzero(np.all(is_there == has_column[:, None], axis=0))
+        shape = domain.shape(levels)
+        cells = np.zeros(len(rows), dtype=np.int64)
+        for i, level in enumerate(levels):
+            if level:
+                codes = lines.column(column_name(i, level)).take(rows).to_numpy()
+                cells = cells * shape[i] + codes.astype(np.int64)
+        table = np.zeros(domain.size(levels), dtype=np.int64)
+        table[cells] = sums[rows]
+        counted[levels] = table.reshape(shape)
+    return {levels: _margin(domain, levels, counted) for levels in tables}
+
+
+def _margin(domain: Domain, levels: Levels, counted: Mapping[Levels, Integers]) -> Integers:
+    """A table from the smallest that was counted and has it as a margin."""
+    source = min((table for table in counted if contains(table, levels)), key=domain.size)
+    return margin(domain, counted[source], source, levels)
+
 
 VERSION = 1
 """Of the canonical form of a request; it is part of the key that a publication is recorded under."""

@@ -5,23 +5,54 @@ The attribute with the most levels is the *spine*. From its coarsest level to it
 
 1. The unbiased estimates of the children are moved to add up to the whole counts of the parent, which is what least
    squares does once the parent is fixed.
-2. The wanted tables of this level are shrunk toward what counts like them are (:mod:`dither.publish.shrink`), the
+2. The wanted tables of this level are shrunk toward what counts like them are, the
    coarsest first: what it says of a place is what the cells of that place are compared with. Shrinking makes counts
    non-negative without taking people from dense places for sparse ones.
 3. The cells are pulled toward these tables, which are nearly kept, and fitted to the parents exactly. Where the cells
    themselves were not measured, since only margins of them were wanted, they are scaled to these margins.
 4. They are rounded at random, systematically within each family: every count becomes one of the two whole numbers
    around it, with the right mean, and families keep their sums. In tables that are not large, places are rounded first
-   and their cells within them (:mod:`dither.publish.rounding`), so that no sum is far from what it was.
+   and their cells within them, so that no sum is far from what it was.
 
 All of this uses released and public numbers only. Plain top-down instead projects the estimates of each family to the
 nearest non-negative ones: it takes the same number of people from all its cells until none is left below zero, so that
 dense places lose what empty ones gained.
 
 Public totals come first: the whole counts of the smallest table that they all are margins of meet them
-(:mod:`dither.publish.imposed`), and the descent begins there.
+, and the descent begins there.
 
 Rounding is random, with the noisy numbers as its seed: the same release always has the same whole counts.
+
+Whole, non-negative numbers with given sums: of families, and of rows and columns at once.
+
+*Families.* Numbers that add up to a whole number are rounded systematically: each becomes one of the two whole numbers
+around it, with the right mean, and the sum stays.
+
+*Rows and columns.* A table with given whole sums of rows and of columns is made by halving the rows. The sums of the
+columns over the upper half are real numbers between 0 and the sums of the columns, chosen so that they add up to the
+rows of that half (the weights of both halves are tilted until they do, as iterative proportional fitting would); they
+are rounded as a family, and what is left goes to the lower half. Then each half is halved. Whatever the weights are,
+the rounded sums stay between 0 and the sums of the columns and add up to the rows, so that no step can fail: **every
+pair of row and column sums with one total is met exactly.**
+
+Counts from noisy counts by empirical Bayes: what counts like this one turned out to be.
+
+Most cells of a fine table are empty or nearly so. Setting negative estimates to zero leaves the positive ones, which in
+an empty region are all noise, and the sum grows; taking it back from all cells alike takes it from the dense ones. Here
+the law of the counts themselves is estimated first, from all noisy counts of cells that are alike (whose parents have
+similar averages): the mixture of normal laws around whole counts that makes the noisy counts most likely (Kiefer and
+Wolfowitz 1956; found by expectation maximization). The mean of the posterior law is then the estimate: near zero where
+most are empty, and the noisy count itself where counts are far from zero. It uses only numbers that were released.
+
+Whole counts of the smallest table that all public totals are margins of: they meet the totals, near the estimates.
+
+The public tables are joined one by one (:func:`~dither.publish.totals.joining_order`). The counts of the tables
+joined so far are the rows, those of the next table the columns, and every cell of what they have in common is a table
+to be filled with these sums of rows and columns, near the estimates of the joined table
+(:func:`fill_blocks`, which never fails). Tables that cannot be joined so are met by integer
+programming, for which a table that meets them is known beforehand.
+
+Records that give exactly the whole counts: as many rows of each kind as the counts say.
 """
 
 from __future__ import annotations
@@ -30,25 +61,346 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 
-from dither.publish.contrasts import Floats, Numbers
-from dither.publish.domain import Domain, Integers, Levels, finest
-from dither.publish.imposed import imposed_counts
-from dither.publish.joint_totals import place_in
+from dither.publish.domain import Domain, Integers, Levels, contains, finest
 from dither.publish.reconstruct import Estimates
-from dither.publish.residuals import margin, margins
-from dither.publish.rounding import Blocks, fill_blocks, fit_to_sums, round_families
-from dither.publish.shrink import shrink
-from dither.publish.totals import PublicTotals
+from dither.publish.residuals import Floats, Numbers, margin, margins
+from dither.publish.totals import PublicTotals, joining_order, nearest_table, place_in
 from dither.randomness import SeededSource, Source, resolve
+
+_REPAIRS = 4
+_BISECTIONS = 48
+_LARGEST_TILT = 60.0
+_LEAST_WEIGHT = 1e-9
+
+
+def fit_to_sums(mean: Floats, spread: Floats, sums: Floats, families: Integers) -> Floats:
+    """Numbers of each family (rows in segments) that add up to these sums: moved in proportion to their variance while
+    none falls below zero, and scaled for the rest.
+
+    >>> fit_to_sums(np.array([[1.0], [3.0]]), np.ones((2, 1)), np.array([[2.0]]), np.array([2])).ravel()
+    array([0., 2.])
+    """
+    starts, parent = np.cumsum(families) - families, np.repeat(np.arange(len(families)), families)
+    for _ in range(_REPAIRS):
+        missing = sums - np.add.reduceat(mean, starts, axis=0)
+        free = np.where((mean > 0) | (missing > 0)[parent], spread, 0.0)
+        room = np.add.reduceat(free, starts, axis=0)
+        step = missing / np.where(room > 0, room, np.inf)
+        mean = np.maximum(mean + free * step[parent], 0.0)
+    present = np.add.reduceat(mean, starts, axis=0)
+    empty = (present <= 0) & (sums > 0)
+    mean = np.where(empty[parent], 1.0, mean)
+    present = np.where(empty, families[:, np.newaxis], present)
+    factor = np.where(present > 0, sums / np.where(present > 0, present, 1.0), 0.0)
+    return np.asarray(mean * factor[parent])
+
+
+def round_families(mean: Floats, sums: Integers, families: Integers, source: Source) -> Integers:
+    """Whole numbers around the means with the right sums: one more where the running sum of what is above the floors,
+    shifted by one random number for the family, passes a whole number.
+
+    Every operation on the running sum keeps its order, so that differences are never negative, and its end is set.
+
+    >>> from dither.randomness import SYSTEM
+    >>> round_families(np.array([[0.5], [0.5], [4.0]]), np.array([[1], [4]]), np.array([2, 1]), SYSTEM).sum()
+    np.int64(5)
+    """
+    floors = np.floor(mean)
+    parts = mean - floors
+    whole = floors.astype(np.int64)
+    del floors
+    starts, parent = np.cumsum(families) - families, np.repeat(np.arange(len(families)), families)
+    ends = starts + families - 1
+    left = sums - np.add.reduceat(whole, starts, axis=0)
+    running = np.cumsum(parts, axis=0)
+    running -= (running[starts] - parts[starts])[parent]
+    np.maximum(running, 0.0, out=running)
+    total = running[ends]
+    words = source.words(sums.size) >> np.uint64(11)
+    shift = words.astype(np.float64).reshape(sums.shape) * 2.0**-53
+    running *= np.where(total > 0, left / np.where(total > 0, total, 1.0), 0.0)[parent]
+    running += shift[parent]
+    steps = np.minimum(np.floor(running), left[parent]).astype(np.int64)
+    steps[ends] = left
+    whole += steps
+    whole[1:] -= steps[:-1]
+    # the first of a family has no predecessor
+    whole[starts[1:]] += steps[ends[:-1]]
+    return whole
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """Tables side by side: block b has ``rows[b]`` rows and ``columns[b]`` columns.
+
+    The cells stand one block after another, row by row.
+    """
+
+    rows: Integers
+    columns: Integers
+
+
+def fill_blocks(blocks: Blocks, row_sums: Integers, column_sums: Integers, weights: Floats, source: Source) -> Integers:
+    """Whole, non-negative cells with these sums of the rows and of the columns of every block, near the weights.
+
+    >>> from dither.randomness import SYSTEM
+    >>> blocks = Blocks(np.array([2]), np.array([2]))
+    >>> fill_blocks(blocks, np.array([3, 1]), np.array([2, 2]), np.array([2.0, 1.0, 0.0, 1.0]), SYSTEM)
+    array([2, 1, 0, 1])
+    """
+    sizes, widths = blocks.rows.copy(), blocks.columns  # segments of rows, at first one for each block
+    cell_widths = np.repeat(blocks.columns, blocks.rows)  # of every row
+    row_starts = np.cumsum(cell_widths) - cell_widths
+    column_of_cell = np.arange(int(cell_widths.sum())) - np.repeat(row_starts, cell_widths)
+    rows_before = np.concatenate([[0], np.cumsum(row_sums)])
+    sums = column_sums.astype(np.int64)  # of every segment and column
+    positive = np.maximum(weights, 0.0) + _LEAST_WEIGHT
+    while np.any(sizes > 1):
+        first = (sizes + 1) // 2
+        parts = np.stack([first, sizes - first], axis=1)
+        starts = np.cumsum(sizes) - sizes
+        divided = np.repeat(sizes > 1, widths)
+        halves = np.zeros((2, len(sums)))
+        offsets = np.cumsum(widths) - widths
+        in_upper = np.arange(len(cell_widths)) < np.repeat(starts + first, sizes)
+        key = np.repeat(np.repeat(offsets, sizes), cell_widths) + column_of_cell
+        upper_cell = np.repeat(in_upper, cell_widths)
+        for half, cells in enumerate((upper_cell, ~upper_cell)):
+            halves[half] = np.bincount(key[cells], positive[cells], minlength=len(sums))
+        wanted = rows_before[starts + first] - rows_before[starts]
+        upper = _divide(sums, halves[0], halves[1], wanted, widths, source)
+        upper = np.where(divided, upper, sums)
+        present = parts.ravel() > 0
+        following = np.repeat(widths, 2)
+        target = np.repeat(present, following)
+        both = np.empty(int(following.sum()), dtype=np.int64)
+        places = np.repeat(2 * offsets, widths) + np.arange(len(sums)) - np.repeat(offsets, widths)
+        both[places], both[places + np.repeat(widths, widths)] = upper, sums - upper
+        sizes, widths, sums = parts.ravel()[present], following[present], both[target]
+    return sums
+
+
+def _divide(
+    sums: Integers, upper: Floats, lower: Floats, wanted: Integers, widths: Integers, source: Source
+) -> Integers:
+    """How much of each column belongs to the upper half of its segment: from 0 to all of it, ``wanted`` in all."""
+    starts, segment = np.cumsum(widths) - widths, np.repeat(np.arange(len(widths)), widths)
+    odds = np.log(np.maximum(upper, _LEAST_WEIGHT)) - np.log(np.maximum(lower, _LEAST_WEIGHT))
+    low, high = np.full(len(widths), -_LARGEST_TILT), np.full(len(widths), _LARGEST_TILT)
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        too_much = np.add.reduceat(sums / (1 + np.exp(-(odds + middle[segment]))), starts) > wanted
+        low, high = np.where(too_much, low, middle), np.where(too_much, middle, high)
+    shares = sums / (1 + np.exp(-(odds + low[segment])))
+    whole = round_families(shares[:, np.newaxis], wanted[:, np.newaxis], widths, source).ravel()
+    whole = np.clip(whole, 0, sums)
+    for sign, room in ((1, sums - whole), (-1, whole.copy())):
+        missing = sign * (wanted - np.add.reduceat(whole, starts))
+        before = np.cumsum(room) - room
+        before -= before[starts][segment]
+        whole = whole + sign * np.clip(missing[segment] - before, 0, room)
+    return whole
+
+
+_LEAST_GROUP = 30
+_SIZES = 8192
+_MEMBERS_PER_ITERATION, _FEWEST, _MOST = 5, 10, 300
+"""The more counts there are, the more iterations: few counts should not be followed too closely."""
+_FAR = 30.0
+"""Counts beyond so many deviations are left as they are."""
+_POINTS_PER_DEVIATION = 4
+_LEAST_SHARE = 0.01
+_LEAST_PROBABILITY = 1e-12
+_TINY = 1e-300
+
+
+def shrink(noisy: Floats, variance: Floats, expected: Floats) -> tuple[Floats, Floats]:
+    """The posterior mean and variance of each count.
+
+    Parameters
+    ----------
+    noisy, variance
+        Noisy counts, and the variances of their noise.
+    expected
+        What each count would be if those of one parent were equal: cells of similar expectation are alike.
+
+    Examples
+    --------
+    >>> mean, variance = shrink(np.tile([-3.0, -1.0, 0.0, 1.0, 3.0], 20), np.full(100, 4.0), np.full(100, 0.1))
+    >>> bool(np.all(mean >= 0) and mean.max() < 0.5)
+    True
+    """
+    mean, spread = np.maximum(noisy, 0.0), variance.copy()
+    mean[expected <= 0] = spread[expected <= 0] = 0.0
+    kinds = _alike(variance, expected)
+    order = np.argsort(kinds, kind="stable")
+    bounds = np.concatenate([[0], np.flatnonzero(np.diff(kinds[order])) + 1, [len(kinds)]])
+    for start, stop in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+        members = order[start:stop]
+        if kinds[members[0]] < 0:
+            continue
+        deviation = float(np.sqrt(variance[members].mean()))
+        members = members[noisy[members] < _FAR * deviation]
+        if len(members) >= _LEAST_GROUP:
+            mean[members], spread[members] = _posterior(noisy[members], deviation)
+    spread = np.maximum(spread, _LEAST_SHARE * variance)
+    spread[expected <= 0] = 0.0
+    return mean, spread
+
+
+def _alike(variance: Floats, expected: Floats) -> Integers:
+    """A number for each cell: the same where variance and expectation are within a factor; -1 where there is nothing
+    to estimate."""
+    known = (variance > 0) & (expected > 0)
+    with np.errstate(divide="ignore"):
+        noise = np.rint(2 * np.log2(np.where(known, variance, 1.0)))
+        size = np.rint(1.5 * np.log2(np.where(known, expected, 1.0)))
+    kinds = ((noise + 4096) * _SIZES + size + 4096).astype(np.int64)
+    return np.where(known, _merged(kinds, known), -1)
+
+
+def _merged(kinds: Integers, known: NDArray[np.bool_]) -> Integers:
+    """Kinds of one variance and of neighboring expectations in one, until each has enough members."""
+    different, which, counts = np.unique(kinds[known], return_inverse=True, return_counts=True)
+    merged = np.empty_like(different)
+    start, members = 0, 0
+    for i, kind in enumerate(different.tolist()):
+        members += int(counts[i])
+        last_of_variance = i + 1 == len(different) or different[i + 1] // _SIZES != kind // _SIZES
+        if last_of_variance and members < _LEAST_GROUP and start and different[start - 1] // _SIZES == kind // _SIZES:
+            merged[start : i + 1] = merged[start - 1]
+        else:
+            merged[start : i + 1] = kind
+        if members >= _LEAST_GROUP or last_of_variance:
+            start, members = i + 1, 0
+    result = kinds.copy()
+    result[known] = merged[which]
+    return result
+
+
+def _posterior(noisy: Floats, deviation: float) -> tuple[Floats, Floats]:
+    """The posterior mean and variance of counts of one kind, by a table over the range of the noisy counts."""
+    low, high = float(noisy.min()), float(noisy.max())
+    points = max(int((high - low) / deviation * _POINTS_PER_DEVIATION), 16)
+    at = np.linspace(low, high, points + 1)
+    place = (noisy - low) * (points / max(high - low, 1e-300))
+    observed = np.bincount(np.rint(place).astype(np.int64), minlength=points + 1).astype(np.float64)
+    support = _support(max(high, 0.0) + deviation, deviation)
+    exponent = -0.5 * ((at[:, np.newaxis] - support) / deviation) ** 2
+    likelihood = np.exp(exponent - exponent.max(axis=1, keepdims=True))
+    weights = 1 / (1 + support)
+    for _ in range(min(max(len(noisy) // _MEMBERS_PER_ITERATION, _FEWEST), _MOST)):
+        joint = likelihood * weights
+        weights = (observed / (joint.sum(axis=1) + _TINY)) @ joint / observed.sum()
+    joint = likelihood * np.maximum(weights, _LEAST_PROBABILITY)
+    joint /= joint.sum(axis=1, keepdims=True)
+    mean = joint @ support
+    variance = np.maximum(joint @ support**2 - mean**2, 0.0)
+    return np.interp(noisy, at, mean), np.interp(noisy, at, variance)
+
+
+def _support(highest: float, deviation: float) -> Floats:
+    """Whole counts up to the highest: all of them at first, then in steps of half a deviation."""
+    step = max(deviation / 2, 1.0)
+    near = np.arange(0.0, min(highest, 4 * step, 40.0) + 1)
+    return np.unique(np.rint(np.concatenate([near, np.arange(0.0, highest + step, step)])))
+
+
+_IMPOSED_SWEEPS = 10
+_LEAST = 1e-12
+
+
+def imposed_counts(estimates: Estimates, totals: PublicTotals, source: Source) -> tuple[Levels, Integers]:
+    """The smallest table that all public tables are margins of, and its whole counts.
+
+    >>> from dither.publish.domain import Attribute, Domain
+    >>> from dither.publish.residuals import Residuals
+    >>> from dither.publish.totals import public_totals
+    >>> from dither.randomness import SYSTEM
+    >>> domain = Domain([Attribute.flat("region", ["n", "s"]), Attribute.flat("sex", ["f", "m"])])
+    >>> totals = public_totals(domain, {"region": [3, 7], "sex": [10, 0]})
+    >>> residuals = Residuals(domain)
+    >>> noisy = {**totals.parts(residuals), (1, 1): np.array([[1.0]])}
+    >>> imposed_counts(Estimates(residuals, [(1, 1)], noisy, {(1, 1): 4.0}), totals, SYSTEM)
+    ((1, 1), array([[3, 0],
+           [7, 0]]))
+    """
+    domain = estimates.domain
+    order = joining_order([*totals.tables])
+    if order is None:
+        core = finest(totals.tables)
+        exact = {levels: counts.astype(np.float64) for levels, counts in totals.tables.items()}
+        everybody = next(iter(exact.values())).sum()
+        start = np.full(domain.shape(core), everybody / domain.size(core))
+        target = scaled_to(estimates, core, start, exact)
+        assert totals.example is not None
+        return core, nearest_table(domain, totals.tables, target, totals.example)
+    joined, counts = order[0], totals.tables[order[0]]
+    for table in order[1:]:
+        joined, counts = _join(estimates, joined, counts, table, totals.tables[table], source)
+    return joined, counts
+
+
+def _join(
+    estimates: Estimates, first: Levels, rows: Integers, second: Levels, columns: Integers, source: Source
+) -> tuple[Levels, Integers]:
+    """Whole counts of the smallest table that both are margins of, from the counts of both."""
+    domain = estimates.domain
+    both = finest([first, second])
+    common = tuple(map(min, first, second))
+    row, column = place_in(domain, both, first), place_in(domain, both, second)
+    block_of_row, block_of_column = place_in(domain, first, common), place_in(domain, second, common)
+    sums = np.bincount(block_of_row, rows.ravel(), minlength=domain.size(common))
+    block = block_of_row[row]
+    independent = rows.ravel()[row] * columns.ravel()[column] / np.maximum(sums[block], 1.0)
+    weights = scaled_to(estimates, both, independent.reshape(domain.shape(both)), {})
+    order = np.lexsort((column, row, block))
+    row_order, column_order = (np.argsort(places, kind="stable") for places in (block_of_row, block_of_column))
+    sizes = Blocks(*(np.bincount(places, minlength=len(sums)) for places in (block_of_row, block_of_column)))
+    filled = np.empty(len(order), dtype=np.int64)
+    filled[order] = fill_blocks(
+        sizes, rows.ravel()[row_order], columns.ravel()[column_order], weights.ravel()[order], source
+    )
+    return both, filled.reshape(domain.shape(both))
+
+
+def scaled_to(estimates: Estimates, table: Levels, start: Floats, exact: dict[Levels, Floats]) -> Floats:
+    """Non-negative real counts of a table near the estimates: shrunk, where all of its residuals are known; otherwise
+    the start, scaled in turn to the shrunk estimates of the margins that are known, and to exact ones."""
+    domain, residuals = estimates.domain, estimates.residuals
+    known = [
+        *dict.fromkeys(
+            tuple(map(min, table, wanted))
+            for wanted in estimates.tables
+            if all(levels in estimates.parts for levels in margins([wanted]) if residuals.size(levels))
+        )
+    ]
+    known = [levels for levels in known if not any(contains(other, levels) for other in known if other != levels)]
+    variances = {levels: variance * estimates.unit**2 for levels, variance in estimates.variances.items()}
+    targets: list[tuple[Integers, Floats]] = []
+    for levels in known:
+        places = place_in(domain, table, levels)
+        expected = np.bincount(places, start.ravel(), minlength=domain.size(levels)).astype(np.float64)
+        noise = residuals.variances(levels, variances).ravel()
+        targets.append((places, shrink(estimates.values(levels).ravel(), noise, expected)[0]))
+    targets += [(place_in(domain, table, levels), counts.ravel()) for levels, counts in exact.items()]
+    result = start.ravel().copy()
+    for _ in range(_IMPOSED_SWEEPS if len(targets) > 1 else 1):
+        for places, target in targets:
+            result *= (target / np.maximum(np.bincount(places, result, minlength=len(target)), _LEAST))[places]
+    return result.reshape(start.shape)
+
 
 _SWEEPS = 6
 _SCALING_SWEEPS = 10
 _FILLED_CELLS = 200_000
 """Up to so many cells, places and columns are rounded together, so that the sums of places are rounded only once."""
-_LEAST = 1e-12
 _FLOOR = 1e-3
 _SHARE = 0.05
 """What share of the variance of a margin counts when cells are pulled toward it: cells that were shrunk are less
@@ -292,3 +644,33 @@ def _pull(mean: Floats, spread: Floats, places: Integers, target: Floats, noise:
     step = (target - _grouped(mean, places)) / np.maximum(uncertain + _SHARE * noise, 1e-12)
     mean += spread * step[:, places]
     np.maximum(mean, 0.0, out=mean)
+
+
+def records(counts: WholeCounts) -> Any:
+    """One row for each person, as an Arrow table with a column for every level of every attribute in the tables.
+
+    Columns are dictionaries, so that a million rows take a few megabytes. Rows stand in the order of the keys.
+
+    >>> from dither.publish import Attribute, Domain
+    >>> domain = Domain([Attribute.flat("sex", ["f", "m"]), Attribute.flat("region", ["n", "s"])])
+    >>> records(WholeCounts(domain, (1, 1), np.array([[1, 0], [0, 2]]))).to_pydict()
+    {'sex': ['f', 'm', 'm'], 'region': ['n', 's', 's']}
+    """
+    flattened = counts.counts.ravel()
+    present = np.flatnonzero(flattened)
+    rows = np.repeat(present, flattened[present])
+    columns = {}
+    places = np.unravel_index(rows, counts.counts.shape)
+    for attribute, level, place in zip(counts.domain.attributes, counts.levels, places, strict=True):
+        for depth in range(1, level + 1):
+            codes = attribute.ancestors(level, depth).astype(np.int32)[place]
+            keys = attribute.keys[depth - 1]
+            nulls = (
+                codes == len(keys) - 1 if attribute.null else None
+            )  # no value, rather than a value of the dictionary
+            columns[attribute.level_names[depth - 1]] = pa.DictionaryArray.from_arrays(
+                pa.array(codes, mask=nulls), keys[: len(keys) - attribute.null]
+            )
+    if not columns:  # a plan of the total alone: rows without columns
+        return pa.table({"person": pa.nulls(len(rows))})
+    return pa.table(columns)

@@ -1,7 +1,7 @@
 """The mechanism that measures residuals: exact noise on whole numbers, one charge. The one place that draws noise.
 
 *Mechanism.* For every residual A that a plan needs, compute its contrasts from the counts, whole numbers all of them
-(:mod:`dither.publish.contrasts`), multiply them by a public whole number M, and add independent noise to each: with
+(:mod:`dither.publish.residuals`), multiply them by a public whole number M, and add independent noise to each: with
 ``scale^2 = M^2 v_A |h|^2 prod (1 - 1/k)``, from the discrete Gaussian law on the integers, or from the normal law
 rounded to integers.
 
@@ -49,9 +49,8 @@ from dither.exact import down, root_up, up
 from dither.guarantees import ZCDP, ApproxDP, Guarantee
 from dither.present.digits import rounded_up
 from dither.publish.allocate import Allocation
-from dither.publish.contrasts import Floats, Numbers
 from dither.publish.domain import Domain, Levels, contains
-from dither.publish.residuals import Residuals
+from dither.publish.residuals import Floats, Numbers, Residuals
 from dither.randomness import MAX_SCALE, Normal, Source, discrete_gaussian, integer_steps, resolve
 
 _NORMAL = Normal()

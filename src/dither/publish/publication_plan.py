@@ -4,20 +4,28 @@ The plan names tables; :mod:`dither.publish.card_columns` makes their public dom
 :mod:`dither.publish.counting` has the engine count them, bounded for each person, in one scan, and
 :mod:`dither.publish.marginal_plan` measures and estimates. Only noisy numbers are recorded
 (:mod:`dither.publish.recording`), and everything that is published follows from these.
+
+The parts of a plan as they are written: tables that are wanted, public totals, and the budget.
+
+A plan of tables in words and numbers: every table with its cells and its expected ±, the cost, and what is left.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from dither import arguments
-from dither.errors import InvalidArgument, WrongType
-from dither.guarantees import Guarantee
+from dither.errors import InvalidArgument, NotPrivate, WrongType
+from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
+from dither.present import markup
+from dither.present.digits import two_digits
+from dither.present.terminal import printable
 from dither.publish.allocate import Objective, TableSpec, importance, normal_quantile, table_spec
 from dither.publish.card_columns import CardColumn, ColumnReader, nested_levels
 from dither.publish.counting import Counting
@@ -25,22 +33,365 @@ from dither.publish.domain import MAX_CELLS, Domain, Integers, Levels
 from dither.publish.marginal_plan import MarginalPlan
 from dither.publish.mechanism import MarginalMechanism
 from dither.publish.person_limit import TRIED_LIMITS, MaxRows, PersonLimit, TypicalCell, typical_cell
-from dither.publish.plan_explanation import NO_WHOLE, TOTALS_NOTE, ExpectedTable, PlanExplanation, whole_note
-from dither.publish.plan_parts import (
-    WantedTable,
-    budget_of,
-    check_repetitions,
-    guarantee_for,
-    totals_of,
-    wanted_tables,
-)
 from dither.publish.publication import Publication
 from dither.publish.recording import decode_parts, encode_parts
 from dither.publish.totals import public_totals
-from dither.tables.card.toml import kind_of
+from dither.tables.card.model import Card
+from dither.tables.card.toml import check_names, kind_of
 from dither.tables.card.values import clip, closest
 from dither.tables.query.tree import show
 from dither.tables.table import Table
+
+_TABLE = ("by", "weight", "error")
+_TOTAL = ("by", "counts")
+
+
+@dataclass(frozen=True)
+class WantedTable:
+    """A table of a plan: the names of its levels, how much it counts, and the largest error that is good enough.
+
+    >>> WantedTable(("state", "sex"), error="2%").error
+    '2%'
+    """
+
+    by: tuple[str, ...]
+    weight: float | None = None
+    error: float | str | None = None
+
+    @property
+    def name(self) -> str:
+        """The table in words."""
+        return " × ".join(self.by) or "everybody"
+
+
+def wanted_tables(given: Any) -> list[WantedTable]:
+    """The tables of a plan: each a list of names, or a mapping with ``by``, ``weight`` and ``error``.
+
+    >>> wanted_tables([["state"], {"by": ["state", "sex"], "error": "2%"}, []])[1]
+    WantedTable(by=('state', 'sex'), weight=None, error='2%')
+    """
+    if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Sequence) or not given:
+        got = "none" if given is None or given == [] else kind_of(given)
+        fix = 'write tables = [["state"], ["state", "age"]], for example'
+        raise InvalidArgument("tables", "a list of tables, each a list of names", got, fix)
+    result = []
+    for place, item in enumerate(given):
+        where = f"tables[{place}]"
+        if isinstance(item, Mapping):
+            check_names(item, _TABLE, where)
+        section = item if isinstance(item, Mapping) else {"by": item}
+        by = _names(section.get("by"), f"{where}.by")
+        weight, error = section.get("weight"), section.get("error")
+        if weight is not None:
+            arguments.positive(weight, f"{where}.weight")
+        if error is not None and not isinstance(error, str):
+            arguments.positive(error, f"{where}.error")
+        result.append(WantedTable(by, weight, error))
+    return result
+
+
+def check_repetitions(domain: Domain, tables: Sequence[WantedTable]) -> None:
+    """Refuse a table that is asked for twice, also by other names of the same levels."""
+    seen: dict[tuple[int, ...], str] = {}
+    for table in tables:
+        levels = domain.levels(table.by)
+        if levels in seen:
+            got = f"{table.name} twice" if seen[levels] == table.name else f"{seen[levels]} and {table.name}, one table"
+            fix = "leave one out; a table that matters more has weight = 2"
+            raise InvalidArgument("tables", "each table once", got, fix)
+        seen[levels] = table.name
+
+
+def totals_of(domain: Domain, given: Any) -> dict[str | Sequence[str], Any]:
+    """Public totals by the names of a table's levels, in the order of the keys.
+
+    They are given as such a mapping, or as a list of sections with ``by`` and ``counts``; the counts of one level may
+    be a mapping of its keys to numbers.
+
+    >>> from dither.publish.domain import Attribute
+    >>> totals_of(Domain([Attribute.flat("sex", ["f", "m"])]), [{"by": ["sex"], "counts": {"m": 4, "f": 6}}])
+    {('sex',): [6, 4]}
+    """
+    if given is None:
+        return {}
+    pairs: list[tuple[Any, Any]]
+    if isinstance(given, Mapping):
+        pairs = [(name, counts) for name, counts in given.items()]
+    else:
+        pairs = []
+        for place, item in enumerate(given):
+            check_names(item, _TOTAL, f"totals[{place}]")
+            if "counts" not in item:
+                fix = "write counts = [100, 200], a public number for each key"
+                raise InvalidArgument(f"totals[{place}]", "counts", "none", fix)
+            pairs.append((item.get("by", []), item["counts"]))
+    result: dict[str | Sequence[str], Any] = {}
+    for name, counts in pairs:
+        by = _names(name, "totals")
+        _check_totals(domain, by)
+        if by in result:
+            shown = " × ".join(by) or "everybody"
+            raise InvalidArgument("totals", "each table once", f"{shown} twice", "leave one out")
+        result[by] = _in_order(domain, by, counts) if isinstance(counts, Mapping) else _transposed(domain, by, counts)
+    return result
+
+
+def _check_totals(domain: Domain, by: tuple[str, ...]) -> None:
+    """Refuse totals of a column that no table has."""
+    known = [level for attribute in domain.attributes for level in attribute.level_names]
+    unknown = [name for name in by if name not in known]
+    if unknown:
+        name = clip(unknown[0])
+        fix = f'add a table with it, such as ["{name}"], or leave these totals out'
+        expected = f"columns of the tables ({', '.join(known[:20])})"
+        raise InvalidArgument("totals.by", expected, f"{name!r}, which no table has", fix)
+
+
+def _transposed(domain: Domain, by: tuple[str, ...], counts: Any) -> Any:
+    """Numbers in the order of the names, the last of them changing fastest, in the order of the domain."""
+    levels = domain.levels(by)
+    axes = domain.axes(by)
+    if [*axes] == sorted(axes) or np.size(counts) != domain.size(levels):
+        return counts
+    shape = [domain.shape(levels)[axis] for axis in axes]
+    return np.transpose(np.reshape(np.asarray(counts), shape), np.argsort(axes))
+
+
+def _in_order(domain: Domain, by: tuple[str, ...], counts: Mapping[Any, Any]) -> list[Any]:
+    """The counts of one level in the order of its keys."""
+    where = f"totals of {' × '.join(by) or 'everybody'}"
+    if len(by) != 1:
+        fix = "write a list of numbers, the last of the names changing fastest"
+        raise InvalidArgument(where, "one level for counts by key", f"{len(by)} names", fix)
+    levels = domain.levels(by)
+    attribute, level = next((item, level) for item, level in zip(domain.attributes, levels, strict=True) if level)
+    keys = ["NULL" if key is None else str(key) for key in attribute.keys[level - 1].to_pylist()]
+    numbers = {"NULL" if key is None else str(key): number for key, number in counts.items()}
+    missing = [key for key in keys if key not in numbers]
+    unknown = [key for key in numbers if key not in {*keys}]
+    if missing or unknown:
+        got = f"none for {missing[0]!r}" if missing else f"one for {clip(unknown[0])!r}, which is no key"
+        raise InvalidArgument(where, "a number for each key", got, "complete or correct the counts")
+    return [numbers[key] for key in keys]
+
+
+def _names(given: Any, where: str) -> tuple[str, ...]:
+    names = (given,) if isinstance(given, str) else given
+    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+        got = "none" if given is None else kind_of(given)
+        raise InvalidArgument(where, "a list of names", got, 'write by = ["state", "age"]')
+    if len({*names}) != len(names):
+        repeated = next(name for name in names if list(names).count(name) > 1)
+        raise InvalidArgument(where, "each name once", f"{clip(repeated)!r} twice", "leave one out")
+    return tuple(names)
+
+
+def guarantee_for(
+    card: Card, budget: Guarantee | None, epsilon: float | None, delta: float | None, rho: float | None
+) -> Guarantee:
+    """What a release is to cost: as the call says, or the plan; the delta of the card where none is stated.
+
+    >>> guarantee_for(Card("visits", "", {}, delta=1e-9), None, 1, None, None)
+    ApproxDP(1, 1e-09)
+    """
+    if rho is not None:
+        if epsilon is not None or delta is not None:
+            given = "rho and epsilon" if epsilon is not None else "rho and delta"
+            raise InvalidArgument("rho", "rho, or epsilon and delta", given, "leave one of them out")
+        result: Guarantee = ZCDP(rho)
+    elif epsilon is not None:
+        stated = delta if delta is not None else budget.exact[1] if isinstance(budget, ApproxDP) else card.delta
+        if stated is None:
+            fix = "pass delta=1e-9, or state one in the card, far below 1 / number of people"
+            raise InvalidArgument("delta", "one, as Gaussian noise needs", "none", fix)
+        result = ApproxDP(epsilon, stated)
+    elif budget is None:
+        fix = "pass epsilon=1 and delta=1e-9, or rho=0.05, or write a [budget] into the plan"
+        raise InvalidArgument("epsilon", "a budget", "none", fix)
+    elif delta is not None:
+        if not isinstance(budget, ApproxDP):
+            fix = "leave delta out, or pass epsilon=1 beside it"
+            raise InvalidArgument("delta", "an epsilon beside it", "a plan in rho", fix)
+        result = ApproxDP(budget.exact[0], delta)
+    else:
+        result = budget
+    _check_kind(card, result)
+    _check_least(card, result)
+    return result
+
+
+def _check_kind(card: Card, guarantee: Guarantee) -> None:
+    """Refuse what an account of the card can never pay: one adds up epsilon alone, epsilon and delta, or rho."""
+    for limit in (card.budget, card.each_person, card.each_analyst):
+        if isinstance(limit, PureDP):
+            fix = (
+                "state a delta beside epsilon under [budget] of the card, such as delta = 1e-6, or rho in place of both"
+            )
+            raise NotPrivate("budget", "a budget with a delta or in rho, as Gaussian noise needs", str(limit), fix)
+        if isinstance(limit, ZCDP) and isinstance(guarantee, ApproxDP):
+            surprise = math.log(1 / guarantee.delta)
+            rho = (math.sqrt(surprise + guarantee.epsilon) - math.sqrt(surprise)) ** 2
+            fix = f"pass rho={rho:.2g}, which implies about the same"
+            raise NotPrivate("cost", "rho, which is what the accounts of the card add up", str(guarantee), fix)
+        if isinstance(limit, ApproxDP) and isinstance(guarantee, ZCDP):
+            delta = card.delta if card.delta is not None else limit.delta / 10
+            epsilon = guarantee.rho + 2 * math.sqrt(guarantee.rho * math.log(1 / delta))
+            fix = f"pass epsilon={epsilon:.2g} and delta={delta:g}, which is about as much"
+            expected = "epsilon and delta, which are what the accounts of the card add up"
+            raise NotPrivate("cost", expected, str(guarantee), fix)
+
+
+def _check_least(card: Card, guarantee: Guarantee) -> None:
+    """Refuse what costs less than the card allows: it is of use to an attacker only."""
+    least = arguments.epsilon(card.min_epsilon, "min_epsilon")
+    small = guarantee.exact[0] < least if isinstance(guarantee, ApproxDP) else guarantee.exact[0] < least * least / 2
+    if small:
+        expected = f"at least {float(least):g}, the card's min_epsilon"
+        if isinstance(guarantee, ZCDP):
+            expected = f"rho of at least {float(least * least / 2):g}, by the card's min_epsilon"
+        raise InvalidArgument("epsilon", expected, str(guarantee), "pass epsilon=0.1, or more")
+
+
+def budget_of(given: Any, card: Card) -> Guarantee | None:
+    """The budget of a plan: a guarantee, or a mapping with epsilon and delta, or rho; the card may have the delta.
+
+    >>> budget_of({"rho": 0.5}, Card("visits", "", {}))
+    ZCDP(0.5)
+    """
+    if given is None or isinstance(given, (ApproxDP, ZCDP)):
+        return given
+    if not isinstance(given, Mapping):
+        fix = "pass dp.ApproxDP(1, 1e-9), dp.ZCDP(0.05), or {'epsilon': 1, 'delta': 1e-9}"
+        raise WrongType("budget", "ApproxDP, ZCDP or a section", type(given).__name__, fix)
+    check_names(given, ("epsilon", "delta", "rho"), "budget")
+    keys = {*given}
+    if keys == {"rho"}:
+        return ZCDP(given["rho"])
+    if keys == {"epsilon", "delta"}:
+        return ApproxDP(given["epsilon"], given["delta"])
+    if keys == {"epsilon"} and card.delta is not None:
+        return ApproxDP(given["epsilon"], card.delta)
+    got = " and ".join(sorted(keys)) or "none of them"
+    fix = "write epsilon = 1 and delta = 1e-9, or rho = 0.05"
+    raise InvalidArgument("budget", "epsilon and delta, or rho", got, fix)
+
+
+NO_WHOLE = "no whole counts and no records, as the plan says"
+TOTALS_NOTE = (
+    "public totals are imposed on counts of bounded rows: if people have more rows than count, or rows outside the "
+    "domains, totals of all rows contradict these counts, and the ± of all tables does not include that; give totals "
+    "of what is counted, or a max_rows that nobody exceeds"
+)
+"""What is to be known of public totals where the rows of a person are bounded."""
+_MANY = 10_000_000
+
+
+def whole_note(combinations: int, most: int) -> str:
+    """What is to be known of whole counts: how many combinations they are made of, or why there are none.
+
+    >>> whole_note(918, 10**8)
+    'whole counts: never negative, all margins of one table of 918 cells, adding up; no ± is claimed for them'
+    """
+    if combinations > most:
+        return (
+            f"no whole counts and no records: all attributes together have {combinations:,} combinations, more than "
+            f"{most:,}; ask for tables over fewer attributes or coarser levels to have them"
+        )
+    text = (
+        f"whole counts: never negative, all margins of one table of {combinations:,} cells, adding up; no ± is claimed "
+        "for them"
+    )
+    return text if combinations <= _MANY else f"{text}; so many take long, and whole = false leaves them out"
+
+
+@dataclass(frozen=True)
+class ExpectedTable:
+    """A table of a plan: its name, cells, the mean and the largest half-width of its intervals (95 %), and the mean as
+    a share of a cell of average size, where the number of rows is public. ``for_one_row``: both are for one row of
+    ``max_rows``, which is chosen later.
+
+    >>> print(ExpectedTable("state", 51, 12.34, 12.34, 0.0021))
+    state: 51 cells, ± 12 (0.21 % of an average cell)
+    """
+
+    name: str
+    cells: int
+    error: float
+    largest_error: float
+    share: float | None = None
+    target: str = ""
+    for_one_row: bool = False
+
+    @property
+    def expected(self) -> str:
+        """The expected ± in words."""
+        if self.error == 0:
+            return "± 0 (public)"
+        times = " × max_rows" if self.for_one_row else ""
+        text = f"± {two_digits(self.error)}{times}"
+        if self.largest_error > 1.05 * self.error:
+            text += f", at most {two_digits(self.largest_error)}{times}"
+        return text
+
+    @property
+    def relative(self) -> str:
+        """The expected ± as a share of a cell of average size."""
+        return "" if self.share is None else f"{two_digits(100 * self.share)} %"
+
+    def __str__(self) -> str:
+        cells = f"{self.cells:,} cell{'s' if self.cells != 1 else ''}"
+        share = f" ({self.relative} of an average cell)" if self.relative and self.error else ""
+        return f"{self.name}: {cells}, {self.expected}{share}{self.target}"
+
+
+@dataclass(frozen=True)
+class PlanExplanation:
+    """What a plan would publish: the tables with their expected ±, what it costs, and what is left; nothing was read
+    and nothing charged.
+
+    >>> print(PlanExplanation((ExpectedTable("sex", 2, 3.0, 3.0),), "ρ = 0.5 (zCDP)", "ρ = 1 (zCDP)"))
+    cost: ρ = 0.5 (zCDP); left: ρ = 1 (zCDP)
+    expected ± of each cell (95 %):
+      sex: 2 cells, ± 3.0
+    """
+
+    tables: tuple[ExpectedTable, ...]
+    cost: str
+    left: str
+    notes: tuple[str, ...] = ()
+    refused: str = ""
+
+    def __str__(self) -> str:
+        output = [f"cost: {self.cost}; left: {self.left}"]
+        output += [f"would be refused: {self.refused}"] if self.refused else []
+        output += ["expected ± of each cell (95 %):", *(f"  {table}" for table in self.tables), *self.notes]
+        return "\n".join(map(printable, output))
+
+    def _repr_html_(self) -> str:
+        """For a notebook: the cost, what is left, and a table of the tables."""
+        facts = [("cost", self.cost), ("left", self.left)]
+        facts += [("would be refused", self.refused)] if self.refused else []
+        header, lines = table_lines(self.tables)
+        return markup.block(
+            markup.facts(facts),
+            markup.table(header, lines, [False, *[True] * (len(header) - 1)]),
+            markup.lines(self.notes),
+        )
+
+
+def table_lines(tables: Sequence[ExpectedTable]) -> tuple[list[str], list[list[str]]]:
+    """A header, and a line for each table; the share of an average cell only where it is known.
+
+    >>> table_lines([ExpectedTable("sex", 2, 3.0, 3.0)])
+    (['table', 'cells', 'expected ± (95 %)'], [['sex', '2', '± 3.0']])
+    """
+    header = ["table", "cells", "expected ± (95 %)"]
+    shares = any(table.relative for table in tables)
+    lines = [
+        [table.name, f"{table.cells:,}", table.expected + table.target, *([table.relative] if shares else [])]
+        for table in tables
+    ]
+    return [*header, *(["of an average cell"] if shares else [])], lines
 
 
 class Plan:

@@ -18,9 +18,8 @@ import numpy as np
 from dither.errors import InvalidArgument
 from dither.present.digits import rounded, significant, two_digit_decimals, two_digits
 from dither.publish.allocate import normal_quantile
-from dither.publish.contrasts import Floats
 from dither.publish.domain import Domain, Levels, contains
-from dither.publish.residuals import Residuals, margins
+from dither.publish.residuals import Floats, Residuals, margins
 
 
 @dataclass(frozen=True, eq=False)

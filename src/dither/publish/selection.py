@@ -17,10 +17,17 @@ import numpy as np
 
 from dither.budget_hooks import covered
 from dither.mechanisms import Exponential, Gaussian
-from dither.publish.clique_laws import Flags, possible_cells
 from dither.publish.domain import Integers
-from dither.publish.graphical import GraphicalModel, Measurement
-from dither.publish.junction import Clique, cells, junction_tree, maximal_cliques
+from dither.publish.graphical import (
+    Clique,
+    Flags,
+    GraphicalModel,
+    Measurement,
+    cells,
+    junction_tree,
+    maximal_cliques,
+    possible_cells,
+)
 from dither.randomness import Source
 
 _MEASURED_SHARE = Fraction(19, 20)

@@ -5,7 +5,7 @@ more than 100, or none: whole numbers within bounds are divided into 32 bins of 
 into the shortest periods (hours, days, weeks, months, quarters, years) of which there are at most 100 within the
 bounds. Every column has a key for NULL. Nothing is read from the rows.
 
-*What is recorded* are the noisy tables and the law of the records (:mod:`dither.publish.synthesis_encoding`): the same
+*What is recorded* are the noisy tables and the law of the records (:mod:`dither.publish.recording`): the same
 request again gives the same records for free, and so does one for another number of records.
 
 >>> import dither as dp, pyarrow as pa
@@ -35,7 +35,7 @@ from dither.publish.card_columns import PERIODS, CardColumn, ColumnReader, state
 from dither.publish.counting import Counting
 from dither.publish.domain import Attribute, Domain
 from dither.publish.person_limit import MaxRows
-from dither.publish.plan_parts import guarantee_for
+from dither.publish.publication_plan import guarantee_for
 from dither.publish.synthesizer import Synthesis, Synthesizer, check_rows
 from dither.tables.card.model import Type
 from dither.tables.planning.automatic import LeftOut

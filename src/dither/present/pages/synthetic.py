@@ -15,8 +15,7 @@ from dither.present.digits import significant
 from dither.present.markup import escaped
 from dither.present.pages.sheet import FOOT, head, write
 from dither.publish.record_values import RecordColumn
-from dither.publish.synthesis_comparison import TableComparison, column_comparisons, comparisons
-from dither.publish.synthesizer import Synthesis
+from dither.publish.synthesizer import Synthesis, TableComparison, column_comparisons, comparisons
 
 MAX_TABLES = 100
 MAX_CHARTS = 40

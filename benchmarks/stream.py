@@ -10,13 +10,10 @@ from dataclasses import replace
 import numpy as np
 
 import dither as dp
-from dither.stream.bands import Bands
-from dither.stream.buffers import Buffers
-from dither.stream.filters import Filter
+from dither.stream.buffers import Buffers, buffers_for
+from dither.stream.filters import Bands, Filter, Tree
 from dither.stream.keyed import new_key
 from dither.stream.mechanism import StreamPlan
-from dither.stream.optimize import buffers_for
-from dither.stream.tree import Tree
 from suite import Row, limited, main, number
 
 TITLE = "Releases over time"

@@ -29,8 +29,8 @@ from dither.public_module import defining_module
 from dither.randomness import SYSTEM
 from dither.stateful import Stateful
 from dither.stream import Histogram, RunningMean, RunningSum, SlidingWindow, StreamPlan, ThresholdAlarm
-from dither.stream.noise_stream import NoiseStream
-from dither.stream.session import StreamSession
+from dither.stream.mechanism import NoiseStream
+from dither.stream.running import StreamSession
 from support import refuses
 
 _PLAN = StreamPlan(horizon=4, budget=PureDP(1))

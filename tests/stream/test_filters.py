@@ -13,12 +13,8 @@ import pytest
 
 from dither.ledger.recorded import decode, encode
 from dither.randomness import SeededSource
-from dither.stream.bands import Bands, square_root_coefficients
-from dither.stream.buffer_norms import inverse, squared_column, squared_response
-from dither.stream.buffers import Buffers, power_down
-from dither.stream.filters import Filter, as_wide, whole_numbers, window_variance
-from dither.stream.optimize import buffers_for
-from dither.stream.tree import Tree
+from dither.stream.buffers import Buffers, buffers_for, inverse, power_down, squared_column, squared_response
+from dither.stream.filters import Bands, Filter, Tree, as_wide, square_root_coefficients, whole_numbers, window_variance
 from support import each
 
 LENGTH = 12

@@ -19,7 +19,7 @@ from dither.ledger.recorded import decode, encode
 from dither.randomness import SeededSource
 from dither.stream import StreamPlan
 from dither.stream.keyed import new_key
-from dither.stream.quantiles import laplace_quantile, laplace_sum_tail
+from dither.stream.mechanism import laplace_quantile, laplace_sum_tail
 from support import refuses
 
 KEY = bytes(range(32))

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from dither import LedgerError
-from dither.stream import participants, series_lines
+from dither.stream import participants, series
 from dither.stream.participants import Participation, changed, identities, look_up, merged, packed, take_part, unpacked
 from support import refuses
 from support_series import measured, random_history, violations, without
@@ -41,7 +41,7 @@ def test_more_histories(seed, tmp_path):
 
 def each_day_by_itself(monkeypatch):
     """The broken twin: nobody's earlier days are remembered."""
-    monkeypatch.setattr(series_lines, "look_up", lambda people, _: people.copy())
+    monkeypatch.setattr(series, "look_up", lambda people, _: people.copy())
 
 
 def from_the_rows_alone(monkeypatch):
@@ -53,7 +53,7 @@ def from_the_rows_alone(monkeypatch):
         forgotten["used"] = np.minimum(forgotten["used"], 1)
         return whole(forgotten, person, step, rule)
 
-    monkeypatch.setattr(series_lines, "take_part", forgetful)
+    monkeypatch.setattr(series, "take_part", forgetful)
 
 
 @pytest.mark.slow

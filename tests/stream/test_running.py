@@ -14,8 +14,7 @@ import dither as dp
 from dither import ZCDP, ApproxDP, BudgetExceeded, InvalidArgument, InvalidData, PureDP, WrongType
 from dither.randomness import SeededSource, is_seeded
 from dither.stream import Histogram, RunningMean, RunningSum, SlidingWindow, StreamPlan
-from dither.stream.running import budget_of
-from dither.stream.session import StreamSession, as_values
+from dither.stream.running import StreamSession, as_values, budget_of
 from support import refuses
 
 BUDGET = {"epsilon": 1, "delta": 1e-9}

@@ -10,7 +10,7 @@ from dither.cli.files import Outputs, of_card
 from dither.cli.guard import as_options
 from dither.cli.opening import open_table
 from dither.cli.printing import echo
-from dither.stream.card_series import named_series
+from dither.stream.series import named_series
 from dither.stream.series_answer import SeriesAnswer
 
 MOST_LINES = 20

@@ -2,7 +2,7 @@
 
 A series is charged once, for its whole horizon, and then advanced step by step. What it releases at a step depends on
 everything measured and drawn before. So there is a state: the exact totals so far, the noise in them as far as later
-noise depends on it (:mod:`dither.stream.noise_stream`), and how often each person took part. It is kept here and
+noise depends on it (:mod:`dither.stream.mechanism`), and how often each person took part. It is kept here and
 nowhere else:
 
 ``dither_series``   the state, in parts, each sealed by AES-GCM under a key that is made of the ledger's secret, and

@@ -46,12 +46,8 @@ from dither.tables.card.model import Card, Type, arrow_type
 from dither.tables.card.toml import check_names, kind_of
 from dither.tables.card.values import Value, clip, closest, literal_type, plain_keys
 from dither.tables.compile import expressions as compiled
-<<<<<<< HEAD
 from dither.tables.planning.group_keys import PublicFacts
-=======
-from dither.tables.planning.derived_keys import PublicFacts
 from dither.tables.query import nodes
->>>>>>> 9dedd22 (publish: 22 files instead of 40)
 from dither.tables.query.evaluate import require_boolean, typed
 from dither.tables.query.resolve import Rows, private_relation, resolve_columns, type_of
 from dither.tables.query.tree import Call, Column, Expression, Literal, show

@@ -1,11 +1,11 @@
 """Releases over time: one charge for a whole horizon, noise that is correlated between steps, errors that stay small.
 
 * :mod:`~dither.stream.running`: running sums, windows, means and histograms; :mod:`~dither.stream.alarm`: thresholds;
-* :mod:`~dither.stream.mechanism`: the plan of a series, with statement and proof; :mod:`~dither.stream.session`,
-  :mod:`~dither.stream.noise_stream`: a started one;
+* :mod:`~dither.stream.mechanism`: the plan of a series, with statement and proof; :mod:`~dither.stream.running`,
+  :mod:`~dither.stream.mechanism`: a started one;
 * :mod:`~dither.stream.filters`: filters in whole numbers and the proof of their sensitivity;
-  :mod:`~dither.stream.buffers`, :mod:`~dither.stream.bands`, :mod:`~dither.stream.tree`: the filters;
-* :mod:`~dither.stream.optimize`, :mod:`~dither.stream.epochs`, :mod:`~dither.stream.dense_optimum`: which buffers, and
+  :mod:`~dither.stream.buffers`, :mod:`~dither.stream.filters`, :mod:`~dither.stream.filters`: the filters;
+* :mod:`~dither.stream.buffers`, :mod:`~dither.stream.buffers`, :mod:`~dither.stream.buffers`: which buffers, and
   how near they are to the best factorization;
 * :mod:`~dither.stream.keyed`: noise as a function of a secret key, the same after a restart;
 * :mod:`~dither.stream.series`: series on tables; :mod:`~dither.stream.participants`: who counts how often, with the
@@ -21,7 +21,7 @@ import typing as _typing
 
 from dither.public_module import name_by_home as _name_by_home
 from dither.stream.alarm import ThresholdAlarm
-from dither.stream.dense_optimum import Optimum, optimum
+from dither.stream.buffers import Optimum, optimum
 from dither.stream.mechanism import StreamPlan
 from dither.stream.running import Histogram, RunningMean, RunningSum, SlidingWindow
 

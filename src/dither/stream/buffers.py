@@ -1,7 +1,20 @@
-"""Buffered linear Toeplitz filters: few buffers, constant memory, nearly the smallest error."""
+"""Buffered linear Toeplitz filters: few buffers, constant memory, nearly the smallest error.
+
+Norms of buffered filters in closed form, in floats: for the error, and for the search for good buffers.
+
+Buffers for a horizon and a schema: those with nearly the smallest largest error.
+
+Buffers for horizons of 64, 128, 256, ... steps: the epochs of a series whose horizon is not known.
+
+They were computed once by :func:`buffers_for` for one participation and are kept as whole
+numbers, so that an epoch that begins years after the series started has the same buffers everywhere.
+
+The smallest largest error that any factorization of the running sum has, for horizons that a dense matrix fits.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -9,14 +22,15 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
 
+from dither import arguments
 from dither.exact import root_up
-from dither.stream.buffer_norms import inverse, squared_response
 from dither.stream.filters import (
     ROOT_BITS,
     SAFE,
     FilterState,
-    Floats,
     advance_rows,
     as_wide,
     restored,
@@ -24,6 +38,57 @@ from dither.stream.filters import (
     whole_numbers,
 )
 from dither.stream.keyed import Lattice
+
+Floats = NDArray[np.float64]
+
+
+def inverse(decays: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """Buffers of the inverse, ``(C^-1)_k = -sum of w_i t_i^(k-1)``, as ``1 - t_i`` and ``w_i``.
+
+    ``c(x) = 1 + omega^T x (1 - x Theta)^-1 1``, so its inverse has the state matrix ``Theta - 1 omega^T``, which is
+    similar to the symmetric ``Theta - sqrt(omega) sqrt(omega)^T``.
+
+    >>> rates, gains = inverse(np.array([0.5]), np.array([0.5]))       # c = 1, 1/2, 1/4, ...; inverse 1, -1/2, 0, ...
+    >>> rates.tolist(), gains.round(10).tolist()
+    ([1.0], [0.5])
+    """
+    roots = np.sqrt(weights)
+    rates, vectors = np.linalg.eigh(np.diag(decays) + np.outer(roots, roots))
+    return rates, (roots @ vectors) ** 2
+
+
+def _powers(decay: Floats, count: int) -> Floats:
+    """``sum of (1 - decay)^k`` over k < count, for 0 <= decay < 2."""
+    safe = np.where(decay > 1e-14, decay, 0.5)
+    small = safe < 0.5
+    power = np.where(small, np.exp(count * np.log1p(-np.where(small, safe, 0.0))), (1 - safe) ** count)
+    return np.where(decay > 1e-14, (1 - power) / safe, float(count))
+
+
+def squared_column(horizon: int, decays: Floats, weights: Floats) -> float:
+    """The sum of ``c_k^2`` over the horizon.
+
+    >>> squared_column(3, np.array([0.5]), np.array([0.5]))            # 1 + 1/4 + 1/16
+    1.3125
+    """
+    pair = decays[:, None] + decays[None, :] - decays[:, None] * decays[None, :]
+    return 1 + float(weights @ _powers(pair, horizon - 1) @ weights)
+
+
+def squared_response(horizon: int, rates: Floats, gains: Floats) -> float:
+    """The sum of ``b_k^2`` over the horizon, b being the running sum of the inverse.
+
+    With ``a_i = w_i / (1 - t_i)``: ``b_k = 1 - sum of a_i + sum of a_i t_i^k``.
+
+    >>> round(squared_response(3, *inverse(np.array([0.5]), np.array([0.5]))), 10)          # 1 + 1/4 + 1/4
+    1.5
+    """
+    shares = gains / rates
+    level = 1 - float(shares.sum())
+    pair = rates[:, None] + rates[None, :] - rates[:, None] * rates[None, :]
+    rows = level * level * horizon + 2 * level * float(shares @ _powers(rates, horizon))
+    return rows + float(shares @ _powers(pair, horizon) @ shares)
+
 
 _NORM_BITS = 60
 _POWER_BITS = 96
@@ -220,3 +285,198 @@ class _BuffersState:
             self._buffers[:, lane], self._total[lane] = state, total
             columns.append(column)
         return whole_numbers(columns).T
+
+
+_MANTISSA_BITS = 16
+_WEIGHT_BITS = 20
+_SLOW = 4096
+_MOST = 0.999
+
+
+def quantized(length: int, decays: Floats, weights: Floats) -> Buffers:
+    """The nearest buffers whose parameters are short whole numbers.
+
+    >>> quantized(10, np.array([0.5]), np.array([0.5])).omegas.tolist()
+    [0.5]
+    """
+    bits = tuple(_MANTISSA_BITS - math.frexp(decay)[1] for decay in decays.tolist())
+    whole = tuple(max(1, round(decay * 2.0**k)) for decay, k in zip(decays.tolist(), bits, strict=True))
+    numbers = tuple(max(0, math.floor(weight * 2.0**_WEIGHT_BITS)) for weight in weights.tolist())
+    drift = float(sum(weight / decay for weight, decay in zip(weights.tolist(), decays.tolist(), strict=True)))
+    extra = max(2, math.ceil(math.log2(drift * 4)))
+    result = Buffers(length, whole, bits, numbers, _WEIGHT_BITS, extra)
+    assert result.decreasing
+    return result
+
+
+def _start(horizon: int, count: int) -> tuple[Floats, Floats]:
+    """Decays on a logarithmic scale, and weights that follow the square root's law."""
+    count = min(count, max(1, horizon - 1))
+    decays = np.geomspace(0.7, min(0.5, 1.5 / horizon), count) if count > 1 else np.array([0.5])
+    lags = np.unique(np.geomspace(1, max(2, horizon - 1), 200).astype(int))
+    target = 1 / np.sqrt(np.pi * (lags + 0.25))
+    table = (1 - decays)[None, :] ** (lags - 1)[:, None]
+    weights = np.linalg.lstsq(table / target[:, None], np.ones(lags.size), rcond=None)[0]
+    return decays, np.maximum(weights, 1e-4 / count)
+
+
+def _squared_pattern(horizon: int, decays: Floats, weights: Floats, participations: int, separation: int) -> float:
+    """The squared norm of the sum of the columns 0, b, 2b, ..., in floats."""
+    lags = np.arange(horizon - 1)
+    column = np.concatenate([[1.0], weights @ np.exp(lags[None, :] * np.log1p(-decays)[:, None])])
+    total = column.copy()
+    for start in range(separation, min(horizon, participations * separation), separation):
+        total[start:] += column[: horizon - start]
+    return float(total @ total)
+
+
+def _decays(logits: Floats) -> Floats:
+    return np.clip(np.exp(-np.logaddexp(0.0, -logits)), 1e-12, 1 - 1e-9)
+
+
+def _window_norm(horizon: int, rates: Floats, gains: Floats, window: int) -> float:
+    """The sum of the squares of ``b_k - b_(k-window)``."""
+    shares = gains / rates
+    response = 1 - shares.sum() + shares @ (1 - rates)[:, None] ** np.arange(horizon)[None, :]
+    response[window:] -= response[:-window].copy()
+    return float(response @ response)
+
+
+def _log_error(parameters: Floats, horizon: int, participations: int, separation: int, window: int) -> float:
+    count = parameters.size // 2
+    decays, weights = _decays(parameters[:count]), np.exp(parameters[count:])
+    excess = max(0.0, float(weights.sum()) - _MOST)
+    if excess:
+        weights = weights * (_MOST / weights.sum())
+    rates, gains = inverse(decays, weights)
+    columns = (
+        squared_column(horizon, decays, weights)
+        if participations == 1
+        else _squared_pattern(horizon, decays, weights, participations, separation)
+    )
+    rows = squared_response(horizon, rates, gains) if window >= horizon else _window_norm(horizon, rates, gains, window)
+    return 0.5 * math.log(max(columns, 1e-9)) + 0.5 * math.log(max(rows, 1e-9)) + excess
+
+
+@lru_cache(maxsize=256)
+def buffers_for(
+    horizon: int, count: int, participations: int = 1, separation: int = 1, window: int | None = None
+) -> Buffers:
+    """Buffers for this horizon: the largest error of a running sum is nearly as small as any Toeplitz factorization's.
+
+    With a window, the largest error of a sum over the last ``window`` steps. The same arguments give the same buffers
+    on one platform; what a series uses is recorded with it. Above 4096 steps they are optimized for one participation
+    and the whole past, whatever is asked for: the sensitivity is computed for the schema in any case.
+
+    >>> filter_ = buffers_for(100, 3)
+    >>> float(filter_.l2_sensitivity(1, 1)) * filter_.squared_row(100) ** 0.5 < 1.01 * 2.532
+    True
+    """
+    arguments.whole(count, "buffers", at_most=16)
+    if horizon == 1:
+        return Buffers(1, (1,), (1,), (0,), 1, 2)
+    decays, weights = _start(horizon, count)
+    goal = (horizon, participations, separation, horizon if window is None else window)
+    if horizon > _SLOW:
+        goal = (horizon, 1, 1, horizon)
+    best = np.concatenate([np.log(decays / (1 - decays)), np.log(weights)])
+    for _ in range(3):
+        best = minimize(_log_error, best, args=goal, method="BFGS", options={"gtol": 1e-7, "maxiter": 400}).x
+    half = best.size // 2
+    decays, weights = _decays(best[:half]), np.exp(best[half:])
+    order = np.argsort(-decays)
+    weights = weights * min(1.0, _MOST / float(weights.sum()))
+    return quantized(horizon, decays[order], weights[order])
+
+
+FIRST = 64
+"""The length of the first epoch; each is twice as long as the one before."""
+
+_TABLE: tuple[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], int], ...] = (
+    ((34898, 39271, 65350, 57484, 44346), (16, 17, 19, 20, 22), (191137, 20, 191449, 20, 140841), 6),
+    ((59221, 33005, 42918, 34169, 50535), (17, 17, 19, 20, 23), (234378, 20, 179041, 20, 108093), 7),
+    ((36621, 39275, 63098, 40604, 42329), (16, 18, 21, 21, 24), (176237, 177114, 101258, 20, 69114), 7),
+    ((65109, 57135, 38662, 48206, 47249), (17, 19, 21, 22, 25), (209769, 174661, 86177, 20, 52159), 8),
+    ((37601, 42438, 38062, 60402, 40961), (16, 18, 20, 23, 26), (168175, 175553, 96338, 49814, 33981), 8),
+    ((34362, 33092, 51163, 35759, 45172), (16, 18, 21, 23, 27), (194817, 175632, 86679, 40732, 25426), 9),
+    ((62296, 50927, 33890, 41592, 48868), (17, 19, 21, 24, 28), (221385, 172243, 76810, 32945, 18837), 9),
+    ((56180, 39007, 44763, 48105, 52423), (17, 19, 22, 25, 29), (246303, 166250, 67459, 26532, 13897), 10),
+    ((50317, 59226, 58647, 55196, 55791), (17, 20, 23, 26, 30), (269475, 158187, 58620, 21213, 10210), 10),
+    ((44990, 45054, 38555, 63426, 59277), (17, 20, 23, 27, 31), (289549, 149188, 50769, 16950, 7496), 11),
+    ((40141, 34298, 50817, 36513, 62921), (17, 20, 24, 27, 32), (306545, 139662, 43805, 13530, 5503), 11),
+    ((35760, 52301, 33619, 42194, 33427), (17, 21, 24, 28, 32), (320525, 129956, 37706, 10799, 4043), 12),
+    ((63511, 39851, 44555, 48890, 35546), (18, 21, 25, 29, 33), (331551, 120202, 32349, 8608, 2973), 12),
+    ((56343, 60807, 59195, 56854, 37843), (18, 22, 26, 30, 34), (339726, 110753, 27690, 6859, 2188), 13),
+    ((49879, 46446, 39512, 33259, 40390), (18, 22, 26, 30, 35), (345136, 101622, 23670, 5470, 1614), 13),
+    ((44464, 35994, 53564, 39460, 43430), (18, 22, 27, 31, 36), (348179, 93537, 20349, 4389, 1197), 14),
+    ((39402, 55384, 36165, 46852, 46670), (18, 23, 27, 32, 37), (349046, 85533, 17391, 3511, 887), 14),
+    ((34628, 42135, 48192, 55094, 49853), (18, 23, 28, 33, 38), (347636, 77616, 14731, 2784, 655), 14),
+    ((62003, 33125, 33369, 33399, 53934), (19, 23, 28, 33, 39), (345470, 71300, 12709, 2248, 489), 15),
+    ((55321, 51871, 45958, 40542, 58410), (19, 24, 29, 34, 40), (341764, 65306, 10904, 1810, 365), 15),
+    ((48766, 39876, 62361, 48693, 62731), (19, 24, 30, 35, 41), (336271, 59120, 9257, 1445, 271), 16),
+    ((43611, 62872, 43312, 59320, 33792), (19, 25, 30, 36, 41), (330735, 54094, 7960, 1164, 202), 16),
+    ((39222, 50022, 60870, 36425, 36456), (19, 25, 31, 36, 42), (324943, 49629, 6876, 942, 151), 17),
+    ((33723, 36967, 39161, 41659, 38036), (19, 25, 31, 37, 43), (314060, 43908, 5655, 726, 109), 17),
+    ((60734, 59115, 55390, 51722, 41096), (20, 26, 32, 38, 44), (307067, 40294, 4885, 589, 82), 18),
+)  # fmt: skip
+"""Decays, their bits, weights, and the extra bits of the buffers."""
+
+EPOCHS = len(_TABLE)
+"""So many epochs: two billion steps in all."""
+
+
+def epoch_buffers(epoch: int) -> Buffers:
+    """The filter of an epoch, from 0.
+
+    >>> epoch_buffers(0).length, epoch_buffers(1).length
+    (64, 128)
+    """
+    decays, bits, weights, extra = _TABLE[epoch]
+    return Buffers(FIRST << epoch, decays, bits, weights, _WEIGHT_BITS, extra)
+
+
+_LARGEST_DENSE = 2048
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """Bounds on the largest RMSE over sigma at unit sensitivity, for one participation: the optimum is between them.
+
+    >>> Optimum(lower=1.0, upper=1.0).gap
+    0.0
+    """
+
+    lower: float
+    upper: float
+
+    @property
+    def gap(self) -> float:
+        """How far the bounds are from each other, relative to the lower one."""
+        return self.upper / self.lower - 1
+
+
+def optimum(horizon: int, *, tolerance: float = 1e-4, iterations: int = 2000) -> Optimum:
+    """The optimum over all factorizations ``A = B C``, of the largest row norm of B times the largest column norm of C.
+
+    It is the largest nuclear norm of ``diag(sqrt p) A diag(sqrt q)`` over probabilities p and q. With ``U S V^T`` the
+    decomposition of that matrix, ``B = diag(1/sqrt p) U sqrt S`` and ``C = sqrt S V^T diag(1/sqrt q)`` are a
+    factorization, whose error is an upper bound, and the nuclear norm is a lower one. They meet where p is in
+    proportion to the diagonal of ``U S U^T`` and q to that of ``V S V^T``, which is iterated.
+
+    >>> result = optimum(2)                   # of the matrix [[1, 0], [1, 1]]
+    >>> round(result.lower, 4), result.gap < 1e-4
+    (1.1547, True)
+    """
+    n = arguments.whole(horizon, "horizon", at_most=_LARGEST_DENSE)
+    running = np.tril(np.ones((n, n)))
+    p = q = np.full(n, 1.0 / n)
+    best = Optimum(0.0, np.inf)
+    for _ in range(arguments.whole(iterations, "iterations")):
+        left, sizes, right = np.linalg.svd(np.sqrt(p)[:, None] * running * np.sqrt(q)[None, :])
+        rows, columns = (left * left) @ sizes, (right * right).T @ sizes
+        upper = float(np.sqrt((rows / p).max() * (columns / q).max()))
+        best = Optimum(max(best.lower, float(sizes.sum())), min(best.upper, upper))
+        if best.gap <= tolerance:
+            break
+        p, q = rows / rows.sum(), columns / columns.sum()
+    return best

@@ -24,21 +24,29 @@ most ``m/k`` of what it is scaled for, and the squares of such shares (the share
 to at most 1.
 
 *State.* The noise of a step is a function of the secret key and the step (:mod:`dither.stream.keyed`), and what later
-steps need of it has a record (:mod:`dither.stream.noise_stream`): the secret state of a series is its key, or that
+steps need of it has a record: the secret state of a series is its key, or that
 record. The plan itself is public; :meth:`StreamPlan.record` keeps filters and scales, so that a later version of dither
 continues with the same noise, whatever it would choose itself.
+
+Which filter a plan uses: buffers that are optimized for the horizon and the schema, bands, or the tree.
+
+Quantiles of sums of Laplace noises, for the error of the tree.
+
+The noise of a series, step after step, in constant memory.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
-from typing import Any
+from functools import cached_property, lru_cache
+from typing import Any, Literal, get_args
 
 import numpy as np
+from scipy.optimize import brentq
+from scipy.special import gammaincc
 
 from dither import arguments
 from dither.accounting import Event, GaussianNoise, Pure, gaussian_ratio
@@ -46,14 +54,192 @@ from dither.errors import InvalidArgument, NotPrivate, WrongType
 from dither.exact import down, root_up, up
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dither.randomness import MAX_SCALE, Exponential, Normal
+from dither.randomness.laws import Law
+from dither.stateful import Stateful
 from dither.stream import pictures
-from dither.stream.epochs import EPOCHS, FIRST
-from dither.stream.factorizations import Factorization, epoch_filter, from_record, known_filter
-from dither.stream.filters import Filter, window_variance
-from dither.stream.keyed import Lattice
-from dither.stream.noise_stream import NoiseStream, Segment
-from dither.stream.quantiles import laplace_quantile
-from dither.stream.tree import Tree
+from dither.stream.buffers import EPOCHS, FIRST, Buffers, buffers_for, epoch_buffers
+from dither.stream.filters import Bands, Filter, FilterState, Tree, restored, stored, window_variance
+from dither.stream.keyed import KeyedNoise, Lattice
+
+Factorization = Literal["buffers", "square root", "banded", "tree"]
+
+
+def known_filter(
+    horizon: int,
+    kind: str,
+    *,
+    buffers: int = 5,
+    bands: int | None = None,
+    participations: int = 1,
+    separation: int = 1,
+    window: int | None = None,
+) -> Filter:
+    """The filter for a known number of steps.
+
+    >>> known_filter(8, "tree")
+    Tree(length=8)
+    """
+    if kind == "tree":
+        return Tree(horizon)
+    if kind == "square root":
+        return Bands.square_root(horizon, horizon)
+    if kind == "banded":
+        return Bands.square_root(horizon, separation if bands is None else bands)
+    if kind == "buffers":
+        return buffers_for(horizon, buffers, participations, separation, window)
+    raise InvalidArgument("factorization", f"one of {', '.join(get_args(Factorization))}", repr(kind), "leave it out")
+
+
+def epoch_filter(epoch: int, kind: str) -> Filter:
+    """The filter of an epoch, where the horizon is not known.
+
+    >>> epoch_filter(1, "tree")
+    Tree(length=128)
+    """
+    if kind == "tree":
+        return Tree(FIRST << epoch)
+    if kind == "buffers":
+        return epoch_buffers(epoch)
+    raise InvalidArgument(
+        "factorization", "'buffers' or 'tree' where the horizon is not known", repr(kind), "pass a horizon"
+    )
+
+
+def from_record(record: Mapping[str, Any]) -> Filter:
+    """The filter that was recorded.
+
+    >>> from_record(Tree(8).record())
+    Tree(length=8)
+    """
+    length = int(record["length"])
+    if record["kind"] == "tree":
+        return Tree(length)
+    if record["kind"] == "bands":
+        return Bands(length, tuple(map(int, record["coefficients"])), int(record["bits"]))
+    return Buffers(
+        length,
+        tuple(map(int, record["decays"])),
+        tuple(map(int, record["decay_bits"])),
+        tuple(map(int, record["weights"])),
+        int(record["weight_bits"]),
+        int(record["extra_bits"]),
+    )
+
+
+def laplace_sum_tail(x: float, terms: int) -> float:
+    """P(|S| > x) for the sum S of so many independent standard Laplace variables.
+
+    S is the difference of two waits for the m-th arrival. When the m-th arrival of one process comes, the other has had
+    k with probability ``C(m-1+k, k) / 2^(m+k)``; if k < m, it still waits for m - k.
+
+    >>> round(laplace_sum_tail(1.0, 1), 10) == round(math.exp(-1), 10)
+    True
+    """
+    total = 0.0
+    for k in range(terms):
+        total += math.comb(terms - 1 + k, k) * 0.5 ** (terms + k) * float(gammaincc(terms - k, x))
+    return 2 * total
+
+
+@lru_cache(maxsize=4096)
+def _whole(tail: float, terms: int) -> float:
+    top = math.sqrt(2 * terms) * (4 - 2 * math.log(tail))
+    return float(brentq(lambda x: laplace_sum_tail(x, terms) - tail, 0.0, top)) / math.sqrt(2 * terms)
+
+
+def laplace_quantile(tail: float, terms: float) -> float:
+    """The size that such a sum exceeds with probability ``tail``, in units of its standard deviation; between whole
+    numbers of terms interpolated, for sums of Laplace noises of different scales with the same kurtosis.
+
+    >>> round(laplace_quantile(0.05, 1), 3), round(laplace_quantile(0.05, 50), 3)
+    (2.118, 1.964)
+    """
+    low = max(1, math.floor(terms))
+    share = max(0.0, terms - low)
+    return (1 - share) * _whole(tail, low) + (share * _whole(tail, low + 1) if share else 0.0)
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Steps ``first`` to ``first + filter.length - 1`` (from 1), which share a filter and a scale of noise."""
+
+    first: int
+    filter: Filter
+    scale: float
+    """The scale of the fresh noise, in lattice steps."""
+
+
+class NoiseStream(Stateful):
+    """The noise of running sums, step after step: the secret state in memory.
+
+    It follows from the key, or goes on from a record (:meth:`record`) with a key of its own: what was drawn before
+    stays in the sums, and fresh noise is that of the new key. A record has the size of the filter, not of the steps.
+
+    >>> from dither import ZCDP
+    >>> StreamPlan(horizon=8, budget=ZCDP(0.5)).start(bytes(32)).advance(3).shape
+    (3, 1)
+    """
+
+    def __init__(
+        self,
+        segment_at: Callable[[int], Segment],
+        law: Law,
+        series: int,
+        key: bytes,
+        recorded: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._segment_at, self._law, self._series = segment_at, law, series
+        self._keyed = KeyedNoise(key)
+        self._step = 0
+        self._state: FilterState | None = None
+        self._segment: Segment | None = None
+        self._before: Lattice | int = 0
+        self._last: Lattice | int = 0
+        if recorded is not None:
+            self._step = int(recorded["step"])
+            self._segment = segment_at(self._step)
+            self._state = self._segment.filter.start(series, recorded["filter"])
+            self._before, self._last = restored(recorded["before"]), restored(recorded["last"])
+
+    @property
+    def step(self) -> int:
+        """How many steps were drawn."""
+        return self._step
+
+    def record(self) -> dict[str, Any]:
+        """What later noise depends on, beside keys, after one step or more: numbers and arrays, and secret.
+
+        >>> from dither import ZCDP
+        >>> plan = StreamPlan(horizon=8, budget=ZCDP(0.5))
+        >>> stream = plan.start(bytes(32))
+        >>> _ = stream.advance(3)
+        >>> later = plan.start(bytes(32), stream.record())
+        >>> bool((later.advance(5) == stream.advance(5)).all())
+        True
+        """
+        assert self._state is not None
+        before, last = (stored(np.asarray(item)) for item in (self._before, self._last))
+        return {"step": self._step, "filter": self._state.record(), "before": before, "last": last}
+
+    def advance(self, steps: int = 1) -> Lattice:
+        """The noise of the next steps, a row for each, in lattice steps."""
+        arguments.whole(steps, "steps")
+        self._segment_at(self._step + steps)
+        parts = []
+        while steps:
+            segment = self._segment_at(self._step + 1)
+            if segment is not self._segment:
+                self._segment, self._state = segment, segment.filter.start(self._series)
+                self._before = self._last
+            assert self._state is not None
+            count = min(steps, segment.first + segment.filter.length - 1 - self._step)
+            fresh = self._keyed.draw(self._law, segment.scale, self._step + 1, count, self._series)
+            noise = self._state.advance(fresh) + self._before
+            self._last, self._step = noise[-1].copy(), self._step + count
+            parts.append(noise)
+            steps -= count
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
 
 _NORMAL = Normal()
 _LAPLACE = Exponential(symmetric=True)

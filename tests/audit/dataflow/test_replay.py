@@ -25,7 +25,7 @@ from dither.audit.dataflow.replay import replay
 from dither.audit.outputs.canonical import difference
 from dither.mechanisms import SparseVectorSession
 from dither.randomness import bernoulli, resolve
-from dither.stream import series_lines
+from dither.stream import series
 from dither.tables.compile import relations
 from dither.tables.compile.limits import Limits
 from dither.tables.query import nodes
@@ -530,7 +530,7 @@ DAYS = [Visit(1, day, day, "north", 1.0) for day in range(1, 13)]
 def test_a_series_that_bounds_each_day_by_itself_is_found_out(monkeypatch):
     history = [(4, DAYS), (8, DAYS), (12, DAYS)]
     assert dp.audit.replay(pipeline, history, without(history, 1), claim=dp.ApproxDP(1, 1e-6)).passed
-    monkeypatch.setattr(series_lines, "look_up", lambda people, _: people.copy())
+    monkeypatch.setattr(series, "look_up", lambda people, _: people.copy())
     result = dp.audit.replay(pipeline, history, without(history, 1))
     assert not result.passed
     assert "declared sensitivity" in str(result)

@@ -10,7 +10,7 @@ from dither import ZCDP, ApproxDP, NotPrivate, PureDP, WrongType
 from dither.audit.proof.certify import certify, certify_unchecked
 from dither.audit.proof.streams import fresh_noise, stream_evidence
 from dither.stream import RunningSum, StreamPlan
-from dither.stream.tree import Tree
+from dither.stream.filters import Tree
 from support import each, refuses
 
 BUDGETS = [ApproxDP(1, 1e-6), ZCDP(0.1), PureDP(1)]

@@ -23,12 +23,9 @@ from dither.audit.proof.certificate import BITS, Evidence, Interval
 from dither.audit.proof.noise import laplace_shift, normal_shift
 from dither.exact import square_root
 from dither.randomness import Exponential, Normal
-from dither.stream.bands import Bands
 from dither.stream.buffers import Buffers
-from dither.stream.filters import Filter
-from dither.stream.mechanism import StreamPlan
-from dither.stream.noise_stream import Segment
-from dither.stream.tree import Tree
+from dither.stream.filters import Bands, Filter, Tree
+from dither.stream.mechanism import Segment, StreamPlan
 
 _PAIR = "histories that differ in the first steps, as many and as tightly as allowed, each by as much as allowed"
 _METHOD = "the filter run backwards on both histories; its coefficients expanded with outward rounding"

@@ -27,8 +27,7 @@ from dither.local.sets import PaddedSets
 from dither.local.subset_selection import SubsetSelection
 from dither.randomness import Exponential, Normal, resolve, trials, uniform_integers
 from dither.stream.keyed import new_key
-from dither.stream.mechanism import StreamPlan
-from dither.stream.noise_stream import NoiseStream
+from dither.stream.mechanism import NoiseStream, StreamPlan
 
 PUBLISHING_CLAIM = ApproxDP(1, 0.01)
 MAX_ROWS = 3

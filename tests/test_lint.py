@@ -27,9 +27,6 @@ TESTED_BY = {
     "audit/outputs/test_canonical.py": "libraries",
     "audit/suite/test_run.py": "subjects",
     "cli/test_edge.py": "audit charges guard opening plots",
-    "course/test_results.py": (
-        "advances_learning advances_noise class_notes ethics_lecture lookup result selection_lecture slides"
-    ),
     "density/test_histograms.py": "result",
     "learn/test_base.py": "sklearn_base",
     "learn/test_gd.py": "sgd",

@@ -10,7 +10,7 @@ import numpy as np
 
 import dither as dp
 from dither.course import Result
-from dither.course.result import DOCUMENTS
+from dither.course.documents import documents
 from site_builder import figures
 from site_builder.lessons import LESSONS, Lesson
 from site_builder.notebooks import value_of
@@ -60,7 +60,7 @@ def lesson_page(lesson: Lesson) -> str:
     exercise = lesson.exercise
     lines = [
         f"# {lesson.title}", "",
-        f"*Document {lesson.document}, {DOCUMENTS[lesson.document]}: {lesson.first} to {lesson.last}.* {lesson.about}", "",
+        f"*Document {lesson.document}, {documents()[lesson.document].title}: {lesson.first} to {lesson.last}.* {lesson.about}", "",
         f"{{download}}`Download this lesson as an executed notebook </generated/downloads/{lesson.slug}.ipynb>`", "",
     ]  # fmt: skip
     for name in lesson.figures:
@@ -95,7 +95,7 @@ def index_page() -> str:
     ]  # fmt: skip
     for lesson in LESSONS:
         failing = sum(result.verdict == "fails" for result in lesson.results)
-        document = f"{lesson.document}. {DOCUMENTS[lesson.document]}"
+        document = f"{lesson.document}. {documents()[lesson.document].title}"
         lines.append(f"| [{lesson.title}]({lesson.slug}.md) | {document} | {len(lesson.results)} | {failing or ''} |")
     names = [lesson.slug for lesson in LESSONS]
     return "\n".join([*lines, "", "```{toctree}", ":hidden:", "", *names, "fails", "/claims", "```", ""])

@@ -10,13 +10,13 @@ from fractions import Fraction
 from functools import cache
 
 import numpy as np
-from claim import CONDITIONS, FAILS, HOLDS, Claims, Computed, close
+from claim import Computed, Computing, close
 from scipy import stats
 
 import dither as dp
 from dither.accounting.smooth import gaussian_smooth_delta, laplace_smooth_delta
 
-claims = Claims(2)
+claims = Computing(2)
 
 Data = tuple[int, ...]
 WIDTH = 4
@@ -58,9 +58,7 @@ def _halves(n: int, more: int) -> list[float]:
     return [0.0] * (m + more) + [1.0] * (n - m - more)
 
 
-@claims(
-    "Example 12, sensitivities", HOLDS, "The median has global sensitivity Λ, local max(x_m − x_(m−1), x_(m+1) − x_m)."
-)
+@claims("Example 12, sensitivities")
 def local_median() -> Computed:
     pairs = []
     for n in (3, 5):
@@ -77,9 +75,7 @@ def local_median() -> Computed:
     )
 
 
-@claims(
-    "Example 12, leak", HOLDS, "Noise of the local sensitivity tells two neighbours apart: not (ε, δ)-DP for any δ < 1."
-)
+@claims("Example 12, leak")
 def local_leaks() -> Computed:
     result = [dp.sensitivity.local_median(_halves(11, more), (0, 1)) for more in (0, 1)]
     return Computed(
@@ -89,16 +85,14 @@ def local_leaks() -> Computed:
     )
 
 
-@claims("Smooth sensitivity, preliminaries", HOLDS, "The global sensitivity is the largest local one.")
+@claims("Smooth sensitivity, preliminaries")
 def largest_local() -> Computed:
     worst = max(_local(_mean, x) for x in _all(4))
     ours = dp.sensitivity.mean(n=4, bounds=(0, 4), neighbors=dp.ReplaceOne)
     return Computed(f"mean of 4 records in 0…4: {worst:g}, Λ/n = {ours:g}.", stated=close(worst, ours))
 
 
-@claims(
-    "Definition 13", HOLDS, "A constant Δ is a 0-smooth bound; neighbours' bounds differ by a factor within e^(±β)."
-)
+@claims("Definition 13")
 def constant_is_smooth() -> Computed:
     s = _smooth(_median, 3, 0.5)
     ratio = max(s[x] / s[y] for x in s for y in s if _distance(x, y) == 1)
@@ -108,12 +102,7 @@ def constant_is_smooth() -> Computed:
     )
 
 
-@claims(
-    "After Definition 13",
-    CONDITIONS,
-    "For β > 0 a smooth bound is a highly conservative bound on the local sensitivity.",
-    "Some are; the smooth sensitivity itself equals the local one wherever no larger one is near.",
-)
+@claims("After Definition 13")
 def conservative() -> Computed:
     s = _smooth(_median, 5, 1.0)
     tight = sum(close(s[x], _local(_median, x)) for x in s)
@@ -126,7 +115,7 @@ def conservative() -> Computed:
     )
 
 
-@claims("Lemma 15", HOLDS, "The smooth sensitivity is a β-smooth bound, and the least.")
+@claims("Lemma 15")
 def least_smooth_bound() -> Computed:
     beta, n = 0.5, 3
     s = _smooth(_median, n, beta)
@@ -157,12 +146,7 @@ def _scan(law: stats.rv_continuous, scale: float, beta: float, epsilon: float) -
     return worst
 
 
-@claims(
-    "Proposition 16",
-    HOLDS,
-    "Lap(2S/ε) with β ≤ ε/(2·ln(2/δ′)) is (ε, δ′(e^(ε/2) + 1)/2)-DP.",
-    "Loose by orders of magnitude; the library calibrates on the exact divergence.",
-)
+@claims("Proposition 16")
 def smooth_laplace() -> Computed:
     rows = []
     for epsilon, small in ((1.0, 1e-3), (1.0, 1e-6), (0.1, 1e-3)):
@@ -180,7 +164,7 @@ def smooth_laplace() -> Computed:
     )
 
 
-@claims("Corollary 17", HOLDS, "So it is (ε, δ)-DP whenever δ′(e^(ε/2) + 1)/2 ≤ δ.", "It follows from Proposition 16.")
+@claims("Corollary 17")
 def smooth_laplace_delta() -> Computed:
     epsilon, delta = 1.0, 1e-6
     small = 2 * delta / (math.exp(epsilon / 2) + 1)
@@ -206,12 +190,7 @@ def _heavy_loss(gamma: float, epsilon: float) -> float:
     return worst
 
 
-@claims(
-    "Noise with heavy tails",
-    HOLDS,
-    "Density ∝ 1/(1 + |z|^γ), γ > 1, scale 2(γ + 1)S/ε, β ≤ ε/(2(γ + 1)): ε-DP.",
-    "Loose as well.",
-)
+@claims("Noise with heavy tails")
 def heavy_tails() -> Computed:
     rows = {(g, e): _heavy_loss(g, e) / e for g in (1.1, 2, 4, 8) for e in (0.1, 1, 5, 30)}
     return Computed(
@@ -222,12 +201,7 @@ def heavy_tails() -> Computed:
     )
 
 
-@claims(
-    "Normal noise",
-    CONDITIONS,
-    "Normal noise of scale 5√(2·ln(2/δ))·S/ε with β = ε/(2·ln(2/δ)) is (ε, δ)-DP for every ε > 0.",
-    "For small ε, with much to spare. From ε = 5 or so on β is too large: the two scales alone tell the data apart.",
-)
+@claims("Normal noise")
 def smooth_normal() -> Computed:
     def parameters(epsilon: float, delta: float) -> tuple[float, float]:
         return 5 * math.sqrt(2 * math.log(2 / delta)) / epsilon, epsilon / (2 * math.log(2 / delta))
@@ -258,12 +232,7 @@ def smooth_normal() -> Computed:
     )
 
 
-@claims(
-    "After normal noise",
-    FAILS,
-    "Smooth sensitivity is near the global one, so for small δ it needs more noise than that.",
-    "Only where it is near (a mean). For the median of spread-out data it is far below.",
-)
+@claims("After normal noise")
 def more_noise() -> Computed:
     delta, n = 1e-6, 1001
     beta = 1 / (2 * math.log(2 / delta))
@@ -278,12 +247,7 @@ def more_noise() -> Computed:
     )
 
 
-@claims(
-    "Computation",
-    FAILS,
-    "The smooth sensitivity cannot be computed, since it runs over all data sets; only approximately for some queries.",
-    "For order statistics, means and others it is a closed form, in O(n·log n).",
-)
+@claims("Computation")
 def computable() -> Computed:
     s = _smooth(_median, 5, 0.3)
     error = max(abs(s[x] / dp.sensitivity.smooth_median(x, (0, 4), 0.3) - 1) for x in s)
@@ -296,12 +260,7 @@ def computable() -> Computed:
     )
 
 
-@claims(
-    "Definition 18 and after",
-    HOLDS,
-    "The smooth sensitivity is max over k of e^(−kβ)·A_k, with distance exactly k or at most k.",
-    "Called an approximation there; it is exact.",
-)
+@claims("Definition 18 and after")
 def by_distance() -> Computed:
     beta, n = 0.3, 3
     s, local = _smooth(_mean, n, beta), {y: _local(_mean, y) for y in _all(n)}
@@ -317,12 +276,7 @@ def by_distance() -> Computed:
     )
 
 
-@claims(
-    "Example 19",
-    FAILS,
-    "For the mean the local sensitivity is max|x_i|/n, A_1 = max_j max(x_j, Λ − x_j)/n, A_k the change of k records.",
-    "What is called A_1 is the local sensitivity, A_0. From k = 1 on A_k = Λ/n: a record at a bound is one step away.",
-)
+@claims("Example 19")
 def mean_at_a_distance() -> Computed:
     x, n = (1, 1, 2), 3
     local = {y: _local(_mean, y) for y in _all(n)}
@@ -336,12 +290,7 @@ def mean_at_a_distance() -> Computed:
     )
 
 
-@claims(
-    "After Example 19",
-    HOLDS,
-    "Smooth sensitivity is of little use for the mean, and does not exist for unbounded data.",
-    "It is max(local, e^(−β)·Λ/n): it gains at most a factor e^β.",
-)
+@claims("After Example 19")
 def useless_for_means() -> Computed:
     beta = 0.3
     s = _smooth(_mean, 4, beta)
@@ -369,13 +318,7 @@ def _formula_4(x: Data, beta: float, low: float, high: float) -> float:
     return max(math.exp(-k * beta) * max(at(m + t) - at(m + t - k - 1) for t in range(k + 2)) for k in range(n + 1))
 
 
-@claims(
-    "Example 20",
-    CONDITIONS,
-    "Formula (4) gives the smooth sensitivity of the median.",
-    "Order statistics beyond the ends must be read as the ends of the range; read as the nearest record it is "
-    "too small.",
-)
+@claims("Example 20")
 def median_formula() -> Computed:
     s = _smooth(_median, 5, 0.3)
     right = max(abs(_formula_4(x, 0.3, 0, WIDTH) / s[x] - 1) for x in s)
@@ -389,7 +332,7 @@ def median_formula() -> Computed:
     )
 
 
-@claims("Example 21", HOLDS, "For the two data sets of Example 12 all differences are 0 or Λ, and neither S is 0.")
+@claims("Example 21")
 def repaired() -> Computed:
     beta = 0.5
     s = [dp.sensitivity.smooth_median(_halves(11, more), (0, 1), beta) for more in (0, 1)]
@@ -399,12 +342,7 @@ def repaired() -> Computed:
     )
 
 
-@claims(
-    "Summary, noise",
-    CONDITIONS,
-    "Smooth sensitivity lies between local and global, so less noise is added than with the global one.",
-    "The first is true; the second only where S is below Δ by more than the larger constant of its noise.",
-)
+@claims("Summary, noise")
 def less_noise() -> Computed:
     beta = 1 / (2 * math.log(2 / 1e-6))
     mean = 2 * dp.sensitivity.smooth_mean(np.arange(1001) / 1000, (0, 1), beta) * 1001
@@ -418,12 +356,7 @@ def less_noise() -> Computed:
     )
 
 
-@claims(
-    "Summary, global",
-    FAILS,
-    "Smooth sensitivity can be computed from the data, the global one cannot.",
-    "The global one needs no data, only the query and the public range.",
-)
+@claims("Summary, global")
 def global_is_known() -> Computed:
     ours = dp.sensitivity.var(n=4, bounds=(0, 4), neighbors=dp.ReplaceOne)
     brute = max(_local(lambda x: float(np.var(x, ddof=1)), x) for x in _all(4))

@@ -1,4 +1,4 @@
-"""What a claim is: where it stands, what it says, our verdict, and the computation that shows the verdict.
+"""The computation behind each claim of ``dither.course``, and what the computations need.
 
 A computation says two things besides its figures: whether the claim is true *as stated* in the case computed, and,
 where we change it or add a condition, whether it is then true. The verdict must agree with both, so a computation
@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-HOLDS, CONDITIONS, FAILS = "holds", "holds with conditions", "fails"
+from dither.course.documents import Claim
 
 Counts = tuple[int, ...]
 
@@ -33,37 +33,36 @@ class Computed:
 
 
 @dataclass(frozen=True)
-class Claim:
-    """One row of the page."""
+class Checked:
+    """A claim with its computation."""
 
-    document: int
-    where: str
-    verdict: str
-    statement: str
-    note: str
+    claim: Claim
     compute: Callable[[], Computed]
 
     @cache  # noqa: B019  (the page and the tests share it; there are as many as rows)
-    def check(self) -> str:
+    def figures(self) -> str:
         """Run the computation, hold it against the verdict, return its figures."""
         result = self.compute()
         seen = (bool(result.stated), None if result.corrected is None else bool(result.corrected))
-        wanted = (True, None) if self.verdict == HOLDS else (False, True)
-        assert seen == wanted, f"{self.where}: {self.verdict}, but computed {seen}: {result.figures}"
+        wanted = (True, None) if self.claim.verdict == "holds" else (False, True)
+        assert seen == wanted, f"{self.claim.place}: {self.claim.verdict}, but computed {seen}: {result.figures}"
         return result.figures
 
 
-@dataclass
-class Claims:
-    """The claims of one document, in its order; used as a decorator of their computations."""
+COMPUTATIONS: dict[tuple[int, str], Callable[[], Computed]] = {}
+"""By document and place."""
+
+
+@dataclass(frozen=True)
+class Computing:
+    """The computations of one document; a decorator that takes the place of a claim."""
 
     document: int
-    rows: list[Claim] = field(default_factory=list)
 
-    def __call__(self, where: str, verdict: str, statement: str, note: str = "") -> Callable[[Any], Any]:
+    def __call__(self, place: str) -> Callable[[Any], Any]:
         def add(compute: Callable[[], Computed]) -> Callable[[], Computed]:
-            assert (verdict == HOLDS) or note, f"{where}: a condition or a correction is missing"
-            self.rows.append(Claim(self.document, where, verdict, statement, note, compute))
+            known = COMPUTATIONS.setdefault((self.document, place), compute)
+            assert known.__code__ == compute.__code__, f"{place} has two computations"  # pytest loads modules twice
             return compute
 
         return add

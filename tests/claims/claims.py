@@ -7,29 +7,17 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from claim import CONDITIONS, FAILS, HOLDS, Claim
+from claim import COMPUTATIONS, Checked
+
+from dither.course.documents import documents
 
 PAGE = Path(__file__).parents[2] / "docs" / "claims.md"
-VERDICTS = (HOLDS, CONDITIONS, FAILS)
-DOCUMENTS = {
-    1: (
-        "Class notes 4",
-        "the exponential mechanism, releasing a density, testing",
-        ["notes_on_densities", "notes_on_testing"],
-    ),
-    2: (
-        "Foundations of Data Privacy, lectures 17 to 20",
-        "composition, mixed noise, smooth sensitivity, bounded noise, selection, gradient descent",
-        ["advances_noise", "advances_smooth", "advances_outputs", "advances_descent", "advances_learning"],
-    ),
-    3: (
-        "Solving selection problems privately, lecture 6",
-        "the exponential mechanism and its utility",
-        ["selection_lecture"],
-    ),
-    4: ("Differential privacy, slides", "the Laplace mechanism and report noisy max", ["laplace_slides"]),
-    5: ("The science of data ethics", "Laplace, exponential mechanism, composition, budgets", ["ethics_lecture"]),
-}
+VERDICTS = ("holds", "holds with conditions", "fails")
+MODULES = (
+    *("notes_on_densities", "notes_on_testing"),
+    *("advances_noise", "advances_smooth", "advances_outputs", "advances_descent", "advances_learning"),
+    *("selection_lecture", "laplace_slides", "ethics_lecture"),
+)
 
 HEAD = """# Claims of the sources, checked
 
@@ -49,14 +37,12 @@ except in document 4, where one is *added or removed*.
 """
 
 
-def everything() -> list[Claim]:
-    """All claims, in the order of the documents."""
-    return [
-        claim
-        for _, _, modules in DOCUMENTS.values()
-        for name in modules
-        for claim in importlib.import_module(name).claims.rows
-    ]
+def everything() -> list[Checked]:
+    """All claims with their computations, in the order of the documents."""
+    for name in MODULES:
+        importlib.import_module(name)
+    claims = [claim for item in documents().values() for result in item.results for claim in result.claims]
+    return [Checked(claim, COMPUTATIONS[claim.document, claim.place]) for claim in claims]
 
 
 def tidy(figures: str) -> str:
@@ -71,27 +57,23 @@ def row(*cells: str) -> str:
 def page() -> str:
     """The whole page, with every computation run."""
     claims = everything()
-    tally = Counter((claim.document, claim.verdict) for claim in claims)
+    tally = Counter((item.claim.document, item.claim.verdict) for item in claims)
     lines = [HEAD, row("document", "about", *VERDICTS, "all"), "|---|---|---:|---:|---:|---:|"]
-    for number, (title, about, _) in DOCUMENTS.items():
-        counts = [tally[number, verdict] for verdict in VERDICTS]
-        lines.append(row(f"{number}. {title}", about, *(str(c) for c in counts), str(sum(counts))))
-    totals = [sum(tally[number, verdict] for number in DOCUMENTS) for verdict in VERDICTS]
-    lines += [row("all", "", *(str(c) for c in totals), str(sum(totals))), "", "## What fails", ""]
-    failing = [claim for claim in claims if claim.verdict == FAILS]
-    lines += [f"* {c.document}, {c.where}: {c.statement} **{c.note}**" for c in failing]
-    for number, (title, _, _) in DOCUMENTS.items():
-        lines += [
-            "",
-            f"## {number}. {title}",
-            "",
-            row("where", "claim", "verdict", "condition, correction, remark", "computation"),
-        ]
-        lines.append("|---|---|---|---|---|")
-        for c in claims:
-            if c.document == number:
-                verdict = f"**{c.verdict}**" if c.verdict != HOLDS else c.verdict
-                lines.append(row(c.where, c.statement, verdict, c.note, tidy(c.check())))
+    for document in documents().values():
+        counts = [tally[document.number, verdict] for verdict in VERDICTS]
+        lines.append(row(f"{document.number}. {document.title}", document.about, *map(str, counts), str(sum(counts))))
+    totals = [sum(tally[number, verdict] for number in documents()) for verdict in VERDICTS]
+    lines += [row("all", "", *map(str, totals), str(sum(totals))), "", "## What fails", ""]
+    failing = [item.claim for item in claims if item.claim.verdict == "fails"]
+    lines += [f"* {claim.document}, {claim.place}: {claim.printed} **{claim.note}**" for claim in failing]
+    for document in documents().values():
+        header = row("where", "claim", "verdict", "condition, correction, remark", "computation")
+        lines += ["", f"## {document.number}. {document.title}", "", header, "|---|---|---|---|---|"]
+        for item in claims:
+            claim = item.claim
+            if claim.document == document.number:
+                verdict = f"**{claim.verdict}**" if claim.verdict != "holds" else claim.verdict
+                lines.append(row(claim.place, claim.printed, verdict, claim.note, tidy(item.figures())))
     return "\n".join(lines) + "\n"
 
 

@@ -6,12 +6,12 @@ import itertools
 import math
 
 import numpy as np
-from claim import CONDITIONS, FAILS, HOLDS, Claims, Computed, added, close, gaussian_delta, replaced, worst_loss
+from claim import Computed, Computing, added, close, gaussian_delta, replaced, worst_loss
 from scipy import integrate, stats
 
 import dither as dp
 
-claims = Claims(4)
+claims = Computing(4)
 
 
 def _laplace_loss(shift: tuple[float, ...], scale: float) -> float:
@@ -23,13 +23,7 @@ def _laplace_loss(shift: tuple[float, ...], scale: float) -> float:
     )
 
 
-@claims(
-    "Sensitivity of an average",
-    CONDITIONS,
-    "The average of 0/1 values has sensitivity 1/|x|.",
-    "|x| is the larger table's size, and must be public; it changes too when a record is added. Over all sizes "
-    "it is ½ or more.",
-)
+@claims("Sensitivity of an average")
 def average() -> Computed:
     def largest(n: int) -> float:
         return max(abs((ones + v) / (n + 1) - ones / n) for ones in range(n + 1) for v in (0, 1))
@@ -44,7 +38,7 @@ def average() -> Computed:
     )
 
 
-@claims("Laplace distribution", HOLDS, "Lap(b) has variance 2b², and P(|Y| ≥ bt) = e^(−t).")
+@claims("Laplace distribution")
 def law() -> Computed:
     b = 1.7
     variance = 2 * integrate.quad(lambda z: z * z * math.exp(-z / b) / (2 * b), 0, 200)[0]
@@ -56,7 +50,7 @@ def law() -> Computed:
     )
 
 
-@claims("Laplace mechanism, rounding", HOLDS, "For discrete output, round afterwards.")
+@claims("Laplace mechanism, rounding")
 def rounding() -> Computed:
     k = np.arange(-30, 31)
 
@@ -75,7 +69,7 @@ def rounding() -> Computed:
     )
 
 
-@claims("Laplace mechanism, privacy", HOLDS, "With b = Δ/ε, Δ the largest ℓ₁ distance, it is ε-DP, also for vectors.")
+@claims("Laplace mechanism, privacy")
 def privacy() -> Computed:
     one, three = _laplace_loss((1.0,), 2.0), _laplace_loss((0.5, -0.25, 0.25), 2.0)
     wrong = _laplace_loss((1.0, 1.0, 1.0), 2.0)
@@ -86,7 +80,7 @@ def privacy() -> Computed:
     )
 
 
-@claims("Laplace mechanism, accuracy", HOLDS, "P(largest error of K ≥ ln(K/δ)·Δ/ε) ≤ δ, for δ in (0, 1].")
+@claims("Laplace mechanism, accuracy")
 def accuracy() -> Computed:
     rows = [(k, d, 1 - (1 - d / k) ** k) for k in (1, 10, 1000) for d in (0.05, 1.0)]
     return Computed(
@@ -97,12 +91,7 @@ def accuracy() -> Computed:
     )
 
 
-@claims(
-    "Notes, 1",
-    FAILS,
-    "Normal noise with σ of order Δ·ln(1/δ)/ε gives (ε, δ)-DP.",
-    "Of order Δ·√ln(1/δ)/ε: as printed it is far too large for small δ, and for large ε too small.",
-)
+@claims("Notes, 1")
 def gaussian() -> Computed:
     need = {d: float(dp.Gaussian(sensitivity=1, epsilon=1, delta=d).scale) for d in (1e-3, 1e-6, 1e-12)}
     excess = {d: math.log(1 / d) / v for d, v in need.items()}
@@ -119,7 +108,7 @@ def gaussian() -> Computed:
     )
 
 
-@claims("Notes, 2", HOLDS, "Randomized response is local, and less accurate.")
+@claims("Notes, 2")
 def response() -> Computed:
     n = 1000
     rr = dp.RandomizedResponse(epsilon=1)
@@ -132,7 +121,7 @@ def response() -> Computed:
     )
 
 
-@claims("One counting query", HOLDS, "A count has sensitivity 1, so Lap(1/ε) is enough.")
+@claims("One counting query")
 def count() -> Computed:
     ours = [dp.sensitivity.count(neighbors=r) for r in (dp.AddRemove, dp.ReplaceOne)]
     return Computed(
@@ -141,7 +130,7 @@ def count() -> Computed:
     )
 
 
-@claims("Vector-valued queries", HOLDS, "d queries of sensitivity Δ: Lap(d·Δ/ε) on each, by composition.")
+@claims("Vector-valued queries")
 def vector() -> Computed:
     loss = _laplace_loss((1.0,) * 5, 5.0)
     uneven = 1 / 2 + 1 / 4 + 1 / 8 + 1 / 16 + 1 / 16
@@ -151,12 +140,7 @@ def vector() -> Computed:
     )
 
 
-@claims(
-    "Histogram queries",
-    HOLDS,
-    "For a histogram Lap(1/ε) is enough, since the ℓ₁ distance is 1.",
-    "If a record is replaced: Lap(2/ε).",
-)
+@claims("Histogram queries")
 def histogram() -> Computed:
     far = [
         max(sum(abs(a - b) for a, b in zip(x, y, strict=True)) for x, y in pairs)
@@ -167,12 +151,7 @@ def histogram() -> Computed:
     )
 
 
-@claims(
-    "A question",
-    HOLDS,
-    "(Asked, not answered:) the sensitivity of “over 50 and a smoker”.",
-    "It is a count like any other: 1.",
-)
+@claims("A question")
 def conjunction() -> Computed:
     people = list(itertools.product((0, 1), repeat=2))
     most = max(
@@ -183,9 +162,7 @@ def conjunction() -> Computed:
     return Computed(f"all pairs of two and three people: {most}.", stated=most == 1)
 
 
-@claims(
-    "Example, likes", HOLDS, "To count the likes of every page, noise must grow with the number of likes of one person."
-)
+@claims("Example, likes")
 def likes() -> Computed:
     def largest(pages: int, most: int) -> int:
         return max(sum(one) for one in itertools.product((0, 1), repeat=pages) if sum(one) <= most)
@@ -197,13 +174,7 @@ def likes() -> Computed:
     )
 
 
-@claims(
-    "Report noisy max",
-    HOLDS,
-    "The largest of m counts with Lap(1/ε) on each is ε-DP.",
-    "When records are added or removed, so that all counts move the same way. If one is replaced it loses "
-    "almost 2ε; then Lap(2/ε).",
-)
+@claims("Report noisy max")
 def noisy_max() -> Computed:
     m = dp.NoisyMax(sensitivity=1, epsilon=1, monotone=True, noise="laplace")
 
@@ -221,12 +192,7 @@ def noisy_max() -> Computed:
     )
 
 
-@claims(
-    "Report noisy max, accuracy",
-    HOLDS,
-    "(Asked, not answered:) how good is the page it reports?",
-    "With probability 1 − β at most 2·ln(m/β)/ε likes below the best, against noise m/ε on every count.",
-)
+@claims("Report noisy max, accuracy")
 def noisy_max_accuracy() -> Computed:
     m = dp.NoisyMax(sensitivity=1, epsilon=1, monotone=True, noise="laplace")
     gap = m.error(100, 0.95)

@@ -17,9 +17,8 @@ from __future__ import annotations
 
 import typing as _typing
 
-from dither.course.lookup import find, results
+from dither.course.documents import Result, Results, find, results
 from dither.course.mixed_noise import theorem_10
-from dither.course.result import Result, Results
 from dither.public_module import name_by_home as _name_by_home
 
 if _typing.TYPE_CHECKING:

@@ -1,20 +1,15 @@
-"""Every named result of the documents is in the course, says what the computations say, and its example runs."""
+"""Every named result of the documents is in the course, and its example runs."""
 
 from __future__ import annotations
-
-import re
-from pathlib import Path
 
 import pytest
 
 import dither as dp
 from dither.course import Result, Results, find, results
-from dither.course.result import CONDITIONS, DEFINITION, DOCUMENTS, FAILS, HOLDS
+from dither.course.documents import documents
 from dither.errors import InvalidArgument, WrongType
 from support import each, refuses
 
-PAGE = Path(__file__).parents[2] / "docs" / "claims.md"
-WORST = [DEFINITION, HOLDS, CONDITIONS, FAILS]
 KINDS = {  # of the second document, by number
     "Definition": [1, 4, 9, 13, 14, 18, 24],
     "Theorem": [2, 5, 10, 26, 27, 35, 36, 37],
@@ -28,33 +23,6 @@ NUMBERED = {
     3: [f"Example 1.{number}" for number in (1, 2, 5, 6)]
     + ["Theorem 1.3", "Proposition 1.4", "Algorithm 1", "Equation (1)", "Equation (2)"],
 }
-ELSEWHERE = {  # what a document says about one of its results under a heading of its own
-    "Theorem (Wasserman and Zhou), comparison": "Theorem (Wasserman and Zhou), rate",
-    "Theorem (Wasserman and Zhou), conclusion": "Theorem (Wasserman and Zhou), testing",
-    "After normal noise": "Normal noise",
-    "After equation (2)": "Equation (2)",
-    "After equation (6)": "Equation (6)",
-}
-REMARKS = ("After ", "Proof of ")
-
-
-def claims() -> list[tuple[int, str, str]]:
-    """Document, place and verdict of every claim that is computed; the page is compared with the computations."""
-    rows, document = [], 0
-    for line in PAGE.read_text(encoding="utf-8").splitlines():
-        if heading := re.match(r"## (\d)\. ", line):
-            document = int(heading[1])
-        elif document and line.startswith("| ") and not line.startswith("| where"):
-            cells = re.split(r"(?<!\\)\|", line)
-            rows.append((document, cells[1].strip(), cells[3].strip().strip("*")))
-    return rows
-
-
-def result_of(document: int, place: str) -> Result | None:
-    """The result that a claim belongs to: the one with the longest number that its place begins with."""
-    head = re.sub("^(After|Proof of) ", "", ELSEWHERE.get(place, place))
-    fitting = [r for r in results(document) if head == r.number or head.startswith((f"{r.number},", f"{r.number} "))]
-    return max(fitting, key=lambda result: len(result.number), default=None)
 
 
 def test_every_numbered_result_of_the_documents_is_there():
@@ -66,22 +34,7 @@ def test_every_numbered_result_of_the_documents_is_there():
 def test_no_number_is_there_twice_and_every_document_has_some():
     numbers = [(result.document, result.number) for result in results()]
     assert len(set(numbers)) == len(numbers)
-    assert {result.document for result in results()} == set(DOCUMENTS)
-
-
-@each(("document", "place"), [claim[:2] for claim in claims()])
-def test_every_claim_belongs_to_a_result(document, place):
-    assert result_of(document, place) is not None
-
-
-@each("result", results())
-def test_the_verdict_is_the_worst_of_its_claims(result):
-    mine = [claim for claim in claims() if result_of(*claim[:2]) is result]
-    verdicts = [verdict for _, place, verdict in mine if not place.startswith(REMARKS)]
-    assert set(verdicts) <= set(WORST)
-    if result.verdict != DEFINITION:
-        assert verdicts
-        assert WORST.index(max(verdicts, key=WORST.index)) == WORST.index(result.verdict), verdicts
+    assert {result.document for result in results()} == set(documents()) == {1, 2, 3, 4, 5}
 
 
 @pytest.mark.slow
@@ -118,6 +71,8 @@ def test_a_result_is_found_by_number_or_by_a_word_of_its_title():
 def test_what_is_not_there_is_refused(text):
     with refuses(InvalidArgument, "dither.course.results"):
         find(text)
+    with refuses(WrongType, "text", "a number as printed"):
+        find(3)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("document", [0, 6, "two"])
@@ -129,11 +84,6 @@ def test_there_are_five_documents(document):
 def test_results_print_one_line_each():
     assert len(str(results()).splitlines()) == len(results())
     assert str(Results()) == ""
-
-
-def test_a_result_is_found_by_text_alone():
-    with refuses(WrongType, "text", "a number as printed"):
-        find(3)  # type: ignore[arg-type]
 
 
 def test_a_slice_of_results_prints_like_all_of_them():

@@ -1,31 +1,40 @@
-"""A named result of a lecture document: where it is printed, what it states, and what in dither implements it."""
+"""The named results of the lecture documents: what each states, whether it holds, and what in dither implements it.
+
+They stand in ``documents.toml``, together with every claim that was checked; the site and ``tests/claims`` read the
+same file. The verdict on a result is the worst of the verdicts on its claims.
+"""
 
 from __future__ import annotations
 
 import importlib
 import math
-from dataclasses import dataclass
-from typing import Any, Literal, SupportsIndex, overload
+import tomllib
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, SupportsIndex, get_args, overload
 
 import numpy as np
 
+from dither.errors import InvalidArgument, WrongType
 from dither.present import markup
 
 Verdict = Literal["definition", "holds", "holds with conditions", "fails"]
+"""What is true of a result, from the mildest to the worst."""
 
-DEFINITION: Verdict = "definition"
-HOLDS: Verdict = "holds"
-CONDITIONS: Verdict = "holds with conditions"
-FAILS: Verdict = "fails"
 
-DOCUMENTS = {
-    1: "Class notes 4",
-    2: "Foundations of Data Privacy, lectures 17 to 20",
-    3: "Solving selection problems privately, lecture 6",
-    4: "Differential privacy, slides",
-    5: "The science of data ethics",
-}
-"""The five documents, by the number that ``docs/claims.md`` gives them too."""
+@dataclass(frozen=True)
+class Claim:
+    """What a document claims at one place, and whether it holds as printed; ``tests/claims`` has the computation."""
+
+    document: int
+    place: str
+    verdict: Verdict
+    printed: str
+    note: str = ""
+    """The condition, the correction, or a remark."""
+    aside: bool = False
+    """Whether this is a remark, a proof or about a definition, and does not count for the verdict on the result."""
 
 
 @dataclass(frozen=True)
@@ -38,14 +47,14 @@ class Result:
         Where it stands: the number of the document, and its name there.
     title
         What it is about.
-    verdict
-        Whether it holds as printed.
     statement
         What is true, in one sentence: with the condition or the correction, where the print needs one.
     where
         The public name of what implements it.
     example, output
         A Python expression, in which ``dp`` is dither, and its value as Python prints it.
+    claims
+        What was checked: each with its place, what is printed there, and the verdict.
 
     Examples
     --------
@@ -64,11 +73,22 @@ class Result:
     document: int
     number: str
     title: str
-    verdict: Verdict
     statement: str
     where: str
     example: str
     output: str
+    claims: tuple[Claim, ...] = field(default=(), repr=False)
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether it holds as printed: the worst of the verdicts on its claims.
+
+        >>> import dither as dp
+        >>> [(claim.place, claim.verdict) for claim in dp.course.find("lemma 7")[0].claims]
+        [('Lemma 7', 'holds with conditions')]
+        """
+        verdicts = [claim.verdict for claim in self.claims if not claim.aside]
+        return max(verdicts, key=get_args(Verdict).index, default="definition")
 
     @property
     def implementation(self) -> Any:
@@ -95,7 +115,7 @@ class Result:
 
     def _repr_html_(self) -> str:
         """For a notebook: what is true, and the example with its value."""
-        where = f"document {self.document}, {DOCUMENTS[self.document]}"
+        where = f"document {self.document}, {documents()[self.document].title}"
         return markup.block(
             markup.heading(f"{self.number}: {self.title} ({self.verdict})"),
             markup.lines([self.statement]),
@@ -153,3 +173,73 @@ class Results(tuple[Result, ...]):
         return "\n".join(
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
         )
+
+
+@dataclass(frozen=True)
+class Document:
+    """One of the five documents."""
+
+    number: int
+    title: str
+    about: str
+    results: Results
+
+
+@cache
+def documents() -> dict[int, Document]:
+    """The five documents by their numbers, in ``docs/claims.md`` too.
+
+    >>> documents()[4].title
+    'Differential privacy, slides'
+    """
+    text = Path(__file__).with_name("documents.toml").read_text(encoding="utf-8")
+    return {
+        number: Document(number, item["title"], item["about"], Results(_result(number, row) for row in item["result"]))
+        for number, item in enumerate(tomllib.loads(text)["document"], 1)
+    }
+
+
+def _result(document: int, row: dict[str, Any]) -> Result:
+    defaults = {"document": document, "place": row["number"], "printed": row["statement"]}
+    claims = tuple(Claim(**{**defaults, **claim}) for claim in row.pop("claim", ()))
+    return Result(document, **row, claims=claims)
+
+
+def results(document: int | None = None) -> Results:
+    """Every named result of the five documents, or of one of them.
+
+    >>> print(results(document=3)[4])
+    3. Algorithm 1: The exponential mechanism (definition)
+      Select y with probability proportional to exp(ε·q(y)/(2Δ)).
+      where  dither.Exponential
+      run    dp.Exponential(sensitivity=1, epsilon=2).probabilities([1, 0]).round(4).tolist()
+      gives  [0.7311, 0.2689]
+    """
+    if document is None:
+        return Results(result for item in documents().values() for result in item.results)
+    if document not in documents():
+        raise InvalidArgument("document", "a number from 1 to 5", document, "pass document=2")
+    return documents()[document].results
+
+
+def find(text: str) -> Results:
+    """The results of this number, in any spelling of its letters; else those whose number or title holds the text.
+
+    >>> [result.title for result in find("theorem 36")]
+    ['Private stochastic descent']
+    >>> [result.number for result in find("heavy hitter")]
+    ['Example 1.1', 'Example 1.5']
+    """
+    if not isinstance(text, str):
+        kind = type(text).__name__
+        raise WrongType("text", "a number as printed, or a word of a title", kind, "pass find('theorem 36')")
+    wanted = " ".join(text.lower().split())
+    exact = Results(result for result in results() if result.number.lower() == wanted)
+    if exact:
+        return exact
+    holding = Results(result for result in results() if wanted and wanted in f"{result.number} {result.title}".lower())
+    if not holding:
+        raise InvalidArgument(
+            "text", "the number or a word of the title of a result", "neither", "see dither.course.results()"
+        )
+    return holding

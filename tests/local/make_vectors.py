@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 import dither as dp
-from dither.local.fields import prime_power, primitive_polynomial, singer_difference_set
-from dither.local.keyed_hash import hash_columns, value_number
+from dither.local.finite_fields import prime_power, primitive_polynomial, singer_difference_set
+from dither.local.sketch import hash_columns, value_number
 from dither.randomness import SeededSource
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dither as dp
-from dither.local.fields import field_tables
+from dither.local.finite_fields import field_tables
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 CELLS = list(product((128, 1024), EPSILONS))

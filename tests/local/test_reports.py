@@ -13,9 +13,9 @@ import pytest
 
 import dither as dp
 from dither.errors import InvalidData, WrongType
-from dither.local import keyed_hash, wire_codes
-from dither.local.fields import primitive_polynomial, singer_difference_set
-from dither.local.reports import HEADER_BYTES, Reports
+from dither.local import sketch
+from dither.local.finite_fields import primitive_polynomial, singer_difference_set
+from dither.local.reports import HEADER_BYTES, Reports, protocol_name
 from support import each
 
 VECTORS = json.loads((Path(__file__).parent / "vectors.json").read_text(encoding="utf-8"))
@@ -61,13 +61,13 @@ def test_the_keyed_hash_is_what_the_vectors_and_the_specification_say(vector):
     else:
         content = b"s" + value.encode() if vector["type"] == "text" else b"b" + value
     x = int.from_bytes(hashlib.sha256(content).digest()[:8], "little")
-    assert keyed_hash.value_number(value) == x == int(vector["number"], 16)
+    assert sketch.value_number(value) == x == int(vector["number"], 16)
     key, row, width = bytes.fromhex(vector["key"]), vector["row"], vector["width"]
     digest = hashlib.sha256(b"dither local hash 1" + key + struct.pack("<I", row)).digest()
     a, b, c = struct.unpack("<3Q", digest[:24])
     column = ((((a * (x & 0xFFFFFFFF) + b * (x >> 32) + c) % 2**64) >> 32) * width) >> 32
     rows = vector["rows"]
-    [computed] = keyed_hash.hash_columns(np.array([x], dtype=np.uint64), np.array([row]), key, rows, width)
+    [computed] = sketch.hash_columns(np.array([x], dtype=np.uint64), np.array([row]), key, rows, width)
     assert computed == column == vector["column"]
 
 
@@ -82,8 +82,8 @@ def test_columns_are_uniform_and_pairs_of_them_independent():
     from scipy import stats
 
     rows, width = 1 << 16, 8
-    numbers = np.array([keyed_hash.value_number(word) for word in ("one", "two")], dtype=np.uint64)
-    columns = keyed_hash.hash_columns(numbers[:, None], np.arange(rows), bytes(16), rows, width)
+    numbers = np.array([sketch.value_number(word) for word in ("one", "two")], dtype=np.uint64)
+    columns = sketch.hash_columns(numbers[:, None], np.arange(rows), bytes(16), rows, width)
     counts = np.bincount(columns[0] * width + columns[1], minlength=width * width)
     assert stats.chisquare(counts).pvalue > 1e-9
 
@@ -98,7 +98,7 @@ def test_every_protocol_has_a_number_of_its_own():
     codes = [kind.wire_code for kind in kinds]
     assert len(set(codes)) == len(codes)
     for kind in kinds:
-        assert wire_codes.protocol_name(kind.wire_code) == kind.__name__
+        assert protocol_name(kind.wire_code) == kind.__name__
 
 
 def test_truncated_and_damaged_bytes_are_refused():

@@ -9,24 +9,18 @@
 ProjectiveGeometryResponse(categories=1024, epsilon=1)
 """
 
-from dither.local.count_mean_sketch import CountMeanSketch
-from dither.local.distribution import Distribution, LocalDistribution
 from dither.local.estimates import LocalFrequencies
+from dither.local.finite_fields import LocalHashing, ProjectiveGeometryResponse
 from dither.local.hadamard_response import HadamardResponse
-from dither.local.hadamard_sketch import HadamardCountMeanSketch
 from dither.local.heavy_hitters import HeavyHitter, HeavyHitters, HeavyHitterSearch
-from dither.local.local_hashing import LocalHashing
-from dither.local.mean import LocalMean, Mean
-from dither.local.projective_geometry import ProjectiveGeometryResponse
-from dither.local.protocol import LocalProtocol
-from dither.local.randomized_response import RandomizedResponse
+from dither.local.protocol import LocalProtocol, Server
 from dither.local.recommendation import Recommendation, best
 from dither.local.repetition import DeviceBudget, RepetitionCost, repetition_cost
 from dither.local.reports import Reports
-from dither.local.server import Server
 from dither.local.sets import PaddedSets
-from dither.local.subset_selection import SubsetSelection
-from dither.local.unary_encoding import UnaryEncoding
+from dither.local.sketch import CountMeanSketch, HadamardCountMeanSketch
+from dither.local.subset_selection import RandomizedResponse, SubsetSelection, UnaryEncoding
+from dither.local.windows import Distribution, LocalDistribution, LocalMean, Mean
 from dither.public_module import name_by_home as _name_by_home
 
 __all__ = [

@@ -1,4 +1,7 @@
-"""Hadamard response: a column of a Hadamard matrix that mostly agrees with the row of the category."""
+"""Hadamard response: a column of a Hadamard matrix that mostly agrees with the row of the category.
+
+The sign in row i and column j of a Hadamard matrix is -1 to the number of bits that i and j have in common.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,42 @@ from numpy.typing import NDArray
 
 from dither import arguments
 from dither.exact import Enclosure
-from dither.local.designs import inside_float, inside_probability
+from dither.local.bases import IndexProtocol, inside_float, inside_probability
 from dither.local.estimates import LocalFrequencies
-from dither.local.hadamard import hadamard_transform, odd_parity
-from dither.local.index_records import IndexProtocol
 from dither.local.protocol import Codes, Floats, FrequencyProtocol, Tally
-from dither.local.reports import Records
-from dither.local.wire_codes import HADAMARD_RESPONSE
+from dither.local.reports import WIRE_CODES, Records
 from dither.randomness import Source, trials, uniform_integers
+
+
+def odd_parity(rows: NDArray[Any], columns: NDArray[Any]) -> NDArray[np.bool_]:
+    """Where the sign is -1.
+
+    >>> odd_parity(np.array([1, 3, 2]), np.array([1, 3, 1])).tolist()
+    [True, False, False]
+    """
+    result: NDArray[np.bool_] = (np.bitwise_count(rows & columns) & 1).astype(np.bool_)
+    return result
+
+
+def hadamard_transform(values: NDArray[Any]) -> NDArray[Any]:
+    """The product of the last axis, whose length is a power of two, with the Hadamard matrix.
+
+    Whole numbers must be of a type that holds the sum of the absolute values along the axis.
+
+    >>> hadamard_transform(np.array([1, 2, 3, 4])).tolist()
+    [10, -2, -4, 0]
+    """
+    size = values.shape[-1]
+    result = np.array(values.reshape(-1, size).T, order="C")  # the axis first, so that all steps read whole runs
+    spare, half = np.empty((size // 2, result.shape[1]), dtype=result.dtype), 1
+    while half < size:
+        pairs = result.reshape(size // (2 * half), 2, half, -1)
+        low, high, difference = pairs[:, 0], pairs[:, 1], spare.reshape(size // (2 * half), half, -1)
+        np.subtract(low, high, out=difference)
+        low += high
+        high[...] = difference
+        half *= 2
+    return np.ascontiguousarray(result.T).reshape(values.shape)
 
 
 @dataclass(frozen=True)
@@ -49,7 +80,7 @@ class HadamardResponse(IndexProtocol[LocalFrequencies], FrequencyProtocol):
 
     categories: Any
     epsilon: float
-    wire_code: ClassVar[int] = HADAMARD_RESPONSE
+    wire_code: ClassVar[int] = WIRE_CODES["HadamardResponse"]
 
     def __post_init__(self) -> None:
         self.check_parameters()

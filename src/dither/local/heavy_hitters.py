@@ -3,7 +3,7 @@
 The people are split at random into a group for each round. In a round the server has a public list of prefixes that
 earlier groups have shown to be frequent; a member of the group reports which of them its word begins with, and the next
 byte; or that it is none of them. So the categories of a round are at most ``candidates * 256 + 1``, few enough for
-:class:`~dither.local.projective_geometry.ProjectiveGeometryResponse`, whose reports are some bytes long and whose
+:class:`~dither.local.finite_fields.ProjectiveGeometryResponse`, whose reports are some bytes long and whose
 estimates are as good as any. Prefixes that may be those of a frequent word go on to the next round (Bassily, Nissim,
 Stemmer and Thakurta 2017; Wang, Li and Jha 2019, "prefix extending"; Apple's sequence fragments do the same with
 fragments of words, all at once). The last group, of four tenths of the people or more, is asked which of the words that
@@ -27,10 +27,9 @@ from dither.accounting import Event, Pure
 from dither.errors import InvalidArgument, InvalidData, WrongType
 from dither.guarantees import PureDP
 from dither.local.estimates import LocalFrequencies, half_width, normal_quantile
-from dither.local.projective_geometry import ProjectiveGeometryResponse
-from dither.local.protocol import report_epsilon
+from dither.local.finite_fields import ProjectiveGeometryResponse
+from dither.local.protocol import Server, report_epsilon
 from dither.local.reports import Reports
-from dither.local.server import Server
 from dither.local.subset_selection import SubsetSelection
 from dither.randomness import Source, resolve, uniform_integers
 

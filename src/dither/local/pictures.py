@@ -20,7 +20,7 @@ def fragment(protocol: LocalProtocol[Any]) -> str:
     >>> "ε = 1 for each report" in page, page.count("<svg")
     (True, 1)
     """
-    from dither.local.mean import Mean
+    from dither.local.windows import Mean
 
     what = "the mean" if isinstance(protocol, Mean) else "the share of a rare category"
     pairs = [

@@ -7,13 +7,10 @@ from typing import Any
 
 from dither import arguments
 from dither.errors import InvalidArgument
+from dither.local.finite_fields import LocalHashing, ProjectiveGeometryResponse
 from dither.local.hadamard_response import HadamardResponse
-from dither.local.local_hashing import LocalHashing
-from dither.local.projective_geometry import ProjectiveGeometryResponse
 from dither.local.protocol import LocalProtocol
-from dither.local.randomized_response import RandomizedResponse
-from dither.local.subset_selection import SubsetSelection
-from dither.local.unary_encoding import UnaryEncoding
+from dither.local.subset_selection import RandomizedResponse, SubsetSelection, UnaryEncoding
 
 _NEARLY = 1.02
 

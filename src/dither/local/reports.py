@@ -43,6 +43,29 @@ MAGIC = b"DLRP"
 VERSION = 1
 _HEADER = struct.Struct("<4sBBHd8s16sQI")
 HEADER_BYTES = _HEADER.size + 4
+WIRE_CODES = {
+    "RandomizedResponse": 1,
+    "SubsetSelection": 2,
+    "UnaryEncoding": 3,
+    "LocalHashing": 4,
+    "HadamardResponse": 5,
+    "ProjectiveGeometryResponse": 6,
+    "CountMeanSketch": 7,
+    "HadamardCountMeanSketch": 8,
+    "Mean": 16,
+    "Distribution": 17,
+    "PaddedSets": 18,
+}
+"""The numbers of the protocols in the byte format. A number is never given to another protocol."""
+
+
+def protocol_name(code: int) -> str:
+    """The name of the protocol with this number.
+
+    >>> protocol_name(2), protocol_name(99)
+    ('SubsetSelection', 'protocol 99')
+    """
+    return next((name for name, number in WIRE_CODES.items() if number == code), f"protocol {code}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +145,5 @@ class Reports(ComparedByValue):
         return cls(code, epsilon, fingerprint, records, batch)
 
     def __repr__(self) -> str:
-        from dither.local.wire_codes import protocol_name
-
         notice = " (seeded, not private)" if self.seeded else ""
         return f"Reports({len(self)} of {protocol_name(self.wire_code)}, {self.records.shape[1]} bytes each){notice}"

@@ -13,9 +13,8 @@ from dither.budget_hooks import spends
 from dither.errors import InvalidData, WrongType
 from dither.local.labels import require_column
 from dither.local.protocol import Codes, Floats, FrequencyProtocol, Tally
-from dither.local.reports import Records, Reports
+from dither.local.reports import WIRE_CODES, Records, Reports
 from dither.local.subset_selection import SubsetSelection
-from dither.local.wire_codes import PADDED_SETS
 from dither.randomness import Source, resolve, uniform_integer, uniform_integers
 
 
@@ -47,7 +46,7 @@ class PaddedSets(FrequencyProtocol):
     categories: Any
     max_items: int
     epsilon: float
-    wire_code: ClassVar[int] = PADDED_SETS
+    wire_code: ClassVar[int] = WIRE_CODES["PaddedSets"]
 
     def __post_init__(self) -> None:
         self.check_parameters()

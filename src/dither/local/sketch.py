@@ -1,4 +1,4 @@
-"""What both sketches share: rows of hash functions, any values as categories, and collisions on top of the noise.
+"""Sketches: rows of hash functions, any values as categories, and collisions on top of the noise.
 
 A client draws one of R rows uniformly and privatizes the column, of m, to which the row's hash function maps its value.
 So the categories need not be listed: a server estimates whichever it is asked about. A report of another value maps to
@@ -11,30 +11,122 @@ How concentrated the values are need not be guessed. F is the probability that t
 Two reports of one row show, on average over the key and freed from noise, the same column with probability
 ``F + (1 - F) / m``. :meth:`Sketch.pair_statistic` counts such pairs from the sums alone, without bias, and its error
 moves the stated variance of a share by about ``sqrt(2 / (R m))`` of itself, which is nothing.
+
+The keyed hash, version 1
+-------------------------
+It is specified to the byte; ``tests/local/vectors.json`` has test vectors.
+
+1. *The value as a number.* A text is the byte ``s`` followed by its UTF-8 bytes; a byte string is the byte ``b``
+   followed by itself; a whole number from 0 to 2^63 - 1 is the byte ``i`` followed by its 8 bytes, little-endian. X is
+   the first 8 bytes of SHA-256 of these bytes, read as a little-endian integer; its low 32 bits are L and its high 32
+   bits are H.
+2. *The row as three numbers.* SHA-256 of ``dither local hash 1`` (ASCII, 19 bytes), the 16 bytes of the key and the 4
+   bytes of the row's number, little-endian. Its first, second and third 8 bytes, little-endian, are A, B and C.
+3. *The hash.* ``h = ((A L + B H + C) mod 2^64) >> 32``, and the column is ``(h width) >> 32``.
+
+For random A, B and C the values h of two different X are independent and uniform (multiply-shift: Dietzfelbinger 1996).
+A column is therefore uniform to within ``width / 2^32``, and independent for two values. The hash needs no secrecy: the
+key only lets two collections use different functions.
 """
 
 from __future__ import annotations
 
+import hashlib
+import math
 from abc import abstractmethod
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dither import arguments
-from dither.errors import InvalidArgument, WrongType
+from dither.errors import InvalidArgument, InvalidData, WrongType
+from dither.exact import Enclosure
 from dither.local import labels
-from dither.local.keyed_hash import KEY_BYTES, hash_columns, value_number
+from dither.local.bases import (
+    IndexProtocol,
+    bit_bytes,
+    count_bits,
+    index_bytes,
+    inside_float,
+    inside_probability,
+    pack_indices,
+    refuse_index,
+    refuse_padding,
+    unpack_indices,
+)
+from dither.local.estimates import LocalFrequencies
+from dither.local.hadamard_response import hadamard_transform, odd_parity
 from dither.local.protocol import Codes, Floats, FrequencyProtocol, Tally
+from dither.local.reports import WIRE_CODES, Records
+from dither.local.subset_selection import UnaryEncoding
+from dither.randomness import Source, trials, uniform_integers
+
+Words = NDArray[np.uint64]
+
+KEY_BYTES = 16
+_DOMAIN = b"dither local hash 1"
+_HALF = np.uint64(32)
+_LOW = np.uint64((1 << 32) - 1)
+
+
+def value_number(value: Any, name: str = "values") -> int:
+    """The number X of a text, a byte string or a whole number.
+
+    >>> hex(value_number("a")), hex(value_number(b"a")), hex(value_number(1))
+    ('0xe82837a99a82f64c', '0xefbcad2c9c510f97', '0x26c97d6a77cc19d2')
+    """
+    if isinstance(value, str):
+        try:
+            content = b"s" + value.encode()
+        except UnicodeEncodeError:
+            raise InvalidData(name, "texts", "one that is not valid Unicode", "repair the text") from None
+    elif isinstance(value, bytes):
+        content = b"b" + value
+    elif isinstance(value, (int, np.integer)) and not isinstance(value, bool) and 0 <= value < 1 << 63:
+        content = b"i" + int(value).to_bytes(8, "little")
+    else:
+        raise InvalidData(
+            name, "texts, byte strings or whole numbers from 0 on", "another value", "convert the values first"
+        )
+    return int.from_bytes(hashlib.sha256(content).digest()[:8], "little")
+
+
+@lru_cache(maxsize=8)
+def row_numbers(key: bytes, rows: int) -> tuple[Words, Words, Words]:
+    """The numbers A, B and C of every row.
+
+    >>> [hex(int(column[0])) for column in row_numbers(bytes(16), 1)]
+    ['0x974a45ed068fadc0', '0xc57ed431f6db8171', '0x45a2bd712ca14fe7']
+    """
+    digests = b"".join(hashlib.sha256(_DOMAIN + key + row.to_bytes(4, "little")).digest()[:24] for row in range(rows))
+    table = np.frombuffer(digests, dtype="<u8").astype(np.uint64).reshape(rows, 3)
+    a, b, c = (np.ascontiguousarray(column) for column in table.T)
+    a.flags.writeable = b.flags.writeable = c.flags.writeable = False
+    return a, b, c
+
+
+def hash_columns(numbers: Words, rows: NDArray[Any], key: bytes, row_count: int, width: int) -> NDArray[np.int64]:
+    """The column of each number X in its row, for arrays that broadcast against each other.
+
+    >>> hash_columns(np.array([value_number("a")], dtype=np.uint64), np.array([0, 1, 2]), bytes(16), 3, 1024).shape
+    (3,)
+    """
+    a, b, c = row_numbers(key, row_count)
+    mixed = a[rows] * (numbers & _LOW) + b[rows] * (numbers >> _HALF) + c[rows]
+    columns: NDArray[np.int64] = (((mixed >> _HALF) * np.uint64(width)) >> _HALF).astype(np.int64)
+    return columns
+
 
 _CELLS_AT_ONCE = 1 << 18
 _CELLS_FOR_PAIRS = 1 << 22  # enough to know F; a sketch of Apple's size has sixteen times as many
 
 
 class Sketch(FrequencyProtocol):
-    """Base of the sketches. A code is the number X of :mod:`dither.local.keyed_hash`, as a signed integer."""
+    """Base of the sketches. A code is the number X of the keyed hash, as a signed integer."""
 
     rows: int
     width: int
@@ -171,3 +263,265 @@ def all_numbers(categories: int | tuple[Any, ...]) -> Codes:
     numbers = _numbers(range(categories) if isinstance(categories, int) else categories, "categories")
     numbers.flags.writeable = False
     return numbers
+
+
+_BYTES_AT_ONCE = 1 << 21
+
+
+@dataclass(frozen=True)
+class CountMeanSketch(Sketch):
+    """Report a random row and, by unary encoding, the column to which the row's hash function maps the own value.
+
+    *Statement.* The row is drawn independently of the value, and the m bits of the column are flipped as
+    :class:`UnaryEncoding` flips them: each report is epsilon-DP for its sender, whatever their value is replaced by.
+    Apple's form flips symmetrically, with probability 1 / (e^(epsilon/2) + 1) (Apple Differential Privacy Team 2017,
+    "Learning with Privacy at Scale"): :meth:`apple`. The default flips as optimized unary encoding does.
+
+    *Why.* Given the row, two values change at most two bits, as in unary encoding; the row has the same law for all.
+
+    *Record.* The row, in 1, 2, 4 or 8 bytes, the fewest that hold ``rows - 1``, little-endian; then bit c % 8 of byte
+    c // 8 for column c, the lowest bit first; unused bits are 0. The hash is the keyed one of this module.
+
+    Parameters
+    ----------
+    epsilon
+        The privacy loss of each report.
+    categories
+        The values to estimate by default, or None: any text, byte string or whole number may be reported and asked for.
+    rows, width
+        The number R of hash functions and m of columns. The server keeps R m counts.
+    optimized
+        Whether to flip as optimized unary encoding does.
+    key
+        16 bytes that select the hash functions; not a secret.
+
+    >>> import dither as dp
+    >>> apple = dp.local.CountMeanSketch.apple(epsilon=4)
+    >>> apple.rows, apple.width, round(apple.variance(1), 3)
+    (65536, 1024, 0.182)
+    >>> p = dp.local.CountMeanSketch(epsilon=4)
+    >>> round(p.variance(1), 4)
+    0.0781
+    >>> p.estimate(p.privatize(["a", "b", "a"]), ["a", "c"]).n
+    3
+    """
+
+    epsilon: float
+    categories: Any = None
+    rows: int = 1024
+    width: int = 1024
+    optimized: bool = True
+    key: bytes = bytes(16)
+    wire_code: ClassVar[int] = WIRE_CODES["CountMeanSketch"]
+    chunk_bytes: ClassVar[int] = 1 << 28
+
+    def __post_init__(self) -> None:
+        self.check_sketch()
+        if not isinstance(self.optimized, bool):
+            raise WrongType("optimized", "True or False", type(self.optimized).__name__, "pass True")
+
+    @classmethod
+    def apple(cls, epsilon: float = 4, categories: Any = None, *, key: bytes = bytes(16)) -> CountMeanSketch:
+        """Apple's published parameters for emoji: 65,536 rows of 1,024 columns, symmetric flips.
+
+        >>> CountMeanSketch.apple().report_bits
+        1040
+        """
+        return cls(epsilon, categories, rows=65536, width=1024, optimized=False, key=key)
+
+    def own_parameters(self) -> dict[str, object]:
+        """The size of the sketch, its key, and how bits are flipped."""
+        return {**super().own_parameters(), "optimized": int(self.optimized)}
+
+    @property
+    def encoding(self) -> UnaryEncoding:
+        """The protocol for the column."""
+        return UnaryEncoding(self.width, self.epsilon, self.optimized)
+
+    @property
+    def record_bytes(self) -> int:
+        """The number of bytes of each record."""
+        return index_bytes(self.rows) + bit_bytes(self.width)
+
+    @property
+    def report_bits(self) -> int:
+        """The number of bits that the row needs, and one for each column."""
+        return (self.rows - 1).bit_length() + self.width
+
+    def draw(self, codes: Codes, source: Source) -> Records:
+        """A row for each, and the privatized column."""
+        rows = uniform_integers(self.rows, codes.size, source)
+        bits = self.encoding.draw(self.columns(codes, rows), source)
+        return np.concatenate([pack_indices(rows, self.rows), bits], axis=1)
+
+    def check(self, records: Records) -> None:
+        """Refuse rows that are not in the sketch and bits after the last column."""
+        size = index_bytes(self.rows)
+        refuse_index(unpack_indices(records[:, :size], self.rows), self.rows)
+        refuse_padding(records[:, size:], self.width)
+
+    def new_tally(self) -> Tally:
+        """How many reports of each row have a 1 in each column."""
+        return np.zeros((self.rows, self.width), dtype=np.int32)
+
+    def tally(self, tally: Tally, records: Records) -> None:
+        """Add up the bits of each row and column."""
+        size = index_bytes(self.rows)
+        rows = unpack_indices(records[:, :size], self.rows)
+        order = np.argsort(rows, kind="stable")
+        counts = np.bincount(rows, minlength=self.rows)
+        starts = np.cumsum(counts) - counts
+        # rows with about as many reports are counted together, side by side, the shorter ones filled up with zeros
+        by_count = np.argsort(counts, kind="stable")[::-1][: int(np.count_nonzero(counts))]
+        first = 0
+        while first < by_count.size:
+            longest = int(counts[by_count[first]])
+            some = _BYTES_AT_ONCE // (longest * self.record_bytes)
+            together = by_count[first : first + (some - some % 8 or 1)]  # eight of them are whole 64-bit words
+            first += together.size
+            ranks = np.arange(longest)[:, None]
+            there = ranks < counts[together]
+            block = records.take(order[np.where(there, starts[together] + ranks, 0)], axis=0)
+            block[~there] = 0
+            ones = count_bits(block.reshape(longest, -1)).reshape(together.size, -1)
+            tally[together] += ones[:, 8 * size : 8 * size + self.width].astype(tally.dtype)
+
+    def cells(self, block: Tally) -> Tally:
+        """As they are."""
+        return block
+
+    def matched(self, sums: Floats, n: int) -> Floats:
+        """The share of ones, freed from flips."""
+        p, q = self.encoding.support
+        return (sums / n - q) / (p - q)
+
+    def pair_statistic(self, block: Tally, n: int) -> float:
+        """From the squared deviations of each row's counts from their mean, which frees them from the number of reports
+        in the row: two reports of one row add ``(p - q)^2 (1 - 1/m)`` where their columns are the same and
+        ``-(p - q)^2 / m`` otherwise, and a single report adds ``(1 - 1/m)`` times its variances and ``(p - q)^2``.
+        """
+        p, q = self.encoding.support
+        counts, m = block.astype(np.float64), self.width
+        counts -= counts.mean(axis=1, keepdims=True)
+        squares = float(np.einsum("ij,ij->", counts, counts))
+        single = (1 - 1 / m) * (p * (1 - p) + (m - 1) * q * (1 - q) + (p - q) ** 2) * block.shape[0] / self.rows
+        result: float = (squares - n * single) * self.rows**2 / ((p - q) ** 2 * n * (n - 1))
+        return result
+
+    @property
+    def report_range(self) -> float:
+        """That of the protocol for the column, freed from collisions."""
+        return self.encoding.report_range * self.width / (self.width - 1)
+
+    def variance(self, n: int, share: float = 0.0) -> float:
+        """The variance of an estimated share among n people, without that of collisions."""
+        p, q = self.encoding.support
+        m = self.width
+        other = p / m + q * (1 - 1 / m)
+        spread = share * p * (1 - p) + (1 - share) * other * (1 - other)
+        return spread / ((p - q) ** 2 * arguments.whole(n, "n")) * (m / (m - 1)) ** 2
+
+
+@dataclass(frozen=True)
+class HadamardCountMeanSketch(IndexProtocol[LocalFrequencies], Sketch):
+    """Report a random row, a random coordinate and one bit: the sign there of the column's row of a Hadamard matrix,
+    flipped with probability 1 / (e^epsilon + 1).
+
+    *Statement.* Row and coordinate are drawn independently of the value, and the sign by randomized response: each
+    report is epsilon-DP for its sender, whatever their value is replaced by (Apple Differential Privacy Team 2017).
+
+    *Why.* Given row and coordinate, the two signs have probabilities whose ratio is e^epsilon.
+
+    *Record.* ``2 (m r + l) + b`` for row r, coordinate l and b = 1 for the sign -1, in 1, 2, 4 or 8 bytes, the fewest
+    that hold ``2 rows width - 1``. The hash is the keyed one of this module; the sign in row i and coordinate
+    l is -1 to the number of bits that i and l have in common.
+
+    n times the variance of a rare category is about ``((e^epsilon + 1) / (e^epsilon - 1))^2``, to which collisions add.
+
+    Parameters are those of :class:`CountMeanSketch`; the width is a power of two.
+
+    >>> import dither as dp
+    >>> p = dp.local.HadamardCountMeanSketch(epsilon=4)
+    >>> p.record_bytes, p.report_bits, round(p.variance(1), 3)
+    (4, 23, 1.077)
+    >>> p.estimate(p.privatize(["a", "b", "a"]), ["a", "c"]).n
+    3
+    """
+
+    epsilon: float
+    categories: Any = None
+    rows: int = 1024
+    width: int = 4096
+    key: bytes = bytes(16)
+    wire_code: ClassVar[int] = WIRE_CODES["HadamardCountMeanSketch"]
+
+    def __post_init__(self) -> None:
+        self.check_sketch()
+        if self.width & (self.width - 1):
+            raise InvalidArgument("width", "a power of two", self.width, f"pass width={1 << self.width.bit_length()}")
+
+    @classmethod
+    def apple(cls, epsilon: float = 4, categories: Any = None, *, key: bytes = bytes(16)) -> HadamardCountMeanSketch:
+        """Apple's published parameters for Safari domains: 1,024 rows of 32,768 columns.
+
+        >>> HadamardCountMeanSketch.apple().report_bits
+        26
+        """
+        return cls(epsilon, categories, rows=1024, width=32768, key=key)
+
+    def own_probability(self, bits: int) -> Enclosure:
+        """Limits of the probability of the true sign, times ``2**bits``."""
+        return inside_probability(self.exact_epsilon, 1, 2, bits)
+
+    @property
+    def report_count(self) -> int:
+        """The number of possible reports, 2 R m."""
+        return 2 * self.rows * self.width
+
+    def draw(self, codes: Codes, source: Source) -> Records:
+        """A row and a coordinate for each, and the sign there, or the other one."""
+        cells = uniform_integers(self.rows * self.width, codes.size, source).astype(np.int64)
+        rows, coordinates = np.divmod(cells, self.width)
+        truthful = trials(inside_float(float(self.epsilon), 1, 2), self.own_probability, codes.size, source)
+        negative = odd_parity(self.columns(codes, rows), coordinates) == truthful
+        return self.pack(2 * cells + negative)
+
+    def new_tally(self) -> Tally:
+        """The sum of the signs of each row and coordinate."""
+        return np.zeros((self.rows, self.width), dtype=np.int32)
+
+    def tally(self, tally: Tally, records: Records) -> None:
+        """Add up the signs."""
+        reports = self.unpack(records)
+        np.add.at(tally.reshape(-1), reports >> 1, 1 - 2 * (reports & 1).astype(np.int32))
+
+    def cells(self, block: Tally) -> Tally:
+        """A Hadamard transform of each row."""
+        return hadamard_transform(block)
+
+    def matched(self, sums: Floats, n: int) -> Floats:
+        """The mean sign, freed from flips."""
+        return sums / (n * math.tanh(float(self.epsilon) / 2))
+
+    def pair_statistic(self, block: Tally, n: int) -> float:
+        """From the squares of the sums of all coordinates but the first, whose sign is the same for all columns: two
+        reports of one row and coordinate add, on average over coordinates, ``t^2 (m - 1) / m`` with t = tanh(epsilon/2)
+        where their columns are the same and ``-t^2 / m`` otherwise; a single report adds 1.
+        """
+        strength, m = math.tanh(float(self.epsilon) / 2), self.width
+        sums = block[:, 1:].astype(np.float64)
+        squares = float(np.einsum("ij,ij->", sums, sums))
+        single = (1 - 1 / m) * block.shape[0] / self.rows
+        result: float = (squares - n * single) * m / strength**2 * self.rows**2 / (n * (n - 1))
+        return result
+
+    @property
+    def report_range(self) -> float:
+        """From one sign to the other, freed from flips and collisions."""
+        return 2 / math.tanh(float(self.epsilon) / 2) * self.width / (self.width - 1)
+
+    def variance(self, n: int, share: float = 0.0) -> float:
+        """The variance of an estimated share among n people, without that of collisions."""
+        strength, m = math.tanh(float(self.epsilon) / 2), self.width
+        spread = 1 / strength**2 - share - (1 - share) / m**2
+        return spread / arguments.whole(n, "n") * (m / (m - 1)) ** 2

@@ -1,4 +1,8 @@
-"""Subset selection: a random set of categories that mostly holds the true one; the smallest variance there is."""
+"""Reports of sets of categories that mostly hold the true one.
+
+A set of one is k-ary randomized response; sets of one size are subset selection, which has the smallest variance there
+is; a bit for each category, flipped independently, is unary encoding, RAPPOR's basic form and the optimized one.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +15,86 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dither.errors import InvalidData
+from dither.accounting import ResponseReport
+from dither.errors import InvalidData, WrongType
 from dither.exact import Enclosure
-from dither.local.bit_records import BitProtocol, clear_padding, ones, set_bits
-from dither.local.designs import inside_float, inside_probability
+from dither.local.bases import (
+    BitProtocol,
+    IndexProtocol,
+    PureProtocol,
+    clear_padding,
+    design_support,
+    inside_float,
+    inside_probability,
+    ones,
+    set_bits,
+)
+from dither.local.estimates import LocalFrequencies
 from dither.local.protocol import Codes
-from dither.local.reports import Records
-from dither.local.wire_codes import SUBSET_SELECTION
-from dither.randomness import Source, trials, uniform_integers
+from dither.local.reports import WIRE_CODES, Records
+from dither.randomness import Source, bernoulli, trials, uniform_integers
 from dither.randomness.biased_bits import BiasedBits
+
+
+@dataclass(frozen=True)
+class RandomizedResponse(IndexProtocol[LocalFrequencies], PureProtocol):
+    """Report one's category with probability e^epsilon / (e^epsilon + k - 1), otherwise one of the others at random.
+
+    *Statement.* Each report is epsilon-DP for its sender, whatever their category is replaced by (Warner 1965; Kairouz,
+    Oh and Viswanath 2014). It is the best protocol where e^epsilon is at least about k / 2.
+
+    *Why.* A report has one of two probabilities, whose ratio is e^epsilon.
+
+    *Record.* The number of the reported category, in 1, 2, 4 or 8 bytes, the fewest that hold k - 1.
+
+    n times the variance of a rare category is ``(k - 2 + e^epsilon) / (e^epsilon - 1)^2``.
+    :class:`dither.RandomizedResponse` is the same mechanism with categories in and categories out.
+
+    >>> import dither as dp
+    >>> p = dp.local.RandomizedResponse(categories=128, epsilon=1)
+    >>> round(p.variance(1), 1)
+    43.6
+    """
+
+    categories: Any
+    epsilon: float
+    wire_code: ClassVar[int] = WIRE_CODES["RandomizedResponse"]
+
+    def __post_init__(self) -> None:
+        self.check_parameters()
+
+    @property
+    def event(self) -> ResponseReport:
+        """For accountants: one report of one person."""
+        return ResponseReport(self.exact_epsilon, self.category_count)
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """The probabilities of reporting a category for those who have it and for the others."""
+        return design_support(float(self.epsilon), 1, self.category_count, 0)
+
+    def draw(self, codes: Codes, source: Source) -> Records:
+        """A category for each code."""
+        k = self.category_count
+        probability = inside_float(float(self.epsilon), 1, k)
+        truthful = trials(probability, self.own_probability, codes.size, source)
+        others = uniform_integers(k - 1, codes.size, source).astype(np.int64)
+        others += others >= codes
+        return self.pack(np.where(truthful, codes, others))
+
+    def preferred(self, code: int) -> NDArray[np.int64]:
+        """The reports that are e^epsilon times as likely for this category as the others: the category alone."""
+        return np.array([code], dtype=np.int64)
+
+    @property
+    def report_count(self) -> int:
+        """The number of possible reports."""
+        return self.category_count
+
+    def own_probability(self, bits: int) -> Enclosure:
+        """Limits of the probability of reporting the truth, times ``2**bits``."""
+        return inside_probability(self.exact_epsilon, 1, self.category_count, bits)
+
 
 _CHUNK_BYTES = 1 << 23
 
@@ -47,7 +122,7 @@ class SubsetSelection(BitProtocol):
 
     categories: Any
     epsilon: float
-    wire_code: ClassVar[int] = SUBSET_SELECTION
+    wire_code: ClassVar[int] = WIRE_CODES["SubsetSelection"]
 
     def __post_init__(self) -> None:
         self.check_parameters()
@@ -125,3 +200,89 @@ def _even_bits(size: int, count: int) -> BiasedBits:
     """Bits that are 1 with about probability size / count, in steps of 1/256."""
     steps = min(max(round(256 * size / count), 1), 255)
     return BiasedBits(partial(_share, Fraction(steps, 256)))
+
+
+@dataclass(frozen=True)
+class UnaryEncoding(BitProtocol):
+    """Report one bit for each category: the own one is 1 with probability p, every other with probability q.
+
+    *Statement.* Each report is epsilon-DP for its sender, whatever their category is replaced by, if
+    ``p (1 - q) / (q (1 - p)) <= e^epsilon``. The symmetric form has p = e^(epsilon/2) / (e^(epsilon/2) + 1) and q = 1 -
+    p (basic RAPPOR: Erlingsson, Pihur and Korolova 2014); the optimized form p = 1/2 and q = 1 / (e^epsilon + 1) (Wang,
+    Blocki, Li and Jha 2017).
+
+    *Why.* Two categories change two bits. The bits are independent, so the worst ratio is the product of p / q, for the
+    bit of one, and (1 - q) / (1 - p), for that of the other: e^epsilon in both forms.
+
+    *Record.* Bit c % 8 of byte c // 8 is the bit of category c, the lowest bit first; unused bits are 0.
+
+    n times the variance of a rare category is ``4 e^epsilon / (e^epsilon - 1)^2`` optimized and
+    ``e^(epsilon/2) / (e^(epsilon/2) - 1)^2`` symmetric.
+
+    >>> import dither as dp
+    >>> round(dp.local.UnaryEncoding(categories=128, epsilon=1).variance(1), 3)
+    3.683
+    >>> round(dp.local.UnaryEncoding(categories=128, epsilon=1, optimized=False).variance(1), 3)
+    3.918
+    """
+
+    categories: Any
+    epsilon: float
+    optimized: bool = True
+    wire_code: ClassVar[int] = WIRE_CODES["UnaryEncoding"]
+
+    def __post_init__(self) -> None:
+        self.check_parameters()
+        if not isinstance(self.optimized, bool):
+            raise WrongType("optimized", "True or False", type(self.optimized).__name__, "pass True")
+
+    def own_parameters(self) -> dict[str, object]:
+        """Which of the two forms it is."""
+        return {"optimized": int(self.optimized)}
+
+    @property
+    def flip_epsilon(self) -> Fraction:
+        """The epsilon at which the bits of other categories are flipped: q = 1 / (e^flip_epsilon + 1)."""
+        return self.exact_epsilon if self.optimized else self.exact_epsilon / 2
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """The probabilities p and q of a 1."""
+        q = 1 / (1 + math.exp(float(self.flip_epsilon)))
+        return (0.5 if self.optimized else 1 / (1 + math.exp(-float(self.flip_epsilon)))), q
+
+    def own_probability(self, bits: int) -> Enclosure:
+        """Limits of p times ``2**bits``."""
+        if self.optimized:
+            return 1 << bits - 1, 1 << bits - 1
+        return inside_probability(self.flip_epsilon, 1, 2, bits)
+
+    def other_probability(self, bits: int) -> Enclosure:
+        """Limits of q times ``2**bits``."""
+        low, high = inside_probability(self.flip_epsilon, 1, 2, bits)
+        return (1 << bits) - high, (1 << bits) - low
+
+    def draw(self, codes: Codes, source: Source) -> Records:
+        """Bits of probability q, and then the own bit in its place."""
+        records = flipped_bits(self.flip_epsilon).draw(codes.size * self.record_bytes, source)
+        records = records.reshape(codes.size, self.record_bytes)
+        clear_padding(records, self.category_count)
+        set_bits(records, codes, self.draw_own(codes.size, source))
+        return records
+
+    def draw_own(self, count: int, source: Source) -> NDArray[np.bool_]:
+        """The bits of the senders' own categories."""
+        if self.optimized:
+            return bernoulli(0.5, count, source)
+        return trials(self.support[0], self.own_probability, count, source)
+
+
+def _flip_probability(flip_epsilon: Fraction, bits: int) -> Enclosure:
+    low, high = inside_probability(flip_epsilon, 1, 2, bits)
+    return (1 << bits) - high, (1 << bits) - low
+
+
+@lru_cache(maxsize=16)
+def flipped_bits(flip_epsilon: Fraction) -> BiasedBits:
+    """A sampler of bits that are 1 with probability 1 / (e^flip_epsilon + 1)."""
+    return BiasedBits(partial(_flip_probability, flip_epsilon))

@@ -66,21 +66,14 @@ from dither.accounting import Shuffled
 from dither.audit.proof.certificate import BITS, ONE, Evidence, Interval, exp_interval, no_noise, worst_of
 from dither.errors import NotPrivate
 from dither.exact import Enclosure, log
-from dither.local.count_mean_sketch import CountMeanSketch
-from dither.local.distribution import Distribution
+from dither.local.finite_fields import LocalHashing, ProjectiveGeometryResponse
 from dither.local.hadamard_response import HadamardResponse
-from dither.local.hadamard_sketch import HadamardCountMeanSketch
 from dither.local.heavy_hitters import HeavyHitters
-from dither.local.local_hashing import LocalHashing
-from dither.local.mean import Mean
-from dither.local.projective_geometry import ProjectiveGeometryResponse
 from dither.local.protocol import LocalProtocol
-from dither.local.randomized_response import RandomizedResponse
 from dither.local.sets import PaddedSets
-from dither.local.sketch import Sketch
-from dither.local.subset_selection import SubsetSelection
-from dither.local.unary_encoding import UnaryEncoding
-from dither.local.windows import Windows
+from dither.local.sketch import CountMeanSketch, HadamardCountMeanSketch, Sketch
+from dither.local.subset_selection import RandomizedResponse, SubsetSelection, UnaryEncoding
+from dither.local.windows import Distribution, Mean, Windows
 
 _ENUMERATED = 1 << 20
 _TRIED = 16

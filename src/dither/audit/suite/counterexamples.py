@@ -50,8 +50,8 @@ from dither.local import (
     RandomizedResponse,
     UnaryEncoding,
 )
-from dither.local.fields import field_tables
-from dither.local.index_records import unpack_indices
+from dither.local.bases import unpack_indices
+from dither.local.finite_fields import field_tables
 from dither.mechanisms import BoundedLaplace, Gaussian, Laplace, SparseVector
 from dither.randomness import SYSTEM, SeededSource, resolve, uniform_integers
 from dither.tables.compile.statements import Measure

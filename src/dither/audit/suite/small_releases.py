@@ -17,14 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither.guarantees import ApproxDP, Guarantee, PureDP
-from dither.local.designs import inside_float, inside_probability
-from dither.local.distribution import Distribution
+from dither.local.bases import inside_float, inside_probability, pack_indices, unpack_indices
 from dither.local.heavy_hitters import HeavyHitters
-from dither.local.index_records import pack_indices, unpack_indices
-from dither.local.mean import Mean
 from dither.local.protocol import LocalProtocol
 from dither.local.sets import PaddedSets
 from dither.local.subset_selection import SubsetSelection
+from dither.local.windows import Distribution, Mean
 from dither.randomness import Exponential, Normal, resolve, trials, uniform_integers
 from dither.stream.keyed import new_key
 from dither.stream.mechanism import NoiseStream, StreamPlan

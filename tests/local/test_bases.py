@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import dither as dp
-from dither.local import count_mean_sketch
-from dither.local.bit_records import clear_padding, count_bits, ones, set_bits
+from dither.local import sketch
+from dither.local.bases import clear_padding, count_bits, ones, set_bits
 from dither.randomness import SYSTEM
 from support import each
 
@@ -35,7 +35,7 @@ def test_single_bits_are_set_and_padding_cleared():
 )
 def test_sketches_add_the_bits_of_every_row(rows, width, skewed, monkeypatch):
     """Against one report at a time; skewed: nearly all reports in one row, as nobody who is honest sends them."""
-    monkeypatch.setattr(count_mean_sketch, "_BYTES_AT_ONCE", 1 << 12)
+    monkeypatch.setattr(sketch, "_BYTES_AT_ONCE", 1 << 12)
     p = dp.local.CountMeanSketch(1, categories=20, rows=rows, width=width)
     records = p.privatize(np.arange(2000) % 20).records.copy()
     size = p.record_bytes - -(-width // 8)

@@ -7,7 +7,13 @@ import itertools
 import numpy as np
 import pytest
 
-from dither.local.fields import field_tables, powers_of_x, prime_power, primitive_polynomial, singer_difference_set
+from dither.local.finite_fields import (
+    field_tables,
+    powers_of_x,
+    prime_power,
+    primitive_polynomial,
+    singer_difference_set,
+)
 
 FIELDS = [(2, 5), (3, 4), (4, 3), (4, 5), (5, 3), (7, 3), (8, 3), (9, 3), (16, 3), (53, 3), (11, 2)]
 

@@ -1,0 +1,290 @@
+"""Bases of protocols: what a report supports, the law of a design, and records of one number or of many bits.
+
+*Pure protocols.* A report *supports* a set of categories. In a pure protocol (Wang, Blocki, Li and Jha 2017) a category
+is supported with probability p by a report from a person who has it, and with probability q by any other. If a share s
+of n reports supports a category, ``(s - q) / (p - q)`` is an unbiased estimate of its share f, with variance ``(f p (1
+- p) + (1 - f) q (1 - q)) / (n (p - q)^2)``.
+
+*Designs.* A design gives every category a set of s of the K possible reports. A client draws a report of its category's
+set with probability ``s e^epsilon / (s e^epsilon + K - s)``, uniformly, and otherwise one of the others, uniformly. So
+every report has one of two probabilities, whose ratio is e^epsilon, and that is the whole proof. If any two sets share
+c reports, a report lies in the set of another category with the same probability q: the protocol is pure.
+
+*Records* hold an unsigned integer in the fewest of 1, 2, 4 or 8 bytes, little-endian, or one bit for each category:
+bit c % 8 of byte c // 8, the lowest bit first, unused bits 0.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dither import arguments
+from dither.errors import InvalidData
+from dither.exact import Enclosure, divide, exp_neg
+from dither.local.protocol import Codes, Floats, FrequencyProtocol, LocalProtocol, Result, Tally
+from dither.local.reports import Records
+
+
+class PureProtocol(FrequencyProtocol):
+    """Base of the protocols in which every category is supported with probability p or q."""
+
+    @property
+    @abstractmethod
+    def support(self) -> tuple[float, float]:
+        """The probabilities p and q that a report supports the category of its sender, and that it supports another."""
+
+    def supporters(self, tally: Tally, n: int, codes: Codes) -> NDArray[np.int64]:
+        """How many of n reports support each of these categories; here the sums are these numbers."""
+        result: NDArray[np.int64] = tally[codes]
+        return result
+
+    def variance(self, n: int, share: float = 0.0) -> float:
+        """The variance of an estimated share among n people: ``(f p (1 - p) + (1 - f) q (1 - q)) / (n (p - q)^2)``."""
+        p, q = self.support
+        people = arguments.whole(n, "n")
+        return (share * p * (1 - p) + (1 - share) * q * (1 - q)) / ((p - q) ** 2 * people)
+
+    @property
+    def report_range(self) -> float:
+        """``1 / (p - q)``: a report supports a category or does not."""
+        p, q = self.support
+        return 1 / (p - q)
+
+    def shares(self, tally: Tally, n: int, codes: Codes) -> tuple[Floats, Floats]:
+        """Unbiased shares, and standard errors at the shares that were estimated."""
+        p, q = self.support
+        shares = (self.supporters(tally, n, codes) / n - q) / (p - q)
+        likely = np.clip(shares, 0.0, 1.0)
+        return shares, np.sqrt((likely * p * (1 - p) + (1 - likely) * q * (1 - q)) / n) / (p - q)
+
+
+def inside_probability(epsilon: Fraction, size: int, total: int, bits: int) -> Enclosure:
+    """Limits of ``s / (s + (K - s) exp(-epsilon))`` times ``2**bits``: the probability of a report in the set.
+
+    >>> low, high = inside_probability(Fraction(1), 1, 2, 60)
+    >>> round(low / 2**60, 6), high - low < 10
+    (0.731059, True)
+    """
+    low, high = exp_neg(epsilon, bits)
+    one, others = size << bits, total - size
+    return divide((one, one), (one + others * low, one + others * high), bits)
+
+
+def inside_float(epsilon: float, size: float, total: float) -> float:
+    """The probability that :func:`inside_probability` encloses, as a float.
+
+    >>> round(inside_float(1.0, 1, 2), 6)
+    0.731059
+    """
+    return size / (size + (total - size) * math.exp(-epsilon))
+
+
+def design_support(epsilon: float, size: int, total: int, shared: float) -> tuple[float, float]:
+    """The probabilities that a report lies in the set of its sender's category, and in that of another.
+
+    ``size`` is s, ``total`` is K and ``shared`` the number of reports that two sets have in common.
+
+    >>> p, q = design_support(math.log(3), 1, 2, 0)
+    >>> round(p, 6), round(q, 6)
+    (0.75, 0.25)
+    """
+    p = inside_float(epsilon, size, total)
+    return p, p * shared / size + (1 - p) * (size - shared) / (total - size)
+
+
+def index_bytes(high: int) -> int:
+    """The number of bytes for an integer below ``high``.
+
+    >>> [index_bytes(high) for high in (256, 257, 65536, 65537, 2**33)]
+    [1, 2, 2, 4, 8]
+    """
+    bits = (high - 1).bit_length()
+    return next(size for size in (1, 2, 4, 8) if bits <= 8 * size)
+
+
+def pack_indices(indices: NDArray[Any], high: int) -> Records:
+    """A record for each integer below ``high``.
+
+    >>> pack_indices(np.array([1, 258]), 1000).tolist()
+    [[1, 0], [2, 1]]
+    """
+    size = index_bytes(high)
+    return np.ascontiguousarray(indices.astype(f"<u{size}")).view(np.uint8).reshape(-1, size)
+
+
+def unpack_indices(records: Records, high: int) -> NDArray[Any]:
+    """The integer of each record.
+
+    >>> unpack_indices(pack_indices(np.array([1, 258]), 1000), 1000).tolist()
+    [1, 258]
+    """
+    return np.ascontiguousarray(records.view(f"<u{index_bytes(high)}")[:, 0])
+
+
+def refuse_index(indices: NDArray[Any], high: int) -> None:
+    """Refuse records in which an integer is not below ``high``."""
+    if indices.size and int(indices.max()) >= high:
+        raise InvalidData(
+            "reports", f"records below {high}", "one that no client sends", "refuse this client's reports"
+        )
+
+
+class IndexProtocol(LocalProtocol[Result]):
+    """Base of the protocols whose reports are numbers; a server counts how often each was sent."""
+
+    @property
+    @abstractmethod
+    def report_count(self) -> int:
+        """The number of possible reports, which are numbered from 0 on."""
+
+    @property
+    def record_bytes(self) -> int:
+        """The number of bytes of each record."""
+        return index_bytes(self.report_count)
+
+    @property
+    def report_bits(self) -> int:
+        """The number of bits that the number of a report needs."""
+        return (self.report_count - 1).bit_length()
+
+    def pack(self, reports: NDArray[Any]) -> Records:
+        """The records of these reports."""
+        return pack_indices(reports, self.report_count)
+
+    def unpack(self, records: Records) -> NDArray[Any]:
+        """The reports of these records."""
+        return unpack_indices(records, self.report_count)
+
+    def check(self, records: Records) -> None:
+        """Refuse numbers that are no report."""
+        refuse_index(self.unpack(records), self.report_count)
+
+    def new_tally(self) -> Tally:
+        """How often each report was sent."""
+        return np.zeros(self.report_count, dtype=np.int64)
+
+    def tally(self, tally: Tally, records: Records) -> None:
+        """Count the reports."""
+        tally += np.bincount(self.unpack(records), minlength=tally.size)
+
+
+Words = NDArray[np.uint64]
+
+_LOW_DIGITS = 6  # two rows of each weight below 2**6 add up to less than 256
+
+
+def bit_bytes(count: int) -> int:
+    """The number of bytes for so many bits.
+
+    >>> bit_bytes(128), bit_bytes(129)
+    (16, 17)
+    """
+    return -(-count // 8)
+
+
+def clear_padding(records: Records, count: int) -> None:
+    """Set the bits after the first ``count`` of each record to 0."""
+    if count % 8:
+        records[:, -1] &= np.uint8((1 << count % 8) - 1)
+
+
+def refuse_padding(records: Records, count: int) -> None:
+    """Refuse records with a bit after the first ``count``."""
+    if count % 8 and bool(np.any(records[:, -1] >> np.uint8(count % 8))):
+        raise InvalidData("reports", f"{count} bits a record", "a bit after them", "refuse this client's reports")
+
+
+def set_bits(records: Records, codes: Codes, values: NDArray[np.bool_]) -> None:
+    """Set the bit of one category in each record."""
+    rows, places, masks = np.arange(codes.size), codes >> 3, (1 << (codes & 7)).astype(np.uint8)
+    cleared = records[rows, places] & ~masks
+    records[rows, places] = np.where(values, cleared | masks, cleared)
+
+
+def as_words(records: Records) -> Words:
+    """Records as rows of 64-bit words, with zeros after the last byte."""
+    width = records.shape[1]
+    if width % 8:
+        padded = np.zeros((records.shape[0], -(-width // 8) * 8), dtype=np.uint8)
+        padded[:, :width] = records
+        return padded.view(np.uint64)
+    return np.ascontiguousarray(records).view(np.uint64)
+
+
+def ones(records: Records) -> NDArray[np.int64]:
+    """How many bits of each record are 1.
+
+    >>> ones(np.array([[3, 1], [0, 0]], dtype=np.uint8))
+    array([3, 0])
+    """
+    result: NDArray[np.int64] = np.bitwise_count(as_words(records)).sum(axis=1, dtype=np.int64)
+    return result
+
+
+def count_bits(records: Records) -> NDArray[np.int64]:
+    """In how many records each bit is 1.
+
+    Rows are added as binary numbers of one digit each, all bits of a word at once: three rows of weight w become one of
+    weight w and one of weight 2 w (a full adder), until two at most are left of each weight.
+
+    >>> count_bits(np.array([[3], [1], [128]], dtype=np.uint8))
+    array([2, 1, 0, 0, 0, 0, 0, 1])
+    """
+    words, width = as_words(records), records.shape[1]
+    waiting, digits = [words], list[Words]()  # digits[i] has the rows of weight 2**i that are left, at most two
+    while waiting:
+        rows = waiting[0] if len(waiting) == 1 else np.concatenate(waiting)
+        waiting = []
+        while rows.shape[0] > 2:
+            third = rows.shape[0] // 3
+            one, two, three = rows[:third], rows[third : 2 * third], rows[2 * third : 3 * third]
+            odd = one ^ two
+            carry = one & two
+            carry |= odd & three
+            odd ^= three
+            waiting.append(carry)
+            rest = rows[3 * third :]
+            rows = np.concatenate([odd, rest]) if rest.shape[0] else odd
+        digits.append(rows)
+    low, total = np.zeros(words.shape[1] * 64, dtype=np.uint8), np.zeros(words.shape[1] * 64, dtype=np.int64)
+    for power, rows in enumerate(digits):
+        for row in np.ascontiguousarray(rows).view(np.uint8):
+            bits = np.unpackbits(row, bitorder="little")
+            if power < _LOW_DIGITS:
+                low += bits << np.uint8(power)
+            else:
+                total += bits.astype(np.int64) << power
+    total += low
+    return total[: 8 * width]
+
+
+class BitProtocol(PureProtocol):
+    """Base of the protocols whose reports have a bit for each category; a server counts the ones."""
+
+    @property
+    def record_bytes(self) -> int:
+        """The number of bytes of each record."""
+        return bit_bytes(self.category_count)
+
+    @property
+    def report_bits(self) -> int:
+        """One bit for each category."""
+        return self.category_count
+
+    def check(self, records: Records) -> None:
+        """Refuse bits after the last category."""
+        refuse_padding(records, self.category_count)
+
+    def new_tally(self) -> Tally:
+        """How many reports have a 1 for each category."""
+        return np.zeros(self.category_count, dtype=np.int64)
+
+    def tally(self, tally: Tally, records: Records) -> None:
+        """Add up the bits of each category."""
+        tally += count_bits(records)[: tally.size]

@@ -33,8 +33,7 @@ import pyarrow.csv as pc
 
 import dither as dp
 from dither.server.config import Config
-from dither.server.principal import Principal
-from dither.server.roles import SCOPES
+from dither.server.roles import SCOPES, Principal
 from dither.server.service import Service
 
 EPSILON = 0.5

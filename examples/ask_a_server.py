@@ -57,7 +57,7 @@ def visits(rows: int) -> pa.Table:
 def add_people(folder: str) -> dict[str, str]:
     """Add the analysts, as a steward does on the page, and make a token for each."""
     from dither.server.config import Config
-    from dither.server.principal import Principal
+    from dither.server.roles import Principal
     from dither.server.service import Service
 
     service = Service.start(Config(folder=folder))

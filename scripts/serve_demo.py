@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from dither.cli import demo
 from dither.errors import DitherError
 from dither.server.config import Config
-from dither.server.principal import Principal
+from dither.server.roles import Principal
 from dither.server.run import serve
 from dither.server.service import Service
 

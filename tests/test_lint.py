@@ -46,16 +46,14 @@ TESTED_BY = {
     "present/test_synthetic.py": "pages/synthetic",
     "present/test_treemap.py": "pages/treemap",
     "stream/test_series.py": "series_answer series_chart series_spec",
-    "server/pages/test_in_the_browser.py": "answering asking entrance evidence stewardship",
-    "server/test_api.py": "app documents endpoints errors openapi problems",
-    "server/test_jobs.py": "context times worker",
-    "server/test_roles.py": "principal results service",
+    "server/pages/test_in_the_browser.py": "admin asking login",
+    "server/test_api.py": "app errors",
+    "server/test_health.py": "monitoring",
+    "server/test_jobs.py": "context worker",
+    "server/test_roles.py": "service",
     "server/test_security.py": "limits",
     "server/test_store.py": "schema",
-    "server/test_use_cases.py": " ".join(
-        f"use_cases/{name}"
-        for name in ("accounts", "answers", "budgets", "chain", "plans", "questions", "tables", "users")
-    ),
+    "server/test_use_cases.py": "questions tables users",
     "tables/builder/test_steps.py": "expressions",
     "tables/card/test_toml.py": "model",
     "tables/compile/test_statements.py": "context queries",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dither.server.openapi import described
+from dither.server.api import described
 from site_builder.operations import cell
 
 PLACES = {"path": "a part of the address", "query": "after the question mark", "header": "a header of the request"}

@@ -78,7 +78,7 @@ def serving(folder: Path) -> Iterator[Served]:
 def main(folder: str) -> None:
     """Add the people, print their tokens, and serve."""
     from dither.server.config import Config
-    from dither.server.principal import Principal
+    from dither.server.roles import Principal
     from dither.server.run import serve
     from dither.server.service import Service
 

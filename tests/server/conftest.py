@@ -20,8 +20,7 @@ from throwaway import Server
 from dither.server import auth
 from dither.server.app import create_app
 from dither.server.config import Config
-from dither.server.principal import Principal
-from dither.server.roles import SCOPES
+from dither.server.roles import SCOPES, Principal
 from dither.server.service import Service
 from dither.server.ticks import Clock
 

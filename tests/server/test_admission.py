@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 from dither.server import api
 from dither.server.app import create_app
 from dither.server.errors import TooMany
-from dither.server.pages.session import SESSION_COOKIE
+from dither.server.pages.render import SESSION_COOKIE
 
 
 class Full:

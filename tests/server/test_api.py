@@ -10,10 +10,9 @@ from serving import BY_REGION, COUNT, until_it_ends
 from starlette.routing import Route
 
 from dither.server import api
+from dither.server.api import ENDPOINTS, described
 from dither.server.config import Config
-from dither.server.endpoints import ENDPOINTS
-from dither.server.openapi import described
-from dither.server.problems import problem_of
+from dither.server.errors import problem_of
 from dither.server.roles import SCOPES
 from dither.wire.routes import API
 from support import for_each

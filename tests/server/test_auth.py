@@ -15,8 +15,7 @@ from dither.server import schema
 from dither.server.auth import Authentication, hashed
 from dither.server.errors import Conflict, NotFound, NotSignedIn, TooMany
 from dither.server.limits import RateLimit
-from dither.server.principal import Principal
-from dither.server.roles import Forbidden
+from dither.server.roles import Forbidden, Principal
 
 
 @pytest.fixture

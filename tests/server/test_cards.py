@@ -12,7 +12,7 @@ import dither as dp
 from dither.ledger import receipts
 from dither.server.config import Config
 from dither.server.errors import NotFound
-from dither.server.principal import Principal
+from dither.server.roles import Principal
 from dither.server.service import Service
 from support import each
 

@@ -17,8 +17,8 @@ from serving import BY_REGION, COUNT, StillClock, fill
 from dither.server import schema
 from dither.server.errors import Conflict, NotFound, TooMany
 from dither.server.jobs import Asked, Jobs
+from dither.server.questions import Questions
 from dither.server.ticks import next_tick
-from dither.server.use_cases.questions import Questions
 from support import eventually
 
 TICK = 5.0
@@ -158,7 +158,7 @@ def looks(still, monkeypatch, *, began, ended, asked_for, until):
             go_on(clock.now() + seconds)
 
         if its is jobs:
-            monkeypatch.setattr("dither.server.use_cases.questions.asyncio.sleep", sleep)
+            monkeypatch.setattr("dither.server.questions.asyncio.sleep", sleep)
             asyncio.run(questions.wait(still.people["ann"], job.id, seconds=until - (now - start)))
             result.append(seen)
         else:

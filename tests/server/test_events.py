@@ -8,9 +8,9 @@ import pytest
 import sqlalchemy as sa
 from serving import StillClock
 
-from dither.server import events, schema
+from dither.server import context, schema
+from dither.server.context import EventLog
 from dither.server.errors import NotFound
-from dither.server.events import EventLog
 from dither.server.store import Store
 
 DAY = 86400.0
@@ -44,7 +44,7 @@ def test_a_noisy_client_writes_little(store):
 
 
 def test_old_lines_are_removed_and_changes_stay_until_then(store, monkeypatch):
-    monkeypatch.setattr(events, "_MOST_NOISY", 10)
+    monkeypatch.setattr(context, "_MOST_NOISY", 10)
     clock = StillClock()
     now = clock.now()
     line = {"user": "eve", "subject": "", "detail": ""}
@@ -66,7 +66,7 @@ def test_old_lines_are_removed_and_changes_stay_until_then(store, monkeypatch):
 
 
 def test_lines_are_removed_while_the_server_runs(store, monkeypatch):
-    monkeypatch.setattr(events, "_PAUSE", 0.0)
+    monkeypatch.setattr(context, "_PAUSE", 0.0)
     log = EventLog(store, StillClock(), 1)
     store.run(*log.line("eve", "users.change"), schema.events.update().values(at=time.time() - 2 * DAY))
     log.write("eve", "users.change", "now")

@@ -22,7 +22,7 @@ from dither.server import schema
 from dither.server.errors import NotFound, TooMany
 from dither.server.jobs import Asked, Jobs
 from dither.server.pool import Process
-from dither.server.use_cases.answers import Answers
+from dither.server.questions import Answers
 from support import eventually
 
 

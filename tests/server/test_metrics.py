@@ -7,7 +7,7 @@ import re
 from starlette.responses import PlainTextResponse
 from starlette.routing import Mount, Route
 
-from dither.server.metrics import Metrics, outcome_of
+from dither.server.monitoring import Metrics, outcome_of
 
 SAMPLE = re.compile(r'[a-z_]+\{[a-z]+="[^"\\\n]*"(,[a-z]+="[^"\\\n]*")*\} -?[0-9.e+]+')
 

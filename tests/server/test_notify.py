@@ -8,7 +8,7 @@ import socket
 import pytest
 from serving import Running, fill
 
-from dither.server.notify import Watchdog, notify
+from dither.server.run import Watchdog, notify
 
 
 @pytest.fixture

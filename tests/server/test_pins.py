@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dither.server import schema
-from dither.server.pins import Pin, Pins
+from dither.server.cards import Pin, Pins
 from dither.server.store import Store
 from dither.tables.card.model import Card, ColumnCard, PrivateTable
 from support import each

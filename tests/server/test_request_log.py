@@ -8,7 +8,7 @@ import logging
 import pytest
 from serving import COUNT
 
-from dither.server.request_log import HEADER, JsonFormatter
+from dither.server.monitoring import HEADER, JsonFormatter
 from dither.wire.routes import API
 
 

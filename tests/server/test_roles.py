@@ -8,8 +8,7 @@ import pytest
 
 import dither as dp
 from dither.server.errors import NotFound
-from dither.server.principal import Principal
-from dither.server.roles import ACTIONS, ROLES, SCOPES, Forbidden, authorize, may
+from dither.server.roles import ACTIONS, ROLES, SCOPES, Forbidden, Principal, authorize, may
 from support import each
 
 # which roles may do an action, and by which scope a token may: written here by hand, from the specification

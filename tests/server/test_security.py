@@ -10,8 +10,8 @@ from starlette.responses import PlainTextResponse
 from starlette.testclient import TestClient
 
 from dither.server.api import error_response
-from dither.server.limits import LimitedBodies, RateLimit
-from dither.server.security import HEADERS, POLICY, OwnSite
+from dither.server.app import HEADERS, POLICY, LimitedBodies, OwnSite
+from dither.server.limits import RateLimit
 from dither.wire.routes import API
 
 

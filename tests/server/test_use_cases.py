@@ -12,9 +12,8 @@ from serving import COUNT, fill
 import dither as dp
 from dither.ledger import receipts
 from dither.server import schema
-from dither.server.cards import Folder
+from dither.server.cards import Folder, Pins
 from dither.server.errors import Conflict, NotFound, TooMany
-from dither.server.pins import Pins
 from dither.server.roles import Forbidden
 
 PLAN = """card = "visits.toml"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dither.errors import DitherError
 from dither.guarantees import PureDP
 from dither.server.pages.forms import number
-from dither.server.pages.guided import literal
+from dither.server.pages.forms import literal
 from dither.wire import documents, guarantees, numbers, options, values
 from support import SOON_S
 

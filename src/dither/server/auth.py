@@ -1,4 +1,4 @@
-"""Signing in: passwords, sessions, personal tokens, and links that work once.
+"""Signing in, and the own account: passwords, sessions, personal tokens, and links that work once.
 
 Sessions, tokens and links are 256 random bits; only their SHA-256 is stored, so that whoever reads the database cannot
 use them. Passwords are hashed by argon2id. An unknown user costs as long as a wrong password, and both are answered
@@ -12,7 +12,9 @@ import json
 import re
 import secrets
 import time
+from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
@@ -23,15 +25,43 @@ from sqlalchemy.exc import SQLAlchemyError
 from dither.errors import AccessDenied, InvalidArgument
 from dither.server import schema
 from dither.server.context import Context
-from dither.server.errors import Conflict, NotSignedIn
-from dither.server.principal import Principal
-from dither.server.roles import ROLES
+from dither.server.errors import Conflict, NotFound, NotSignedIn
+from dither.server.roles import ROLES, SCOPES, Principal, authorize
+from dither.server.store import iso, iso_or_none
+
+
+@dataclass(frozen=True)
+class Token:
+    """A personal token without its secret; ``hint`` is how it begins."""
+
+    id: str
+    user: str
+    label: str
+    scopes: tuple[str, ...]
+    hint: str
+    created_at: str
+    expires_at: str
+    revoked_at: str | None
+    used_at: str | None
+
+
+@dataclass(frozen=True)
+class NewToken:
+    """A token that was just made: ``secret`` is shown this once."""
+
+    token: Token
+    secret: str
+
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._@-]{0,62}")
 """What users may be called: also the analyst's name in the ledger, for ever."""
+
 MIN_PASSWORD, MAX_PASSWORD = 10, 200
+
 TOKEN_PREFIX = "dither_"
+
 _LINK_HOURS = 72
+
 _TOUCH_SECONDS = 60.0  # how exactly it is known when a session or token was last used
 
 hasher = PasswordHasher()
@@ -285,3 +315,88 @@ def verify(stored: str, password: str) -> bool:
 def _used_up() -> AccessDenied:
     fix = "ask a steward for a new one, or start the server again for the first"
     return AccessDenied("link", "one that was not used, and has not expired", "another", fix)
+
+
+_tokens = schema.tokens
+
+
+class OwnAccount:
+    """What everybody does for themselves, signed in, never with a token."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._auth = Authentication(context)
+
+    def change_password(self, who: Principal, old: str, new: str) -> None:
+        """Change the own password: all other sessions end, and tokens and links with them."""
+        context = self._context
+        with context.acting(who, "account.own", "password", logged=True):
+            context.sign_ins.take(f"user {who.name}")
+            if not self._auth.check_password(who.name, old):
+                raise AccessDenied("password", "the present one", "another", "try again")
+            users = schema.users
+            context.store.run(
+                users.update().where(users.c.name == who.name).values(password=password_hash(new)),
+                *ends_credentials(who.name, but=who.credential),
+            )
+
+    def end_sessions(self, who: Principal) -> None:
+        """End all other own sessions."""
+        with self._context.acting(who, "account.own", "sessions", logged=True):
+            sessions = schema.sessions
+            others = sessions.c.user == who.name, sessions.c.hash != who.credential
+            self._context.store.run(sessions.delete().where(*others))
+
+    def is_empty(self) -> bool:
+        """Whether nobody has an account yet: the sign-in page then says where the first link is."""
+        return self._context.store.one(sa.select(schema.users.c.name).limit(1)) is None
+
+    def tokens(self, who: Principal) -> tuple[Token, ...]:
+        """Own tokens, without their secrets."""
+        authorize(who, "tokens.own")
+        statement = sa.select(_tokens).where(_tokens.c.user == who.name).order_by(_tokens.c.created_at.desc())
+        return tuple(_token(row) for row in self._context.store.rows(statement))
+
+    def create_token(self, who: Principal, label: str, *, scopes: Iterable[str], days: int = 90) -> NewToken:
+        """Make a token with these scopes (:data:`dither.server.roles.SCOPES`), which expires after so many days."""
+        context = self._context
+        with context.acting(who, "tokens.own", logged=True):
+            wanted = [scopes] if isinstance(scopes, str) else list(scopes)
+            if not wanted or not set(wanted) <= set(SCOPES):
+                raise InvalidArgument("scopes", f"some of {', '.join(SCOPES)}", "others", "choose among these")
+            if not isinstance(label, str) or not 0 < len(label) <= 100 or not label.isprintable():
+                raise InvalidArgument("label", "1 to 100 printable characters", "others", "choose another")
+            most = context.config.token_days
+            if not isinstance(days, int) or isinstance(days, bool) or not 1 <= days <= most:
+                raise InvalidArgument("days", f"a whole number from 1 to {most}", "another", "choose fewer")
+            secret, now = TOKEN_PREFIX + secrets.token_urlsafe(32), time.time()
+            row = {
+                "id": secrets.token_hex(16), "hash": hashed(secret), "user": who.name, "label": label,
+                "scopes": " ".join(scope for scope in SCOPES if scope in wanted), "hint": secret[:11],
+                "created_at": now, "expires_at": now + 86400 * days,
+            }  # fmt: skip
+            with context.store.writing() as connection:
+                check_session(connection, who)
+                connection.execute(_tokens.insert().values(**row))
+            return NewToken(self._get(str(row["id"]), who), secret)
+
+    def revoke_token(self, who: Principal, token: str) -> Token:
+        """Revoke an own token, now."""
+        with self._context.acting(who, "tokens.own", token, logged=True):
+            self._get(token, who)
+            unrevoked = _tokens.c.id == token, _tokens.c.revoked_at.is_(None)
+            self._context.store.run(_tokens.update().where(*unrevoked).values(revoked_at=time.time()))
+            return self._get(token, who)
+
+    def _get(self, token: str, who: Principal) -> Token:
+        row = self._context.store.one(sa.select(_tokens).where(_tokens.c.id == token, _tokens.c.user == who.name))
+        if row is None:
+            raise NotFound.of("token")
+        return _token(row)
+
+
+def _token(row: Any) -> Token:
+    return Token(
+        row.id, row.user, row.label, tuple(row.scopes.split()), row.hint, iso(row.created_at), iso(row.expires_at),
+        iso_or_none(row.revoked_at), iso_or_none(row.used_at),
+    )  # fmt: skip

@@ -37,11 +37,9 @@ from dither.ledger import open as open_ledger
 from dither.ledger import secret as _secret
 from dither.ledger.files import journal_file, key_file
 from dither.server import schema
+from dither.server.cards import Pin, Pins
 from dither.server.config import FILE_NAME, Config
-from dither.server.lock import FolderLock
-from dither.server.pins import Pin, Pins
-from dither.server.store import Store
-from dither.server.times import iso
+from dither.server.store import FolderLock, Store, iso
 from dither.tables.card import toml
 from dither.tables.card.toml import contents
 

@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain, repeat
-from typing import Any
+from typing import Any, Literal
 
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
@@ -29,16 +29,30 @@ from sqlalchemy.exc import SQLAlchemyError
 from dither.errors import Cancelled, DataIncident, DitherError, LedgerError, ServerUnavailable
 from dither.ledger import Charge, Entry
 from dither.ledger.accounts import promised
-from dither.server import problems, schema
+from dither.server import errors, schema
 from dither.server.cards import Folder
 from dither.server.config import Config
-from dither.server.errors import NotFound, Stopping, TooMany
+from dither.server.errors import NotFound, Problem, Stopping, TooMany, place_of
 from dither.server.pool import Ending, Pool, Task
-from dither.server.request_log import place_of
-from dither.server.results import Job, Problem
-from dither.server.store import Store
+from dither.server.store import Store, iso
 from dither.server.ticks import Clock, next_tick, tick_after
-from dither.server.times import iso
+
+JobState = Literal["waiting", "answered", "refused", "failed", "cancelled"]
+
+
+@dataclass(frozen=True)
+class Job:
+    """A question under way. ``waiting`` until a tick, then as it ended: in ``answer_id`` or ``problem``."""
+
+    id: str
+    table: str
+    question: str
+    state: JobState
+    asked_at: str
+    kind: Literal["question", "publication"] = "question"
+    answer_id: str | None = None
+    problem: Problem | None = None
+
 
 _AT_ONCE = frozenset({"InvalidArgument", "WrongType", "NotPrivate", "NotFound"})
 """Refusals that follow from the question and the card alone: nothing was read, so they need not wait for a tick."""
@@ -62,6 +76,7 @@ _MOST_FAILURES = 3
 """So many times is something tried again that fails, although the database and the disk can be used."""
 
 _jobs = schema.jobs
+
 _log = logging.getLogger("dither.server")
 
 
@@ -266,7 +281,7 @@ class Jobs:
                 return write()
             except Exception as error:
                 _log.error("the end of a question cannot be written down: %s", place_of(error))
-                failures += not (problems.is_outage(error) or isinstance(error, LedgerError))
+                failures += not (errors.is_outage(error) or isinstance(error, LedgerError))
                 if failures >= _MOST_FAILURES or self._stopping.wait(pause):
                     raise
         raise AssertionError
@@ -413,10 +428,10 @@ class Jobs:
         hidden = row.state == "waiting" or row.visible_at > now
         if row.state == "waiting" and row.asked_at < now - _GIVEN_UP * self._config.time_limit:  # its process is gone
             hidden, state = False, "failed"
-            problem: Problem | None = problems.problem_of(Stopping())
+            problem: Problem | None = errors.problem_of(Stopping())
         else:
             state = "waiting" if hidden else row.state
-            problem = None if hidden or row.problem is None else problems.from_json(json.loads(row.problem))
+            problem = None if hidden or row.problem is None else errors.from_json(json.loads(row.problem))
         return Job(
             row.id, row.dataset, row.question, state, iso(row.asked_at), _kind(row.kind),
             None if hidden else row.answer, problem,
@@ -429,6 +444,7 @@ class Jobs:
 
 
 _CANCELLED = ("question", "to be left alone", "cancelled", "ask again; if it had been charged, the charge stays")
+
 _NOT_CHARGED = (
     "question",
     "one that can be planned within the limits",
@@ -450,7 +466,7 @@ def _may_be_of(entry: Entry, row: sa.Row[Any]) -> bool:
 
 
 def _document(error: BaseException) -> str:
-    return json.dumps(problems.to_json(problems.problem_of(error)))
+    return json.dumps(errors.to_json(errors.problem_of(error)))
 
 
 def _kind(text: str) -> Any:

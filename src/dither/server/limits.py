@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from starlette.requests import HTTPConnection
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Scope
 
-from dither.errors import InvalidArgument
 from dither.server.errors import TooMany
 
 _MOST_NAMES = 100_000
@@ -98,79 +95,3 @@ class Places:
                 self._of_name[name] -= 1
                 if not self._of_name[name]:
                     del self._of_name[name]
-
-
-class TooLarge(InvalidArgument):
-    """A body that is larger than allowed.
-
-    >>> issubclass(TooLarge, InvalidArgument)
-    True
-    """
-
-
-class TooSlow(InvalidArgument):
-    """A client that took too long to send its body.
-
-    >>> issubclass(TooSlow, InvalidArgument)
-    True
-    """
-
-
-class LimitedBodies:
-    """Reads the whole body of a request before anybody else does, within the limits of size and time.
-
-    A slow or an endless client is refused here, before it holds a thread or a place in a queue.
-    """
-
-    def __init__(self, app: ASGIApp, *, max_bytes: int, seconds: float, refuse: Any) -> None:
-        self._app, self._max_bytes, self._seconds, self._refuse = app, max_bytes, seconds, refuse
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Read the body, then hand the request on."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        try:
-            declared = dict(scope["headers"]).get(b"content-length", b"0")
-            if not declared.isdigit() or len(declared) > 15 or int(declared) > self._max_bytes:
-                raise self._too_large()
-            async with asyncio.timeout(self._seconds):
-                body = await self._read(receive)
-        except InvalidArgument as error:
-            await self._refuse(error, 413)(scope, receive, send)
-            return
-        except TimeoutError:
-            fix = "send it at once"
-            slow = TooSlow("body", f"all of it within {self._seconds:g} s", "a part of it", fix)
-            await self._refuse(slow, 408)(scope, receive, send)
-            return
-        if body is None:  # the client is gone
-            return
-        sent = False
-
-        async def replay() -> Message:
-            nonlocal sent
-            if not sent:
-                sent = True
-                return {"type": "http.request", "body": body, "more_body": False}
-            return await receive()
-
-        await self._app(scope, replay, send)
-
-    async def _read(self, receive: Receive) -> bytes | None:
-        parts: list[bytes] = []
-        size = 0
-        while True:
-            event = await receive()
-            if event["type"] == "http.disconnect":
-                return None
-            part = event.get("body", b"")
-            size += len(part)
-            if size > self._max_bytes:
-                raise self._too_large()
-            parts.append(part)
-            if not event.get("more_body", False):
-                return b"".join(parts)
-
-    def _too_large(self) -> TooLarge:
-        return TooLarge("body", f"at most {self._max_bytes} bytes", "more", "send less")

@@ -32,7 +32,7 @@ from dither.server import schema
 from dither.server.auth import NAME
 from dither.server.errors import NotFound
 from dither.server.limits import address_of
-from dither.server.pages.session import SESSION_COOKIE, set_cookie
+from dither.server.pages.render import SESSION_COOKIE, set_cookie
 from dither.server.service import Service
 
 BACK = "/sign-in/oidc/back"

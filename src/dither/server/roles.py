@@ -1,4 +1,4 @@
-"""What each role may do: one table, which every use case asks.
+"""Who acts, and what each role may do: one table of actions, which every use case asks.
 
 No action reads rows. ``scope`` is what a personal token must have been given for an action; an action without a scope
 takes a person who signed in, so that a stolen token can neither make tokens nor change users.
@@ -10,11 +10,36 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dither.errors import AccessDenied
-from dither.server.principal import Principal
+
+
+@dataclass(frozen=True)
+class Principal:
+    """Somebody who is signed in.
+
+    ``name`` is the user's name, and the analyst's name in the ledger. ``scopes`` are those of the token, None with a
+    session, which has all. ``credential`` is the id of the session or token, for the event log and to end it.
+
+    >>> Principal("ann", frozenset({"analyst"})).is_session
+    True
+    """
+
+    name: str
+    roles: frozenset[str]
+    scopes: frozenset[str] | None = None
+    credential: str = ""
+
+    @property
+    def is_session(self) -> bool:
+        """Whether this is a person who signed in, and not a token."""
+        return self.scopes is None
+
 
 Role = Literal["steward", "analyst", "auditor", "reader"]
+
 ROLES: tuple[Role, ...] = ("steward", "analyst", "auditor", "reader")
+
 Scope = Literal["explain", "ask", "read", "audit", "publish", "steward"]
+
 SCOPES: tuple[Scope, ...] = ("explain", "ask", "read", "audit", "publish", "steward")
 
 

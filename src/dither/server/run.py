@@ -11,8 +11,9 @@ import json
 import os
 import signal
 import socket
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
@@ -23,17 +24,52 @@ from starlette.applications import Starlette
 from dither.errors import InvalidArgument
 from dither.server.app import create_app
 from dither.server.config import Config, read_config
+from dither.server.header_timeout import HeaderTimeoutProtocol
 from dither.server.machine import most_connections, raise_descriptors
-from dither.server.notify import Watchdog, notify
-from dither.server.patience import ImpatientProtocol
-from dither.server.request_log import CONFIGURATION
+from dither.server.monitoring import CONFIGURATION
 from dither.server.service import Service
 from dither.server.ticks import Clock
 
+
+def notify(state: str) -> None:
+    """Send a state, such as ``READY=1``.
+
+    >>> notify("READY=1")
+    """
+    place = os.environ.get("NOTIFY_SOCKET", "")
+    if not place:
+        return
+    address = "\0" + place[1:] if place.startswith("@") else place
+    with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
+        sender.sendto(state.encode(), address)
+
+
+class Watchdog:
+    """Tells systemd that the server lives, twice as often as it wants to hear it (``WatchdogSec``).
+
+    >>> Watchdog().beat()
+    """
+
+    def __init__(self) -> None:
+        given, process = os.environ.get("WATCHDOG_USEC", ""), os.environ.get("WATCHDOG_PID", str(os.getpid()))
+        is_wanted = given.isdigit() and int(given) > 0 and process == str(os.getpid())
+        self._pause = int(given) / 2e6 if is_wanted else None
+        self._next = 0.0
+
+    def beat(self) -> None:
+        """Called often by what has to live; it sends a message when one is due."""
+        now = time.monotonic()
+        if self._pause is not None and now >= self._next:
+            self._next = now + self._pause
+            notify("WATCHDOG=1")
+
+
 _OPTIONS = "_DITHER_SERVE_OPTIONS"
 """The variable by which one process leaves the configuration to those that it starts."""
+
 _WAITING = 512
 """How many connections the kernel keeps until they are accepted."""
+
 Say = Callable[[str], None]
 
 
@@ -139,7 +175,7 @@ def _settings(app: Starlette | str, config: Config, **more: object) -> uvicorn.C
         timeout_keep_alive=15,
         timeout_graceful_shutdown=int(config.time_limit) + 30,
         h11_max_incomplete_event_size=32 * 1024,
-        http=ImpatientProtocol,
+        http=HeaderTimeoutProtocol,
         lifespan="on",
         ws="none",
         **more,  # type: ignore[arg-type]

@@ -1,12 +1,12 @@
 """All use cases in one place: what pages and the JSON interface call, and where authorization is decided.
 
-Every method takes the :class:`~dither.server.principal.Principal` first, checks it against
+Every method takes the :class:`~dither.server.roles.Principal` first, checks it against
 :data:`dither.server.roles.ACTIONS`, and writes what was done, or refused, to the event log. Methods may block: call
 them from a thread (``run_in_threadpool``). Only :meth:`Questions.wait` is a coroutine.
 
 Errors are those of dither (:mod:`dither.errors`), :class:`dither.server.roles.Forbidden` and
-:class:`dither.server.errors.NotFound`; :func:`dither.server.problems.problem_of` turns each into a
-:class:`~dither.server.results.Problem`, with expected, got and fix.
+:class:`dither.server.errors.NotFound`; :func:`dither.server.errors.problem_of` turns each into a
+:class:`~dither.server.errors.Problem`, with expected, got and fix.
 
 >>> import tempfile
 >>> from dither.server.config import Config
@@ -21,18 +21,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dither.server.auth import Authentication
+from dither.server.auth import Authentication, OwnAccount
 from dither.server.config import Config
 from dither.server.context import Context
+from dither.server.questions import Answers, Plans, Questions
+from dither.server.tables import Budgets, Chain, Tables
 from dither.server.ticks import Clock
-from dither.server.use_cases.accounts import OwnAccount
-from dither.server.use_cases.answers import Answers
-from dither.server.use_cases.budgets import Budgets
-from dither.server.use_cases.chain import Chain
-from dither.server.use_cases.plans import Plans
-from dither.server.use_cases.questions import Questions
-from dither.server.use_cases.tables import Tables
-from dither.server.use_cases.users import Users
+from dither.server.users import Users
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,13 @@ a token that was revoked stays so.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sqlite3
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,59 @@ from sqlalchemy.exc import SQLAlchemyError
 from dither.errors import InvalidArgument, LedgerError
 from dither.server import schema
 
+
+def iso(seconds: float) -> str:
+    """A time in seconds since 1970 as text.
+
+    >>> iso(0)
+    '1970-01-01T00:00:00Z'
+    """
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def iso_or_none(seconds: float | None) -> str | None:
+    """The same, None for None.
+
+    >>> iso_or_none(None)
+    """
+    return None if seconds is None else iso(seconds)
+
+
+class FolderLock:
+    """The lock beside the server's SQLite file, held from the beginning on.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     first = FolderLock(folder + "/s.sqlite")
+    ...     try:
+    ...         FolderLock(folder + "/s.sqlite")
+    ...     except InvalidArgument as error:
+    ...         print(str(error).partition(' Fix')[0])
+    ...     first.release()
+    folder: expected one that no other server serves, got one that is served.
+    """
+
+    def __init__(self, place: str) -> None:
+        try:  # the path itself, so that two names of one folder are one lock
+            self._file = os.open(os.path.realpath(place) + ".lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        except OSError:
+            expected, fix = "a folder that can be written to", "check its place, and who may write to it"
+            raise LedgerError("database", expected, "another", fix) from None
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._file)
+            fix = "stop the other server, or use PostgreSQL"
+            expected = "one that no other server serves"
+            raise InvalidArgument("folder", expected, "one that is served", fix) from None
+
+    def release(self) -> None:
+        """Let another server have it."""
+        os.close(self._file)
+
+
 _BUSY_MS = 60_000
+
 _CONNECT_SECONDS = 10
 
 

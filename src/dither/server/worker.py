@@ -21,7 +21,7 @@ from typing import Any
 from dither.errors import DataIncident
 from dither.ledger import Charge, Ledger
 from dither.publish import plan_file
-from dither.server import problems
+from dither.server import errors
 from dither.server.cards import aligned, served_card
 from dither.tables.answer import Answer
 from dither.tables.card.accounts import TableAccounts
@@ -85,9 +85,9 @@ class Worker:
             return {"event": "end", **_ACTIONS[task["do"]](table, task), "charged": ledger.charged}
         except BaseException as error:
             if ledger is not None and ledger.charged:  # one sentence, whatever it was
-                document = problems.to_json(problems.problem_of(DataIncident()))
+                document = errors.to_json(errors.problem_of(DataIncident()))
                 return {"event": "end", "problem": document, "charged": True}
-            return {"event": "end", "problem": problems.to_json(problems.problem_of(error)), "kind": _kind(error)}
+            return {"event": "end", "problem": errors.to_json(errors.problem_of(error)), "kind": _kind(error)}
 
     def _announce(self, key: str) -> None:
         self._send({"event": "charging", "key": key, "number": self._number})

@@ -19,7 +19,7 @@ from dither.cli import demo
 from dither.guarantees import ApproxDP, PureDP
 from dither.server import auth
 from dither.server.config import Config
-from dither.server.principal import Principal
+from dither.server.roles import Principal
 from dither.server.run import listen
 from dither.server.service import Service
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import dither as dp
 from dither.errors import InvalidArgument
-from dither.server.pages.guided import OPERATORS, Condition, GuidedColumn, identifier, literal, measures, sql_of
+from dither.server.pages.forms import OPERATORS, Condition, GuidedColumn, identifier, literal, measures, sql_of
 
 COLUMNS = [
     GuidedColumn("who", "integer", person=True),

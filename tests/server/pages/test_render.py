@@ -9,10 +9,10 @@ import pytest
 
 import dither as dp
 from dither.errors import DataIncident, InvalidArgument
+from dither.server.errors import problem_of
+from dither.server.jobs import Job
 from dither.server.pages.asking import TITLES
 from dither.server.pages.render import FOLDER, environment, moment, page_words, sentence
-from dither.server.problems import problem_of
-from dither.server.results import Job
 from support import each
 
 SHARED = {"principal": None, "navigation": [], "csrf": "", "notice": "", "problem": None}

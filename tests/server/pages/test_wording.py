@@ -9,7 +9,7 @@ import pytest
 
 import dither as dp
 from dither.errors import DitherError
-from dither.server.pages.wording import (
+from dither.server.pages.forms import (
     amount,
     budget_meter,
     completion_words,

@@ -14,10 +14,9 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount
 from starlette.staticfiles import StaticFiles
 
-from dither.server.pages import answering, asking, entrance, evidence, stewardship
-from dither.server.pages.render import page
-from dither.server.pages.session import SESSION_COOKIE
-from dither.server.problems import problem_of, retry_after
+from dither.server.errors import problem_of, retry_after
+from dither.server.pages import admin, asking, login
+from dither.server.pages.render import SESSION_COOKIE, page
 
 _HEADINGS = {
     401: "You are not signed in",
@@ -30,11 +29,9 @@ _HEADINGS = {
 }
 
 ROUTES: Sequence[BaseRoute] = (
-    *entrance.ROUTES,
+    *login.ROUTES,
     *asking.ROUTES,
-    *answering.ROUTES,
-    *stewardship.ROUTES,
-    *evidence.ROUTES,
+    *admin.ROUTES,
     Mount("/static", StaticFiles(directory=Path(__file__).parent / "static"), name="static"),
 )
 """All pages, and the style sheet and scripts."""

@@ -1,4 +1,4 @@
-"""Tables and their columns, the two ways of asking, what a question would cost, and questions under way."""
+"""Tables and their columns, the two ways of asking, questions under way, and answers: shown, downloaded, published."""
 
 from __future__ import annotations
 
@@ -12,26 +12,33 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from dither.errors import DitherError
-from dither.server.errors import NotFound
-from dither.server.pages import guided
-from dither.server.pages.forms import DEFAULT_EPSILON, AskedOptions, asked_options, text_of, texts_of
-from dither.server.pages.render import fragment, page
-from dither.server.pages.session import call, form_of, service_of, signed_in
-from dither.server.pages.wording import (
+from dither.present.bars import chart, columns
+from dither.present.words import guaranteed, not_guaranteed
+from dither.server.errors import NotFound, Problem, problem_of
+from dither.server.pages import forms
+from dither.server.pages.charts import bar_charts
+from dither.server.pages.forms import (
+    DEFAULT_EPSILON,
+    AskedOptions,
+    asked_options,
     budget_meter,
     completion_words,
     contribution,
     example,
     guided_columns,
+    options_in_words,
     tables_in_words,
+    text_of,
+    texts_of,
 )
-from dither.server.principal import Principal
-from dither.server.problems import problem_of
-from dither.server.results import Problem, TableCard, TableSummary
-from dither.server.roles import may
+from dither.server.pages.render import call, download, form_of, fragment, page, service_of, signed_in
+from dither.server.questions import AnswerRecord
+from dither.server.roles import Principal, may
+from dither.server.tables import TableCard, TableSummary
 
 _WAIT_SECONDS = 8.0
 """How long the page waits for an answer before it shows that the question is under way."""
+
 TITLES = {
     "waiting": "Your question is under way",
     "answered": "Your question is answered",
@@ -189,7 +196,7 @@ async def _guided_page(
     columns = guided_columns(shown.card, relation)
     sent = form if form is not None else FormData()
     conditions = _conditions(sent)
-    conditions += [guided.Condition("", "=", "")] * (guided.MAX_CONDITIONS - len(conditions))
+    conditions += [forms.Condition("", "=", "")] * (forms.MAX_CONDITIONS - len(conditions))
     chosen = {
         "measures": texts_of(sent, "measure") if form is not None else ["rows"],
         "groups": texts_of(sent, "group"),
@@ -203,19 +210,19 @@ async def _guided_page(
         "table": name,
         "table_choice": choice,
         "relation": relation,
-        "measures": guided.measures(columns),
-        "groups": guided.group_columns(columns),
+        "measures": forms.measures(columns),
+        "groups": forms.group_columns(columns),
         "columns": [column for column in columns if not column.person],
-        "operators": guided.OPERATORS,
+        "operators": forms.OPERATORS,
         "chosen": chosen,
         "left": shown.left,
     }
     return page(request, "guided.html", problem=problem, **context)
 
 
-def _conditions(form: FormData) -> list[guided.Condition]:
+def _conditions(form: FormData) -> list[forms.Condition]:
     parts = zip(texts_of(form, "column"), texts_of(form, "operator"), texts_of(form, "value"), strict=False)
-    return [guided.Condition(*part) for part in parts][: guided.MAX_CONDITIONS]
+    return [forms.Condition(*part) for part in parts][: forms.MAX_CONDITIONS]
 
 
 @signed_in
@@ -235,7 +242,7 @@ async def guided_sent(request: Request, who: Principal) -> Response:
         raise NotFound.of("table")
     try:
         columns = guided_columns(shown.card, relation)
-        sql = guided.sql_of(relation, columns, texts_of(form, "measure"), texts_of(form, "group"), _conditions(form))
+        sql = forms.sql_of(relation, columns, texts_of(form, "measure"), texts_of(form, "group"), _conditions(form))
         options = asked_options(form)
         options.options()
     except DitherError as error:
@@ -270,6 +277,142 @@ async def cancel(request: Request, who: Principal) -> Response:
     return RedirectResponse(f"/jobs/{result.id}", 303)
 
 
+PAGE_LENGTH = 50
+
+
+@signed_in
+async def answer(request: Request, who: Principal) -> Response:
+    """One answer, or a file of it: ``/answers/<id>``, with ``.csv``, ``.json`` or ``.svg`` behind it."""
+    name, _, ending = request.path_params["answer"].partition(".")
+    record: AnswerRecord = await call(service_of(request).answers.answer, who, name)
+    if ending:
+        return _file(record, ending)
+    return await _answer_page(request, who, record)
+
+
+def _file(record: AnswerRecord, ending: str) -> Response:
+    name = f"{record.table}-{record.id}.{ending}"
+    if ending == "csv":
+        return download(record.answer.to_csv(), "text/csv; charset=utf-8", name)
+    if ending == "json":
+        return download(record.answer.to_json() + "\n", "application/json", name)
+    if ending == "svg" and columns(record.answer) and record.answer.rows:
+        return download(chart(record.answer), "image/svg+xml", name)
+    raise NotFound.of("file")
+
+
+async def _answer_page(request: Request, who: Principal, record: AnswerRecord) -> Response:
+    own = record.analyst == who.name
+    left, meter, unit = "", None, "ε"
+    if own and may(who, "questions.ask"):
+        left, meter, unit = await _left(request, who, record)
+    context: dict[str, Any] = {
+        "record": record,
+        "answer": record.answer,
+        "charts": bar_charts(record.answer),
+        "own": own,
+        "left": left,
+        "meter": meter,
+        "unit": unit,
+        "options": options_in_words(record.options),
+        "can_ask": may(who, "questions.ask"),
+        "can_publish": may(who, "answers.publish"),
+        "can_propose": may(who, "answers.propose"),
+        "guaranteed": guaranteed(record.answer, rows_are_people=False),
+        "not_guaranteed": not_guaranteed(record.answer),
+    }
+    return page(request, "answer.html", **context)
+
+
+async def _left(request: Request, who: Principal, record: AnswerRecord) -> tuple[str, object, str]:
+    """What is left now, which may be less than when the answer was given; nothing where the table is not granted."""
+    try:
+        shown: TableCard = await call(service_of(request).tables.card, who, record.table)
+    except DitherError:
+        return "", None, "ε"
+    meter, unit = budget_meter(shown.own_limit, shown.own_left)
+    return shown.left, meter, unit
+
+
+@signed_in
+async def history(request: Request, who: Principal) -> Response:
+    """Own answers, the newest first."""
+    service, before = service_of(request), request.query_params.get("before")
+    lines = await call(service.answers.mine, who, most=PAGE_LENGTH, before=before)
+    jobs = [] if before else await call(service.questions.jobs, who)
+    context: dict[str, Any] = {
+        "heading": "History",
+        "intro": "What you asked, and what it cost. Looking at an answer again is free.",
+        "nothing": "You have not asked anything yet." if not before else "There are no older answers.",
+        "more": lines[-1].id if len(lines) == PAGE_LENGTH else "",
+    }
+    return page(request, "history.html", answers=lines, jobs=jobs, own=True, **context)
+
+
+@signed_in
+async def published(request: Request, who: Principal) -> Response:
+    """What is published to readers."""
+    lines = await call(service_of(request).answers.published, who)
+    context: dict[str, Any] = {
+        "heading": "Published",
+        "intro": "Answers that the stewards of this server have published. Every number has its error beside it.",
+        "nothing": "Nothing is published yet.",
+        "more": "",
+    }
+    return page(request, "history.html", answers=lines, jobs=[], own=False, **context)
+
+
+@signed_in
+async def propose(request: Request, who: Principal) -> Response:
+    """Ask a steward to publish an own answer."""
+    form, name = await form_of(request), request.path_params["answer"]
+    await call(service_of(request).answers.propose, who, name, text_of(form, "title", 200))
+    return RedirectResponse(f"/answers/{name}", 303)
+
+
+@signed_in
+async def publish(request: Request, who: Principal) -> Response:
+    """Publish an answer to readers."""
+    form, name = await form_of(request), request.path_params["answer"]
+    await call(service_of(request).answers.publish, who, name, text_of(form, "title", 200))
+    return RedirectResponse(f"/published/{name}", 303)
+
+
+@signed_in
+async def unpublish(request: Request, who: Principal) -> Response:
+    """Show an answer to readers no longer."""
+    await form_of(request)
+    await call(service_of(request).answers.unpublish, who, request.path_params["answer"])
+    return RedirectResponse("/published", 303)
+
+
+@signed_in
+async def publishing(request: Request, who: Principal) -> Response:
+    """What analysts want published, and the plans of the folder."""
+    service = service_of(request)
+    proposals = await call(service.answers.proposals, who)
+    return page(request, "publishing.html", proposals=proposals, plans=await call(service.plans.list, who))
+
+
+@signed_in
+async def plan(request: Request, who: Principal) -> Response:
+    """What a plan would publish, at what cost."""
+    preview = await call(service_of(request).plans.explain, who, request.path_params["plan"])
+    return page(request, "plan.html", preview=preview)
+
+
+@signed_in
+async def release_plan(request: Request, who: Principal) -> Response:
+    """Release a plan. The same plan again gives the recorded publication, for free."""
+    await form_of(request)
+    service = service_of(request)
+    try:
+        job = await call(service.plans.release, who, request.path_params["plan"])
+    except DitherError as error:
+        return page(request, "error.html", problem=problem_of(error), heading="The plan was not released")
+    return RedirectResponse(f"/jobs/{job.id}", 303)
+
+
 ROUTES = [
     Route("/tables", tables),
     Route("/tables/{table}", table),
@@ -281,4 +424,14 @@ ROUTES = [
     Route("/jobs/{job}", job),
     Route("/jobs/{job}/state", job_state),
     Route("/jobs/{job}/cancel", cancel, methods=["POST"]),
+    Route("/answers/{answer}", answer),
+    Route("/answers/{answer}/propose", propose, methods=["POST"]),
+    Route("/answers/{answer}/publish", publish, methods=["POST"]),
+    Route("/answers/{answer}/unpublish", unpublish, methods=["POST"]),
+    Route("/history", history),
+    Route("/published", published),
+    Route("/published/{answer}", answer),
+    Route("/publishing", publishing),
+    Route("/publishing/{plan}", plan),
+    Route("/publishing/{plan}", release_plan, methods=["POST"]),
 ]

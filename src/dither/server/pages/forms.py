@@ -1,17 +1,27 @@
-"""What people write into forms, as values: the options of a question, and limits."""
+"""Forms: what people write into them as values, the guided form as SQL, and what is public about a table in words."""
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime
 from typing import Any
 
 from starlette.datastructures import FormData
 
 from dither.errors import InvalidArgument
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
+from dither.server.pages.charts import Meter, meter
+from dither.tables.answer import shown
+from dither.tables.card.model import Card, ColumnCard
+from dither.tables.query.operations import FUNCTIONS
+from dither.tables.sql.expressions import AGGREGATES
 from dither.wire.numbers import decimal
 
 FLAGS = ("bias", "quantile_interval", "other", "integer", "nonnegative", "again", "force")
+
 DEFAULT_EPSILON = "0.1"
 
 
@@ -106,3 +116,363 @@ def limit_of(form: FormData) -> Guarantee | None:
     if not epsilon:
         return None
     return ApproxDP(number(epsilon, "ε"), number(delta, "δ")) if delta else PureDP(number(epsilon, "ε"))
+
+
+PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*")
+
+_KEYWORDS = frozenset({
+    "all", "and", "any", "as", "asc", "between", "by", "case", "cast", "cross", "date", "day", "desc", "distinct",
+    "else", "end", "except", "exists", "false", "filter", "for", "from", "full", "group", "having", "in", "inner",
+    "interval", "intersect", "into", "is", "join", "left", "like", "limit", "month", "natural", "not", "null",
+    "offset", "on", "or", "order", "outer", "over", "partition", "qualify", "right", "rollup", "select", "set",
+    "some", "table", "then", "time", "timestamp", "to", "true", "union", "unique", "using", "values", "when", "where",
+    "window", "with", "year",
+})  # fmt: skip
+
+OPERATORS = {
+    "=": "is",
+    "<>": "is not",
+    "<": "is less than",
+    "<=": "is at most",
+    ">": "is more than",
+    ">=": "is at least",
+}
+
+MAX_CONDITIONS = 3
+
+_MEASURES_OF_COLUMN = {
+    "avg": ("AVG", "Average of {}", "average_{}"),
+    "sum": ("SUM", "Total of {}", "total_{}"),
+    "median": ("MEDIAN", "Median of {}", "median_{}"),
+}
+
+
+@dataclass(frozen=True)
+class GuidedColumn:
+    """What the form needs to know of a column."""
+
+    name: str
+    type: str
+    bounded: bool = False
+    keys: tuple[str, ...] | None = None
+    person: bool = False
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Something to measure: what the form calls it, and how it is written."""
+
+    value: str
+    label: str
+    sql: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A condition as it was sent."""
+
+    column: str
+    operator: str
+    value: str
+
+
+def measures(columns: Sequence[GuidedColumn]) -> list[Measure]:
+    """What can be measured: rows, people, and of columns of numbers with bounds their average, total and median.
+
+    >>> columns = [GuidedColumn("who", "integer", person=True), GuidedColumn("age", "integer", True)]
+    >>> [item.label for item in measures(columns)]
+    ['Number of rows', 'Number of people', 'Average of age', 'Total of age', 'Median of age']
+    """
+    result = [Measure("rows", "Number of rows", "COUNT(*)", "number_of_rows")]
+    for column in columns:
+        if column.person:
+            sql = f"COUNT(DISTINCT {identifier(column.name)})"
+            result.append(Measure("people", "Number of people", sql, "number_of_people"))
+    for column in columns:
+        if column.bounded and column.type in ("integer", "number") and not column.person:
+            for kind, (function, label, name) in _MEASURES_OF_COLUMN.items():
+                sql = f"{function}({identifier(column.name)})"
+                result.append(
+                    Measure(f"{kind}:{column.name}", label.format(column.name), sql, name.format(column.name))
+                )
+    return result
+
+
+def group_columns(columns: Sequence[GuidedColumn]) -> list[GuidedColumn]:
+    """The columns whose values can be groups: neither the person nor fractions, nor numbers without keys.
+
+    >>> [item.name for item in group_columns([GuidedColumn("region", "text"), GuidedColumn("age", "integer", True)])]
+    ['region']
+    """
+    return [
+        column
+        for column in columns
+        if not column.person and (column.keys is not None or column.type in ("text", "boolean"))
+    ]
+
+
+def sql_of(
+    table: str,
+    columns: Sequence[GuidedColumn],
+    chosen: Sequence[str],
+    groups: Sequence[str],
+    conditions: Sequence[Condition],
+) -> str:
+    """The SQL of what was chosen.
+
+    >>> columns = [GuidedColumn("region", "text", keys=("north",)), GuidedColumn("amount", "number", True)]
+    >>> print(sql_of("visits", columns, ["rows", "avg:amount"], ["region"], [Condition("amount", ">", "10")]))
+    SELECT region, COUNT(*) AS number_of_rows, AVG(amount) AS average_amount
+    FROM visits
+    WHERE amount > 10
+    GROUP BY region
+    """
+    known = {column.name: column for column in columns}
+    allowed = {item.value: item for item in measures(columns)}
+    groupable = {column.name for column in group_columns(columns)}
+    if not chosen:
+        raise InvalidArgument("measure", "at least one", "none", "choose what to measure")
+    for value in chosen:
+        if value not in allowed:
+            raise InvalidArgument("measure", "one that the form offers", "another", "choose one of the list")
+    for name in groups:
+        if name not in groupable:
+            raise InvalidArgument("groups", "columns that the form offers", "another", "choose from the list")
+    shown = [identifier(name) for name in groups]
+    shown += [f"{allowed[value].sql} AS {identifier(allowed[value].name)}" for value in chosen]
+    lines = [f"SELECT {', '.join(shown)}", f"FROM {identifier(table)}"]
+    written = [_condition(item, known) for item in conditions if item.column]
+    lines += [f"WHERE {' AND '.join(written)}"] if written else []
+    lines += [f"GROUP BY {', '.join(identifier(name) for name in groups)}"] if groups else []
+    return "\n".join(lines)
+
+
+def _condition(condition: Condition, known: Mapping[str, GuidedColumn]) -> str:
+    column = known.get(condition.column)
+    if column is None:
+        raise InvalidArgument("filter", "a column of the table", "another", "choose one of the list")
+    if condition.operator not in OPERATORS:
+        raise InvalidArgument("filter", f"one of {', '.join(OPERATORS.values())}", "another", "choose one")
+    return f"{identifier(column.name)} {condition.operator} {literal(condition.value, column.type)}"
+
+
+def identifier(name: str) -> str:
+    """A name as SQL writes it, in quotes where it needs them.
+
+    >>> identifier("amount"), identifier("Total paid"), identifier('a"b'), identifier("order")
+    ('amount', '"Total paid"', '"a""b"', '"order"')
+    """
+    if PLAIN_NAME.fullmatch(name) and name not in _KEYWORDS:
+        return name
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str, type: str) -> str:
+    """A value from the form as a literal of SQL; refused where it is not of the column's type.
+
+    >>> literal("O'Brien", "text"), literal("1e3", "number"), literal("2026-01-31", "date"), literal("yes", "boolean")
+    ("'O''Brien'", '1000', "DATE '2026-01-31'", 'TRUE')
+    >>> literal("1 OR 1=1", "integer")
+    Traceback (most recent call last):
+    dither.InvalidArgument: filter: expected a number, got another text. Fix: write digits, as in 10 or 2.5.
+    """
+    plain = text.strip()
+    if type in ("integer", "number"):
+        value = decimal(plain)
+        if value is None:
+            raise InvalidArgument("filter", "a number", "another text", "write digits, as in 10 or 2.5")
+        return f"{int(value)}" if value == int(value) and abs(value) < 2**53 else repr(value)
+    if type == "boolean":
+        if plain.lower() not in ("true", "false", "yes", "no", "1", "0"):
+            raise InvalidArgument("filter", "true or false", "another text", "write true or false")
+        return "TRUE" if plain.lower() in ("true", "yes", "1") else "FALSE"
+    if type in ("date", "timestamp"):
+        try:
+            moment = date.fromisoformat(plain) if type == "date" else datetime.fromisoformat(plain)
+        except ValueError:
+            raise InvalidArgument("filter", "a date", "another text", "write it as 2026-01-31") from None
+        return f"DATE '{moment.isoformat()}'" if type == "date" else f"TIMESTAMP '{moment:%Y-%m-%d %H:%M:%S}'"
+    return "'" + text.replace("'", "''") + "'"
+
+
+_AMOUNT = re.compile(r"(ε|ρ) = ([0-9.]+(?:e[-+]?[0-9]+)?)|\(ε, δ\) = \(([0-9.]+(?:e[-+]?[0-9]+)?)")
+
+_SUGGESTED = ("SELECT", "FROM", "WHERE", "GROUP BY", "ORDER BY", "AS", "AND", "OR", "NOT", "BETWEEN", "IN", "IS NULL",
+             "CASE WHEN", "THEN", "ELSE", "END", "DISTINCT", "LIMIT", "HAVING", "JOIN", "ON", "ROLLUP")  # fmt: skip
+
+MAX_KEYS_SHOWN = 12
+
+
+@dataclass(frozen=True)
+class ColumnWords:
+    """A column as the page shows it."""
+
+    name: str
+    type: str
+    bounds: str
+    keys: str
+    forbids: str
+    person: bool
+
+
+@dataclass(frozen=True)
+class TableWords:
+    """A table of a card as the page shows it."""
+
+    name: str
+    public: bool
+    columns: tuple[ColumnWords, ...]
+
+
+def tables_in_words(card: Card) -> list[TableWords]:
+    """The tables of a card, those of people first.
+
+    >>> card = Card("t", "", {"amount": ColumnCard("number")})
+    >>> tables_in_words(card)[0].columns[0].forbids
+    'SUM, AVG, VAR, STDDEV, MIN, MAX and quantiles: it has no bounds. GROUP BY: it holds fractions.'
+    """
+    result = [
+        TableWords(
+            name,
+            False,
+            tuple(_column(column_name, column, table.unit, card) for column_name, column in table.columns.items()),
+        )
+        for name, table in card.private_tables.items()
+    ]
+    for name, public in card.public.items():
+        columns = tuple(_column(column_name, column, None, None) for column_name, column in public.columns.items())
+        result.append(TableWords(name, True, columns))
+    return result
+
+
+def _column(name: str, column: ColumnCard, unit: str | None, card: Card | None) -> ColumnWords:
+    ends = column.bounds or column.period
+    bounds = f"{shown(ends[0])} to {shown(ends[1])}" if ends else ""
+    keys = ""
+    if column.keys is not None:
+        keys = ", ".join("NULL" if key is None else shown(key) for key in column.keys[:MAX_KEYS_SHOWN])
+        more = len(column.keys) - MAX_KEYS_SHOWN
+        keys += f" and {more} more" if more > 0 else ""
+    person = name == unit
+    forbids = "" if card is None else _forbids(column, card) if not person else "Grouping by it, and single people."
+    return ColumnWords(name, column.type, bounds, keys, forbids, person)
+
+
+def _forbids(column: ColumnCard, card: Card) -> str:
+    """What cannot be asked of a column because of what the card does not say."""
+    result = []
+    if column.type in ("integer", "number") and column.bounds is None and column.keys is None:
+        result.append("SUM, AVG, VAR, STDDEV, MIN, MAX and quantiles: it has no bounds.")
+    if column.keys is None and column.type == "number":
+        result.append("GROUP BY: it holds fractions.")
+    elif column.keys is None and column.type == "text":
+        few = "GROUP BY shows only groups with enough people: its keys are not public."
+        result.append(few if card.delta is not None else "GROUP BY: it has no keys, and the card no δ.")
+    return " ".join(result)
+
+
+def contribution(card: Card) -> str:
+    """How far one person counts.
+
+    >>> contribution(Card("t", "", {"who": ColumnCard("integer")}, "who", max_groups=2, max_rows="auto"))
+    'In at most 2 groups of an answer, with so many rows in each as is chosen privately for each question.'
+    """
+    if card.unit is None and not any(table.unit for table in card.private_tables.values()):
+        return "With one row: every row is a person of its own."
+    groups = "as many groups of an answer as is chosen privately for each question"
+    if card.max_groups != "auto":
+        groups = f"at most {card.max_groups} group{'' if card.max_groups == 1 else 's'} of an answer"
+    rows = "so many rows in each as is chosen privately for each question"
+    if card.max_rows != "auto":
+        rows = f"at most {card.max_rows} row{'' if card.max_rows == 1 else 's'} in each"
+    return f"In {groups}, with {rows}."
+
+
+def guided_columns(card: Card, table: str) -> list[GuidedColumn]:
+    """The columns of one table, for the guided form."""
+    private = card.private_tables[table]
+    return [
+        GuidedColumn(
+            name,
+            column.type,
+            column.bounds is not None,
+            None if column.keys is None else tuple(shown(key) for key in column.keys),
+            name == private.unit,
+        )
+        for name, column in private.columns.items()
+    ]
+
+
+def example(card: Card) -> str:
+    """A first question about a table: rows by the first column with public keys, or all of them.
+
+    >>> print(example(Card("t", "", {"region": ColumnCard("text", keys=("a", "b"))})))
+    SELECT region, COUNT(*) AS number_of_rows
+    FROM t
+    GROUP BY region
+    """
+    table, private = next(iter(card.private_tables.items()))
+    for name, column in private.columns.items():
+        if column.keys is not None and name != private.unit:
+            group = identifier(name)
+            return f"SELECT {group}, COUNT(*) AS number_of_rows\nFROM {identifier(table)}\nGROUP BY {group}"
+    return f"SELECT COUNT(*) AS number_of_rows\nFROM {identifier(table)}"
+
+
+def completion_words(card: Card) -> str:
+    """What the editor suggests, as JSON: the names of tables and columns, functions and keywords, with their kinds."""
+    words: dict[str, str] = {}
+    for table in tables_in_words(card):
+        words.setdefault(identifier(table.name), "table")
+        for column in table.columns:
+            words.setdefault(identifier(column.name), column.type)
+    words |= {f"{name}(": "aggregate" for name in sorted(AGGREGATES) if name.isascii()}
+    words |= {f"{name}(": "function" for name in sorted(FUNCTIONS) if f"{name}(" not in words}
+    words |= dict.fromkeys(_SUGGESTED, "SQL")
+    return json.dumps([*words.items()], ensure_ascii=True)
+
+
+def amount(text: str) -> tuple[str, float] | None:
+    """The ε or ρ that a text begins with.
+
+    >>> amount("ε = 0.5"), amount("(ε, δ) = (2, 1e-06)"), amount("ρ = 0.1 (zCDP)"), amount("nothing")
+    (('ε', 0.5), ('ε', 2.0), ('ρ', 0.1), None)
+    """
+    result = _AMOUNT.match(text)
+    if result is None:
+        return None
+    return (result[1], float(result[2])) if result[1] else ("ε", float(result[3]))
+
+
+def budget_meter(limit: str, left: str, cost: str = "") -> tuple[Meter | None, str]:
+    """A meter from a limit, what is left of it and a cost, all in words; and the unit.
+
+    >>> budget_meter("ε = 2", "ε = 1.5", "ε = 0.5")[0].now
+    25.0
+    """
+    whole, rest, now = amount(limit), amount(left), amount(cost)
+    if whole is None:
+        return None, "ε"
+    unit, size = whole
+    remaining = rest[1] if rest is not None and rest[0] == unit else 0.0 if left.startswith("nothing") else None
+    if remaining is None or remaining > size:  # a limit that was raised in the ledger, and not yet in the card
+        return None, unit
+    added = now[1] if now is not None and now[0] == unit else 0.0
+    return meter(max(size - remaining, 0.0), size, added), unit
+
+
+def options_in_words(options: Any) -> list[str]:
+    """The options of a question that say something.
+
+    >>> options_in_words({"epsilon": 0.5, "bias": True, "again": False})
+    ['ε = 0.5', 'bias']
+    """
+    names = {"epsilon": "ε", "delta": "δ", "error": "±"}
+    result = []
+    for name, value in dict(options).items():
+        if value is True:
+            result.append(name)
+        elif value not in (None, False, "", "best", "noise"):
+            result.append(f"{names.get(name, name)} = {value}")
+    return result

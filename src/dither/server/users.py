@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
@@ -15,15 +16,38 @@ from dither.ledger import Ledger
 from dither.ledger.units import Filter, Limit
 from dither.server import schema
 from dither.server.auth import Authentication, check_name, check_session, ends_credentials, password_hash
+from dither.server.cards import void_signatures
 from dither.server.context import Context
 from dither.server.errors import Conflict, NotFound
-from dither.server.pins import void_signatures
-from dither.server.principal import Principal
-from dither.server.results import Grant, User
-from dither.server.roles import ROLES, Forbidden, authorize
-from dither.server.times import iso
-from dither.server.use_cases.budgets import void_changes
+from dither.server.roles import ROLES, Forbidden, Principal, authorize
+from dither.server.store import iso
+from dither.server.tables import void_changes
 from dither.wire import guarantees
+
+
+@dataclass(frozen=True)
+class User:
+    """A user. ``identities`` are those of single sign-on, as ``issuer subject`` or ``issuer email``."""
+
+    name: str
+    display: str
+    roles: tuple[str, ...]
+    active: bool
+    created_at: str
+    identities: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Grant:
+    """That a user may ask a table; ``limit`` is what they may spend in all, in words, empty for no limit of their
+    own."""
+
+    user: str
+    table: str
+    limit: str
+    by: str
+    at: str
+
 
 _users, _grants = schema.users, schema.grants
 

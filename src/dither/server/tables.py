@@ -1,42 +1,316 @@
-"""Budgets: what is left, limits that are changed by two stewards, incidents."""
+"""Tables: what is public about them, their accounts and limits, incidents, and the history of their ledgers."""
 
 from __future__ import annotations
 
 import json
 import secrets
 import time
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Literal
 
 import sqlalchemy as sa
 
-from dither.errors import InvalidArgument
+from dither.errors import InvalidArgument, LedgerError
 from dither.guarantees import Guarantee
-from dither.ledger import Account, Ledger
+from dither.ledger import Account, Ledger, Receipt
 from dither.ledger.accounts import promised
+from dither.ledger.checks import checked_name
 from dither.ledger.incidents import Closure
-from dither.ledger.report import running_totals
+from dither.ledger.report import line, running_totals
 from dither.ledger.units import LOSS_UNIT, Limit
 from dither.server import schema
+from dither.server.cards import Served
 from dither.server.context import Context
-from dither.server.errors import Conflict, NotFound
-from dither.server.principal import Principal
-from dither.server.results import (
-    ChargeLine,
-    DatasetBudget,
-    IncidentLine,
-    IncidentState,
-    LimitChange,
-    OwnBudget,
-    SpendingPoint,
-)
-from dither.server.roles import Forbidden, authorize
-from dither.server.times import iso
+from dither.server.errors import LEDGER, Conflict, NotFound, as_error, from_json
+from dither.server.limits import Places
+from dither.server.roles import Forbidden, Principal, authorize, may
+from dither.server.store import iso
+from dither.tables.card import toml
 from dither.tables.card.accounts import TableAccounts
+from dither.tables.card.model import Card
 from dither.tables.execute.incidents import log_of
-from dither.wire import guarantees
+from dither.wire import cards, guarantees
+
+
+@dataclass(frozen=True)
+class TableSummary:
+    """A table that a principal may know of. ``granted`` says that they may ask; ``left`` is in words."""
+
+    name: str
+    tables: tuple[str, ...]
+    columns: int
+    granted: bool
+    left: str
+    open: bool
+
+
+@dataclass(frozen=True)
+class TableCard:
+    """The public part of a card: no sources, ledgers or paths. ``gaps`` are for stewards and auditors, else empty.
+
+    ``own_limit`` and ``own_left`` are, in words, of the account that whoever asks pays from first: an analyst's own, or
+    the table's, of which ``whole_limit`` is the limit. They are the ledger's, where a limit may have been changed since
+    the card was written.
+    """
+
+    card: Card
+    left: str
+    granted: bool
+    open: bool
+    gaps: tuple[str, ...] = ()
+    left_exact: Guarantee | None = None
+    own_limit: str = ""
+    own_left: str = ""
+    whole_limit: str = ""
+
+
+@dataclass(frozen=True)
+class CardProblem:
+    """A card or plan that is not in force as it stands in its file: why, and, if stewards may sign it off, who has
+    done so (``signed_by``) and how many have to (``needed``, else 0). The server is then to be started again."""
+
+    file: str
+    problem: str
+    signed_by: tuple[str, ...] = ()
+    needed: int = 0
+
+
+@dataclass(frozen=True)
+class OwnBudget:
+    """What an analyst may still spend on a table, in words; ``limit``, ``spent`` and ``left`` are of the own account,
+    empty where analysts have none there. ``used`` is the spent share of the limit, None where there is none."""
+
+    table: str
+    words: str
+    limit: str
+    spent: str
+    left: str
+    used: float | None
+
+
+@dataclass(frozen=True)
+class SpendingPoint:
+    """One charge in time: the total of the dataset after it, in ε or ρ."""
+
+    at: str
+    total: float
+
+
+@dataclass(frozen=True)
+class ChargeLine:
+    """Who asked what at what cost."""
+
+    seq: int
+    at: str
+    analyst: str
+    question: str
+    cost: str
+    answered: bool
+    incident: bool
+
+
+@dataclass(frozen=True)
+class DatasetBudget:
+    """The accounts of a table (of people, only the limit), spending over time, and who asked what."""
+
+    table: str
+    accounts: tuple[Account, ...]
+    unit: str
+    limit: float | None
+    points: tuple[SpendingPoint, ...]
+    charges: tuple[ChargeLine, ...]
+
+
+@dataclass(frozen=True)
+class LimitChange:
+    """A change of a limit: of the dataset, of one ``analyst``, or of each person. One that was pending when whoever
+    proposed it ceased to be a steward is void."""
+
+    id: str
+    table: str
+    analyst: str | None
+    each_person: bool
+    limit: str
+    before: str
+    reason: str
+    proposed_by: str
+    proposed_at: str
+    state: Literal["pending", "done", "withdrawn", "void"]
+    approved_by: str | None = None
+    receipt: str = ""
+
+
+@dataclass(frozen=True)
+class IncidentLine:
+    """An incident: an error while rows were read. What it was stands in the steward's log file only."""
+
+    seq: int
+    at: str
+    table: str
+    charge: int
+
+
+@dataclass(frozen=True)
+class IncidentState:
+    """The incidents of a table since it was last reopened; ``open`` says whether it takes questions of everybody, and
+    ``closed_for`` names the analysts whose questions it refuses, where it takes those of others."""
+
+    table: str
+    count: int
+    max: int
+    open: bool
+    log: str
+    incidents: tuple[IncidentLine, ...]
+    closed_for: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ChainEntry:
+    """An entry of the history of a ledger; of an answer, only that there is one."""
+
+    seq: int
+    at: str
+    kind: str
+    dataset: str
+    key: str | None
+    answers: int | None
+    body: Mapping[str, Any]
+    hash: str
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The result of verifying a ledger. ``problem`` is empty where everything is as it was written."""
+
+    table: str
+    entries: int
+    receipt: str
+    problem: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Whether everything is as it was written."""
+        return not self.problem
+
+
+@dataclass(frozen=True)
+class Event:
+    """A line of the event log: who did what, when, to what, and whether it was refused. Never an answer or a secret."""
+
+    id: int
+    at: str
+    user: str
+    action: str
+    subject: str
+    outcome: Literal["done", "refused"]
+    detail: str = ""
+
+
+_MOST_OF_ONE, _MOST_READ = 4, 8
+"""How many cards may be read at the same time by one person, and by all: each holds a thread, which others need."""
+
+
+class Tables:
+    """The tables of the served folder."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._reading = Places("cards", most_of_one=_MOST_OF_ONE, most_of_all=_MOST_READ)
+
+    def list(self, who: Principal) -> tuple[TableSummary, ...]:
+        """The tables that a principal may know of: an analyst those that are granted, stewards and auditors all."""
+        context = self._context
+        with context.acting(who, "tables.list"):
+            result = []
+            for name in context.folder.names():
+                granted = context.is_granted(who.name, name)
+                if not granted and not _knows_all(who):
+                    continue
+                card = context.folder.get(name).card
+                columns = sum(len(item.columns) for item in card.private_tables.values())
+                left, is_open = self._state(card, who)
+                result.append(TableSummary(name, tuple(card.private_tables), columns, granted, left, is_open))
+            return tuple(result)
+
+    def card(self, who: Principal, table: str) -> TableCard:
+        """The public part of a card: columns, types, bounds, keys, limits on one person; what is left."""
+        context = self._context
+        with context.acting(who, "tables.card", table):
+            granted = context.is_granted(who.name, table)
+            if not granted and not _knows_all(who):
+                raise NotFound.of("table")
+            served = context.folder.get(table)
+            with self._reading.taken(who.name):  # one with public tables waits for the process of explanations
+                public = self._public(served)
+            left, is_open = self._state(served.card, who)
+            gaps = tuple(toml.gaps(served.card)) if may(who, "tables.gaps") else ()
+            exact = context.folder.ledger(table).left(table)
+            return TableCard(public, left, granted, is_open, gaps, exact, *self._limits(table, who))
+
+    def problems(self, who: Principal) -> tuple[CardProblem, ...]:
+        """The cards and plans that are not in force as they stand in their files, and why."""
+        folder = self._context.folder
+        with self._context.acting(who, "tables.gaps"):
+            return tuple(
+                CardProblem(item.file, item.problem)
+                if item.pin is None
+                else CardProblem(item.file, item.problem, folder.pins.signers(item.pin), folder.pins.needed)
+                for item in folder.refusals()
+            )
+
+    def sign_off(self, who: Principal, file: str, *, reason: str) -> CardProblem:
+        """Sign off a card that names another ledger, or another name for its rows: it counts when as many stewards as
+        are needed have done so and the server is started again."""
+        context = self._context
+        with context.acting(who, "tables.sign", file, logged=True):
+            why = checked_name(reason, "reason", 1000)
+            pin = next((item.pin for item in context.folder.refusals() if item.file == file), None)
+            if pin is None:
+                raise NotFound.of("card")
+            context.folder.pins.sign(pin, who.name, why)
+            return next(item for item in self.problems(who) if item.file == file)
+
+    def _public(self, served: Served) -> Card:
+        """The public part of a card, with the values of public tables as their keys."""
+        if not served.card.public:
+            return cards.from_json(cards.to_json(served.card))
+        task = {"do": "card", "card": served.document}
+        event = self._context.explaining.call(task, self._context.config.time_limit)
+        if event is None:
+            raise LEDGER
+        if "problem" in event:
+            raise as_error(from_json(event["problem"]))
+        return cards.from_json(event["card"])
+
+    def _limits(self, table: str, who: Principal) -> tuple[str, str, str]:
+        """The limit of the account that whoever asks pays from first, what it has left, and the limit of the table."""
+        accounts = self._context.folder.ledger(table).accounts(table)
+        by_name = {account.name: account for account in accounts if account.kind == "analyst"}
+        whole = next(account for account in accounts if account.kind == "dataset")
+        account = by_name.get(who.name, by_name.get("", whole))
+        own = ("", "") if account.limit is None else (str(account.limit), account.left_text)
+        return *own, "" if whole.limit is None else str(whole.limit)
+
+    def _state(self, card: Card, who: Principal) -> tuple[str, bool]:
+        """What is left in words, and whether the table takes questions."""
+        ledger = self._context.folder.ledger(card.name)
+        left = TableAccounts(card, ledger).left(who.name)
+        closure = Closure.of(ledger.incidents_by_analyst(card.name), card.max_incidents)
+        if may(who, "questions.ask") and not _knows_all(who):  # others see whether it is open for all
+            return left, not closure.everybody and who.name not in closure.analysts
+        return left, closure.is_open
+
+
+def _knows_all(who: Principal) -> bool:
+    return bool({"steward", "auditor"} & who.roles)
+
 
 _changes = schema.changes
+
 _MOST_POINTS = 1000
+
 _MOST_CHARGES = 200
 
 
@@ -273,3 +547,49 @@ def _words(asked: object) -> str:
     if isinstance(request.get("question"), str):
         return str(request["question"])
     return "a publication" if "publication" in request else "a question built in Python"
+
+
+_MOST = 1000
+
+
+class Chain:
+    """Read-only evidence."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def entries(self, who: Principal, table: str, *, after: int = 0, most: int = 100) -> tuple[ChainEntry, ...]:
+        """Entries of a table's history with numbers above ``after``, in order."""
+        with self._context.acting(who, "chain.read", table):
+            history = self._context.folder.ledger(table).history(table)
+            later = (entry for entry in history if entry.seq > after)
+            return tuple(ChainEntry(**line(entry)) for entry in islice(later, max(1, min(most, _MOST))))
+
+    def verify(self, who: Principal, table: str, *, receipt: str | None = None) -> Verification:
+        """Check every entry and every account of the table's ledger, and that it holds a receipt that was kept."""
+        with self._context.acting(who, "chain.verify", table, logged=True):
+            kept = None if not receipt else Receipt.read(receipt)
+            ledger = self._context.folder.ledger(table)
+            try:
+                result = ledger.verify(kept)
+            except LedgerError as error:
+                return Verification(table, 0, "", str(error))
+            return Verification(table, result.entries, str(result.head))
+
+    def receipt(self, who: Principal, table: str) -> str:
+        """The last receipt of the table's ledger, to be kept elsewhere."""
+        with self._context.acting(who, "chain.verify", table, logged=True):
+            return str(self._context.folder.ledger(table).head)
+
+    def events(self, who: Principal, *, after: int = 0, most: int = 100, user: str | None = None) -> tuple[Event, ...]:
+        """The event log, the newest first; ``after`` is the number of the last line of the page before, 0 for the
+        first page."""
+        authorize(who, "events.read")
+        events = schema.events
+        conditions = [events.c.id < after] if after else []
+        conditions += [] if user is None else [events.c.user == user]
+        statement = sa.select(events).where(*conditions).order_by(events.c.id.desc()).limit(max(1, min(most, _MOST)))
+        return tuple(
+            Event(row.id, iso(row.at), row.user, row.action, row.subject, row.outcome, row.detail)
+            for row in self._context.store.rows(statement)
+        )

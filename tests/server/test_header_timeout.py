@@ -12,12 +12,12 @@ import uvicorn
 
 from dither.server import run
 from dither.server.config import Config
-from dither.server.patience import ImpatientProtocol
+from dither.server.header_timeout import HeaderTimeoutProtocol
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 
 
-class Seen(ImpatientProtocol):
+class Seen(HeaderTimeoutProtocol):
     """A protocol whose connections can be looked at, with all the time in the world."""
 
     header_seconds = 1e6
@@ -33,7 +33,7 @@ class Seen(ImpatientProtocol):
         self.received += len(data)
 
 
-class Hasty(ImpatientProtocol):
+class Hasty(HeaderTimeoutProtocol):
     header_seconds = 0.05
 
 
@@ -128,7 +128,7 @@ def test_the_server_is_impatient(tmp_path, monkeypatch):
     monkeypatch.setattr(run, "listen", lambda _: listener)
     with listener, pytest.raises(Stopped):
         run.serve(Config(folder=str(tmp_path)), print)
-    assert settings[0].http is ImpatientProtocol
+    assert settings[0].http is HeaderTimeoutProtocol
 
 
 async def opened(address, parts):

@@ -1,6 +1,6 @@
 """Connections that never finish saying what they want, or never take the answer, are closed.
 
-uvicorn closes a connection that is idle after a response, and :class:`dither.server.limits.LimitedBodies` refuses a
+uvicorn closes a connection that is idle after a response, and :class:`dither.server.app.LimitedBodies` refuses a
 slow body. A client that sends a part of its headers, or nothing, or does not read what it asked for, would hold a
 connection for ever. Enough of them would hold all descriptors that the process may have. So there is a limit on the
 number of connections, which leaves descriptors for all else (:mod:`dither.server.machine`), and when it is reached, the
@@ -15,7 +15,7 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 
-class ImpatientProtocol(H11Protocol):
+class HeaderTimeoutProtocol(H11Protocol):
     """uvicorn's HTTP/1.1, where the headers of a request are to be there within ``header_seconds``, and what is sent is
     to be taken within ``write_seconds``."""
 
@@ -74,7 +74,7 @@ class ImpatientProtocol(H11Protocol):
 
     def _make_room(self) -> None:
         """Close the connection that has waited longest for a request, if one waits for any."""
-        others = [other for other in self.connections if isinstance(other, ImpatientProtocol) and other.is_idle]
+        others = [other for other in self.connections if isinstance(other, HeaderTimeoutProtocol) and other.is_idle]
         oldest = min(others, key=lambda other: other._idle_since, default=None)
         if oldest is not None:
             self.connections.discard(oldest)  # now, and not when the loop comes to it: more may be accepted before

@@ -8,26 +8,24 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from dither.errors import DitherError
+from dither.server.errors import Problem, problem_of
 from dither.server.limits import address_of
 from dither.server.pages.forms import text_of, texts_of
-from dither.server.pages.render import page
-from dither.server.pages.session import (
+from dither.server.pages.render import (
     SESSION_COOKIE,
     VISITOR_COOKIE,
     call,
     form_of,
     handled,
     local_path,
+    page,
     principal_or_none,
     service_of,
     set_cookie,
     signed_in,
     submitted,
 )
-from dither.server.principal import Principal
-from dither.server.problems import problem_of
-from dither.server.results import Problem
-from dither.server.roles import ACTIONS, SCOPES, may
+from dither.server.roles import ACTIONS, SCOPES, Principal, may
 
 OIDC_PATH = "/sign-in/oidc"
 _SCOPE_WORDS = {

@@ -1,0 +1,224 @@
+"""For whoever operates the server: health, readiness, metrics, and one line of log for each request and each error."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import logging
+import os
+import re
+import secrets
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.exc import SQLAlchemyError
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from dither import __version__
+from dither.server import schema
+from dither.server.errors import NotFound, place_of
+from dither.server.limits import address_of_scope
+from dither.server.service import Service
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+_UNKNOWN = "unknown"
+
+
+def outcome_of(status: int) -> str:
+    """How a request ended, as it is counted.
+
+    >>> [outcome_of(status) for status in (200, 202, 303, 422, 429, 503)]
+    ['ok', 'ok', 'ok', 'refused', 'limited', 'error']
+    """
+    if status == 429:
+        return "limited"
+    return "ok" if status < 400 else "refused" if status < 500 else "error"
+
+
+class Metrics:
+    """Counts of requests by route and outcome, in this process."""
+
+    def __init__(self, routes: Iterable[BaseRoute]) -> None:
+        self._paths: dict[Any, str] = {}
+        for route in routes:
+            if isinstance(route, (Route, Mount)):
+                endpoint = route.app if isinstance(route, Mount) else route.endpoint
+                self._paths[endpoint] = route.path
+        self._lock = threading.Lock()
+        self._counts: dict[tuple[str, str], int] = {}
+        self._started = time.time()
+
+    def count(self, scope: Scope, status: int) -> str:
+        """Count a request that was answered; its route."""
+        route = self._paths.get(scope.get("endpoint"), _UNKNOWN)
+        key = route, outcome_of(status)
+        with self._lock:
+            self._counts[key] = self._counts.get(key, 0) + 1
+        return route
+
+    def text(self, gauges: Mapping[str, tuple[str, float]], version: str) -> str:
+        """All metrics; ``gauges`` are names with what they say and their values.
+
+        >>> print(Metrics([]).text({"dither_workers": ("Workers", 2)}, "1.0").splitlines()[-1].split("{")[0])
+        dither_workers
+        """
+        process = f'process="{os.getpid()}"'
+        lines = [
+            "# HELP dither_info The version of dither.",
+            "# TYPE dither_info gauge",
+            f'dither_info{{{process},version="{version}"}} 1',
+            "# HELP dither_requests_total Requests by route and outcome: ok, refused, limited or error.",
+            "# TYPE dither_requests_total counter",
+        ]
+        with self._lock:
+            counts = sorted(self._counts.items())
+        for (route, outcome), count in counts:
+            lines.append(f'dither_requests_total{{{process},route="{route}",outcome="{outcome}"}} {count}')
+        started = {"dither_start_time_seconds": ("When this process started, in seconds since 1970.", self._started)}
+        for name, (help_text, value) in {**started, **gauges}.items():
+            lines += [f"# HELP {name} {help_text}", f"# TYPE {name} gauge", f"{name}{{{process}}} {value:.15g}"]
+        return "\n".join(lines) + "\n"
+
+
+HEADER = "x-request-id"
+
+_WORD = re.compile(r"[A-Za-z0-9._:+/=-]{1,128}", re.ASCII)
+
+_log = logging.getLogger("dither.server.requests")
+
+_current: ContextVar[str] = ContextVar("request_id", default="")
+
+
+class JsonFormatter(logging.Formatter):
+    """A record of the log as one line of JSON.
+
+    >>> record = logging.LogRecord("dither.server", logging.ERROR, "", 0, "no %s", ("room",), None)
+    >>> line = json.loads(JsonFormatter().format(record))
+    >>> line["level"], line["message"]
+    ('error', 'no room')
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line of a record."""
+        line: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if _current.get():
+            line["request_id"] = _current.get()
+        if record.exc_info and record.exc_info[1] is not None:
+            line["error"] = place_of(record.exc_info[1])
+        return json.dumps(line | getattr(record, "fields", {}))
+
+
+CONFIGURATION: dict[str, Any] = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"json": {"()": "dither.server.request_log.JsonFormatter"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json"}},
+    "loggers": {
+        "dither.server": {"handlers": ["stderr"], "level": "INFO"},
+        "uvicorn": {"handlers": ["stderr"], "level": "WARNING"},
+    },
+}
+"""For :func:`logging.config.dictConfig`: all of it goes to standard error."""
+
+
+class RequestLog:
+    """Gives every request an id, counts it by its route and outcome, and writes its line."""
+
+    def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
+        self._app, self._metrics = app, metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand the request on."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        given = Headers(scope=scope).get(HEADER, "")
+        request_id = given if _WORD.fullmatch(given) else secrets.token_hex(16)
+        status = 0
+
+        async def marked(event: Message) -> None:
+            nonlocal status
+            if event["type"] == "http.response.start":
+                status = event["status"]
+                MutableHeaders(scope=event)[HEADER] = request_id
+            await send(event)
+
+        before = _current.set(request_id)
+        try:
+            await self._app(scope, receive, marked)
+        finally:
+            if status:  # else the client was gone
+                route = self._metrics.count(scope, status)
+                who = scope.get("state", {}).get("principal")
+                fields = {
+                    "method": scope["method"][:10], "route": route, "status": status,
+                    "user": "" if who is None else who.name, "address": address_of_scope(scope),
+                }  # fmt: skip
+                _log.info("request", extra={"fields": fields})
+            _current.reset(before)
+
+
+async def _health(_: Request) -> Response:
+    """It answers: that is all that it says."""
+    return JSONResponse({"alive": True})
+
+
+async def _ready(request: Request) -> Response:
+    """Every worker can take a question up, and the database answers."""
+    service: Service = request.app.state.service
+    pool = service.context.pool
+    database = await run_in_threadpool(_database_answers, service)
+    ready = database and pool.ready == pool.size
+    state = {"ready": ready, "workers": pool.ready, "of": pool.size, "database": database}
+    return JSONResponse(state, 200 if ready else 503)
+
+
+async def _metrics(request: Request) -> Response:
+    """The metrics in the text format of Prometheus."""
+    service: Service = request.app.state.service
+    sent = request.headers.get("authorization", "").encode()
+    known = [f"Bearer {token}".encode() for token in service.config.metrics_tokens]
+    if not any(hmac.compare_digest(sent, token) for token in known):
+        raise NotFound.of("path")
+    pool, metrics = service.context.pool, request.app.state.metrics
+    assert isinstance(metrics, Metrics)
+    gauges = {
+        "dither_workers": ("Workers that are configured.", pool.size),
+        "dither_workers_ready": ("Workers that can take a question up.", pool.ready),
+        "dither_questions_under_way": ("Questions that have not reached the tick at which they end.",
+                                       service.context.jobs.under_way),
+        "dither_database_up": ("Whether the database of the server answers.",
+                               await run_in_threadpool(_database_answers, service)),
+    }  # fmt: skip
+    return PlainTextResponse(metrics.text(gauges, __version__), media_type=CONTENT_TYPE)
+
+
+def _database_answers(service: Service) -> bool:
+    try:
+        return service.context.store.one(select(schema.about.c.version)) is not None
+    except SQLAlchemyError:
+        return False
+
+
+ROUTES = (
+    Route("/health", _health, methods=["GET"]),
+    Route("/ready", _ready, methods=["GET"]),
+    Route("/metrics", _metrics, methods=["GET"]),
+)
+"""The routes of all three."""

@@ -1,1 +1,0 @@
-"""The use cases, by subject. Each asks the table of roles before it does anything."""

@@ -127,7 +127,7 @@ class JsonFormatter(logging.Formatter):
 CONFIGURATION: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"json": {"()": "dither.server.request_log.JsonFormatter"}},
+    "formatters": {"json": {"()": "dither.server.monitoring.JsonFormatter"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json"}},
     "loggers": {
         "dither.server": {"handlers": ["stderr"], "level": "INFO"},

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from dither.errors import DitherError
 from dither.guarantees import PureDP
-from dither.server.pages.forms import number
-from dither.server.pages.forms import literal
+from dither.server.pages.forms import literal, number
 from dither.wire import documents, guarantees, numbers, options, values
 from support import SOON_S
 

@@ -21,7 +21,7 @@ import dither
 from dither import AddRemove, PureDP, ReusableHoldout, SparseVector, WrongType
 from dither.learn.budget import GaussianBudget
 from dither.ledger import Charge, Receipt
-from dither.ledger.scope import Allowance, Scope
+from dither.ledger.ledger import Allowance, Scope
 from dither.local.repetition import DeviceBudget
 from dither.local.subset_selection import SubsetSelection
 from dither.mechanisms.sparse_vector import SparseVectorSession

@@ -45,7 +45,7 @@ def test_a_write_that_fails_leaves_the_old_receipt_whole(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    for step in ("fsync", "replace"):
+    for step in ("fsync", "rename"):
         with monkeypatch.context() as patch:
             patch.setattr(os, step, full)
             with refuses(LedgerError, "receipt"):

@@ -18,8 +18,9 @@ from dither.cli.printing import echo
 from dither.client.transport import is_url
 from dither.errors import InvalidArgument, LedgerError
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
-from dither.ledger import Account, Entry, Ledger, Receipt, incidents, receipts
+from dither.ledger import Account, Entry, Ledger, Receipt, receipts
 from dither.ledger.accounts import HEADER, promised
+from dither.ledger.charging import DEFAULT_MAX_INCIDENTS, Closure
 from dither.ledger.units import Limit
 from dither.tables.card.model import Card
 from dither.tables.table import Table
@@ -304,9 +305,9 @@ def _not_a_limit() -> InvalidArgument:
 
 def _incidents(ledger: Ledger, accounts: list[Account], where: Place) -> None:
     """Say which datasets had errors while rows were read, and which are closed for it."""
-    most = where.card.max_incidents if where.card is not None else incidents.DEFAULT_MAX
+    most = where.card.max_incidents if where.card is not None else DEFAULT_MAX_INCIDENTS
     for account in (account for account in accounts if account.kind == "dataset" and account.incidents):
-        closure = incidents.Closure.of(ledger.incidents_by_analyst(account.owner), most)
+        closure = Closure.of(ledger.incidents_by_analyst(account.owner), most)
         if closure.is_open:
             echo(f"{account.owner}: {account.incidents} incident(s) while rows were read; closed at {most}")
             continue

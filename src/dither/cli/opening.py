@@ -17,7 +17,7 @@ from dither.client.transport import is_url
 from dither.errors import InvalidArgument, LedgerError
 from dither.guarantees import ZCDP, Guarantee
 from dither.ledger import Receipt, receipts
-from dither.ledger.opening import CHANGE_IT
+from dither.ledger.accounts import CHANGE_IT
 from dither.tables import table as session
 from dither.tables.card import toml
 from dither.tables.card.model import Card

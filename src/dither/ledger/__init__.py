@@ -46,7 +46,7 @@ def open(
         A file (SQLite), or ``postgresql://…``.
     secret
         32 bytes under which keys of people are hashed; by default from a file beside the ledger, or the environment
-        (see :mod:`dither.ledger.secret`).
+        (see :mod:`dither.ledger.files`).
     receipt
         The last receipt the caller has kept: a ledger that does not hold it is refused.
     create

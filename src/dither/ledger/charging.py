@@ -1,8 +1,18 @@
-"""Charging for a release: every account that it concerns is checked and updated in one transaction."""
+"""Charging for a release: every account that it concerns is checked and updated in one transaction.
+
+Errors while rows were read: counted for each dataset, which is closed after a few until its steward reopens it.
+
+Whether reading fails may depend on a single row, so a failure is an answer without noise. It is paid for like any
+other, it says nothing but that it happened, and it cannot be repeated often: an analyst with ``max_incidents`` may ask
+no more, and after :data:`EVERYBODY` times as many nobody may, so that no single analyst closes a dataset for the
+others and analysts who work together cannot go on. Incidents of charges that name no analyst count for everybody.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import json
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,14 +20,118 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither.comparison import ComparedByValue
-from dither.errors import BudgetExceeded, InvalidArgument, LedgerError
+from dither.errors import BudgetExceeded, DatasetClosed, InvalidArgument, LedgerError, WrongType
 from dither.guarantees import Guarantee
-from dither.ledger import accounts, chain, incidents, people, schema
+from dither.ledger import accounts, chain, people, schema
 from dither.ledger.accounts import Account
 from dither.ledger.chain import Receipt
 from dither.ledger.recorded import canonical
 from dither.ledger.store import Store
 from dither.ledger.units import Amount, Price, Unit, cost
+
+DEFAULT_MAX_INCIDENTS = 3
+EVERYBODY = 3
+"""So many times ``max_incidents`` close a dataset for everybody."""
+
+
+def check_max_incidents(value: object) -> int:
+    """The number of incidents after which a dataset is closed; anything but a positive whole number is refused."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise WrongType("max_incidents", "a whole number", type(value).__name__, "pass max_incidents=3")
+    if value < 1:
+        raise InvalidArgument("max_incidents", "at least 1", value, "pass max_incidents=3")
+    return value
+
+
+def incidents_by_analyst(store: Store, account: Account) -> Counter[str | None]:
+    """The incidents of a dataset since it was last reopened, by the analyst who was charged; None is nobody named."""
+    if not account.incidents:
+        return Counter()
+    rows = store.rows(schema.LAST_INCIDENTS, {"dataset": account.owner, "most": account.incidents})
+    return Counter(_analyst(json.loads(row[0])) for row in rows)
+
+
+def _analyst(charge: dict[str, Any]) -> str | None:
+    """Who was charged."""
+    name: str | None = charge.get("analyst")
+    return name
+
+
+def counted(incidents: Counter[str | None], analyst: str | None) -> int:
+    """How many of them count for an analyst; all of them for nobody in particular.
+
+    >>> counted(Counter({"ann": 2, None: 1}), "ann"), counted(Counter({"ann": 2, None: 1}), "bob")
+    (3, 1)
+    """
+    return incidents.total() if analyst is None else incidents[analyst] + incidents[None]
+
+
+@dataclass(frozen=True)
+class Closure:
+    """For whom incidents have closed a dataset: for everybody, or for some analysts.
+
+    >>> Closure.of(Counter({"ann": 3, "bob": 1}), max_incidents=3)
+    Closure(everybody=False, analysts=('ann',))
+    """
+
+    everybody: bool
+    analysts: tuple[str, ...]
+
+    @classmethod
+    def of(cls, incidents: Counter[str | None], max_incidents: int) -> Closure:
+        """For whom these incidents close a dataset."""
+        everybody = incidents.total() >= EVERYBODY * max_incidents or incidents[None] >= max_incidents
+        names = sorted(name for name in incidents if name is not None and counted(incidents, name) >= max_incidents)
+        return cls(everybody, tuple(names))
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nobody is refused."""
+        return not self.everybody and not self.analysts
+
+
+def check_open(store: Store, account: Account, max_incidents: int, analyst: str | None = None) -> None:
+    """Refuse a dataset with that many incidents of an analyst, or several times as many of all, since it was last
+    reopened."""
+    if account.incidents < max_incidents:
+        return
+    most, count = EVERYBODY * max_incidents, account.incidents
+    if count < most:
+        most, count = max_incidents, counted(incidents_by_analyst(store, account), analyst)
+    if count >= most:
+        whose = "" if analyst is None or most != max_incidents else " of one analyst"
+        raise DatasetClosed(
+            "dataset",
+            f"fewer than {most} incidents{whose} since it was last reopened",
+            f"{count}, so it takes no questions",
+            "have the steward look into the incidents, and reopen it with ledger.reopen(dataset, "
+            "signed_by=…, reason=…)",
+        )
+
+
+def record_incident(store: Store, charge: Charge) -> Receipt:
+    """Append an incident of a charge, once, in the transaction that is under way."""
+    chain.check_charge(chain.select_entry(store, charge.receipt), charge)
+    recorded = store.run(schema.INCIDENT, {"charge": charge.receipt.seq}).fetchall()
+    if recorded:
+        return chain.entry_of(recorded[0]).receipt
+    account = accounts.known(store, charge.dataset)
+    receipt = chain.append(store, "incident", charge.dataset, {}, key=charge.key, charge=charge.receipt.seq)
+    _set_incidents(store, account, account.incidents + 1)
+    return receipt
+
+
+def reopen(store: Store, dataset: str, signed_by: str, reason: str) -> Receipt:
+    """Start counting again, in the transaction that is under way; the incidents stay in the history."""
+    account = accounts.known(store, dataset)
+    body = {"incidents": account.incidents, "signed_by": signed_by, "reason": reason}
+    receipt = chain.append(store, "reopen", dataset, body)
+    _set_incidents(store, account, 0)
+    return receipt
+
+
+def _set_incidents(store: Store, account: Account, incidents: int) -> None:
+    store.run(schema.COUNT_INCIDENTS, {**account.where, "incidents_": incidents})
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,12 +191,14 @@ def find_recorded(
     return Charge(dataset, key, paid, result.receipt, answer=result.answer)
 
 
-def check(store: Store, dataset: str, price: Price, analyst: str | None, max_incidents: int, people: bool) -> str:
+def check_payable(
+    store: Store, dataset: str, price: Price, analyst: str | None, max_incidents: int, people: bool
+) -> str:
     """Refuse, before the keys of any person are read, a request that is incomplete or that the dataset or the analyst
     cannot pay; returns the population. All of this depends on the request alone. The charge itself checks again.
     """
     paying = _paying(store.rows(*_touched(dataset, analyst)), dataset, analyst)[0]
-    incidents.check_open(store, paying[0], max_incidents, analyst)
+    check_open(store, paying[0], max_incidents, analyst)
     _check_people(paying[0].population, people)
     accounts.charge_each(paying, price)
     if people:
@@ -130,7 +246,7 @@ def pay(
     """
     rows = store.run(*_touched(dataset, analyst)).fetchall()
     paying, fresh = _paying(rows, dataset, analyst)
-    incidents.check_open(store, paying[0], max_incidents, analyst)
+    check_open(store, paying[0], max_incidents, analyst)
     amounts = accounts.charge_each(paying, price)
     population = paying[0].population
     _check_people(population, unread or contributors is not None)

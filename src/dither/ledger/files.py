@@ -9,22 +9,122 @@
 There is a ledger with its key, or there is neither and both are made; anything else is refused, since to start anew
 would forget what was spent. Making them is one step for everybody else: it is done under a lock on the folder, and the
 ledger gets its name last, when it is complete.
+
+The secret of a ledger: 32 bytes, chosen when the ledger is created.
+
+The hash chain of the history and the hashes of people's keys are keyed with it, so somebody who obtains the database
+alone can neither rewrite the history nor look up a name. A SQLite ledger keeps the secret in a file beside it
+(``budget.sqlite.key``, readable by its owner only). A PostgreSQL ledger takes it from the environment variable
+``DITHER_LEDGER_KEY`` (64 hexadecimal digits) or from ``open(…, secret=…)``. The ledger stores a fingerprint of its
+secret: a different secret, with which every person would seem to be new, is refused.
 """
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import os
 import secrets
 import sqlite3
 import stat
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
-from dither.errors import LedgerError
+from dither.errors import InvalidArgument, LedgerError, WrongType
 from dither.ledger import schema
-from dither.ledger import secret as _secret
-from dither.ledger.secret import Secret
+
+VARIABLE = "DITHER_LEDGER_KEY"
+
+
+@dataclass(frozen=True)
+class Secret:
+    """32 bytes, and the keys derived from them, one for each use."""
+
+    value: bytes
+
+    @cached_property
+    def chain(self) -> bytes:
+        """The key of the hash chain of the history."""
+        return self._derived(b"history")
+
+    @cached_property
+    def people(self) -> bytes:
+        """The key of the hashes and checksums of people's accounts."""
+        return self._derived(b"people")
+
+    @cached_property
+    def series(self) -> bytes:
+        """The key under which the state of series is sealed."""
+        return self._derived(b"series")
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of the secret that the ledger stores, to recognize it."""
+        return hashlib.sha256(b"dither ledger secret" + self.value).hexdigest()[:32]
+
+    def _derived(self, use: bytes) -> bytes:
+        return hmac.digest(self.value, b"dither ledger: " + use, "sha256")
+
+    def __repr__(self) -> str:
+        return "Secret(…)"
+
+
+def given_secret(given: bytes | None) -> Secret | None:
+    """The secret from the caller or from the environment; None where neither gives one."""
+    if given is not None:
+        if not isinstance(given, bytes):
+            raise WrongType("secret", "32 bytes", type(given).__name__, "pass secrets.token_bytes(32)")
+        if len(given) != 32:
+            raise InvalidArgument("secret", "32 bytes", f"{len(given)}", "pass secrets.token_bytes(32)")
+        return Secret(given)
+    if VARIABLE in os.environ:
+        return _read_secret(os.environ[VARIABLE], f"the variable {VARIABLE}")
+    return None
+
+
+def missing_secret() -> InvalidArgument:
+    """The error for a PostgreSQL ledger, which has no key file, without a secret."""
+    return InvalidArgument(
+        "secret",
+        "the secret of the ledger",
+        "none",
+        f"set {VARIABLE} to what secrets.token_hex(32) gives, and keep it",
+    )
+
+
+def read_key(path: Path) -> Secret:
+    """The secret in a key file."""
+    try:
+        text = path.read_bytes().decode("ascii", "replace")
+    except OSError:
+        raise LedgerError(
+            "ledger", "the file of its secret beside it, ending in .key", "none", "put the file back beside it"
+        ) from None
+    return _read_secret(text, "the file beside the ledger")
+
+
+def wrong_secret() -> LedgerError:
+    """The error for a secret that is not the one of this ledger."""
+    return LedgerError(
+        "ledger",
+        "the secret that it was made with",
+        "another, under which everybody would look new",
+        "put the ledger's own .key file or variable back",
+    )
+
+
+def _read_secret(text: str, where: str) -> Secret:
+    try:
+        result = bytes.fromhex(text.strip())
+    except ValueError:
+        result = b""
+    if len(result) != 32:
+        raise InvalidArgument("secret", f"64 hexadecimal digits in {where}", "something else", "put it back")
+    return Secret(result)
+
 
 _HEADER = b"SQLite format 3\0"
 _MOUNTS = Path("/proc/self/mountinfo")
@@ -46,7 +146,7 @@ def prepared(path: Path, given: Secret | None, create: bool) -> tuple[Secret, bo
     try:
         created = not os.path.lexists(path) and _make(path, given, create)
         check(path)
-        return given or _secret.read_file(key_file(path)), created
+        return given or read_key(key_file(path)), created
     except (OSError, sqlite3.Error):
         raise _refused("a file that can be opened", "one that cannot", "check its name and its folder") from None
 
@@ -99,16 +199,17 @@ def _make(path: Path, given: Secret | None, create: bool) -> bool:
         if os.path.lexists(path):
             return False
         if os.path.lexists(key):
-            if given is not None or not _waits_for(part, _secret.read_file(key)):
+            if given is not None or not _waits_for(part, read_key(key)):
                 raise _lost()
         else:
             part.unlink(missing_ok=True)
             fresh = given or Secret(secrets.token_bytes(32))
             _write_ledger(part, fresh)
             if given is None:
-                _write_key(key, fresh)
+                content = fresh.value.hex().encode() + b"\n"
+                write_durably(key, content, part=key.with_name(key.name + ".part"))
         os.rename(part, path)
-        _sync(path.parent)
+        sync(path.parent)
         return True
 
 
@@ -134,23 +235,31 @@ def _write_ledger(path: Path, secret: Secret) -> None:
         for statement, values in schema.creation("sqlite", secret.fingerprint):
             connection.execute(statement, values)
         connection.execute("COMMIT")
-    _sync(path)
+    sync(path)
 
 
-def _write_key(path: Path, secret: Secret) -> None:
-    """Whole or not at all."""
-    part = path.with_name(path.name + ".part")
-    part.unlink(missing_ok=True)
-    handle = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _PRIVATE)
-    with os.fdopen(handle, "wb") as file:
-        file.write(secret.value.hex().encode() + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
-    os.rename(part, path)
-    _sync(path.parent)
+def write_durably(path: Path, content: bytes, *, part: Path | None = None, mode: int = _PRIVATE) -> None:
+    """Write a file, whole or not at all, and put it on disk together with its name.
+
+    ``part`` is where it is written first; by default beside it, under a name that no other writer has.
+    """
+    fresh = part or path.with_name(f"{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    fresh.unlink(missing_ok=True)
+    try:
+        with os.fdopen(os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode), "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.rename(fresh, path)
+    except OSError:
+        with suppress(OSError):
+            fresh.unlink()
+        raise
+    sync(path.parent)
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Put a file, or the names in a folder, on disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -1,31 +1,229 @@
-"""The ledger itself: every release is charged, then computed, then recorded, and only then returned."""
+"""The ledger itself: every release is charged, then computed, then recorded, and only then returned.
+
+Spenders: a :class:`Scope` charges each release to a ledger, an :class:`Allowance` deducts it from an earlier charge.
+
+Spenders do not nest. A scope inside of another, or inside of a computation of ``ledger.release``, or that inside of a
+scope, would have to charge both for the same release, under two keys and with two answers to replay; it is refused.
+
+Verification: the hash chain is unbroken, and every account is the sum of the entries that concern it.
+"""
 
 from __future__ import annotations
 
 import os
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from os import PathLike
 from typing import Any, Literal, NoReturn, Self, Unpack
 
-from dither.errors import DataIncident, InvalidArgument, LedgerError, WrongType
+from dither.budget_hooks import Spender, charging_to, current_spender
+from dither.errors import BudgetExceeded, DataIncident, InvalidArgument, LedgerError, NotPrivate, WrongType
 from dither.extras import Axes
-from dither.guarantees import Guarantee
-from dither.ledger import accounts, chain, charging, opening, report, schema
-from dither.ledger import incidents as _incidents
+from dither.guarantees import ZCDP, Guarantee
+from dither.ledger import accounts, chain, charging, report, schema
 from dither.ledger import people as _people
-from dither.ledger.accounts import Account
+from dither.ledger.accounts import MAX_NAME, Account, canonical_request, checked_name, stated_limits
 from dither.ledger.chain import Entry, Receipt
 from dither.ledger.charging import Charge
-from dither.ledger.checks import MAX_NAME, canonical_request, checked_name, stated_limits
-from dither.ledger.recorded import decode, encode
-from dither.ledger.scope import Allowance, Scope, paying, refuse_inside
+from dither.ledger.recorded import canonical, decode, encode
 from dither.ledger.series import SeriesRecord, charged_series
 from dither.ledger.store import Store
-from dither.ledger.units import Filter, Price
-from dither.ledger.verify import verify
+from dither.ledger.units import Amount, Filter, Limit, Price, Unit, exact_cost
+from dither.stateful import Stateful
+
+
+class Scope(Stateful):
+    """What ``with ledger.scope(dataset)`` opens: it charges each release inside before it is computed."""
+
+    def __init__(self, ledger: Ledger, dataset: str, analyst: str | None, key: str | None) -> None:
+        self._ledger, self._dataset, self._analyst, self._key = ledger, dataset, analyst, key
+        self._count, self._lock = 0, threading.Lock()
+
+    @contextmanager
+    def opened(self) -> Iterator[Scope]:
+        """Charge every release made until the block ends."""
+        with paying(self):
+            yield self
+
+    @property
+    def left(self) -> Guarantee | None:
+        """What the dataset, or the analyst, may still spend."""
+        return self._ledger.left(self._dataset, self._analyst)
+
+    def spend(self, what: Any, compute: Callable[[], Any], *, private: bool, recordable: bool = True) -> Any:
+        """Charge for one release, compute it, record it."""
+        _refuse_seeded(private)
+        if not recordable and self._key is not None:
+            raise InvalidArgument(
+                "key",
+                "a scope without a key, for a session that answers later",
+                "a scope with one, which would have to record the session",
+                "leave key out",
+            )
+        with self._lock:
+            self._count += 1
+            key = None if self._key is None else f"{self._key}/{self._count}"
+        paid = self._ledger.charge(
+            self._dataset, what, key=key, request={"mechanism": repr(what)}, analyst=self._analyst
+        )
+        if paid.answer is not None:
+            return self._ledger.record(paid, paid.answer).value
+        result = compute()
+        if self._key is None:
+            return result
+        return self._ledger.record(paid, encode(result)).value
+
+
+class Allowance(Stateful):
+    """What was charged already: the releases of one computation may not cost more in all.
+
+    That is checked in the unit of every account that was charged, and in that of the cost as it was stated. A release
+    that is cheap in one unit may be dear in another.
+    """
+
+    def __init__(self, charge: Charge) -> None:
+        price = charge.price or Price(charge.cost)
+        stated_unit: Unit = "rho" if isinstance(price.guarantee, ZCDP) else "epsilon"
+        self._price, self._lock = price, threading.Lock()
+        self._left = {unit: exact_cost(price, unit) for unit in sorted({stated_unit, *charge.units})}
+
+    def spend(self, what: Any, compute: Callable[[], Any], *, private: bool, recordable: bool = True) -> Any:
+        """Take one release from what is left, and compute it."""
+        _refuse_seeded(private)
+        price = Price.of(what)
+        with self._lock:
+            self._left = {unit: self._rest(price, unit) for unit in self._left}
+        return compute()
+
+    def _rest(self, price: Price, unit: Unit) -> tuple[Fraction, Fraction]:
+        """The remaining allowance in a unit after one release."""
+        try:
+            epsilon, delta = exact_cost(price, unit)
+        except NotPrivate:  # it has no cost in this unit
+            epsilon, delta = self._left[unit][0] + 1, Fraction(0)
+        rest = self._left[unit][0] - epsilon, self._left[unit][1] - delta
+        if min(rest) < 0:
+            raise BudgetExceeded(
+                "compute",
+                f"releases that cost {self._price} in all",
+                f"more, counted in {unit} and delta",
+                "charge what they cost together",
+            )
+        return rest
+
+
+def refuse_inside() -> None:
+    """Refuse to start charging where another block charges already."""
+    if current_spender() is not None:
+        raise InvalidArgument(
+            "scope",
+            "one scope, or one computation of ledger.release, at a time",
+            "another inside of it, which would leave the outer one uncharged",
+            "end the outer one first, or release from one dataset at a time",
+        )
+
+
+@contextmanager
+def paying(spender: Spender) -> Iterator[None]:
+    """Every release inside is charged by this spender."""
+    refuse_inside()
+    with charging_to(spender):
+        yield
+
+
+def _refuse_seeded(private: bool) -> None:
+    if not private:
+        raise NotPrivate("source", "the system's randomness", "a seeded source", "leave seeded sources to tests")
+
+
+def _verified(store: Store) -> tuple[int, Receipt]:
+    """Replay the whole history, then compare the accounts with it; in the transaction that is under way."""
+    store.intact()
+    ledger = _Replayed()
+    before, seq = chain.START, 0
+    for entry in chain.entries(store):
+        if entry.seq != seq + 1:
+            raise chain.broken(seq + 1, "it is missing")
+        chain.check(store, entry, before)
+        try:
+            ledger.add(entry)
+        except (KeyError, IndexError, TypeError, ValueError):
+            raise chain.broken(entry.seq, "it cannot be read") from None
+        before, seq = entry.hash, entry.seq
+    result = [accounts.read(row) for row in store.run(schema.ACCOUNTS).fetchall()]
+    ledger.compare(result)
+    _check_people(store, ledger, {account.owner: account for account in result if account.kind == "people"})
+    store.check_shape()
+    return seq, Receipt(seq, before.hex())
+
+
+class _Replayed:
+    """The accounts as computed from the history."""
+
+    def __init__(self) -> None:
+        self.sums: dict[tuple[str, str, str], list[Any]] = {}
+        self.seals: dict[str, tuple[int, str]] = {}
+        self.charges: set[int] = set()
+
+    def add(self, entry: Entry) -> None:
+        """Apply one entry."""
+        body = entry.body
+        if entry.kind == "open":
+            for opened in body["accounts"]:
+                limit = accounts.promised(opened["limit"])
+                room = None if limit is None else Limit.of(limit, opened["limit"]["filter"]).amount
+                stated, unit = canonical(opened["limit"]), opened["unit"]
+                self.sums[tuple(opened["account"])] = [room, Amount(0, 0), opened["population"], stated, unit, 0]
+        elif entry.kind == "limit":
+            limit = accounts.promised(body["limit"])
+            result = self.sums[tuple(body["account"])]
+            result[0], result[3] = Limit.of(limit, body["limit"]["filter"]).amount, canonical(body["limit"])
+        elif entry.kind == "charge":
+            self.charges.add(entry.seq)
+            for *place, epsilon, delta in body["charged"]:
+                result = self.sums[place[0], place[1], place[2]]
+                result[1] = result[1] + Amount(epsilon, delta)
+            if "people" in body:
+                population, seal, before = body["people"]
+                if before != self.seals.get(population, (0, ""))[0]:
+                    raise chain.broken(entry.seq, "people's accounts were put back before it")
+                self.seals[population] = entry.seq, seal
+        elif entry.kind == "reopen":
+            self.sums[entry.dataset, "dataset", ""][5] = 0
+        elif entry.kind == "incident" and entry.charge in self.charges:
+            self.sums[entry.dataset, "dataset", ""][5] += 1
+        elif entry.kind != "answer" or entry.charge not in self.charges:
+            raise chain.broken(entry.seq, "it answers no charge")
+
+    def compare(self, result: list[accounts.Account]) -> None:
+        """Refuse stored accounts that differ from those computed from the history."""
+        stored = {a.place: [a.room, a.used, a.population, a.stated, a.unit, a.incidents] for a in result}
+        plain = all((a.checksum, a.sealed) == (0, 0) for a in result if a.kind != "people")
+        if stored != self.sums or not plain:
+            wrong = {str(place[1]) for place in set(stored) ^ set(self.sums)} or {
+                str(place[1]) for place in stored if stored[place] != self.sums[place]
+            }
+            raise LedgerError(
+                "ledger",
+                "accounts that are the sum of their entries",
+                f"others ({', '.join(sorted(wrong))})",
+                "restore it from a copy",
+            )
+
+
+def _check_people(store: Store, ledger: _Replayed, result: dict[str, accounts.Account]) -> None:
+    key = store.secret.people
+    for population, (seq, seal) in ledger.seals.items():
+        total = _people.total(store, key, population)
+        account = result[population]
+        same = (account.sealed, account.checksum) == (seq, total)
+        if not same or _people.seal(key, population, seq, total) != seal:
+            raise LedgerError("ledger", "people's accounts as they were charged", "others", "restore it from a copy")
+
 
 _MAX_SHOWN_REQUEST = 10_000
 
@@ -78,7 +276,7 @@ class Ledger:
 
     # -- accounts ---------------------------------------------------------------------------------------------------
 
-    def create(self, dataset: str, **limits: Unpack[opening.LimitOptions]) -> Receipt:
+    def create(self, dataset: str, **limits: Unpack[accounts.LimitOptions]) -> Receipt:
         """Open the accounts of a dataset, once.
 
         Parameters
@@ -87,13 +285,13 @@ class Ledger:
             Its name.
         limits
             ``limit``, ``each_analyst``, ``each_person``, ``population`` and ``filter``, all by keyword; see
-            :class:`dither.ledger.opening.Limits`. ``limit`` or ``each_person`` or both are needed.
+            :class:`dither.ledger.accounts.Limits`. ``limit`` or ``each_person`` or both are needed.
         """
         name, stated = checked_name(dataset, "dataset"), stated_limits(limits)
         with self._store.transaction():
-            return opening.create(self._store, name, stated)
+            return accounts.create(self._store, name, stated)
 
-    def ensure(self, dataset: str, **limits: Unpack[opening.LimitOptions]) -> bool:
+    def ensure(self, dataset: str, **limits: Unpack[accounts.LimitOptions]) -> bool:
         """Open the accounts of a dataset unless they are there, in one step; whether this call opened them.
 
         Parameters are those of :meth:`create`. Accounts that are there have to have these very limits, all of them;
@@ -103,11 +301,11 @@ class Ledger:
         with self._store.snapshot():
             exists = accounts.find(self._store, name) is not None
             if exists:
-                opening.check(self._store, name, stated)
+                accounts.check_limits(self._store, name, stated)
         if exists or self._store.read_only:
             return False
         with self._store.transaction():
-            return opening.ensure(self._store, name, stated)
+            return accounts.ensure(self._store, name, stated)
 
     def admit(
         self, dataset: str, analyst: str, *, limit: Guarantee, filter: Filter = "sum", signed_by: str | None = None
@@ -116,7 +314,7 @@ class Ledger:
         has one, or for whom ``each_analyst`` opens one. ``signed_by`` stays in the history."""
         name, who = checked_name(dataset, "dataset"), checked_name(analyst, "analyst")
         with self._store.transaction():
-            return opening.admit(self._store, name, who, limit, filter, signed_by)
+            return accounts.admit(self._store, name, who, limit, filter, signed_by)
 
     def change_limit(
         self,
@@ -138,14 +336,14 @@ class Ledger:
         )
         who = None if analyst is None else checked_name(analyst, "analyst")
         with self._store.transaction():
-            return opening.change_limit(self._store, name, who, each_person, limit, by, why)
+            return accounts.change_limit(self._store, name, who, each_person, limit, by, why)
 
     def restate_limit(self, dataset: str, limit: Guarantee, *, each_person: bool = False) -> Receipt:
         """Change a limit to what a card says now, as long as nothing was charged to the dataset; refused afterwards."""
         name = checked_name(dataset, "dataset")
         with self._store.transaction():
-            opening.check_uncharged(self._store, name)
-            return opening.change_limit(self._store, name, None, each_person, limit, *opening.RESTATED)
+            accounts.check_uncharged(self._store, name)
+            return accounts.change_limit(self._store, name, None, each_person, limit, *accounts.RESTATED)
 
     # -- charging ---------------------------------------------------------------------------------------------------
 
@@ -158,7 +356,7 @@ class Ledger:
         request: Any = None,
         analyst: str | None = None,
         people: Any = None,
-        max_incidents: int = _incidents.DEFAULT_MAX,
+        max_incidents: int = charging.DEFAULT_MAX_INCIDENTS,
     ) -> Charge:
         """Pay for one release, durably, before it is computed.
 
@@ -187,7 +385,7 @@ class Ledger:
         """
         name, price = checked_name(dataset, "dataset"), Price.of(cost)
         guarantee = price.guarantee
-        _incidents.check_max_incidents(max_incidents)
+        charging.check_max_incidents(max_incidents)
         who = None if analyst is None else checked_name(analyst, "analyst")
         named = os.urandom(16).hex() if key is None else checked_name(key, "key")
         asked = canonical_request(request)
@@ -198,7 +396,7 @@ class Ledger:
             return result
         contributors, unread = None, False
         if people is not None:
-            population = charging.check(self._store, name, price, who, max_incidents, people=True)
+            population = charging.check_payable(self._store, name, price, who, max_incidents, people=True)
             contributors, unread = self._read_people(people, population)
         with self._store.transaction():
             result = charging.find_recorded(self._store, name, named, guarantee, digest) if key is not None else None
@@ -206,7 +404,7 @@ class Ledger:
                 body = {"cost": stated, "request": digest, "asked": asked if len(asked) <= _MAX_SHOWN_REQUEST else None}
                 result = charging.pay(self._store, name, named, price, who, contributors, body, max_incidents, unread)
                 if unread:
-                    _incidents.record(self._store, result)
+                    charging.record_incident(self._store, result)
         self._reached("charged")
         if unread and result.answer is None:
             raise DataIncident
@@ -232,7 +430,7 @@ class Ledger:
         if not isinstance(charge, Charge):
             raise WrongType("charge", "a charge", type(charge).__name__, "pass what charge() returned")
         with self._store.transaction():
-            return _incidents.record(self._store, charge)
+            return charging.record_incident(self._store, charge)
 
     def incident_count(self, dataset: str) -> int:
         """The number of incidents of a dataset since it was last reopened."""
@@ -251,13 +449,13 @@ class Ledger:
         """
         with self._store.snapshot():
             account = accounts.known(self._store, checked_name(dataset, "dataset"))
-            return _incidents.by_analyst(self._store, account)
+            return charging.incidents_by_analyst(self._store, account)
 
     def check_open(self, dataset: str, *, max_incidents: int, analyst: str | None = None) -> None:
         """Refuse a dataset that incidents have closed for an analyst, or for everybody; see :meth:`charge`."""
         with self._store.snapshot():
             account = accounts.known(self._store, checked_name(dataset, "dataset"))
-            _incidents.check_open(self._store, account, max_incidents, analyst)
+            charging.check_open(self._store, account, max_incidents, analyst)
 
     def reopen(self, dataset: str, *, signed_by: str, reason: str) -> Receipt:
         """Take questions again after incidents; who signed and why stays in the history."""
@@ -267,7 +465,7 @@ class Ledger:
             checked_name(reason, "reason", 2000),
         )
         with self._store.transaction():
-            return _incidents.reopen(self._store, name, by, why)
+            return charging.reopen(self._store, name, by, why)
 
     def record(self, charge: Charge, answer: bytes) -> Released:
         """Write down the answer of a charge, durably, before anybody sees it.
@@ -312,7 +510,7 @@ class Ledger:
         request: Any = None,
         analyst: str | None = None,
         people: Any = None,
-        max_incidents: int = _incidents.DEFAULT_MAX,
+        max_incidents: int = charging.DEFAULT_MAX_INCIDENTS,
     ) -> Released:
         """Charge, compute, record the answer, and only then release it.
 
@@ -342,7 +540,7 @@ class Ledger:
         key: str,
         request: Any,
         analyst: str | None = None,
-        max_incidents: int = _incidents.DEFAULT_MAX,
+        max_incidents: int = charging.DEFAULT_MAX_INCIDENTS,
         check: Callable[[], object] = lambda: None,
     ) -> SeriesRecord:
         """The record of a series of releases, charged here unless it was before: once, for its whole horizon.
@@ -427,11 +625,11 @@ class Ledger:
         if receipt is not None:
             self.expect(receipt)
         with self._store.snapshot():
-            return Verified(*verify(self._store), people=True)
+            return Verified(*_verified(self._store), people=True)
 
     def _recheck(self) -> None:
         """Verify the ledger because SQLite's journal is missing, without which an interrupted write is not undone."""
-        verify(self._store)
+        _verified(self._store)
 
     def close(self) -> None:
         """Close the connection to the database."""

@@ -6,12 +6,11 @@ The file holds one line, what a receipt prints as. It is replaced as a whole, an
 from __future__ import annotations
 
 import os
-import secrets
-from contextlib import suppress
 from pathlib import Path
 
 from dither.errors import LedgerError
 from dither.ledger.chain import Receipt
+from dither.ledger.files import write_durably
 
 _MAX_BYTES = 200
 
@@ -42,22 +41,9 @@ def keep(path: str | os.PathLike[str], receipt: Receipt) -> None:
     stored = read(path)
     if stored is not None and stored.seq >= receipt.seq:
         return
-    place = Path(path)
-    fresh = place.with_name(f"{place.name}.{os.getpid()}.{secrets.token_hex(4)}")
     try:
-        with open(fresh, "x", encoding="ascii") as file:
-            file.write(f"{receipt}\n")
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(fresh, place)
-        folder = os.open(place.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)  # the name is on disk too
-        finally:
-            os.close(folder)
+        write_durably(Path(path), f"{receipt}\n".encode(), mode=0o666)
     except OSError:
-        with suppress(OSError):
-            os.unlink(fresh)
         raise _unusable(
             "that can be written",
             "make room for it; the ledger holds what was charged and answered, and asking the same again is free",

@@ -46,7 +46,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from numpy.typing import NDArray
 
 from dither.errors import InvalidArgument, LedgerError
-from dither.ledger import accounts, chain, charging, incidents, people, schema
+from dither.ledger import accounts, chain, charging, people, schema
 from dither.ledger.chain import Receipt
 from dither.ledger.charging import Charge
 from dither.ledger.recorded import canonical
@@ -219,7 +219,7 @@ class SeriesRecord:
             if not _exists(store):
                 store.run(store.batched(schema.create_series))
             account = accounts.known(store, charge.dataset)
-            incidents.check_open(store, account, max_incidents)
+            charging.check_open(store, account, max_incidents)
             state, before = self._state()
             pay = None
             if account.population:
@@ -280,7 +280,7 @@ class SeriesRecord:
             body: dict[str, Any] = {**about, "series": charge.receipt.seq, "charged": []}
             key = f"{charge.key}!"
             receipt = chain.append(store, "charge", charge.dataset, body, key=key)
-            return incidents.record(store, replace(charge, key=key, receipt=receipt))
+            return charging.record_incident(store, replace(charge, key=key, receipt=receipt))
 
 
 def _exists(store: Store) -> bool:

@@ -33,7 +33,6 @@ from sqlalchemy.sql.compiler import SQLCompiler
 
 from dither.errors import DitherError, InvalidArgument, LedgerError, WrongType
 from dither.ledger import files, schema
-from dither.ledger import secret as _secret
 
 WAIT_SECONDS = 120
 _JOURNAL_BYTES = 1 << 20  # what stays of a journal after a large transaction
@@ -99,14 +98,14 @@ class Store:
         self._built: dict[Callable[[str], Statement], Statement] = {}
         self._connection: Any = None
         self._open_driver: Any = None
-        given, create = _secret.find_given(secret), create and not read_only
+        given, create = files.given_secret(secret), create and not read_only
         self._journal: str | None = None
         if self.place.get_backend_name() == "sqlite":
             path = Path(str(self.place.database))
             self.secret, self.created = files.prepared(path, given, create)
             self.engine, self._journal = _sqlite(self.place, read_only), str(files.journal_file(path))
         elif given is None:
-            raise _secret.missing()
+            raise files.missing_secret()
         else:
             self.secret, self.engine = given, _postgresql(self.place, read_only)
         self.dialect = self.engine.dialect.name
@@ -140,7 +139,7 @@ class Store:
                 "keep it with the dither that made it, and start a new one for what is left",
             )
         if about.get("secret") != self.secret.fingerprint:
-            raise _secret.mismatch()
+            raise files.wrong_secret()
         self.check_shape()
 
     def _about(self, connection: sa.Connection) -> dict[str, str] | None:

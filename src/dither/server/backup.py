@@ -34,8 +34,7 @@ from dither.errors import DitherError, InvalidArgument, LedgerError
 from dither.guarantees import ZCDP, Guarantee, PureDP
 from dither.ledger import Ledger, Receipt, receipts
 from dither.ledger import open as open_ledger
-from dither.ledger import secret as _secret
-from dither.ledger.files import journal_file, key_file
+from dither.ledger.files import given_secret, journal_file, key_file, read_key, sync, write_durably
 from dither.server import schema
 from dither.server.cards import Pin, Pins
 from dither.server.config import FILE_NAME, Config
@@ -109,7 +108,7 @@ def backup(config: Config, into: str | os.PathLike[str], *, keys: str | os.PathL
     part.mkdir(mode=0o700)
     try:
         manifest = _filled(config, part, None if keys is None else Path(keys))
-        _write(part / MANIFEST, json.dumps({"version": _VERSION, **asdict(manifest)}, indent=1).encode())
+        write_durably(part / MANIFEST, json.dumps({"version": _VERSION, **asdict(manifest)}, indent=1).encode())
         os.rename(part, target)
     except (OSError, sqlite3.Error):
         raise LedgerError("backup", "files that can be copied", "one that cannot", "check the disk") from None
@@ -138,10 +137,10 @@ def _filled(config: Config, part: Path, keys: Path | None) -> Manifest:
             continue
         copy = f"ledger-{number}.sqlite"
         source = Path(config.folder) / place
-        secret = _secret.find_given(None) or _secret.read_file(key_file(source))
+        secret = given_secret(None) or read_key(key_file(source))
         if keys is not None and not _key_in(keys, secret.fingerprint).exists():
             keys.mkdir(mode=0o700, exist_ok=True)
-            _write(_key_in(keys, secret.fingerprint), secret.value.hex().encode() + b"\n")
+            write_durably(_key_in(keys, secret.fingerprint), secret.value.hex().encode() + b"\n")
         _copy_database(source, part / copy)
         with open_ledger(part / copy, secret=secret.value, create=False, read_only=True) as ledger:
             head = ledger.verify().head
@@ -149,7 +148,7 @@ def _filled(config: Config, part: Path, keys: Path | None) -> Manifest:
     files = []
     for path in sorted(Path(config.folder).glob("*.toml")):
         if path.is_file():
-            _write(part / path.name, path.read_bytes())
+            write_durably(part / path.name, path.read_bytes())
             files.append(path.name)
     hashes = {path.name: _hash(path) for path in sorted(part.iterdir())}
     return Manifest(iso(time.time()), tuple(saved), database, tuple(files), tuple(elsewhere), hashes)
@@ -184,7 +183,7 @@ def _copy_database(source: Path, target: Path) -> None:
     ):
         reading.backup(writing)
         writing.execute("PRAGMA journal_mode = DELETE")
-    _sync(target)
+    sync(target)
 
 
 def _key_in(keys: Path, fingerprint: str) -> Path:
@@ -244,7 +243,7 @@ def restore(
             _restore_key(saved, folder, None if keys is None else Path(keys), stamp)
         for name in manifest.files:
             if not os.path.lexists(folder / name):
-                _write(folder / name, (Path(source) / name).read_bytes())
+                write_durably(folder / name, (Path(source) / name).read_bytes())
                 result.append(Restored(name, "restored"))
         for saved in manifest.ledgers:
             result.append(_restore_ledger(saved, Path(source), folder, stamp, accept_loss, signed_by, reason))
@@ -267,7 +266,7 @@ def _restore_ledger(
         for path in (place, journal_file(place)):  # a journal of another file would be rolled back into the copy
             if os.path.lexists(path):
                 os.replace(path, f"{path}.replaced-{stamp}")
-        _write(place, (source / saved.copy).read_bytes())
+        write_durably(place, (source / saved.copy).read_bytes())
     kept = {path: receipts.read(path) for path in (folder / name for name in saved.receipts)}
     with open_ledger(place, create=False) as ledger:
         ahead = [known for known in kept.values() if known is not None and not _has(ledger, known)]
@@ -287,10 +286,10 @@ def _restore_ledger(
 def _restore_key(saved: SavedLedger, folder: Path, keys: Path | None, stamp: str) -> None:
     """Put the secret of a ledger beside its place, unless it is there, or given by the environment."""
     place = key_file(folder / saved.place)
-    given = _secret.find_given(None)
+    given = given_secret(None)
     if given is None:
         with suppress(DitherError):
-            given = _secret.read_file(place)
+            given = read_key(place)
     if given is not None and given.fingerprint == saved.secret:
         return
     if keys is None or not _key_in(keys, saved.secret).exists():
@@ -298,7 +297,7 @@ def _restore_key(saved: SavedLedger, folder: Path, keys: Path | None, stamp: str
         raise InvalidArgument("keys", f"the secret of {saved.place}", "another, or none", fix)
     if os.path.lexists(place):
         os.replace(place, f"{place}.replaced-{stamp}")
-    _write(place, _key_in(keys, saved.secret).read_bytes())
+    write_durably(place, _key_in(keys, saved.secret).read_bytes())
 
 
 def _holds(place: Path, head: Receipt) -> bool:
@@ -342,7 +341,7 @@ def _restore_database(manifest: Manifest, source: Path, place: str, stamp: str) 
     for ending in ("", "-wal", "-shm", "-journal"):
         if os.path.lexists(f"{path}{ending}"):
             os.replace(f"{path}{ending}", f"{path}{ending}.replaced-{stamp}")
-    _write(path, (source / manifest.database).read_bytes())
+    write_durably(path, (source / manifest.database).read_bytes())
     with closing(Store(place)) as store:
         now, changes = time.time(), schema.changes
         restored = {"at": now, "user": "restore", "action": "restore", "subject": manifest.at, "outcome": "done"}
@@ -370,28 +369,6 @@ def _is_sound(path: Path) -> bool:
 
 
 # -- files ------------------------------------------------------------------------------------------------------------
-
-
-def _write(path: Path, content: bytes) -> None:
-    """A file of its owner alone, whole and on disk; there must be none yet."""
-    fresh = path.with_name(f"{path.name}.new-{os.getpid()}")
-    with suppress(FileNotFoundError):
-        fresh.unlink()
-    handle = os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _PRIVATE)
-    with os.fdopen(handle, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.rename(fresh, path)
-    _sync(path.parent)
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _hash(path: Path) -> str:

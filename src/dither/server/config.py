@@ -18,7 +18,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from dither.client.connecting import TOKEN_VARIABLE
 from dither.errors import InvalidArgument
-from dither.ledger.secret import VARIABLE as LEDGER_KEY
+from dither.ledger.files import VARIABLE as LEDGER_KEY
 from dither.server.roles import ROLES
 from dither.tables.card.toml import contents, read_bytes
 from dither.tables.card.values import clip, closest

@@ -15,9 +15,8 @@ import sqlalchemy as sa
 from dither.errors import InvalidArgument, LedgerError
 from dither.guarantees import Guarantee
 from dither.ledger import Account, Ledger, Receipt
-from dither.ledger.accounts import promised
-from dither.ledger.checks import checked_name
-from dither.ledger.incidents import Closure
+from dither.ledger.accounts import checked_name, promised
+from dither.ledger.charging import Closure
 from dither.ledger.report import line, running_totals
 from dither.ledger.units import LOSS_UNIT, Limit
 from dither.server import schema

@@ -106,7 +106,7 @@ def _refuse_another_source() -> None:
 
 def _refuse_hooks() -> None:
     """Refuse where somebody may replace what a release returns: an observer, or a spender that is not a ledger's."""
-    from dither.ledger.scope import Allowance, Scope  # a ledger takes a while to import
+    from dither.ledger.ledger import Allowance, Scope  # a ledger takes a while to import
 
     if current_observer() is not None or type(current_spender()) not in (type(None), Allowance, Scope):
         raise NotPrivate(

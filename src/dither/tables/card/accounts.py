@@ -10,9 +10,8 @@ from dither.errors import BudgetExceeded, DatasetClosed, InvalidArgument, Ledger
 from dither.guarantees import ApproxDP, Guarantee
 from dither.ledger import Account, Ledger, Receipt, receipts
 from dither.ledger import open as open_at
-from dither.ledger.accounts import charge_each, opened, promised
+from dither.ledger.accounts import BY_CARD, charge_each, opened, promised
 from dither.ledger.charging import check_person_limit
-from dither.ledger.opening import BY_CARD
 from dither.ledger.units import Amount, Limit, Price, cost, guarantee_of
 from dither.tables.card.model import Card
 from dither.tables.notes import Note

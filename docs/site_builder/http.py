@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dither.server.api import described
+from dither.server.api import openapi
 from site_builder.operations import cell
 
 PLACES = {"path": "a part of the address", "query": "after the question mark", "header": "a header of the request"}
@@ -19,7 +19,7 @@ expected, what was got and how to mend it. [The chapter on the server](/server.m
 
 def description() -> Mapping[str, Any]:
     """The OpenAPI document of the server."""
-    return described()
+    return openapi()
 
 
 def page(document: Mapping[str, Any]) -> str:

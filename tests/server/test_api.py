@@ -10,7 +10,7 @@ from serving import BY_REGION, COUNT, until_it_ends
 from starlette.routing import Route
 
 from dither.server import api
-from dither.server.api import ENDPOINTS, described
+from dither.server.api import ENDPOINTS, openapi
 from dither.server.config import Config
 from dither.server.errors import problem_of
 from dither.server.roles import SCOPES
@@ -29,8 +29,7 @@ def is_problem(response, status, title=None):
     body = response.json()
     assert response.status_code == body["status"] == status
     assert title is None or body["title"] == title
-    assert body["expected"]
-    assert body["fix"]
+    assert body["detail"]
     return True
 
 
@@ -45,7 +44,7 @@ def test_the_document_describes_every_route_and_no_other(site):
         for method in (route.methods or set()) - {"HEAD"}
     }
     document = site.client().get(f"{API}/openapi.json").json()
-    assert document == json.loads(json.dumps(described()))
+    assert document == json.loads(json.dumps(openapi()))
     stated = {(method.upper(), path) for path, methods in document["paths"].items() for method in methods}
     assert stated == served
     operations = [item for methods in document["paths"].values() for item in methods.values()]
@@ -71,7 +70,7 @@ def stated_kinds(schema):
 
 def operations():
     """Every operation of the document, with a path that leads to it, and the kinds of its fields and parameters."""
-    for path, methods in described()["paths"].items():
+    for path, methods in openapi()["paths"].items():
         for method, operation in methods.items():
             body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
             fields = {name: stated_kinds(schema) for name, schema in body.get("properties", {}).items()}
@@ -377,7 +376,7 @@ def test_an_error_that_nobody_foresaw_says_nothing(site, monkeypatch, caplog):
 def test_errors_of_the_ledger_say_no_paths():
     from dither.errors import LedgerError
 
-    assert "/secret" not in problem_of(LedgerError("ledger: /secret/place")).detail
+    assert "/secret" not in problem_of(LedgerError("ledger: /secret/place"))["detail"]
 
 
 def test_rate_limits(site):

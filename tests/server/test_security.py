@@ -9,7 +9,6 @@ from serving import PASSWORD
 from starlette.responses import PlainTextResponse
 from starlette.testclient import TestClient
 
-from dither.server.api import error_response
 from dither.server.app import HEADERS, POLICY, LimitedBodies, OwnSite
 from dither.server.limits import RateLimit
 from dither.wire.routes import API
@@ -47,12 +46,7 @@ def test_another_site_cannot_send_forms(site, headers):
 
 @pytest.mark.parametrize("headers", FOREIGN)
 def test_what_another_site_sends_is_refused_before_anything_looks_at_it(headers):
-    application = OwnSite(
-        PlainTextResponse("done"),
-        origins=frozenset({"data.example"}),
-        refuse=lambda _, status: PlainTextResponse("refused", status),
-    )
-    client = TestClient(application)
+    client = TestClient(OwnSite(PlainTextResponse("done"), origins=frozenset({"data.example"})))
     assert client.post("/", headers=headers).status_code == 403
     assert client.get("/", headers=headers).status_code == 200
     for own in ({}, {"Origin": "http://testserver"}, {"Origin": "https://data.example"}):
@@ -91,8 +85,8 @@ def test_slow_clients_are_given_up():
     async def send(event: dict[str, object]) -> None:
         sent.append(event)
 
-    limited = LimitedBodies(never, max_bytes=1 << 20, seconds=0.05, refuse=error_response)
-    scope = {"type": "http", "headers": [], "method": "POST", "path": "/"}
+    limited = LimitedBodies(never, max_bytes=1 << 20, seconds=0.05)
+    scope = {"type": "http", "headers": [], "method": "POST", "path": f"{API}/tables"}
     asyncio.run(limited(scope, receive, send))
     assert sent[0]["status"] == 408
 

@@ -167,7 +167,7 @@ def test_grants_with_an_account_of_ones_own(own):
     sql = "SELECT COUNT(*) AS n FROM second"
     assert wait(own, "ann", own.service.questions.ask(own.people["ann"], "second", sql, {"epsilon": 0.75})).answer_id
     refused = wait(own, "ann", own.service.questions.ask(own.people["ann"], "second", sql, {"epsilon": 0.5}))
-    assert refused.problem.title == "BudgetExceeded"
+    assert refused.problem["title"] == "BudgetExceeded"
     nobody = wait(own, "bob", own.service.questions.ask(own.people["bob"], "second", sql, {"epsilon": 0.5}))
     assert nobody.state == "refused"  # from the first account on, everybody needs one
     budget = {line.table: line for line in own.service.budgets.own(own.people["ann"])}["second"]
@@ -213,7 +213,7 @@ def test_incidents_close_a_table_until_it_is_reopened(own):
     assert (state.count, state.open, len(state.incidents)) == (3, False, 3)
     assert not own.service.tables.card(own.people["ann"], "visits").open
     job = wait(own, "ann", own.service.questions.ask(own.people["ann"], "visits", COUNT, {"epsilon": 0.25}))
-    assert job.problem.title == "DatasetClosed"
+    assert job.problem["title"] == "DatasetClosed"
     assert own.service.budgets.reopen(own.people["sam"], "visits", reason="looked into").open
     assert receipts.read(own.folder / "visits.toml.receipt") == ledger.head
 

@@ -1,7 +1,7 @@
 """The JSON interface under ``/api/v1``: one table of routes, from which it is served, checked and described (OpenAPI).
 
 It takes a personal token and never a cookie. A request that names another analyst is refused like any unknown field:
-who asks is whose token it is. A route authorizes nothing: the use case does.
+the analyst is the user whose token it is. A route authorizes nothing: the use case does.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, is_dataclass
+from dataclasses import dataclass, field, is_dataclass, replace
 from dataclasses import fields as dataclass_fields
 from functools import cache
 from typing import Any
@@ -23,11 +23,10 @@ from starlette.routing import Match, Route
 from dither.errors import DitherError, InvalidArgument, WrongType
 from dither.guarantees import Guarantee
 from dither.ledger import Account
-from dither.server.errors import NotFound, problem_of, retry_after, to_json
+from dither.server.errors import NotFound, problem_of, retry_after
 from dither.server.jobs import Job
 from dither.server.roles import Principal
 from dither.server.service import Service
-from dither.server.tables import Verification
 from dither.tables.answer import Answer
 from dither.tables.card.accounts import TableAccounts
 from dither.tables.card.model import Card
@@ -37,37 +36,32 @@ from dither.wire.documents import fields, kind_of, read, text
 from dither.wire.problems import CONTENT_TYPE
 from dither.wire.routes import API, KEY_HEADER
 
+_SHORT = 16_384
+"""How many bytes of a body are read in the thread of the event loop."""
+_LONGEST_WAIT = 60
+
+
+# -- values as JSON -------------------------------------------------------------------------------------------------
+
 
 def document(value: Any) -> Any:
-    """A result as JSON has it."""
+    """Return a result of a use case as JSON has it."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     for kind, form in _FORMS:
         if isinstance(value, kind):
             return form(value)
     if is_dataclass(value):
-        return _fields(value)
+        return {item.name: document(getattr(value, item.name)) for item in dataclass_fields(value)}
     if isinstance(value, Mapping):
         return {str(name): document(item) for name, item in value.items()}
     return [document(item) for item in value]
 
 
-def _fields(value: Any) -> dict[str, Any]:
-    return {item.name: document(getattr(value, item.name)) for item in dataclass_fields(value)}
-
-
 def _account(account: Account) -> dict[str, Any]:
-    """An account; of people, only the limit."""
-    return {
-        "owner": account.owner,
-        "kind": account.kind,
-        "name": account.name,
-        "unit": account.unit,
-        "limit": document(account.limit),
-        "spent": document(account.spent),
-        "left": document(account.left),
-        "left_text": account.left_text,
-    }
+    """Return an account; of people, only the limit."""
+    names = ("owner", "kind", "name", "unit", "limit", "spent", "left", "left_text")
+    return {name: document(getattr(account, name)) for name in names}
 
 
 _FORMS: tuple[tuple[type, Callable[[Any], dict[str, Any]]], ...] = (
@@ -76,18 +70,27 @@ _FORMS: tuple[tuple[type, Callable[[Any], dict[str, Any]]], ...] = (
     (Explanation, explanations.to_json),
     (Guarantee, guarantees.to_json),
     (Account, _account),
-    (Verification, lambda value: {**_fields(value), "ok": value.ok}),
 )
-"""What has a form of its own; all else is the dataclass_fields of its dataclass."""
+"""What has a form of its own; all else is the fields of its dataclass."""
+
+
+# -- parameters -----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Kind:
-    """What a parameter or a field may be: as the OpenAPI document says it, and how the server reads it."""
+class Parameter:
+    """A parameter of a query, or a field of a body: its schema, how it is read, and its value where it is left out."""
 
     schema: Mapping[str, Any]
     read: Callable[[Any, str], Any]
     """From a value and its name to what is used; anything else than the schema says is refused."""
+    default: Any = None
+    required: bool = False
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """The schema with the default, as the OpenAPI document has it."""
+        return {**self.schema, **({} if self.default is None else {"default": self.default})}
 
 
 def _whole(given: str, name: str) -> int:
@@ -96,297 +99,279 @@ def _whole(given: str, name: str) -> int:
     return int(given)
 
 
-def _nullable_text(value: object, name: str) -> str | None:
-    return None if value is None else text(value, name)
+def _of_type(kinds: type | tuple[type, ...], expected: str, example: str) -> Callable[[Any, str], Any]:
+    """Return a reader that refuses values of any other type."""
 
+    def checked(value: Any, name: str) -> Any:
+        if not isinstance(value, kinds):
+            raise WrongType(name, expected, kind_of(value), f"write {example}")
+        return value
 
-def _boolean(value: object, name: str) -> bool:
-    if not isinstance(value, bool):
-        raise WrongType(name, "true or false", kind_of(value), "write true")
-    return value
+    return checked
 
 
 def _guarantee(value: object, name: str) -> Guarantee:
-    if not isinstance(value, dict):
-        raise WrongType(name, "a guarantee", kind_of(value), 'write {"kind": "pure", "epsilon": "1"}')
-    return guarantees.from_json(value, name)
+    return guarantees.from_json(_of_type(dict, "a guarantee", '{"kind": "pure", "epsilon": "1"}')(value, name), name)
 
 
-def _question(value: object, name: str) -> str | dict[str, Any]:
-    if not isinstance(value, (str, dict)):
-        expected = "SQL, or an object with sql or tree"
-        raise WrongType(name, expected, kind_of(value), 'write {"sql": "SELECT …"}')
-    return value
+def _nullable(item: Parameter) -> Parameter:
+    def checked(value: Any, name: str) -> Any:
+        return None if value is None else item.read(value, name)
+
+    return Parameter({**item.schema, "type": [item.schema["type"], "null"]}, checked)
 
 
-def _object(value: object, name: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise WrongType(name, "an object", kind_of(value), 'write {"epsilon": 0.5}')
-    return value
-
-
-WHOLE = Kind({"type": "integer", "minimum": 0}, _whole)
-
-TEXT = Kind({"type": "string"}, text)
-
-NULLABLE_TEXT = Kind({"type": ["string", "null"]}, _nullable_text)
-
-BOOLEAN = Kind({"type": "boolean"}, _boolean)
-
-_A_GUARANTEE = 'A guarantee: {"kind": "pure", "epsilon": "1/2"}.'
-
-GUARANTEE = Kind({"type": "object", "description": _A_GUARANTEE}, _guarantee)
-
-NULLABLE_GUARANTEE = Kind(
-    {"type": ["object", "null"], "description": _A_GUARANTEE},
-    lambda value, name: None if value is None else _guarantee(value, name),
+WHOLE = Parameter({"type": "integer", "minimum": 0}, _whole)
+TEXT = Parameter({"type": "string"}, text)
+NEEDED = replace(TEXT, required=True)
+BOOLEAN = Parameter({"type": "boolean"}, _of_type(bool, "true or false", "true"), False)
+GUARANTEE = Parameter(
+    {"type": "object", "description": 'A guarantee: {"kind": "pure", "epsilon": "1/2"}.'}, _guarantee, required=True
 )
-
-QUESTION = Kind(
+QUESTION = Parameter(
     {
         "type": ["string", "object"],
         "description": "SQL, or an object with sql, or with a tree as dither.connect sends it.",
     },
-    _question,
+    _of_type((str, dict), "SQL, or an object with sql or tree", '{"sql": "SELECT …"}'),
+    required=True,
+)
+OPTIONS = Parameter(
+    {"type": "object", "description": "The options of a release by name: epsilon, error, delta …"},
+    _of_type(dict, "an object", '{"epsilon": 0.5}'),
+    {},
 )
 
-OPTIONS = Kind({"type": "object", "description": "The options of a release by name: epsilon, error, delta …"}, _object)
 
+# -- the table of routes --------------------------------------------------------------------------------------------
 
-@dataclass(frozen=True)
-class Parameter:
-    """A parameter of a query, or a field of a body: what it may be, and what it is where it is left out."""
-
-    kind: Kind
-    default: Any = None
-    required: bool = False
-
-
-@dataclass(frozen=True)
-class Call:
-    """A request to an endpoint: the parts of its path, its query, its body, and the key of its header."""
-
-    endpoint: Endpoint
-    path: Mapping[str, str]
-    query: Mapping[str, str]
-    body: bytes
-    key: str | None
-
-    def fields(self) -> dict[str, Any]:
-        """The fields of the body, each read as its kind."""
-        declared = self.endpoint.body
-        required = [name for name, item in declared.items() if item.required]
-        given = fields(read(self.body) if self.body else {}, "body", required, tuple(declared))
-        return {
-            name: item.kind.read(given[name], name) if name in given else item.default
-            for name, item in declared.items()
-        }
-
-    def argument(self, name: str) -> Any:
-        """A parameter of the query, read as its kind."""
-        item = self.endpoint.query[name]
-        given = self.query.get(name)
-        return item.default if given is None else item.kind.read(given, name)
-
-    def check(self) -> None:
-        """Refuse what the endpoint does not take, before anything is done."""
-        if set(self.query) - set(self.endpoint.query):
-            expected = ", ".join(self.endpoint.query) or "none"
-            raise InvalidArgument("query", expected, "another parameter", "leave it out")
-        for name in self.endpoint.query:
-            self.argument(name)
-        self.fields()
-
-    @property
-    def seconds(self) -> float:
-        """How long to wait for a question to end: the query's ``wait``, at most 60 s."""
-        return float(min(60, self.argument("wait")))
-
-
-Run = Callable[[Service, Principal, Call], Any]
+UseCase = Callable[[Service], Callable[..., Any]]
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A path of the interface, with the fields of its body and the parameters of its query."""
+    """A route: its use case takes the parts of the path, the query and the fields of the body by name."""
 
     method: str
     path: str
     summary: str
-    run: Run
+    use_case: UseCase
+    result: str = ""
+    """The name of the result in the response; empty where the result is the response."""
     body: Mapping[str, Parameter] = field(default_factory=dict)
     query: Mapping[str, Parameter] = field(default_factory=dict)
     has_key: bool = False
-    waits: bool = False
-    """Whether the result is a job, which the request may wait for."""
-    status: int = 200
-    quick: Run | None = None
-    """What can be answered by a few reads of the server's own database, or None if that is not enough."""
+    recorded: UseCase | None = None
+    """What finds the result by a few reads of the server's own database, or gives None if that is not enough."""
+    schema: str = ""
+    """The schema of the response, if the document has one."""
+
+    def arguments(self, request: Request, body: bytes) -> dict[str, Any]:
+        """Return what the request gives the use case; refuse what the route does not take, before anything is done."""
+        if set(request.query_params) - set(self.query):
+            raise InvalidArgument("query", ", ".join(self.query) or "none", "an unknown parameter", "leave it out")
+        required = [name for name, item in self.body.items() if item.required]
+        stated = fields(read(body) if body else {}, "body", required, tuple(self.body))
+        result: dict[str, Any] = dict(request.path_params)
+        for declared, given in ((self.query, request.query_params), (self.body, stated)):
+            for name, item in declared.items():
+                result[name] = item.read(given[name], name) if name in given else item.default
+        return result | ({"key": request.headers.get(KEY_HEADER)} if self.has_key else {})
 
 
-def _explain(service: Service, who: Principal, call: Call) -> Any:
-    given = call.fields()
-    return service.questions.explain(who, call.path["table"], given["question"], given["options"])
-
-
-def _ask(service: Service, who: Principal, call: Call) -> Job:
-    given = call.fields()
-    return service.questions.ask(who, call.path["table"], given["question"], given["options"], key=call.key)
-
-
-def _recorded_answer(service: Service, who: Principal, call: Call) -> Job | None:
-    given = call.fields()
-    return service.questions.recorded(who, call.path["table"], given["question"], given["options"], call.key)
-
-
-def _propose(service: Service, who: Principal, call: Call) -> Any:
-    given = call.fields()
-    return service.budgets.propose(who, given.pop("table"), given.pop("limit"), **given)
-
-
-def _grant(service: Service, who: Principal, call: Call) -> Any:
-    given = call.fields()
-    return service.users.grant(who, given["user"], given["table"], limit=given["limit"], first=given["first"])
-
-
-def _revoke(service: Service, who: Principal, call: Call) -> Any:
-    service.users.revoke(who, call.path["user"], call.path["table"])
-    return {"revoked": True}
-
-
-def _titled(call: Call) -> str:
-    title: str = call.fields()["title"]
-    return title
-
-
-def _events(service: Service, who: Principal, call: Call) -> Any:
-    after, most, user = (call.argument(name) for name in ("after", "most", "user"))
-    return service.chain.events(who, after=after, most=most, user=user)
-
-
-def _entries(service: Service, who: Principal, call: Call) -> Any:
-    after, most = call.argument("after"), call.argument("most")
-    return service.chain.entries(who, call.path["table"], after=after, most=most)
-
-
-def _mine(service: Service, who: Principal, call: Call) -> Any:
-    table, most, before = (call.argument(name) for name in ("table", "most", "before"))
-    return service.answers.mine(who, table=table, most=most, before=before)
-
-
-_WAIT = {"wait": Parameter(WHOLE, 0)}
-
-_PAGE = {"after": Parameter(WHOLE, 0), "most": Parameter(WHOLE, 100)}
-
-_ASKED = {"question": Parameter(QUESTION, required=True), "options": Parameter(OPTIONS, {})}
-
-_NEEDED = Parameter(TEXT, required=True)
-
+_WAIT = {"wait": replace(WHOLE, default=0)}
+_MOST = {"most": replace(WHOLE, default=100)}
+_PAGE = {"after": replace(WHOLE, default=0), **_MOST}
+_ASKED = {"question": QUESTION, "options": OPTIONS}
+_TITLE = {"title": NEEDED}
 ENDPOINTS: tuple[Endpoint, ...] = (
-    Endpoint("GET", "/tables", "The tables that may be asked", lambda s, w, _: {"tables": s.tables.list(w)}),
-    Endpoint("GET", "/tables/{table}", "What is public about a table",
-             lambda s, w, c: s.tables.card(w, c.path["table"])),
-    Endpoint("GET", "/cards", "Cards and plans that are not in force as they stand",
-             lambda s, w, _: {"problems": s.tables.problems(w)}),
-    Endpoint("POST", "/tables/{table}/explain", "Explain a question; nothing is charged", _explain, _ASKED),
-    Endpoint("POST", "/tables/{table}/questions", "Ask a question", _ask, _ASKED, _WAIT, True, True,
-             quick=_recorded_answer),
-    Endpoint("GET", "/jobs", "Own questions that wait", lambda s, w, _: {"jobs": s.questions.jobs(w)}),
-    Endpoint("GET", "/jobs/{job}", "How a question stands", lambda s, w, c: s.questions.job(w, c.path["job"]),
-             {}, _WAIT, waits=True),
-    Endpoint("DELETE", "/jobs/{job}", "Cancel a question", lambda s, w, c: s.questions.cancel(w, c.path["job"])),
-    Endpoint("GET", "/answers", "Own answers", lambda s, w, c: {"answers": _mine(s, w, c)}, {},
-             {"table": Parameter(TEXT), "most": Parameter(WHOLE, 100), "before": Parameter(TEXT)}),
-    Endpoint("GET", "/answers/{answer}", "An answer", lambda s, w, c: s.answers.document(w, c.path["answer"])),
-    Endpoint("POST", "/answers/{answer}/propose", "Ask a steward to publish an answer",
-             lambda s, w, c: s.answers.propose(w, c.path["answer"], _titled(c)), {"title": _NEEDED}),
-    Endpoint("POST", "/answers/{answer}/publish", "Publish an answer to readers",
-             lambda s, w, c: s.answers.publish(w, c.path["answer"], _titled(c)), {"title": _NEEDED}),
-    Endpoint("DELETE", "/answers/{answer}/publish", "Publish an answer no longer",
-             lambda s, w, c: s.answers.unpublish(w, c.path["answer"])),
-    Endpoint("GET", "/published", "Published answers", lambda s, w, _: {"answers": s.answers.published(w)}),
-    Endpoint("GET", "/proposals", "Answers to be published", lambda s, w, _: {"answers": s.answers.proposals(w)}),
-    Endpoint("GET", "/budget", "What is left to spend", lambda s, w, _: {"budgets": s.budgets.own(w)}),
-    Endpoint("GET", "/tables/{table}/budget", "The accounts of a table",
-             lambda s, w, c: s.budgets.dataset(w, c.path["table"])),
-    Endpoint("GET", "/plans", "Plans of publications", lambda s, w, _: {"plans": s.plans.list(w)}),
-    Endpoint("GET", "/plans/{plan}", "Explain a plan", lambda s, w, c: s.plans.explain(w, c.path["plan"])),
-    Endpoint("POST", "/plans/{plan}/release", "Release a plan",
-             lambda s, w, c: s.plans.release(w, c.path["plan"], key=c.key), {}, _WAIT, True, True),
-    Endpoint("GET", "/users", "All users", lambda s, w, _: {"users": s.users.list(w)}),
-    Endpoint("GET", "/grants", "Who may ask what",
-             lambda s, w, c: {"grants": s.users.grants(w, table=c.argument("table"))}, {}, {"table": Parameter(TEXT)}),
-    Endpoint("POST", "/grants", "Let a user ask a table", _grant,
-             {"user": _NEEDED, "table": _NEEDED, "limit": Parameter(NULLABLE_GUARANTEE),
-              "first": Parameter(BOOLEAN, False)}),
-    Endpoint("DELETE", "/grants/{user}/{table}", "Let a user ask a table no longer", _revoke),
-    Endpoint("GET", "/limits", "Changes of limits", lambda s, w, _: {"changes": s.budgets.changes(w)}),
-    Endpoint("POST", "/limits", "Propose another limit (not with a token)", _propose,
-             {"table": _NEEDED, "limit": Parameter(GUARANTEE, required=True), "reason": _NEEDED,
-              "analyst": Parameter(NULLABLE_TEXT), "each_person": Parameter(BOOLEAN, False)}),
-    Endpoint("GET", "/incidents", "Incidents of each table", lambda s, w, _: {"tables": s.budgets.incidents(w)}),
-    Endpoint("GET", "/tables/{table}/entries", "The history of a table's ledger",
-             lambda s, w, c: {"entries": _entries(s, w, c)}, {}, _PAGE),
-    Endpoint("POST", "/tables/{table}/verify", "Verify a table's ledger",
-             lambda s, w, c: s.chain.verify(w, c.path["table"], receipt=c.fields()["receipt"]),
-             {"receipt": Parameter(NULLABLE_TEXT)}),
-    Endpoint("GET", "/tables/{table}/receipt", "The last receipt of a table's ledger",
-             lambda s, w, c: {"receipt": s.chain.receipt(w, c.path["table"])}),
-    Endpoint("GET", "/events", "The event log", lambda s, w, c: {"events": _events(s, w, c)}, {},
-             {**_PAGE, "user": Parameter(TEXT)}),
+    Endpoint("GET", "/tables", "The tables that may be asked", lambda s: s.tables.list, "tables"),
+    Endpoint("GET", "/tables/{table}", "What is public about a table", lambda s: s.tables.card),
+    Endpoint("GET", "/cards", "Cards and plans that are not in force as they stand", lambda s: s.tables.problems,
+             "problems"),
+    Endpoint("POST", "/tables/{table}/explain", "Explain a question; nothing is charged", lambda s: s.questions.explain,
+             "", _ASKED),
+    Endpoint("POST", "/tables/{table}/questions", "Ask a question", lambda s: s.questions.ask, "", _ASKED, _WAIT, True,
+             lambda s: s.questions.recorded, "Job"),
+    Endpoint("GET", "/jobs", "Own questions that wait", lambda s: s.questions.jobs, "jobs"),
+    Endpoint("GET", "/jobs/{job}", "How a question stands", lambda s: s.questions.job, query=_WAIT, schema="Job"),
+    Endpoint("DELETE", "/jobs/{job}", "Cancel a question", lambda s: s.questions.cancel),
+    Endpoint("GET", "/answers", "Own answers", lambda s: s.answers.mine, "answers",
+             query={"table": TEXT, **_MOST, "before": TEXT}),
+    Endpoint("GET", "/answers/{answer}", "An answer", lambda s: s.answers.document, schema="Answer"),
+    Endpoint("POST", "/answers/{answer}/propose", "Ask a steward to publish an answer", lambda s: s.answers.propose,
+             "", _TITLE),
+    Endpoint("POST", "/answers/{answer}/publish", "Publish an answer to readers", lambda s: s.answers.publish,
+             "", _TITLE),
+    Endpoint("DELETE", "/answers/{answer}/publish", "Publish an answer no longer", lambda s: s.answers.unpublish),
+    Endpoint("GET", "/published", "Published answers", lambda s: s.answers.published, "answers"),
+    Endpoint("GET", "/proposals", "Answers to be published", lambda s: s.answers.proposals, "answers"),
+    Endpoint("GET", "/budget", "What is left to spend", lambda s: s.budgets.own, "budgets"),
+    Endpoint("GET", "/tables/{table}/budget", "The accounts of a table", lambda s: s.budgets.dataset),
+    Endpoint("GET", "/plans", "Plans of publications", lambda s: s.plans.list, "plans"),
+    Endpoint("GET", "/plans/{plan}", "Explain a plan", lambda s: s.plans.explain),
+    Endpoint("POST", "/plans/{plan}/release", "Release a plan", lambda s: s.plans.release, query=_WAIT, has_key=True,
+             schema="Job"),
+    Endpoint("GET", "/users", "All users", lambda s: s.users.list, "users"),
+    Endpoint("GET", "/grants", "Who may ask what", lambda s: s.users.grants, "grants", query={"table": TEXT}),
+    Endpoint("POST", "/grants", "Let a user ask a table", lambda s: s.users.grant, "",
+             {"user": NEEDED, "table": NEEDED, "limit": _nullable(GUARANTEE), "first": BOOLEAN}),
+    Endpoint("DELETE", "/grants/{user}/{table}", "Let a user ask a table no longer", lambda s: s.users.revoke,
+             "revoked"),
+    Endpoint("GET", "/limits", "Changes of limits", lambda s: s.budgets.changes, "changes"),
+    Endpoint("POST", "/limits", "Propose another limit (not with a token)", lambda s: s.budgets.propose, "",
+             {"table": NEEDED, "limit": GUARANTEE, "reason": NEEDED, "analyst": _nullable(TEXT),
+              "each_person": BOOLEAN}),
+    Endpoint("GET", "/incidents", "Incidents of each table", lambda s: s.budgets.incidents, "tables"),
+    Endpoint("GET", "/tables/{table}/entries", "The history of a table's ledger", lambda s: s.chain.entries, "entries",
+             query=_PAGE),
+    Endpoint("POST", "/tables/{table}/verify", "Verify a table's ledger", lambda s: s.chain.verify, "",
+             {"receipt": _nullable(TEXT)}),
+    Endpoint("GET", "/tables/{table}/receipt", "The last receipt of a table's ledger", lambda s: s.chain.receipt,
+             "receipt"),
+    Endpoint("GET", "/events", "The event log", lambda s: s.chain.events, "events", query={**_PAGE, "user": TEXT}),
 )  # fmt: skip
 """All of them; their paths stand below :data:`dither.wire.routes.API`."""
 
-_PATH_PARTS = re.compile(r"\{([a-z]+)\}")
 
-_PROBLEM = {
-    "type": "object",
-    "description": "What went wrong (RFC 9457): what was expected, what was got, and how to mend it.",
-    "required": ["type", "title", "status", "detail"],
-    "properties": {
-        **{name: {"type": "string"} for name in ("type", "title", "detail", "name", "expected", "got", "fix")},
-        "status": {"type": "integer"},
+# -- serving --------------------------------------------------------------------------------------------------------
+
+
+def error_response(error: BaseException, status: int | None = None) -> Response:
+    """Return an error as ``application/problem+json``."""
+    problem = problem_of(error, status)
+    headers = {"www-authenticate": "Bearer"} if problem["status"] == 401 else {}
+    return Response(json.dumps(problem), problem["status"], headers | retry_after(error), CONTENT_TYPE)
+
+
+def _route(endpoint: Endpoint) -> Route:
+    async def serve(request: Request) -> Response:
+        service: Service = request.app.state.service
+        who: Principal = request.state.principal  # dither.server.app refuses requests without a token
+        body = await request.body()
+        quick = _recorded(endpoint, service, who, request, body)
+        if quick is not None:
+            return quick
+
+        def work() -> tuple[Any, int]:
+            """Return the response, or a job to wait for and for how long."""
+            given = endpoint.arguments(request, body)
+            seconds = min(_LONGEST_WAIT, given.pop("wait", 0))
+            result = endpoint.use_case(service)(who, **given)
+            if isinstance(result, Job) and result.state == "waiting" and seconds:
+                return result, seconds
+            return _response(endpoint, service, who, result), 0
+
+        result, seconds = await run_in_threadpool(work)
+        if seconds:
+            job = await service.questions.wait(who, result.id, seconds=seconds)
+            result = await run_in_threadpool(_response, endpoint, service, who, job)
+        assert isinstance(result, Response)
+        return result
+
+    return Route(API + endpoint.path, serve, methods=[endpoint.method])
+
+
+def _recorded(endpoint: Endpoint, service: Service, who: Principal, request: Request, body: bytes) -> Response | None:
+    """Return a recorded answer, in the thread of the event loop: on SQLite it takes a few short reads, and a thread
+    that has to be woken up twice takes longer. All else is None, and is done, or refused, in a thread."""
+    if endpoint.recorded is None or len(body) > _SHORT:
+        return None
+    if not service.context.is_quick(request.path_params.get("table", "")):
+        return None
+    try:
+        given = endpoint.arguments(request, body)
+        del given["wait"]
+        job = endpoint.recorded(service)(who, **given)
+    except DitherError:
+        return None
+    return None if job is None else _response(endpoint, service, who, job)
+
+
+def _response(endpoint: Endpoint, service: Service, who: Principal, result: Any) -> Response:
+    if not isinstance(result, Job):
+        return JSONResponse(document({endpoint.result: result} if endpoint.result else result))
+    found: dict[str, Any] = {**document(result), "answer": None}
+    if result.answer_id is not None and result.kind == "question" and who.scopes is not None and "ask" in who.scopes:
+        answer = service.answers.of_job(who, result.answer_id)
+        if result.id.startswith("recorded-"):
+            folder = service.context.folder
+            left = TableAccounts(folder.get(result.table).card, folder.ledger(result.table)).left(who.name)
+            answer |= {"replayed": True, "left": left}
+        found["answer"] = answer
+    return JSONResponse(found, 202 if result.state == "waiting" else 200)
+
+
+def allowed_methods(request: Request) -> list[str]:
+    """Return the methods that a path is served with; none where there is no such path."""
+    routes = [item for item in request.app.routes if isinstance(item, Route) and item.endpoint is not _unknown]
+    served = [item.methods or set() for item in routes if item.matches(request.scope)[0] is not Match.NONE]
+    return sorted(set().union(*served))
+
+
+async def _openapi(_: Request) -> Response:
+    return JSONResponse(openapi())
+
+
+async def _unknown(request: Request) -> Response:
+    if allowed_methods(request):
+        raise HTTPException(405)
+    raise NotFound.of("path")
+
+
+ROUTES = (
+    *map(_route, ENDPOINTS),
+    Route(f"{API}/openapi.json", _openapi, methods=["GET"]),
+    Route(f"{API}/{{rest:path}}", _unknown, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
+)
+"""The routes of the interface."""
+
+
+# -- the OpenAPI document -------------------------------------------------------------------------------------------
+
+_TEXT, _NULLABLE_TEXT = {"type": "string"}, {"type": ["string", "null"]}
+_SCHEMAS = {
+    "Problem": {
+        "type": "object",
+        "description": "What went wrong (RFC 9457): what was expected, what was got, and how to mend it.",
+        "required": ["type", "title", "status", "detail"],
+        "properties": {
+            **dict.fromkeys(("type", "title", "detail", "name", "expected", "got", "fix"), _TEXT),
+            "status": {"type": "integer"},
+        },
     },
-}
-
-_JOB = {
-    "type": "object",
-    "description": "A question: waiting until a tick, then answered, refused, failed or cancelled.",
-    "required": ["id", "table", "state", "answer_id", "problem"],
-    "properties": {
-        "id": {"type": "string"},
-        "table": {"type": "string"},
-        "question": {"type": "string"},
-        "kind": {"enum": ["question", "publication"]},
-        "state": {"enum": ["waiting", "answered", "refused", "failed", "cancelled"]},
-        "asked_at": {"type": "string", "format": "date-time"},
-        "answer_id": {"type": ["string", "null"]},
-        "answer": {"anyOf": [{"$ref": "#/components/schemas/Answer"}, {"type": "null"}]},
-        "problem": {"anyOf": [{"$ref": "#/components/schemas/Problem"}, {"type": "null"}]},
+    "Job": {
+        "type": "object",
+        "description": "A question: waiting until a tick, then answered, refused, failed or cancelled.",
+        "required": ["id", "table", "state", "answer_id", "problem"],
+        "properties": {
+            **dict.fromkeys(("id", "table", "question"), _TEXT),
+            "kind": {"enum": ["question", "publication"]},
+            "state": {"enum": ["waiting", "answered", "refused", "failed", "cancelled"]},
+            "asked_at": {"type": "string", "format": "date-time"},
+            "answer_id": _NULLABLE_TEXT,
+            "answer": {"anyOf": [{"$ref": "#/components/schemas/Answer"}, {"type": "null"}]},
+            "problem": {"anyOf": [{"$ref": "#/components/schemas/Problem"}, {"type": "null"}]},
+        },
     },
-}
-
-_ANSWER = {
-    "type": "object",
-    "description": "An answer: the text that the ledger recorded, what was left, and the receipt.",
-    "required": ["version", "recorded", "left", "replayed", "receipt"],
-    "properties": {
-        "version": {"type": "integer"},
-        "recorded": {"type": "string"},
-        "left": {"type": ["string", "null"]},
-        "replayed": {"type": "boolean"},
-        "receipt": {"type": "string"},
+    "Answer": {
+        "type": "object",
+        "description": "An answer: the text that the ledger recorded, what was left, and the receipt.",
+        "required": ["version", "recorded", "left", "replayed", "receipt"],
+        "properties": {
+            "version": {"type": "integer"},
+            "recorded": _TEXT,
+            "left": _NULLABLE_TEXT,
+            "replayed": {"type": "boolean"},
+            "receipt": _TEXT,
+        },
     },
 }
 
 
 @cache
-def described() -> dict[str, Any]:
-    """The whole document.
-
-    >>> described()["openapi"]
-    '3.1.0'
-    """
+def openapi() -> dict[str, Any]:
+    """Return the description of the interface (OpenAPI 3.1)."""
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in ENDPOINTS:
         paths.setdefault(API + endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint)
@@ -401,33 +386,24 @@ def described() -> dict[str, Any]:
         "paths": paths,
         "components": {
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
-            "schemas": {"Problem": _PROBLEM, "Job": _JOB, "Answer": _ANSWER},
+            "schemas": _SCHEMAS,
         },
     }
 
 
-def _schema(item: Parameter) -> dict[str, Any]:
-    """What a parameter may be, and what it is where it is left out."""
-    return {**item.kind.schema, **({} if item.default is None else {"default": item.default})}
-
-
 def _operation(endpoint: Endpoint) -> dict[str, Any]:
+    in_path = re.findall(r"\{([a-z]+)\}", endpoint.path)
     parameters: list[dict[str, Any]] = [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
-        for name in _PATH_PARTS.findall(endpoint.path)
+        *({"name": name, "in": "path", "required": True, "schema": _TEXT} for name in in_path),
+        *({"name": name, "in": "query", "schema": item.description} for name, item in endpoint.query.items()),
     ]
-    parameters += [{"name": name, "in": "query", "schema": _schema(item)} for name, item in endpoint.query.items()]
     if endpoint.has_key:
         words = "Names this release for ever: sent again, the same answer is returned, and nothing is charged."
-        parameters.append({"name": KEY_HEADER, "in": "header", "description": words, "schema": {"type": "string"}})
-    schema: dict[str, Any] = {"type": "object"}
-    if endpoint.waits:
-        schema = {"$ref": "#/components/schemas/Job"}
-    elif endpoint.path == "/answers/{answer}":
-        schema = {"$ref": "#/components/schemas/Answer"}
+        parameters.append({"name": KEY_HEADER, "in": "header", "description": words, "schema": _TEXT})
+    schema = {"$ref": f"#/components/schemas/{endpoint.schema}"} if endpoint.schema else {"type": "object"}
     content = {"application/json": {"schema": schema}}
     responses: dict[str, Any] = {"200": {"description": "Done", "content": content}}
-    if endpoint.waits:
+    if "wait" in endpoint.query:
         responses["202"] = {"description": "The question waits", "content": content}
     problem = {CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
     responses["default"] = {"description": "Refused", "content": problem}
@@ -438,102 +414,8 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
         "responses": responses,
     }
     if endpoint.body:
-        properties = {name: _schema(item) for name, item in endpoint.body.items()}
+        properties = {name: item.description for name, item in endpoint.body.items()}
         needed = [name for name, item in endpoint.body.items() if item.required]
-        fields = {"type": "object", "properties": properties, "required": needed, "additionalProperties": False}
-        result["requestBody"] = {"required": bool(needed), "content": {"application/json": {"schema": fields}}}
+        stated = {"type": "object", "properties": properties, "required": needed, "additionalProperties": False}
+        result["requestBody"] = {"required": bool(needed), "content": {"application/json": {"schema": stated}}}
     return result
-
-
-_SHORT = 16_384
-"""How many bytes of a body are read in the thread of the event loop."""
-
-
-def error_response(error: BaseException, status: int | None = None) -> Response:
-    """An error as ``application/problem+json``."""
-    problem = problem_of(error, status)
-    headers = {"www-authenticate": "Bearer"} if problem.status == 401 else {}
-    headers |= retry_after(error)
-    return Response(json.dumps(to_json(problem)), problem.status, headers, CONTENT_TYPE)
-
-
-def _endpoint(endpoint: Endpoint) -> Route:
-    async def serve(request: Request) -> Response:
-        service: Service = request.app.state.service
-        body = await request.body()
-        call = Call(endpoint, request.path_params, request.query_params, body, request.headers.get(KEY_HEADER))
-
-        who: Principal = request.state.principal  # dither.server.app refuses whoever has no token
-        quick = _recorded(endpoint, service, who, call)
-        if quick is not None:
-            return JSONResponse(quick)
-
-        def work() -> Any:
-            call.check()
-            result = endpoint.run(service, who, call)
-            if isinstance(result, Job):
-                return result if result.state == "waiting" else _job(service, who, result)
-            return document(result)
-
-        result = await run_in_threadpool(work)
-        if not isinstance(result, Job):
-            return JSONResponse(result)
-        if endpoint.waits and call.seconds:
-            result = await service.questions.wait(who, result.id, seconds=call.seconds)
-        waiting = result.state == "waiting"
-        return JSONResponse(await run_in_threadpool(_job, service, who, result), 202 if waiting else 200)
-
-    return Route(API + endpoint.path, serve, methods=[endpoint.method])
-
-
-def _recorded(endpoint: Endpoint, service: Service, who: Principal, call: Call) -> dict[str, Any] | None:
-    """A recorded answer, in the thread of the event loop: on SQLite it takes a few short reads, and a thread that has
-    to be woken up twice takes longer. Whatever else it may be is None, and is done, or refused, in a thread."""
-    if endpoint.quick is None or not service.context.is_quick(call.path.get("table", "")):
-        return None
-    if len(call.body) > _SHORT:
-        return None
-    try:
-        call.check()
-        job = endpoint.quick(service, who, call)
-    except DitherError:
-        return None
-    return None if job is None else _job(service, who, job)
-
-
-def _job(service: Service, who: Principal, job: Job) -> dict[str, Any]:
-    """A job; when it is answered, with the answer, and with what is left by now."""
-    result: dict[str, Any] = {**document(job), "answer": None}
-    if job.answer_id is not None and job.kind == "question" and who.scopes is not None and "ask" in who.scopes:
-        answer = service.answers.of_job(who, job.answer_id)
-        if job.id.startswith("recorded-"):
-            folder = service.context.folder
-            left = TableAccounts(folder.get(job.table).card, folder.ledger(job.table)).left(who.name)
-            answer |= {"replayed": True, "left": left}
-        result["answer"] = answer
-    return result
-
-
-def allowed_methods(request: Request) -> list[str]:
-    """The methods that a path is served with; none where there is no such path."""
-    routes = [item for item in request.app.routes if isinstance(item, Route) and item.endpoint is not _unknown]
-    served = [item.methods or set() for item in routes if item.matches(request.scope)[0] is not Match.NONE]
-    return sorted(set().union(*served))
-
-
-async def _openapi(_: Request) -> Response:
-    return JSONResponse(described())
-
-
-async def _unknown(request: Request) -> Response:
-    if allowed_methods(request):
-        raise HTTPException(405)
-    raise NotFound.of("path")
-
-
-ROUTES = (
-    *map(_endpoint, ENDPOINTS),
-    Route(f"{API}/openapi.json", _openapi, methods=["GET"]),
-    Route(f"{API}/{{rest:path}}", _unknown, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
-)
-"""The routes of the interface."""

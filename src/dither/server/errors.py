@@ -6,7 +6,6 @@ a password.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from traceback import walk_tb
 from typing import Any
@@ -18,37 +17,29 @@ from dither.errors import AccessDenied, DitherError, InvalidArgument, LedgerErro
 from dither.server.roles import Forbidden
 from dither.wire import problems as wire
 
+ErrorDocument = dict[str, Any]
+"""An error as ``application/problem+json`` has it (:mod:`dither.wire.problems`)."""
+_SOURCE = str(Path(__file__).parents[1])
+
 
 class NotFound(InvalidArgument):
-    """There is no such thing, or whoever asks may not know of it: both are answered alike.
-
-    >>> print(NotFound.of("answer"))
-    answer: expected one that you may see, got none by this name. Fix: check the name.
-    """
+    """There is no such thing, or whoever asks may not know of it: both are answered alike."""
 
     @classmethod
     def of(cls, what: str) -> NotFound:
-        """The refusal, in the same words whatever the reason."""
-        return cls(what, "one that you may see", "none by this name", "check the name")
+        """Return the refusal, in the same words whatever the reason."""
+        return cls(f"There is no such {what}, or you may not see it.")
 
 
 class NotSignedIn(AccessDenied):
-    """Nobody is signed in, or the session or token is unknown, expired or revoked: all are answered alike.
-
-    >>> print(NotSignedIn())
-    sign-in: expected a session or a token that is valid, got none. Fix: sign in, or make a new token.
-    """
+    """The session or token is missing, unknown, expired or revoked: all are answered alike."""
 
     def __init__(self) -> None:
-        super().__init__("sign-in", "a session or a token that is valid", "none", "sign in, or make a new token")
+        super().__init__("Not signed in, or the session or token has expired. Sign in, or make a new token.")
 
 
 class TooMany(ServerUnavailable):
-    """Too many requests, or too many questions at the same time; ``seconds`` says when to try again.
-
-    >>> TooMany("questions", "at most 4 at the same time", 1).seconds
-    1
-    """
+    """Too many requests, or too many questions at the same time; ``seconds`` says when to try again."""
 
     def __init__(self, what: str, expected: str, seconds: int) -> None:
         super().__init__(what, expected, "more", f"try again in {seconds} s")
@@ -56,36 +47,23 @@ class TooMany(ServerUnavailable):
 
 
 class Unavailable(ServerUnavailable):
-    """The server's database or disk cannot be used now; ``seconds`` says when to try again.
-
-    >>> print(Unavailable())
-    server: expected available, got temporarily unavailable. Fix: try again in 5 s.
-    """
+    """The server's database or disk cannot be used now; ``seconds`` says when to try again."""
 
     seconds = 5
 
     def __init__(self) -> None:
-        super().__init__("server", "available", "temporarily unavailable", f"try again in {self.seconds} s")
+        super().__init__(f"The server is temporarily unavailable. Try again in {self.seconds} s.")
 
 
 class Conflict(InvalidArgument):
-    """What is asked for contradicts how things stand: a name that is taken, a change that was decided.
-
-    >>> issubclass(Conflict, InvalidArgument)
-    True
-    """
+    """What is asked for contradicts how things stand: a name that is taken, a change that was decided."""
 
 
 class Stopping(ServerUnavailable):
-    """The server is about to stop, or was stopped before it came to a question.
-
-    >>> print(Stopping())
-    server: expected one that takes questions, got one that stops. Fix: ask again, with the same key if you gave one.
-    """
+    """The server is about to stop, or was stopped before it came to a question."""
 
     def __init__(self) -> None:
-        fix = "ask again, with the same key if you gave one"
-        super().__init__("server", "one that takes questions", "one that stops", fix)
+        super().__init__("The server is stopping. Ask again, with the same key if you gave one.")
 
 
 STATUS: dict[type[BaseException], int] = {
@@ -110,10 +88,10 @@ STATUS: dict[type[BaseException], int] = {
 }
 """The status of each kind of error; of one that is not here, 500."""
 
-LEDGER = LedgerError("ledger", "a ledger that can be used", "another", "tell the steward")
+LEDGER = LedgerError("The ledger is unavailable. Tell the steward.")
 """What is said of every error of the ledger, whose own words may hold paths and are for the steward."""
 
-INTERNAL_ERROR = DitherError("server", "a response", "an internal error", "tell the steward, who finds it in the log")
+INTERNAL_ERROR = DitherError("Internal server error. Tell the steward, who finds it in the log.")
 """What is said of an error that is not one of dither's, whatever it was."""
 
 _MISTAKES = (exc.IntegrityError, exc.ProgrammingError, exc.DataError, exc.NotSupportedError)
@@ -121,7 +99,7 @@ _MISTAKES = (exc.IntegrityError, exc.ProgrammingError, exc.DataError, exc.NotSup
 
 
 def is_outage(error: BaseException) -> bool:
-    """Whether an error says that the database or the disk cannot be used now: it is down, full or unreadable.
+    """Return whether an error says that the database or the disk cannot be used now: it is down, full or unreadable.
 
     >>> is_outage(OSError(28, "No space left on device")), is_outage(KeyError("a name"))
     (True, False)
@@ -130,13 +108,11 @@ def is_outage(error: BaseException) -> bool:
     return of_database or (isinstance(error, OSError) and not isinstance(error, DitherError))
 
 
-def problem_of(error: BaseException, status: int | None = None) -> Problem:
-    """The problem that an error is for whoever asks.
+def problem_of(error: BaseException, status: int | None = None) -> ErrorDocument:
+    """Return an error as a client may see it: the document of ``application/problem+json``.
 
-    >>> problem_of(errors.DataIncident()).fix
-    'tell the steward; the charge stays'
-    >>> problem_of(KeyError("a patient's name")).status
-    500
+    >>> problem_of(errors.DataIncident())["fix"], problem_of(KeyError("a patient's name"))["status"]
+    ('tell the steward; the charge stays', 500)
     """
     if isinstance(error, LedgerError):
         error = LEDGER
@@ -144,75 +120,30 @@ def problem_of(error: BaseException, status: int | None = None) -> Problem:
         error = Unavailable()
     for kind in type(error).__mro__:
         if kind in STATUS and isinstance(error, DitherError):
-            return from_json(wire.to_json(kind.__name__, status or STATUS[kind], error))
-    return from_json(wire.to_json("InternalError", status or 500, INTERNAL_ERROR))
+            return wire.to_json(kind.__name__, status or STATUS[kind], error)
+    return wire.to_json("InternalError", status or 500, INTERNAL_ERROR)
+
+
+def error_of(problem: ErrorDocument) -> DitherError:
+    """Return the error that a document tells of, of its own class with its fields.
+
+    >>> error_of(problem_of(NotFound.of("answer")))
+    NotFound('There is no such answer, or you may not see it.')
+    """
+    own: dict[str, type[DitherError]] = {"NotFound": NotFound, "Conflict": Conflict, "Forbidden": Forbidden}
+    if problem["title"] in own:
+        return own[problem["title"]](*(problem[name] for name in ("name", "expected", "got", "fix")))
+    return wire.from_json(problem, problem["status"])
 
 
 def retry_after(error: BaseException) -> dict[str, str]:
-    """The header that says when to try again, where that helps.
-
-    >>> retry_after(OSError(28, "No space left on device")), retry_after(NotSignedIn())
-    ({'retry-after': '5'}, {})
-    """
+    """Return the header that says when to try again, where that helps."""
     error = Unavailable() if is_outage(error) else error
     return {"retry-after": str(error.seconds)} if isinstance(error, (TooMany, Unavailable)) else {}
 
 
-def from_json(document: dict[str, Any]) -> Problem:
-    """A problem from its document."""
-    return Problem(**{name: document[name] for name in Problem.__dataclass_fields__ if name in document})
-
-
-def to_json(problem: Problem) -> dict[str, Any]:
-    """The body of ``application/problem+json``.
-
-    >>> to_json(problem_of(NotSignedIn()))["status"]
-    401
-    """
-    return asdict(problem)
-
-
-def as_error(problem: Problem) -> DitherError:
-    """The error that a problem tells of: of its own class, with the same text.
-
-    >>> as_error(problem_of(NotFound.of("answer")))
-    NotFound('answer: expected one that you may see, got none by this name. Fix: check the name.')
-    """
-    if problem.title in ("NotFound", "Conflict", "Forbidden"):
-        return {"NotFound": NotFound, "Conflict": Conflict, "Forbidden": Forbidden}[problem.title](
-            problem.name, problem.expected, problem.got, problem.fix
-        )
-    return wire.from_json(to_json(problem), problem.status)
-
-
-@dataclass(frozen=True)
-class Problem:
-    """What went wrong, in words for whoever asked: ``type`` names the class of the error (``urn:dither:…``),
-    ``detail`` is the whole sentence, and ``status`` the HTTP status.
-    """
-
-    type: str
-    title: str
-    status: int
-    detail: str
-    name: str = ""
-    expected: str = ""
-    got: str = ""
-    fix: str = ""
-
-
-_SOURCE = str(Path(__file__).parents[1])
-
-
 def place_of(error: BaseException) -> str:
-    """The class of an error and the line that raised it, or the last one of dither that was on the way there.
-
-    >>> try:
-    ...     raise KeyError("somebody's name")
-    ... except KeyError as error:
-    ...     print(place_of(error).split(":")[0])
-    KeyError at <doctest dither.server.errors.place_of[0]>
-    """
+    """Return the class of an error and the line that raised it, or the last line of dither on the way there."""
     frames = [f"{frame.f_code.co_filename}:{line}" for frame, line in walk_tb(error.__traceback__)]
     own = [place for place in frames if place.startswith(_SOURCE)]
     return f"{type(error).__name__} at {(own or frames or ['?'])[-1]}"

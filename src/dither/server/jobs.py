@@ -32,7 +32,7 @@ from dither.ledger.accounts import promised
 from dither.server import errors, schema
 from dither.server.cards import Folder
 from dither.server.config import Config
-from dither.server.errors import NotFound, Problem, Stopping, TooMany, place_of
+from dither.server.errors import NotFound, Stopping, TooMany, place_of
 from dither.server.pool import Ending, Pool, Task
 from dither.server.store import Store, iso
 from dither.server.ticks import Clock, next_tick, tick_after
@@ -51,7 +51,7 @@ class Job:
     asked_at: str
     kind: Literal["question", "publication"] = "question"
     answer_id: str | None = None
-    problem: Problem | None = None
+    problem: dict[str, Any] | None = None
 
 
 _AT_ONCE = frozenset({"InvalidArgument", "WrongType", "NotPrivate", "NotFound"})
@@ -428,10 +428,10 @@ class Jobs:
         hidden = row.state == "waiting" or row.visible_at > now
         if row.state == "waiting" and row.asked_at < now - _GIVEN_UP * self._config.time_limit:  # its process is gone
             hidden, state = False, "failed"
-            problem: Problem | None = errors.problem_of(Stopping())
+            problem: dict[str, Any] | None = errors.problem_of(Stopping())
         else:
             state = "waiting" if hidden else row.state
-            problem = None if hidden or row.problem is None else errors.from_json(json.loads(row.problem))
+            problem = None if hidden or row.problem is None else json.loads(row.problem)
         return Job(
             row.id, row.dataset, row.question, state, iso(row.asked_at), _kind(row.kind),
             None if hidden else row.answer, problem,
@@ -466,7 +466,7 @@ def _may_be_of(entry: Entry, row: sa.Row[Any]) -> bool:
 
 
 def _document(error: BaseException) -> str:
-    return json.dumps(errors.to_json(errors.problem_of(error)))
+    return json.dumps(errors.problem_of(error))
 
 
 def _kind(text: str) -> Any:

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from starlette.requests import HTTPConnection
 from starlette.types import Scope
 
 from dither.server.errors import TooMany
@@ -15,17 +14,8 @@ from dither.server.errors import TooMany
 _MOST_NAMES = 100_000
 
 
-def address_of(request: HTTPConnection) -> str:
-    """Where a request comes from."""
-    return address_of_scope(request.scope)
-
-
-def address_of_scope(scope: Scope) -> str:
-    """Where the request of an ASGI scope comes from.
-
-    >>> address_of_scope({"client": ("127.0.0.1", 5000)})
-    '127.0.0.1'
-    """
+def address_of(scope: Scope) -> str:
+    """Return the address that a request comes from."""
     return scope["client"][0] if scope.get("client") else ""
 
 

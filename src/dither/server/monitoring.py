@@ -1,4 +1,17 @@
-"""For whoever operates the server: health, readiness, metrics, and one line of log for each request and each error."""
+"""For operators: health, readiness, metrics, and one line of JSON in the log for each request and each error.
+
+``/health`` and ``/ready`` are for everybody. ``/metrics`` needs one of the ``metrics_tokens`` of the configuration, so
+that it can be read when the database cannot.
+
+Metrics are the same for neighboring tables: each follows from what clients sent, from what they were sent at ticks, and
+from the machine. There are no durations, no sizes, no processor time or memory, and no counts of answers, failures or
+incidents. An answer that is there and one that is waited for are one outcome.
+
+The id of a request is the client's ``X-Request-ID`` where that is a plain word, else a new one; it is sent back, and
+stands in every line that was written for the request. A line names the route and not the path, which may hold a link
+that works once. Of an error it has the class and the place, and not the text, which may hold anything; and it holds no
+duration (see the threat model).
+"""
 
 from __future__ import annotations
 
@@ -27,20 +40,19 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from dither import __version__
 from dither.server import schema
 from dither.server.errors import NotFound, place_of
-from dither.server.limits import address_of_scope
+from dither.server.limits import address_of
 from dither.server.service import Service
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-
+HEADER = "x-request-id"
 _UNKNOWN = "unknown"
+_WORD = re.compile(r"[A-Za-z0-9._:+/=-]{1,128}", re.ASCII)
+_log = logging.getLogger("dither.server.requests")
+_current: ContextVar[str] = ContextVar("request_id", default="")
 
 
 def outcome_of(status: int) -> str:
-    """How a request ended, as it is counted.
-
-    >>> [outcome_of(status) for status in (200, 202, 303, 422, 429, 503)]
-    ['ok', 'ok', 'ok', 'refused', 'limited', 'error']
-    """
+    """How a request ended, as it is counted."""
     if status == 429:
         return "limited"
     return "ok" if status < 400 else "refused" if status < 500 else "error"
@@ -68,11 +80,7 @@ class Metrics:
         return route
 
     def text(self, gauges: Mapping[str, tuple[str, float]], version: str) -> str:
-        """All metrics; ``gauges`` are names with what they say and their values.
-
-        >>> print(Metrics([]).text({"dither_workers": ("Workers", 2)}, "1.0").splitlines()[-1].split("{")[0])
-        dither_workers
-        """
+        """All metrics; ``gauges`` are names with what they say and their values."""
         process = f'process="{os.getpid()}"'
         lines = [
             "# HELP dither_info The version of dither.",
@@ -91,23 +99,8 @@ class Metrics:
         return "\n".join(lines) + "\n"
 
 
-HEADER = "x-request-id"
-
-_WORD = re.compile(r"[A-Za-z0-9._:+/=-]{1,128}", re.ASCII)
-
-_log = logging.getLogger("dither.server.requests")
-
-_current: ContextVar[str] = ContextVar("request_id", default="")
-
-
 class JsonFormatter(logging.Formatter):
-    """A record of the log as one line of JSON.
-
-    >>> record = logging.LogRecord("dither.server", logging.ERROR, "", 0, "no %s", ("room",), None)
-    >>> line = json.loads(JsonFormatter().format(record))
-    >>> line["level"], line["message"]
-    ('error', 'no room')
-    """
+    """A record of the log as one line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The line of a record."""
@@ -137,17 +130,30 @@ CONFIGURATION: dict[str, Any] = {
 """For :func:`logging.config.dictConfig`: all of it goes to standard error."""
 
 
-class RequestLog:
+class HttpMiddleware:
+    """A step that HTTP requests pass; all else (the start and end of the server) is handed on."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request."""
+        await (self.serve if scope["type"] == "http" else self.app)(scope, receive, send)
+
+    async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Do the step, and hand the request on."""
+        raise NotImplementedError
+
+
+class RequestLog(HttpMiddleware):
     """Gives every request an id, counts it by its route and outcome, and writes its line."""
 
     def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
-        self._app, self._metrics = app, metrics
+        super().__init__(app)
+        self._metrics = metrics
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Hand the request on."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
         given = Headers(scope=scope).get(HEADER, "")
         request_id = given if _WORD.fullmatch(given) else secrets.token_hex(16)
         status = 0
@@ -161,14 +167,14 @@ class RequestLog:
 
         before = _current.set(request_id)
         try:
-            await self._app(scope, receive, marked)
+            await self.app(scope, receive, marked)
         finally:
             if status:  # else the client was gone
                 route = self._metrics.count(scope, status)
                 who = scope.get("state", {}).get("principal")
                 fields = {
                     "method": scope["method"][:10], "route": route, "status": status,
-                    "user": "" if who is None else who.name, "address": address_of_scope(scope),
+                    "user": "" if who is None else who.name, "address": address_of(scope),
                 }  # fmt: skip
                 _log.info("request", extra={"fields": fields})
             _current.reset(before)

@@ -177,7 +177,7 @@ def _sign_on(request: Request) -> SignOn:
 
 
 async def _begin(request: Request) -> Response:
-    request.app.state.service.context.sign_ins.take(f"address {address_of(request)}")  # each asks the issuer
+    request.app.state.service.context.sign_ins.take(f"address {address_of(request.scope)}")  # each asks the issuer
     url, state = await run_in_threadpool(_sign_on(request).begin)
     response = RedirectResponse(url, 303)
     set_cookie(request, response, STATE_COOKIE, state, max_age=int(3600 * _HOURS))

@@ -21,7 +21,7 @@ from dither.publish import plan_file
 from dither.server import schema
 from dither.server.cards import fingerprint
 from dither.server.context import Context
-from dither.server.errors import Conflict, NotFound, as_error, from_json
+from dither.server.errors import Conflict, NotFound, error_of
 from dither.server.jobs import Asked, Job
 from dither.server.limits import Places
 from dither.server.roles import Principal, authorize, may
@@ -133,7 +133,7 @@ class Questions:
             expected = "a question that can be planned within the limits"
             raise ServerUnavailable("question", expected, "another", "ask something simpler")
         if "problem" in event:  # what a question may not be is no event: people try
-            raise as_error(from_json(event["problem"]))
+            raise error_of(event["problem"])
         return explanations.from_json(event["explanation"])
 
     def ask(
@@ -293,7 +293,7 @@ class Plans:
                 expected = "one that can be planned within the limits"
                 raise ServerUnavailable("plan", expected, "another", "ask for fewer tables")
             if "problem" in event:
-                raise as_error(from_json(event["problem"]))
+                raise error_of(event["problem"])
             return PlanPreview(plan, table, event["cost"], event["text"], event["left"], event["refused"])
 
     def release(self, who: Principal, plan: str, *, key: str | None = None) -> Job:

@@ -22,7 +22,7 @@ from dither.ledger.units import LOSS_UNIT, Limit
 from dither.server import schema
 from dither.server.cards import Served
 from dither.server.context import Context
-from dither.server.errors import LEDGER, Conflict, NotFound, as_error, from_json
+from dither.server.errors import LEDGER, Conflict, NotFound, error_of
 from dither.server.limits import Places
 from dither.server.roles import Forbidden, Principal, authorize, may
 from dither.server.store import iso
@@ -184,14 +184,10 @@ class Verification:
     """The result of verifying a ledger. ``problem`` is empty where everything is as it was written."""
 
     table: str
-    entries: int
-    receipt: str
+    ok: bool
+    entries: int = 0
+    receipt: str = ""
     problem: str = ""
-
-    @property
-    def ok(self) -> bool:
-        """Whether everything is as it was written."""
-        return not self.problem
 
 
 @dataclass(frozen=True)
@@ -280,7 +276,7 @@ class Tables:
         if event is None:
             raise LEDGER
         if "problem" in event:
-            raise as_error(from_json(event["problem"]))
+            raise error_of(event["problem"])
         return cards.from_json(event["card"])
 
     def _limits(self, table: str, who: Principal) -> tuple[str, str, str]:
@@ -572,8 +568,8 @@ class Chain:
             try:
                 result = ledger.verify(kept)
             except LedgerError as error:
-                return Verification(table, 0, "", str(error))
-            return Verification(table, result.entries, str(result.head))
+                return Verification(table, False, problem=str(error))
+            return Verification(table, True, result.entries, str(result.head))
 
     def receipt(self, who: Principal, table: str) -> str:
         """The last receipt of the table's ledger, to be kept elsewhere."""

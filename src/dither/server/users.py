@@ -201,12 +201,13 @@ class Users:
             expected = f"one for {user}: analysts have limits on {table}, and nobody without one may ask it"
             raise Conflict("limit", expected, "none", "state a limit")
 
-    def revoke(self, who: Principal, user: str, table: str) -> None:
-        """Let a user ask a table no longer. What they asked stays recorded and paid."""
+    def revoke(self, who: Principal, user: str, table: str) -> bool:
+        """Let a user ask a table no longer: True. What they asked stays recorded and paid."""
         with self._context.acting(who, "grants.change", f"{user}: {table}", logged=True):
             same = _grants.c.user == user, _grants.c.dataset == table
             if not self._context.store.run(_grants.delete().where(*same)):
                 raise NotFound.of("grant")
+            return True
 
     def _row(self, name: str) -> Any:
         return self._context.store.one(sa.select(_users).where(_users.c.name == name))

@@ -85,9 +85,9 @@ class Worker:
             return {"event": "end", **_ACTIONS[task["do"]](table, task), "charged": ledger.charged}
         except BaseException as error:
             if ledger is not None and ledger.charged:  # one sentence, whatever it was
-                document = errors.to_json(errors.problem_of(DataIncident()))
+                document = errors.problem_of(DataIncident())
                 return {"event": "end", "problem": document, "charged": True}
-            return {"event": "end", "problem": errors.to_json(errors.problem_of(error)), "kind": _kind(error)}
+            return {"event": "end", "problem": errors.problem_of(error), "kind": _kind(error)}
 
     def _announce(self, key: str) -> None:
         self._send({"event": "charging", "key": key, "number": self._number})

@@ -72,14 +72,14 @@ def test_what_to_do_on_a_page_can_be_done_there():
     with dp.open(pa.table({"x": [1.0, 2.0]}), name="t", budget=dp.PureDP(9)) as table:
         with pytest.raises(InvalidArgument) as refused:
             table.sql("SELECT AVG(x) AS m FROM t").explain(epsilon=1)
-        fix = page_words(problem_of(refused.value).fix)
+        fix = page_words(problem_of(refused.value)["fix"])
         assert "Python" not in fix
         written = re.search(r"AVG\(amount(, .*)\)$", fix)
         assert written, fix
         assert table.sql(f"SELECT AVG(x{written[1]}) AS m FROM t").explain(epsilon=1).cost
         with pytest.raises(InvalidArgument) as refused:
             table.sql("SELECT COUNT(*) AS n FROM t").explain(error="1%")
-        assert "error=" not in page_words(problem_of(refused.value).fix)
+        assert "error=" not in page_words(problem_of(refused.value)["fix"])
     with pytest.raises(InvalidArgument) as refused:
         dp.ledger.Receipt.read("nonsense")
-    assert "Keep a receipt" in page_words(problem_of(refused.value).fix)
+    assert "Keep a receipt" in page_words(problem_of(refused.value)["fix"])

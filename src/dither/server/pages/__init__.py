@@ -40,9 +40,10 @@ ROUTES: Sequence[BaseRoute] = (
 def error_response(request: Request, error: BaseException, status: int | None = None) -> Response:
     """An error as a page: what was expected, what was got, and what to do; of foreign errors, one sentence."""
     problem = problem_of(error, status)
-    if problem.status == 401:
+    shown: int = problem["status"]
+    if shown == 401:
         return RedirectResponse("/sign-in", 303)
-    heading = _HEADINGS.get(problem.status, "Something went wrong" if problem.status >= 500 else "This was refused")
+    heading = _HEADINGS.get(shown, "Something went wrong" if shown >= 500 else "This was refused")
     response = page(request, "error.html", problem=problem, heading=heading)
     response.headers.update(retry_after(error))
     return response

@@ -15,7 +15,7 @@ from starlette.routing import Route
 from dither.errors import InvalidArgument
 from dither.ledger import Account
 from dither.ledger.accounts import promised
-from dither.server.errors import Problem
+from dither.server.errors import ErrorDocument
 from dither.server.pages.charts import meter, timeline
 from dither.server.pages.forms import limit_of, text_of, texts_of
 from dither.server.pages.render import call, download, form_of, page, service_of, signed_in, submitted
@@ -56,7 +56,7 @@ def _meter_of(budget: DatasetBudget) -> Any:
 
 
 async def _overview_page(
-    request: Request, who: Principal, problem: Problem | None = None, notice: str = ""
+    request: Request, who: Principal, problem: ErrorDocument | None = None, notice: str = ""
 ) -> Response:
     """The cards with their gaps and budgets, those that are not in force, and what waits for a steward."""
     service, datasets = service_of(request), []
@@ -118,7 +118,7 @@ async def dataset(request: Request, who: Principal) -> Response:
 
 
 async def _people_page(
-    request: Request, who: Principal, problem: Problem | None = None, notice: str = "", link: Any = None
+    request: Request, who: Principal, problem: ErrorDocument | None = None, notice: str = "", link: Any = None
 ) -> Response:
     service = service_of(request)
     context = {
@@ -193,7 +193,9 @@ def _change_words(change: LimitChange) -> dict[str, Any]:
     return {name: getattr(change, name) for name in LimitChange.__dataclass_fields__} | {"whose": whose}
 
 
-async def _limits_page(request: Request, who: Principal, problem: Problem | None = None, notice: str = "") -> Response:
+async def _limits_page(
+    request: Request, who: Principal, problem: ErrorDocument | None = None, notice: str = ""
+) -> Response:
     service = service_of(request)
     changes = [_change_words(item) for item in await call(service.budgets.changes, who)]
     users = await call(service.users.list, who) if may(who, "users.list") else ()
@@ -279,7 +281,7 @@ def summary(entry: ChainEntry) -> str:
 
 
 async def _ledger_page(
-    request: Request, who: Principal, verification: Verification | None = None, problem: Problem | None = None
+    request: Request, who: Principal, verification: Verification | None = None, problem: ErrorDocument | None = None
 ) -> Response:
     chain, table, after = service_of(request).chain, request.path_params["table"], _after(request)
     entries = await call(chain.entries, who, table, after=after, most=PAGE_LENGTH)

@@ -14,7 +14,7 @@ from starlette.routing import Route
 from dither.errors import DitherError
 from dither.present.bars import chart, columns
 from dither.present.words import guaranteed, not_guaranteed
-from dither.server.errors import NotFound, Problem, problem_of
+from dither.server.errors import ErrorDocument, NotFound, problem_of
 from dither.server.pages import forms
 from dither.server.pages.charts import bar_charts
 from dither.server.pages.forms import (
@@ -96,7 +96,7 @@ async def _ask_page(
     wanted: str,
     sql: str,
     options: AskedOptions,
-    problem: Problem | None = None,
+    problem: ErrorDocument | None = None,
 ) -> Response:
     service, askable = service_of(request), await _askable(request, who)
     name = _chosen([item.name for item in askable], wanted)
@@ -105,7 +105,7 @@ async def _ask_page(
         return page(request, "ask.html", **context)
     shown: TableCard = await call(service.tables.card, who, name)
     context["sql"] = sql or example(shown.card)
-    status = problem.status if problem is not None else 200
+    status = problem["status"] if problem is not None else 200
     explained = await _explained(request, who, shown, context["sql"], options, problem)
     context |= explained | {
         "words": completion_words(shown.card),
@@ -123,7 +123,7 @@ async def _explained(
     shown: TableCard,
     sql: str,
     options: AskedOptions,
-    problem: Problem | None = None,
+    problem: ErrorDocument | None = None,
 ) -> dict[str, Any]:
     """What the question would cost, or why it cannot be asked like this."""
     explanation = None
@@ -177,7 +177,7 @@ async def explain_form(request: Request, who: Principal) -> Response:
 
 
 async def _guided_page(
-    request: Request, who: Principal, wanted: str, form: FormData | None = None, problem: Problem | None = None
+    request: Request, who: Principal, wanted: str, form: FormData | None = None, problem: ErrorDocument | None = None
 ) -> Response:
     service, askable = service_of(request), await _askable(request, who)
     choices = [

@@ -8,7 +8,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from dither.errors import DitherError
-from dither.server.errors import Problem, problem_of
+from dither.server.errors import ErrorDocument, problem_of
 from dither.server.limits import address_of
 from dither.server.pages.forms import text_of, texts_of
 from dither.server.pages.render import (
@@ -65,7 +65,7 @@ async def sign_in(request: Request) -> Response:
     return await _sign_in_page(request, after)
 
 
-async def _sign_in_page(request: Request, after: str, name: str = "", problem: Problem | None = None) -> Response:
+async def _sign_in_page(request: Request, after: str, name: str = "", problem: ErrorDocument | None = None) -> Response:
     oidc = (
         {"path": OIDC_PATH, "label": "Sign in with your organization"}
         if service_of(request).config.oidc_issuer
@@ -82,7 +82,7 @@ async def sign_in_form(request: Request) -> Response:
     name, after = text_of(form, "name", 1000), local_path(form.get("next"))
     password = form.get("password", "")
     try:
-        secret = await call(service_of(request).auth.sign_in, name, password, address_of(request))
+        secret = await call(service_of(request).auth.sign_in, name, password, address_of(request.scope))
     except DitherError as error:
         return await _sign_in_page(request, after, name, problem_of(error))
     return with_session(request, RedirectResponse(after, 303), secret)
@@ -129,7 +129,7 @@ async def welcome_form(request: Request) -> Response:
 
 
 async def account_page(
-    request: Request, who: Principal, secret: str = "", problem: Problem | None = None, notice: str = ""
+    request: Request, who: Principal, secret: str = "", problem: ErrorDocument | None = None, notice: str = ""
 ) -> Response:
     """The own account."""
     service = service_of(request)

@@ -302,7 +302,7 @@ def page(request: Request, template: str, status: int | None = None, **context: 
     """A whole page; its status is that of the problem that it shows, where no other is given."""
     problem = context.get("problem")
     if status is None:
-        status = 200 if problem is None else problem.status
+        status = 200 if problem is None else problem["status"]
     who = principal_or_none(request)
     navigation = [
         {"path": path, "label": label, "current": _is_current(request.url.path, path)}

@@ -7,7 +7,7 @@ import inspect
 import math
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from fractions import Fraction
 from itertools import count, product
@@ -23,6 +23,14 @@ from dither.errors import DitherError
 from dither.randomness import SeededSource
 
 FALSE_ALARM = 1e-9
+
+
+def noted(answer: Any, *kinds: str) -> list[Mapping[str, Any]]:
+    """Return the values of the notes of these kinds, of an answer, a publication or an explanation."""
+    notes = answer.limitations if hasattr(answer, "limitations") else answer.notes
+    return [note.values for note in notes if note.kind in kinds]
+
+
 PRECISION = 700
 PATIENCE_S = 600.0
 """How long a test waits for something that should happen at once: the machine may be slow, and busy with others."""

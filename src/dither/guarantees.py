@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import decimal as _decimal
 import math
+from collections.abc import Mapping
 from fractions import Fraction
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from dither import arguments
 from dither.errors import InvalidArgument, NotPrivate, WrongType
@@ -422,6 +423,26 @@ def parallel(*guarantees: Guarantee) -> Guarantee:
     for other in rest:
         left, right = _common(result, other)
         result = _kind(left)(*(max(a, b) for a, b in zip(left.exact, right.exact, strict=True)))
+    return result
+
+
+def stored(guarantee: Guarantee) -> dict[str, Any]:
+    """Return a guarantee as ledgers keep it, exactly.
+
+    >>> stored(PureDP(0.5))
+    {'kind': 'PureDP', 'numbers': ['1/2']}
+    """
+    return {"kind": type(guarantee).__name__, "numbers": [str(number) for number in guarantee.exact]}
+
+
+def restored(document: Mapping[str, Any]) -> Guarantee:
+    """Return the guarantee that :func:`stored` wrote down.
+
+    >>> restored(stored(ApproxDP(1, 1e-6)))
+    ApproxDP(1, 1e-06)
+    """
+    kinds = {kind.__name__: kind for kind in (PureDP, ApproxDP, ZCDP)}
+    result: Guarantee = kinds[document["kind"]](*(Fraction(number) for number in document["numbers"]))
     return result
 
 

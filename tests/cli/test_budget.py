@@ -35,7 +35,7 @@ def test_check_and_explain_leave_no_ledger_behind(visits, dither):
 
 def test_a_first_answer_from_a_ledger_is_called_so_to_analysts_alone(visits, dither):
     ask = ("query", visits, COUNT, "--epsilon", "1")
-    said = "this is the first answer about this table"
+    said = "This is the ledger's first answer about this table."
     assert said not in dither(*ask)[1]  # whoever has the card has just started the ledger
     for name in ("visits.ledger", "visits.ledger.key", "visits.toml.receipt"):
         Path(name).unlink()

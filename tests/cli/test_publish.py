@@ -48,7 +48,7 @@ def test_a_dry_run_shows_every_table_and_charges_nothing(plan, dither):
     assert lines[0].startswith("cost: (ε, δ) = (1, 1e-06); left: (ε, δ) = (20, 0.001)")
     assert lines[2].split() == ["table", "cells", "expected", "±", "(95", "%)"]
     assert lines[4].split()[:2] == ["region", "2"]
-    assert "month: rows where it is NULL or none of its 12 keys count in no table" in out
+    assert "Rows whose `month` is NULL or none of its 12 keys count in no table." in out
     content = json.loads(dither("publish", plan, "--dry-run", "--json", "--epsilon", "30")[1])
     assert [table["cells"] for table in content["tables"]] == [2, 6, 12]
     assert content["refused"] is not None
@@ -148,7 +148,7 @@ def test_what_a_limit_leaves_out_is_learned_or_the_limit_is_chosen(plan, dither)
     assert {*content["left_out"]} == {"share", "low", "high"}
     code, _, err = dither("publish", plan, "--max-rows", 2, "--bias", "--output", "tables")
     assert code == 0
-    assert "of the rows are left out" in err
+    assert "of the rows are excluded" in err
     said = json.loads(Path("tables/publication.json").read_text())
     assert (said["max_rows"], said["plan"]["max_rows"], said["plan"]["bias"]) == (2, 2, True)
     code, _, err = dither("publish", plan, "--max-rows", "some")

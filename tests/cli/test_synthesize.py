@@ -42,8 +42,8 @@ def test_what_a_limit_leaves_out_is_said(command):
     code, _, err = command("--max-rows", "auto", "--rows", 10, "--output", "few.parquet")
     assert code == 0
     assert "chosen privately" in err
-    assert "of the rows are left out" in err
-    assert "will be learned with a twentieth of the cost" in command("--max-rows", 2, "--bias", "--dry-run")[1]
+    assert "of the rows are excluded" in err
+    assert "What the limit excludes will be learned" in command("--max-rows", 2, "--bias", "--dry-run")[1]
 
 
 @pytest.mark.slow

@@ -50,7 +50,7 @@ def test_everything_shows_in_a_notebook():
     for page in pages:
         check_safe(page)
     assert "&lt;b&gt;region" in pages[0]
-    assert "the share stated is of all rows" in pages[3]
+    assert "The share stated is of all rows" in pages[3]
     assert "ε = 9" in pages[4]
     assert "closed" in table._repr_html_()
 

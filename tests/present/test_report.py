@@ -19,9 +19,9 @@ import dither as dp
 from dither import present
 from dither.cli.app import main
 from dither.present import words
+from dither.present.notes import Note
 from dither.present.pages import answer as pages
 from dither.tables.answer import Answer
-from dither.tables.notes import Note
 from support import refuses
 
 NASTY = [
@@ -345,7 +345,7 @@ def test_a_plot_that_cannot_be_drawn_is_refused_before_it_is_paid(card, tmp_path
 
 
 def test_the_page_says_what_the_error_is_about_and_what_comes_on_top():
-    noted = Note("undercount_unknown", "each person counts for at most 1 row, so …")
+    noted = Note("undercount_unknown")
     unknown = " ".join(check_safe(present.html(simple(notes=(noted,)))).text)
     assert "± is how far the noise may have moved each, with 95 % confidence." in unknown
     assert "may be low by an unknown amount" in unknown
@@ -358,21 +358,13 @@ def test_the_page_says_what_the_error_is_about_and_what_comes_on_top():
     assert "unknown" not in known
 
 
-def test_pages_choose_by_the_kind_of_a_note_and_never_by_its_words():
-    """Whatever a sentence says, a page promises that small groups are hidden only where they are."""
+def test_a_page_promises_that_small_groups_are_hidden_only_where_they_are():
     hidden = "A group is shown only if its noisy number of persons is large enough for nobody to stand out."
-    for said in (
-        "groups with fewer than about 30 people are not shown",
-        "its bounds are looked for privately, and with fewer than about 30 people none are found",
-    ):
-        assert hidden not in present.html(simple(notes=(said, Note("bounds", said))))
-        assert hidden in present.html(simple(notes=(Note("small_groups", said),)))
-    assert (
-        "unknown"
-        not in present.html(simple(notes=("counts and sums can be too low by an unknown amount",))).split(
-            "What it cost"
-        )[0]
-    )
+    searched = Note("bounds_forecast", {"name": "m", "people": 30})
+    assert hidden not in present.html(simple(notes=(searched,)))
+    assert hidden in present.html(simple(notes=(Note("small_groups", {"people": 30}),)))
+    elsewhere = present.html(simple(notes=(Note("undercount_elsewhere"),)))
+    assert "unknown" not in elsewhere.split("What it cost")[0]
 
 
 def test_numbers_on_the_page_have_the_digits_of_their_error():

@@ -7,15 +7,22 @@ from datetime import date, timedelta
 import pyarrow as pa
 
 import dither as dp
+from dither.present.notes import Note
 from dither.stream.series_answer import SeriesAnswer
-from support import refuses
+from support import noted, refuses
 
 
 def test_a_page_has_a_line_and_a_band_for_each_group_and_is_escaped():
     days = [date(2026, 1, 1) + timedelta(days=i) for i in range(300)]
     rows = tuple((day, ward, float(i)) for i, day in enumerate(days) for ward in ("<a>", None))
     answer = SeriesAnswer(
-        ("day", "ward", "n"), ("date", "text", "number"), rows, {"n": (2.0,) * 600}, "ε = 1", ("a note",), "nothing"
+        ("day", "ward", "n"),
+        ("date", "text", "number"),
+        rows,
+        {"n": (2.0,) * 600},
+        "ε = 1",
+        (Note("levels"),),
+        "nothing",
     )
     page = dp.present.series_page(answer, "<title>")
     assert page.count("<polygon") == page.count("<polyline") == 2
@@ -23,7 +30,7 @@ def test_a_page_has_a_line_and_a_band_for_each_group_and_is_escaped():
     assert "&lt;a&gt;" in page
     assert "<script" not in page
     assert "The last 200 of 600 points." in page
-    assert "a note" in page
+    assert "Levels add up" in page
 
 
 def test_only_points_of_a_series_have_such_a_page():
@@ -39,14 +46,14 @@ def test_what_limits_leave_out_stands_below_the_lines_before_the_cost():
         free = visits.over(
             "day", column="day", horizon=2, start="2026-01-01", epsilon=1, delta=1e-6, max_participations=2
         ).agg(n=dp.count())
-        assert not any("a line that falls" in note for note in free.explain().notes)
-        assert any("too low" in note for note in free.explain().notes)
+        assert not noted(free.explain(), "series_falling")
+        assert noted(free.explain(), "undercount_elsewhere")
     page = dp.present.series_page(answer)
     for words in (
         "too low by an unknown amount",
-        "a line that falls",
-        "not numbers of different people",
-        "rows without",
+        "a falling line",
+        "not numbers of distinct people",
+        "rows with null",
     ):
         assert page.lower().index("</svg>") < page.lower().index(words) < page.index("What it cost")
 
@@ -54,7 +61,13 @@ def test_what_limits_leave_out_stands_below_the_lines_before_the_cost():
 def test_one_period_is_a_point_with_a_bar_and_groups_that_are_not_drawn_are_counted():
     rows = tuple((date(2026, 1, 1), f"ward {i}", float(i)) for i in range(15))
     answer = SeriesAnswer(
-        ("day", "ward", "n"), ("date", "text", "number"), rows, {"n": (2.0,) * 15}, "ε = 1", ("a note",), "nothing"
+        ("day", "ward", "n"),
+        ("date", "text", "number"),
+        rows,
+        {"n": (2.0,) * 15},
+        "ε = 1",
+        (Note("levels"),),
+        "nothing",
     )
     page = dp.present.series_page(answer)
     assert page.count("<circle") == 12

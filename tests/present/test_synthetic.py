@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import dither as dp
+from dither.present.notes import Note
 from dither.present.pages.synthetic import synthetic_page, write_synthetic
 from dither.publish import Attribute, Domain, Synthesizer
 from support import refuses
@@ -37,7 +38,9 @@ def synthesis():
 
 
 def test_the_page_runs_nothing_and_escapes_keys_names_and_rules(synthesis):
-    page = synthetic_page(synthesis, "A <title>", constraints=["kind <> '<script>'"], notes=["a <note>"])
+    page = synthetic_page(
+        synthesis, "A <title>", constraints=["kind <> '<script>'"], notes=[Note("unused_columns", {"names": ["<b>"]})]
+    )
     assert "<script" not in page
     assert "<img" not in page
     assert "<b>" not in page

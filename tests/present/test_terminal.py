@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import dither as dp
+from dither.present.notes import Note
 from dither.present.terminal import printable
 from dither.tables.answer import Answer
 
@@ -32,7 +33,14 @@ def commands(text: str) -> list[str]:
 
 @pytest.mark.parametrize("key", HOSTILE)
 def test_an_answer_and_its_notes_are_printed_without_commands(key: str) -> None:
-    answer = Answer((key, "n"), ("text", "integer"), ((key, 3),), {"n": (1.0,)}, "ε = 1", (key,))
+    answer = Answer(
+        (key, "n"),
+        ("text", "integer"),
+        ((key, 3),),
+        {"n": (1.0,)},
+        "ε = 1",
+        (Note("null_values", {"names": [key], "grouped": True}),),
+    )
     assert not commands(str(answer))
     assert key in answer.to_csv()  # a file holds the key itself
     assert not commands(answer.to_json())

@@ -109,15 +109,16 @@ def test_a_condition_narrows_derived_keys(people):
 
 def test_each_column_says_what_becomes_of_rows_outside_its_domain(people):
     reader = ColumnReader(people)
-    assert reader.column("state", {}).left_out == (
-        "state: rows where it is NULL or none of its 2 keys count in no table"
-    )
-    assert reader.column("age", {"edges": [0, 18], "null": True}).left_out == (
-        "age: rows where it is below 0 or not below 18 count in no table; NULL as NULL"
-    )
-    assert reader.column("state", {"null": True, "other": "else"}).left_out == (
-        "state: every row counts, all others as 'else' and NULL as NULL"
-    )
+    said = {
+        "Rows whose `state` is NULL or none of its 2 keys count in no table.": reader.column("state", {}),
+        "Rows whose `age` is below 0 or not below 18 count in no table; NULL as NULL count.": reader.column(
+            "age", {"edges": [0, 18], "null": True}
+        ),
+        "Every row counts in `state`, all others as 'else' and NULL as NULL.": reader.column(
+            "state", {"null": True, "other": "else"}
+        ),
+    }
+    assert [str(column.left_out) for column in said.values()] == [*said]
 
 
 PLACES = {"state": ["A", "A", "B"], "county": ["A1", "A2", "B1"]}

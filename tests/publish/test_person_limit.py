@@ -15,7 +15,7 @@ from dither.publish import Plan, person_limit
 from dither.publish.person_limit import split, typical_cell
 from dither.publish.synthetic_table import synthetic_plan
 from dither.tables.planning.automatic import EDGES
-from support import refuses
+from support import noted, refuses
 
 COST = {"epsilon": 1, "delta": 1e-9}
 
@@ -135,13 +135,13 @@ def test_what_is_left_out_stands_beside_the_numbers_and_is_replayed():
         share = np.maximum(sizes - 3, 0).sum() / sizes.sum()
         assert share - 0.1 < first.left_out.low <= share
         assert str(first.left_out).startswith("at least")
-        assert str(first).count(str(first.left_out)) == 3  # beside each of two tables, and in a note
-        assert any("rows without who, which belong to nobody, are left out" in note for note in first.notes)
+        assert str(first).lower().count(str(first.left_out)) == 3  # beside each of two tables, and in a note
+        assert noted(first, "rows_without_person") == [{"column": "who"}]
         assert not plan(table, max_rows=3).release(**much).replayed  # another request
         chosen = plan(table, max_rows="auto").release(**COST)
         assert not chosen.replayed
         assert chosen.guarantee == dp.ApproxDP(1, 1e-9)
-        assert str(chosen.max_rows) in next(note for note in chosen.notes if "chosen privately" in note)
+        assert [values["rows"] for values in noted(chosen, "rows_chosen")] == [chosen.max_rows]
         again = plan(table, max_rows="auto").release(**COST)
         assert (again.replayed, again.max_rows, again.left_out) == (True, chosen.max_rows, chosen.left_out)
         assert again.table("town").equals(chosen.table("town"))
@@ -152,8 +152,8 @@ def test_a_publication_without_it_says_that_nobody_knows(tmp_path):
         dry = str(plan(table).explain(**COST))
         released = plan(table).release(**COST)
     for text in (dry, str(released)):
-        assert "each person counts for at most 2 rows" in text
-        assert 'is in no ± and is not known: bias = true, or max_rows = "auto"' in text
+        assert "Each person counts for at most 2 rows." in text
+        assert 'is not known, nor in any ±: bias = true, or max_rows = "auto"' in text
     released.write(tmp_path)
     said = json.loads((tmp_path / "publication.json").read_text())
     assert (said["max_rows"], said["plan"]["max_rows"], said["left_out"]) == (2, 2, None)
@@ -166,7 +166,7 @@ def test_a_dry_run_shows_the_error_of_one_row_and_the_limit_multiplies_it():
         explanation = plan(table).explain(**COST)
         released = plan(table).release(**COST)
     assert all("× max_rows" in item.expected for item in explanation.tables)
-    assert "is to be multiplied by the limit" in str(explanation)
+    assert "multiply every ± by the limit" in str(explanation)
     expected = [item.error * released.max_rows for item in explanation.tables]
     assert [*released.errors.values()] == pytest.approx(expected, rel=1e-6)
 
@@ -183,14 +183,14 @@ def test_records_are_made_with_a_chosen_limit_for_the_same_charge():
         assert (said["max_rows"], said["left_out"]) == (released.max_rows, vars(released.left_out))
         stated = synthetic_plan(table, ["town"], **COST, max_rows=3, bias=True).release()
         assert stated.max_rows == 3
-        assert any(str(stated.left_out) in note for note in stated.notes)
+        assert [values["low"] for values in noted(stated, "left_out")] == [stated.left_out.low]
 
 
 def test_where_every_row_is_a_person_nothing_is_spent_on_limits():
     with opened(visits(50), unit=None, max_rows="auto") as table:
         released = plan(table, bias=True).release(**COST)
     assert (released.max_rows, released.left_out) == (None, None)
-    assert "each row is a person of their own" in released.notes
+    assert noted(released, "row_is_person")
 
 
 def test_what_cannot_be_is_refused_before_the_charge():

@@ -12,6 +12,7 @@ from dither.cli.guard import as_options
 from dither.publish import Attribute, Domain, Plan
 from dither.publish.plan_file import draft_plan
 from dither.publish.plan_file import plan as plan_file
+from support import noted
 
 ROWS = pa.table(
     {
@@ -59,7 +60,7 @@ def test_totals_stand_in_the_order_of_their_names(people, tmp_path):
     out = plan.release(epsilon=50)
     assert out.table("sex").column("value").to_pylist() == pytest.approx([400, 800])
     assert "sex × month: 8 cells, ± 0 (public)" in str(out)
-    assert any("imposed on counts of bounded rows" in note for note in out.notes)
+    assert noted(out, "totals_of_bounded_rows")
     out.write(tmp_path)
     described = json.loads((tmp_path / "publication.json").read_text())
     assert sorted(described["plan"]["totals"][0]["counts"]) == [100] * 4 + [200] * 4

@@ -187,11 +187,11 @@ def test_a_dry_run_says_the_errors_of_the_release_and_charges_nothing(people):
     assert [table.name for table in explanation.tables] == ["state", "county × sex", "age × sex", "everybody"]
     text = str(explanation)
     assert "cost: ρ = 0.5 (zCDP); left: ρ = " in text
-    assert "age: rows where it is NULL or below 0 or not below 100 count in no table" in text
-    assert "county: rows where it is NULL or none of the 3 in the lookup count in no table" in text
-    assert "each person counts for at most 4 rows" in text
+    assert "Rows whose `age` is NULL or below 0 or not below 100 count in no table." in text
+    assert "Rows whose `county` is NULL or none of the 3 in the lookup count in no table." in text
+    assert "Each person counts for at most 4 rows." in text
     assert "<table" in explanation._repr_html_()
-    assert "no ± is claimed" in text
+    assert "they have no ±" in text
 
 
 def test_the_same_plan_again_is_replayed_for_free_bit_for_bit(people):
@@ -225,7 +225,7 @@ def test_files_hold_the_tables_the_records_and_what_is_promised(people, tmp_path
     assert about["receipt"] == released.receipt
     assert about["promises"]["integer"].startswith("whole count, never negative")
     assert [table["error"] for table in about["tables"]] == pytest.approx([*released.errors.values()])
-    assert about["plan"]["columns"][0]["rows outside"].startswith("county: rows where it is NULL")
+    assert about["plan"]["columns"][0]["rows outside"].startswith("Rows whose `county` is NULL")
     with refuses(dp.InvalidArgument, "folder", "one with state.csv", "force=True"):
         released.write(tmp_path / "out")
     released.write(tmp_path / "out", "parquet", force=True)
@@ -333,8 +333,8 @@ def test_a_table_of_a_billion_cells_is_refused_when_the_plan_is_made(people):
     with refuses(dp.InvalidArgument, "table i × j × k", "1,000,000,000"):
         plan(people, tables=["i", "j", "k", ("i", "j", "k")], columns=keys)
     separate = plan(people, tables=["i", "j", "k"], columns=keys)
-    assert "no whole counts and no records" in str(separate.explain(rho=1))
-    assert "no whole counts and no records, as the plan says" in str(plan(people, whole=False).explain(rho=1))
+    assert "No whole counts and no records" in str(separate.explain(rho=1))
+    assert "No whole counts and no records, as the plan says." in str(plan(people, whole=False).explain(rho=1))
 
 
 def test_a_plan_is_shown_without_reading_anything(people):
@@ -367,9 +367,9 @@ def test_people_with_accounts_of_their_own_are_charged(tmp_path):
     )
     with dp.open(tmp_path / "people.toml") as table:
         one = Plan(table=table, tables=["sex"])
-        assert "people who have less than ρ = 300" in str(one.explain(rho=300))
+        assert "People with less than ρ = 300" in str(one.explain(rho=300))
         released = one.release(rho=300)
-        assert "so far nobody is left out" in str(released)
+        assert "So far everybody can pay." in str(released)
         exact = [(PEOPLE.sex == key).sum() for key in ("f", "m")]
         assert released.table("sex").column("value").to_pylist() == pytest.approx(exact, abs=5)
         with refuses(dp.BudgetExceeded, "cost"):

@@ -135,7 +135,7 @@ def test_the_explanation_says_columns_tables_and_cost():
     assert "cost: (ε, δ) = (1, 1e-09); left: (ε, δ) = (3, 1e-06)" in text
     assert "age: 100 bins from 0 to 100, and NULL" in text
     assert "income: 32 bins from 0 to 100000, and NULL" in text
-    assert "left out, since the card has neither keys nor bounds of them: notes" in text
+    assert "Columns without keys or bounds in the card are left out: `notes`." in text
     assert "at most 1 row\n" in text
 
 

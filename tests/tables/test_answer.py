@@ -17,6 +17,7 @@ import dither as dp
 from dither import present
 from dither.errors import DitherError
 from dither.ledger.recorded import decode, encode
+from dither.present.notes import Note
 from dither.tables.answer import Answer
 from support import refuses
 
@@ -32,7 +33,7 @@ ANSWER = Answer(
     ),
     {"n": (3.0, 3.0, 3.0), "mean": (0.1, None, 0.3), "hist": (2.0, 2.0, 2.0)},
     "ε = 1",
-    ("a note",),
+    (Note("levels"),),
 )  # fmt: skip
 
 
@@ -85,7 +86,7 @@ def test_text_is_a_table():
     shown = str(ANSWER).splitlines()
     assert shown[0].split() == ["month", "at", "town", "vip", "n", "±", "mean", "±", "hist", "±"]
     assert "Ångström 😀" in shown[4]
-    assert shown[-2:] == ["cost: ε = 1", "a note"]
+    assert shown[-2:] == ["cost: ε = 1", str(Note("levels"))]
     assert "3 rows, 1 shown: --format csv" in ANSWER.text(most=1, more="--format csv")
     assert "shown" not in ANSWER.text(most=None)
     assert "recorded answer" in str(Answer.restored(ANSWER.stored(), replayed=True))
@@ -243,7 +244,7 @@ def test_long_answers_say_how_to_see_the_rest():
 def test_a_notebook_shows_text_and_nothing_else():
     answer = Answer(
         ("<b>k", "n"), ("text", "integer"), (("<script>alert(1)</script>", 5), (None, 7)), {"n": (1.0, 1.0)}, "ε = 1",
-        ("<i>note</i>",),
+        (Note("unused_columns", {"names": ["<i>note</i>"]}),),
     )  # fmt: skip
     page = answer._repr_html_()
     assert "<script" not in page

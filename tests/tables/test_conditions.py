@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import dither as dp
-from support import each, refuses
+from support import each, noted, refuses
 from tables.raw_rows import alike, answered, truth
 
 PRICES = [9.99, 19.99, 29.99, 49.95, 0.1, 1e-9]
@@ -192,7 +192,7 @@ def test_keys_are_made_of_values_as_they_are(relation, key, where):
     expected = {row[0]: row[1] for row in truth(sql, data=AGES)}
     shown = dict(answer.rows)
     assert {k: n for k, n in shown.items() if n} == {k: n for k, n in expected.items() if k in shown}
-    announced = any("in no group" in note and "beyond" in note for note in answer.notes)
+    announced = noted(answer, "keys_beyond_bounds")
     assert announced or sum(shown.values()) == sum(expected.values())
 
 
@@ -203,7 +203,8 @@ def test_rows_beyond_the_bounds_are_in_no_group_where_their_key_could_overflow()
         answer = answered(table, sql)
     within = truth(f"{sql[:-11]} WHERE age BETWEEN 30 AND 50 AND amount BETWEEN 0 AND 100 GROUP BY 1", data=AGES)
     assert {k: n for k, n in answer.rows if n} == dict(within)
-    assert any("age beyond 30" in note and "amount beyond 0" in note for note in answer.notes)
+    [said] = noted(answer, "keys_beyond_bounds")
+    assert {(item["column"], item["low"]) for item in said["columns"]} == {("age", "30"), ("amount", "0")}
 
 
 def test_different_values_and_the_most_common_one_are_of_values_as_they_are():

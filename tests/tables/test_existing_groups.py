@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import dither as dp
+from support import noted
 from tables.glass import glass
 from tables.raw_rows import alike, answered, truth
 
@@ -72,15 +73,15 @@ SHARES = f"WITH q AS ({BY_QUARTER}) SELECT q, n / (SELECT SUM(n) FROM q) AS shar
 def test_rows_with_null_keys_are_announced_and_coalesce_shows_them(sql):
     sql = sql.replace(" FROM data ", " FROM data WHERE day >= '2024-01-01' OR day IS NULL ")
     quarter = "date_trunc('quarter', day)"
-    note = f"rows with NULL in {quarter} are in no group: GROUP BY COALESCE({quarter}, …) includes them"
+    said = {"columns": [quarter], "group_by": [f"COALESCE({quarter}, …)"]}
     with opened(NULLS) as table:
-        assert note in str(table.sql(sql).explain(epsilon=10))
-        assert note in answered(table, sql).notes
+        assert noted(table.sql(sql).explain(epsilon=10), "null_keys") == [said]
+        assert noted(answered(table, sql), "null_keys") == [said]
         included = sql.replace(
             "date_trunc('quarter', day) AS", "COALESCE(date_trunc('quarter', day), DATE '2021-01-01') AS"
         )
         answer = answered(table, included)
-        assert not any("NULL" in item for item in answer.notes)
+        assert not noted(answer, "null_keys")
         assert alike([row for row in answer.rows if row[1]], truth(included, data=NULLS))
 
 
@@ -116,17 +117,17 @@ def test_what_is_computed_of_no_values_is_null(kind):
     null = {row[0] for row in answer.rows if row[1] is None}
     assert null == {"nobody", "no one", "none"}
     assert [answer.errors.get("m", [None] * 6)[i] for i, row in enumerate(answer.rows) if row[1] is None] == [None] * 3
-    assert "m: NULL in groups whose noisy number of rows does not show that anybody is in them" in answer.notes
+    assert noted(answer, "null_values") == [{"names": ["m"], "grouped": True}]
 
 
 def test_a_value_that_is_chosen_without_a_number_says_what_is_missing():
     with opened(**SOME) as table:
         alone = table.sql("SELECT kind, MEDIAN(x) AS m FROM data GROUP BY kind")
-        note = "m: a group that nobody is in has a value as well; with COUNT(x) in the question it is NULL"
-        assert note in alone.release(epsilon=10).notes
-        assert note in str(alone.explain(epsilon=10))
+        for said in (alone.release(epsilon=10), alone.explain(epsilon=10)):
+            [values] = noted(said, "value_without_rows")
+            assert values == {"names": ["m"], "grouped": True, "counts": ["COUNT(x)"]}
         counted = table.sql("SELECT kind, MEDIAN(x) AS m, COUNT(*) AS n FROM data GROUP BY kind")
-        assert note not in counted.release(epsilon=10).notes
+        assert not noted(counted.release(epsilon=10), "value_without_rows")
 
 
 def test_a_group_that_nobody_is_in_is_announced_where_groups_are_aggregated():
@@ -134,8 +135,8 @@ def test_a_group_that_nobody_is_in_is_announced_where_groups_are_aggregated():
     with opened(keys={"kind": ["a", "b", "c", "nobody"]}) as table:
         answer = answered(table, sql)
         assert answer["k"] == [4]
-        assert any("every public group counts" in note for note in answer.notes)
+        assert noted(answer, "empty_groups")
         plain = answered(
             table, "SELECT kind, COUNT(*) AS n, RANK() OVER (ORDER BY COUNT(*)) AS r FROM data GROUP BY kind"
         )
-        assert not any("every public group counts" in note for note in plain.notes)
+        assert not noted(plain, "empty_groups")

@@ -15,9 +15,11 @@ import pandas as pd
 import pytest
 
 import dither as dp
+from dither.present.notes import Note
 from dither.tables.options import ReleaseOptions
 from dither.tables.planning.calibrate import plan_question
 from dither.tables.sql.parse import parse
+from support import noted
 from tables.glass import bounded_tables, glass, losses
 from tables.glass import card as glass_card
 from tables.glass import table as rows_of
@@ -105,7 +107,7 @@ def test_means_and_sums_of_what_people_have_are_true(table, sql):
     (expected,) = truth(sql)
     for name, value in expected.items():
         assert row[name] == pytest.approx(value, rel=2e-3), name
-    assert all(any(note.startswith(f"bounds of {name} = ") for note in answer.notes) for name in expected)
+    assert {values["name"] for values in noted(answer, "bounds_chosen")} == {*expected}
 
 
 def test_the_largest_count_is_that_of_a_person(table):
@@ -124,7 +126,7 @@ def test_arithmetic_in_conditions_holds_nothing(table, condition):
     sql = f"SELECT COUNT(*) AS n FROM {K} WHERE {condition}"
     rows, answer = answered(table, sql)
     assert rows == truth(sql)
-    assert not [note for note in answer.notes if "bound" in note and "added up" not in note]
+    assert not noted(answer, "bounds_chosen", "bounds_stated", "bounds_not_found")
     of = {"k": "COUNT(*)", "s": "SUM(amount)", "q": "SUM(qty)"}
     written = re.sub(r"\b[ksq]\b", lambda found: of[found[0]], condition)
     having = f"SELECT COUNT(*) AS n FROM (SELECT pid FROM claims GROUP BY pid HAVING {written}) AS h"
@@ -178,12 +180,12 @@ def test_keys_of_a_count_are_public_where_the_question_says_so():
 
 
 def test_bounds_that_the_question_states_are_used_and_said(table):
-    held = "k is held within 0 to 3, as the question states: values beyond count as the nearer bound"
+    held = Note("bounds_stated", {"value": "k", "low": 0, "high": 3})
     (row,), answer = answered(table, f"SELECT AVG(k, contribution_bounds_per_row => (0, 3)) AS x FROM {K}")
     assert row["x"] == pytest.approx(3.0)
     assert held in answer.notes
     question = table["claims"].per_person(k=dp.count()).agg(x=dp.mean("k", bounds=(0, 3)))
-    assert held in str(question.explain(epsilon=1.0))
+    assert held in question.explain(epsilon=1.0).limitations
     for sql in (
         f"SELECT AVG(LEAST(k, 20)) AS x FROM {K}",
         f"SELECT AVG(k) AS x FROM {K} WHERE k <= 20",
@@ -191,7 +193,7 @@ def test_bounds_that_the_question_states_are_used_and_said(table):
     ):
         (row,), answer = answered(table, sql)
         assert row["x"] == pytest.approx(truth(sql)[0]["x"], rel=1e-6)
-        assert not [note for note in answer.notes if "bound" in note and "added up" not in note]
+        assert not noted(answer, "bounds_chosen", "bounds_stated", "bounds_not_found")
 
 
 def test_the_builder_asks_the_same(table):

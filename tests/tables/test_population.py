@@ -12,7 +12,7 @@ from scipy import stats
 
 import dither as dp
 from dither.errors import InvalidArgument
-from support import refuses
+from support import noted, refuses
 
 GROUPS, SIZE = 400, 150
 FEWEST = int(stats.binom.ppf(1e-9, GROUPS, 0.94))
@@ -88,8 +88,8 @@ def test_the_sampling_error_is_that_of_people_at_its_worst():
     expected = 1.96 * LAW.std() / math.sqrt(400)
     assert answer.error("a")[0] == pytest.approx(expected, rel=0.15)
     assert single.error("a")[0] == pytest.approx(expected, rel=0.15)
-    assert any("3 times that of rows drawn one by one" in note for note in answer.notes)
-    assert not any("one by one" in note for note in single.notes)
+    assert noted(answer, "population_clusters") == [{"factor": 3}]
+    assert not noted(single, "population_clusters")
 
 
 def test_it_is_the_interval_of_statistics():
@@ -134,5 +134,5 @@ def test_a_mode_with_its_probability_in_every_output():
     assert "how probable" in dp.present.html(sure)
     # at this epsilon noise seldom makes one look sure, and 12 of them never
     assert min(answer.probabilities["m"][0] for answer in unsure) < 0.99
-    assert "is more common than m by more than" in plain.text()
+    assert noted(plain, "mode_gap")
     assert plain.probabilities == {}

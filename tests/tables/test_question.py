@@ -47,7 +47,7 @@ def test_explaining_reads_nothing_and_charges_nothing(visits, monkeypatch):
     assert "cost: (ε, δ) = (0.5, 1e-06)" in stated
     assert "groups: private" in stated
     assert "exponential mechanism" in stated
-    assert "chosen privately" in str(question.explain(0.5, max_groups="auto"))
+    assert "privately chosen" in str(question.explain(0.5, max_groups="auto"))
     question.plan(error=100)
     assert seen == []
     assert spent(visits) == before

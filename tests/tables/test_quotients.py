@@ -15,7 +15,7 @@ from dither.tables.planning.calibrate import plan_question
 from dither.tables.query.operations.base import Range
 from dither.tables.query.tree import Call, Column, Literal
 from dither.tables.sql.parse import parse
-from support import each
+from support import each, noted
 from tables.glass import glass
 
 PEOPLE = 300
@@ -61,7 +61,7 @@ def test_bounds_are_chosen_privately_and_the_answer_is_near_the_truth(sql):
             connection.register("data", SALES).sql(sql.replace("/ amount", "/ NULLIF(amount, 0)")).fetchall()
         )
     assert math.isclose(answer.rows[0][0], expected, rel_tol=0.2)
-    assert any("chosen privately" in note for note in answer.notes)
+    assert noted(answer, "bounds_chosen")
 
 
 @each(("sql", "bounds"), FOLLOWING.items())

@@ -11,7 +11,7 @@ import dither as dp
 from dither.errors import InvalidArgument
 from dither.tables.card import toml
 from dither.tables.card.model import Card, ColumnCard, PrivateTable
-from support import refuses
+from support import noted, refuses
 
 CARD = """
 name = "visits"
@@ -54,11 +54,9 @@ def test_rows_and_people_are_counted_as_the_card_states(tmp_path: Path, without_
         assert answer["n"][0] == pytest.approx(500 + extra, abs=2)
         assert answer["p"][0] == pytest.approx(100 + extra, abs=2)
         assert answer["s"][0] == pytest.approx(sum(i % 90 for i in range(500)) + 7 * extra, abs=60)
-        said = "each row without who counts as a person of its own"
-        if without_unit != "each":
-            said = "rows without who, which belong to nobody, are left out"
-        assert said in answer.notes
-        assert said in str(question.explain(epsilon=1))
+        kind = "rows_as_people" if without_unit == "each" else "rows_without_person"
+        for said in (answer, question.explain(epsilon=1)):
+            assert noted(said, "rows_as_people", "rows_without_person") == noted(said, kind) == [{"column": "who"}]
 
 
 def test_groups_quantiles_and_modes_have_them(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 import dither as dp
 from dither.errors import DitherError
+from dither.present.notes import Note
 from dither.tables.answer import Answer
 from dither.tables.card.model import Card, ColumnCard, PrivateTable, PublicTable
 from dither.wire import answers, cards, explanations, guarantees, options, values
@@ -22,7 +23,7 @@ ANSWER = Answer(
     ((date(2024, 1, 31), datetime(2024, 1, 31, 12), 2**70, [1, 2.5], None), (None, None, -1, [], "ä<b>")),
     {"n": (6.0, None), "h": (0.1, 0.2)},
     "ε = 0.5",
-    ("a note",),
+    (Note("small_groups", {"people": 30}),),
     left="ε = 1",
     replayed=True,
     receipt="5-abc",

@@ -202,7 +202,7 @@ def _print(explanation: PlanExplanation) -> None:
     print_table(*table_lines(explanation.tables))
     echo()
     for note in explanation.notes:
-        echo(note)
+        echo(str(note))
 
 
 def _as_json(explanation: PlanExplanation) -> dict[str, Any]:
@@ -221,7 +221,7 @@ def _as_json(explanation: PlanExplanation) -> dict[str, Any]:
         "left": explanation.left,
         "refused": explanation.refused or None,
         "tables": tables,
-        "notes": [*explanation.notes],
+        "notes": [*map(str, explanation.notes)],
     }
 
 
@@ -235,5 +235,5 @@ def _tables_as_json(publication: Publication) -> dict[str, Any]:
         "max_rows": publication.max_rows,
         "left_out": None if publication.left_out is None else vars(publication.left_out),
         "tables": [{"by": [*name], "rows": publication.table(*name).to_pylist()} for name in names],
-        "notes": [*publication.notes],
+        "notes": [*map(str, publication.notes)],
     }

@@ -37,7 +37,7 @@ def dry_run(card: str, name: str, options: SeriesOptions) -> None:
         explanation = named_series(table, name).explain(window=options.window, analyst=options.analyst)
     if options.json:
         shown = {"cost": explanation.cost, "left": explanation.left, "refused": explanation.refused or None}
-        lines = {"periods": explanation.periods, "errors": explanation.errors, "notes": explanation.notes}
+        lines = {"periods": explanation.periods, "errors": explanation.errors, "notes": [*map(str, explanation.notes)]}
         echo(json.dumps({**shown, **lines}, ensure_ascii=False))
     else:
         echo(as_options(str(explanation)))

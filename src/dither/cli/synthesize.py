@@ -15,6 +15,7 @@ from dither.cli.printing import busy, echo, is_terminal
 from dither.cli.printing import table as print_table
 from dither.cli.tables import parsed_limit
 from dither.errors import InvalidArgument
+from dither.present.notes import Note
 from dither.publish.publication import write_table
 from dither.publish.synthesizer import check_rows
 from dither.publish.synthetic_table import SyntheticPlan, SyntheticRecords, synthetic_plan
@@ -111,7 +112,7 @@ def _write(released: SyntheticRecords, plan: SyntheticPlan, outputs: Outputs, op
     outputs.write("--report", lambda room: _write_page(room, released, plan))
     paid = "replayed for free" if released.replayed else f"cost {plan.guarantee}"
     echo(f"{records.num_rows:,} synthetic records; {paid}; left: {released.left}", err=True)
-    for note in (*released.notes, "rows outside the domains of the columns, which --dry-run shows, count nowhere"):
+    for note in (*released.notes, Note("rows_outside_domains")):
         echo(f"- {note}", err=True)
     for place in (options.output, options.report):
         if place is not None:

@@ -15,7 +15,7 @@ from math import inf
 from typing import Any, Literal, TypedDict
 
 from dither.errors import BudgetExceeded, InvalidArgument, LedgerError, WrongType
-from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
+from dither.guarantees import Guarantee, restored, stored
 from dither.ledger import chain, schema
 from dither.ledger.chain import Receipt
 from dither.ledger.recorded import canonical
@@ -39,7 +39,6 @@ from dither.present import markup
 HEADER = ("account", "limit", "spent", "left", "used")
 """The columns of a table of accounts."""
 Kind = Literal["dataset", "analyst", "people"]
-_KINDS: dict[str, type[Guarantee]] = {kind.__name__: kind for kind in (PureDP, ApproxDP, ZCDP)}
 _FULL = Amount(MAX_AMOUNT, DELTA_UNIT - 1)  # what an account without a limit counts up to
 
 
@@ -206,7 +205,7 @@ def state(limit: Guarantee | None, filter: Filter) -> dict[str, Any]:
     """
     if limit is None:
         return {"kind": None, "numbers": [], "filter": filter}
-    return {"kind": type(limit).__name__, "numbers": [str(number) for number in limit.exact], "filter": filter}
+    return {**stored(limit), "filter": filter}
 
 
 def promised(terms: dict[str, Any]) -> Guarantee | None:
@@ -214,7 +213,7 @@ def promised(terms: dict[str, Any]) -> Guarantee | None:
     if terms["kind"] is None:
         return None
     try:
-        return _KINDS[terms["kind"]](*(Fraction(number) for number in terms["numbers"]))
+        return restored(terms)
     except (ValueError, KeyError, TypeError, ZeroDivisionError):
         raise _unreadable() from None
 

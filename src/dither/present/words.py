@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import re
 
+from dither.present.notes import kinds_of
 from dither.tables.answer import Answer, is_total
-from dither.tables.notes import kinds_of
 
 _EPSILON = re.compile(r"(?:ε = |\(ε, δ\) = \()([0-9.]+(?:e[-+]?[0-9]+)?)")
 

@@ -40,6 +40,7 @@ from sqlglot import exp
 
 from dither import arguments
 from dither.errors import InvalidArgument, NotPrivate, WrongType
+from dither.present.notes import Note
 from dither.publish.domain import Attribute, Domain
 from dither.tables.builder.expressions import Term, condition
 from dither.tables.card.model import Card, Type, arrow_type
@@ -185,11 +186,11 @@ _MOST_BINS = 100_000
 
 @dataclass(frozen=True, eq=False)
 class CardColumn:
-    """An attribute, its value in a row, and what becomes of rows whose value is none of its keys, in a sentence."""
+    """An attribute, its value in a row, and what becomes of rows whose value is none of its keys."""
 
     attribute: Attribute
     expression: Expression
-    left_out: str
+    left_out: Note
 
 
 def columns_from_card(
@@ -233,7 +234,7 @@ class ColumnReader:
         null = null or None in values
         keys = pa.array([value for value in values if value is not None], type=arrow_type(kind))
         attribute = Attribute.flat(name, keys, null=null, other=other)
-        return CardColumn(attribute, expression, _left_out(name, null, other, f"none of its {len(keys):,} keys"))
+        return CardColumn(attribute, expression, _left_out(name, null, other, {"keys": len(keys)}))
 
     def nested(self, name: str, spec: Any, lookup: Any = None) -> CardColumn:
         """Levels inside one another; ``lookup`` says which place lies in which."""
@@ -252,9 +253,7 @@ class ColumnReader:
         required = {level: keys for level, keys in known.items() if keys is not None}
         attribute = Attribute.nested(name, levels, places, keys=required, null=null, other=other)
         size = len(places[levels[-1]])
-        return CardColumn(
-            attribute, expression, _left_out(levels[-1], null, other, f"none of the {size:,} in the lookup")
-        )
+        return CardColumn(attribute, expression, _left_out(levels[-1], null, other, {"lookup": size}))
 
     # -- where the value of a row comes from ---------------------------------------------------------------------------
 
@@ -357,7 +356,7 @@ class ColumnReader:
         if any(isinstance(edge, bool) or not isinstance(edge, (int, float)) for edge in edges):
             raise _wrong(f"columns.{name}.edges", "numbers", "others", "write edges = [0, 18, 65, 120]")
         attribute = Attribute.binned(name, edges, null=null, other=other, whole=kind == "integer")
-        outside = f"below {float(edges[0]):.15g} or not below {float(edges[-1]):.15g}"
+        outside = {"low": float(edges[0]), "high": float(edges[-1])}
         return CardColumn(attribute, expression, _left_out(name, null, other, outside))
 
     def _edges(self, name: str, expression: Expression, width: Any) -> list[float]:
@@ -462,14 +461,9 @@ def nested_levels(name: str, spec: Any) -> list[str]:
     return [*levels]
 
 
-def _left_out(name: str, null: bool, other: Any, outside: str) -> str:
-    """What becomes of rows whose value is not among the keys."""
-    kept = [*([] if other is None else [f"all others as {other!r}"]), *(["NULL as NULL"] if null else [])]
-    dropped = [*([] if null else ["NULL"]), *([] if other is not None else [outside])]
-    if not dropped:
-        return f"{name}: every row counts, {' and '.join(kept)}"
-    beside = f"; {' and '.join(kept)}" if kept else ""
-    return f"{name}: rows where it is {' or '.join(dropped)} count in no table{beside}"
+def _left_out(name: str, null: bool, other: Any, outside: dict[str, float]) -> Note:
+    """What becomes of rows whose value is not among the keys, of which ``outside`` says what they are."""
+    return Note("rows_outside", {"name": name, "null": null, "other": other, "outside": outside})
 
 
 def _wrong(where: str, expected: str, got: str, fix: str) -> InvalidArgument:

@@ -47,6 +47,7 @@ from dither.budget_hooks import charging_to
 from dither.errors import InvalidArgument, WrongType
 from dither.guarantees import ZCDP, Guarantee
 from dither.ledger.recorded import canonical, decode, encode
+from dither.present.notes import Note
 from dither.publish.domain import Attribute, Domain, Integers, Levels, contains
 from dither.publish.mechanism import tables_needed
 from dither.publish.person_limit import (
@@ -71,7 +72,6 @@ from dither.tables.compile.marginals import BinCodes, KeyCodes, RowCode, column_
 from dither.tables.compile.queries import DialectSql
 from dither.tables.execute.charged import Request, charged_release, check_receipt, refuse_read_only, watched
 from dither.tables.execute.recorded_key import plain, recorded_key
-from dither.tables.notes import lasting, with_kinds
 from dither.tables.query.tree import Expression, Query, check_size
 from dither.tables.table import Table
 
@@ -222,7 +222,7 @@ class Recorded:
     receipt: str
     left: str
     replayed: bool
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
     limit: PersonLimit | None = None
     """How many rows of a person count, and what that leaves out, where it was learned."""
 
@@ -314,7 +314,7 @@ class Counting:
         """What the histogram of people costs, and what is left for the tables."""
         return split(guarantee, self.histogram_share)
 
-    def notes(self, learned: PersonLimit | None = None) -> tuple[str, ...]:
+    def notes(self, learned: PersonLimit | None = None) -> tuple[Note, ...]:
         """What is said of the limit beside every ±, before the release or after it."""
         return limit_notes(self.card, self.row_limit, self.histogram_share, learned)
 
@@ -394,7 +394,7 @@ class Counting:
         epsilon = self.split(guarantee).histogram
 
         def recorded(
-            contexts: Sequence[StatementContext], _first_notes: Sequence[str], people_notes: Sequence[str]
+            contexts: Sequence[StatementContext], _first_notes: Sequence[Note], people_notes: Sequence[Note]
         ) -> bytes:
             def counted(run: Callable[[Statement], Any]) -> bytes:
                 context, counting, learned = contexts[0], self, {}
@@ -408,7 +408,7 @@ class Counting:
                         counting,
                         table_counts(self.domain, tables, run(marginals(context, code_columns(self.domain, tables)))),
                     )
-                return encode({"publication": stored, "notes": [*people_notes], **learned})
+                return encode({"publication": stored, "notes": [note.stored() for note in people_notes], **learned})
 
             return watched(counted, self.table.engine.run, lambda: 2 if epsilon else 1)
 
@@ -417,7 +417,7 @@ class Counting:
             released, left = charged_release(self.table, guarantee, request, [context], recorded, analyst)
         answer = decode(released.stored)
         limit = PersonLimit.from_recorded(answer["limit"]) if "limit" in answer else None
-        notes = lasting(with_kinds(answer["notes"], None))
+        notes = tuple(map(Note.restored, answer["notes"]))
         return Recorded(answer["publication"], str(released.receipt), left, released.replayed, notes, limit)
 
     # -- what is refused before the charge ----------------------------------------------------------------------------

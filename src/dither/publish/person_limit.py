@@ -37,6 +37,7 @@ from typing import Any, Literal, NamedTuple
 from dither.exact.functions import square_root
 from dither.exact.rational import down
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
+from dither.present.notes import Note
 from dither.tables.card.model import Card
 from dither.tables.compile.context import Statement, StatementContext
 from dither.tables.compile.limits import MAX_TOTAL
@@ -48,7 +49,7 @@ from dither.tables.planning.automatic import (
     best_limit,
     estimate_left_out,
     noisy_histogram,
-    unseen_people,
+    undetected,
 )
 from dither.tables.planning.plan_notes import unit_notes
 
@@ -158,7 +159,7 @@ def learn_limit(lines: Any, epsilon: Fraction, max_rows: MaxRows, cell: TypicalC
     return PersonLimit(limit, estimate_left_out(people, epsilon, limit), float(epsilon))
 
 
-def limit_notes(card: Card, max_rows: MaxRows, share: Fraction, learned: PersonLimit | None = None) -> tuple[str, ...]:
+def limit_notes(card: Card, max_rows: MaxRows, share: Fraction, learned: PersonLimit | None = None) -> tuple[Note, ...]:
     """What is said of the limit on a person's rows beside every ±, before a release and after it.
 
     Parameters
@@ -172,38 +173,21 @@ def limit_notes(card: Card, max_rows: MaxRows, share: Fraction, learned: PersonL
     --------
     >>> from dither.tables.card.model import ColumnCard
     >>> card = Card("visits", "", {"who": ColumnCard("integer")}, unit="who")
-    >>> limit_notes(card, 4, Fraction(1, 20), PersonLimit(4, LeftOut(0.12, 0.1, 0.15), 0.05))[1][:65]
-    'about 12 % of the rows are left out (10 % to 15 %), which no ± in'
+    >>> print(*limit_notes(card, 4, Fraction(1, 20))[:3], sep="\\n")
+    Each person counts for at most 4 rows.
+    All rows of a person with more count, each for less; the ± and intervals are of these counts.
+    What the limit excludes will be learned and stated beside the ±, which does not include it.
     """
     if card.unit is None:
-        return ("each row is a person of their own",)
+        return (Note("row_is_person"),)
     if max_rows == "auto" and learned is None:
-        return (
-            "max_rows is chosen privately, with a tenth of the cost, after the charge and before the tables are "
-            "counted: every ± here is for one row of it, and is to be multiplied by the limit that will be chosen",
-            "what the limit leaves out will be stated beside the ±, which do not include it",
-            *unit_notes(card),
-        )
+        return (Note("rows_chosen_later"), Note("left_out_later"), *unit_notes(card))
     most = learned.max_rows if learned is not None else max_rows
-    rows = "one row" if most == 1 else f"{most:,} rows"
-    chosen = " (max_rows, chosen privately)" if max_rows == "auto" else ""
-    first = (
-        f"each person counts for at most {rows}{chosen}: of one with more all count, each for less, so that counts "
-        "are low; every ± and interval is of the counts of these bounded rows"
-    )
-    if learned is not None:
-        second = (
-            f"{learned.left_out}, which no ± includes; {unseen_people(Fraction(learned.epsilon))}; "
-            f"learned with ε = {learned.epsilon:.3g}"
-        )
-    elif share:
-        second = (
-            "how much that leaves out will be learned with a twentieth of the cost and stated beside the ±, which do "
-            "not include it"
-        )
+    limit = Note("limits", {"rows": most, "groups": None})
+    if learned is None:
+        known = [Note("left_out_later" if share else "undercount_not_measured")]
     else:
-        second = (
-            'how much that leaves out is in no ± and is not known: bias = true, or max_rows = "auto", would say it for '
-            "a small part of the cost"
-        )
-    return (first, second, *unit_notes(card))
+        known = [learned.left_out.note("rows", learned.epsilon), undetected(Fraction(learned.epsilon))]
+        if max_rows == "auto":
+            limit = Note("rows_chosen", {"rows": most, "epsilon": learned.epsilon})
+    return (limit, Note("weighted_rows"), *known, *unit_notes(card))

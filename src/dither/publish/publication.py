@@ -21,6 +21,7 @@ from dither.errors import InvalidArgument
 from dither.guarantees import Guarantee
 from dither.present import markup
 from dither.present.digits import two_digits
+from dither.present.notes import Note, share_left_out
 from dither.present.terminal import printable
 from dither.publish.allocate import normal_quantile
 from dither.publish.domain import Domain, Levels
@@ -63,7 +64,7 @@ class Publication:
     left: str = field(default="", kw_only=True)
     receipt: str = field(default="", kw_only=True)
     replayed: bool = field(default=False, kw_only=True)
-    notes: tuple[str, ...] = field(default=(), repr=False, kw_only=True)
+    notes: tuple[Note, ...] = field(default=(), repr=False, kw_only=True)
     plan: Mapping[str, Any] = field(default_factory=dict, repr=False, kw_only=True)
     max_rows: int | None = field(default=None, kw_only=True)
     left_out: LeftOut | None = field(default=None, kw_only=True)
@@ -171,7 +172,7 @@ class Publication:
             f"{name}: {size:,} cell{'s' if size != 1 else ''}, {_plus_minus(error)}{beside}"
             for name, size, error in self._sizes()
         ]
-        return "\n".join(map(printable, [*output, *self.notes]))
+        return "\n".join(map(printable, [*output, *map(str, self.notes)]))
 
     def _repr_html_(self) -> str:
         """For a notebook: the cost, what is left, every table with its ±, and the notes."""
@@ -182,7 +183,7 @@ class Publication:
             markup.heading("Publication"),
             markup.facts(facts),
             markup.table(["table", "cells", "expected ± (95 %)"], lines, [False, True, True]),
-            markup.lines(self.notes),
+            markup.lines([*map(str, self.notes)]),
         )
 
 
@@ -255,7 +256,8 @@ def interval_promise(max_rows: int, left_out: LeftOut | None) -> str:
     rows = "one row" if max_rows == 1 else f"{max_rows:,} rows"
     known = _NOT_KNOWN
     if left_out is not None:
-        known = f"Of all rows in the domain, {left_out.of('them')}, which is not part of the interval."
+        share = share_left_out(left_out.share, left_out.low, left_out.high, "all rows in the domain")
+        known = f"{share[:1].upper()}{share[1:]}, which is not part of the interval."
     return _BOUNDED.format(rows=rows, known=known)
 
 
@@ -380,6 +382,6 @@ def description(publication: Publication, files: list[str]) -> dict[str, Any]:
         "max_rows": publication.max_rows,
         "left_out": None if publication.left_out is None else vars(publication.left_out),
         "records": {"file": RECORDS, "promise": RECORD_PROMISE} if publication.has_whole_counts else None,
-        "notes": [*publication.notes],
+        "notes": [*map(str, publication.notes)],
         "plan": dict(publication.plan),
     }

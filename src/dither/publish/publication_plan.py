@@ -25,6 +25,7 @@ from dither.errors import InvalidArgument, NotPrivate, WrongType
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dither.present import markup
 from dither.present.digits import two_digits
+from dither.present.notes import Note
 from dither.present.terminal import printable
 from dither.publish.allocate import Objective, TableSpec, importance, normal_quantile, table_spec
 from dither.publish.card_columns import CardColumn, ColumnReader, nested_levels
@@ -276,32 +277,18 @@ def budget_of(given: Any, card: Card) -> Guarantee | None:
     raise InvalidArgument("budget", "epsilon and delta, or rho", got, fix)
 
 
-NO_WHOLE = "no whole counts and no records, as the plan says"
-TOTALS_NOTE = (
-    "public totals are imposed on counts of bounded rows: if people have more rows than count, or rows outside the "
-    "domains, totals of all rows contradict these counts, and the ± of all tables does not include that; give totals "
-    "of what is counted, or a max_rows that nobody exceeds"
-)
-"""What is to be known of public totals where the rows of a person are bounded."""
 _MANY = 10_000_000
 
 
-def whole_note(combinations: int, most: int) -> str:
-    """What is to be known of whole counts: how many combinations they are made of, or why there are none.
+def whole_note(combinations: int, most: int) -> Note:
+    """Return what is to be known of whole counts: how many combinations they are made of, or why there are none.
 
-    >>> whole_note(918, 10**8)
-    'whole counts: never negative, all margins of one table of 918 cells, adding up; no ± is claimed for them'
+    >>> print(whole_note(918, 10**8))
+    Whole counts are never negative and add up, over 918 cells; they have no ±.
     """
     if combinations > most:
-        return (
-            f"no whole counts and no records: all attributes together have {combinations:,} combinations, more than "
-            f"{most:,}; ask for tables over fewer attributes or coarser levels to have them"
-        )
-    text = (
-        f"whole counts: never negative, all margins of one table of {combinations:,} cells, adding up; no ± is claimed "
-        "for them"
-    )
-    return text if combinations <= _MANY else f"{text}; so many take long, and whole = false leaves them out"
+        return Note("too_many_combinations", {"combinations": combinations, "most": most})
+    return Note("whole_counts", {"combinations": combinations, "slow": combinations > _MANY})
 
 
 @dataclass(frozen=True)
@@ -358,13 +345,14 @@ class PlanExplanation:
     tables: tuple[ExpectedTable, ...]
     cost: str
     left: str
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     refused: str = ""
 
     def __str__(self) -> str:
         output = [f"cost: {self.cost}; left: {self.left}"]
         output += [f"would be refused: {self.refused}"] if self.refused else []
-        output += ["expected ± of each cell (95 %):", *(f"  {table}" for table in self.tables), *self.notes]
+        output += ["expected ± of each cell (95 %):", *(f"  {table}" for table in self.tables)]
+        output += [*map(str, self.notes)]
         return "\n".join(map(printable, output))
 
     def _repr_html_(self) -> str:
@@ -375,7 +363,7 @@ class PlanExplanation:
         return markup.block(
             markup.facts(facts),
             markup.table(header, lines, [False, *[True] * (len(header) - 1)]),
-            markup.lines(self.notes),
+            markup.lines([*map(str, self.notes)]),
         )
 
 
@@ -530,12 +518,12 @@ class Plan:
         )
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[Note, ...]:
         """What is to be known beside the numbers: which rows count nowhere, and how much a person counts for."""
         return self._notes()
 
-    def _notes(self, learned: PersonLimit | None = None) -> tuple[str, ...]:
-        totals = [TOTALS_NOTE] if self.totals.tables and self.card.unit is not None else []
+    def _notes(self, learned: PersonLimit | None = None) -> tuple[Note, ...]:
+        totals = [Note("totals_of_bounded_rows")] if self.totals.tables and self.card.unit is not None else []
         return (*(item.left_out for item in self.card_columns), *self.counting.notes(learned), *totals)
 
     def _typical_cell(self, mechanism: MarginalMechanism) -> TypicalCell:
@@ -586,9 +574,9 @@ class Plan:
             target = "" if wanted.error is None else f"; wanted: {wanted.error}"
             tables.append(ExpectedTable(wanted.name, cells, error, most, share, target, automatic))
         guarantee = budget if self.counting.histogram_share else mechanism.guarantee
-        whole = whole_note(self.marginal.combinations, MAX_CELLS) if self.whole else NO_WHOLE
+        whole = whole_note(self.marginal.combinations, MAX_CELLS) if self.whole else Note("no_whole_counts")
         notes = [whole, *self.notes]
-        notes += [f"not in any table: {', '.join(self.unused)}"] if self.unused else []
+        notes += [Note("unused_columns", {"names": [*self.unused]})] if self.unused else []
         notes += accounts.people_notes(guarantee)
         return PlanExplanation(
             tuple(tables),
@@ -674,7 +662,7 @@ class Plan:
                 "levels": [*item.attribute.level_names],
                 "keys": [len(keys) for keys in item.attribute.keys],
                 "value": show(item.expression),
-                "rows outside": item.left_out,
+                "rows outside": str(item.left_out),
             }
             for item in self.card_columns
         ]

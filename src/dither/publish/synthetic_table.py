@@ -31,6 +31,7 @@ from typing import Any
 from dither.budget_hooks import covered
 from dither.errors import InvalidArgument
 from dither.guarantees import Guarantee
+from dither.present.notes import Note
 from dither.publish.card_columns import PERIODS, CardColumn, ColumnReader, stated_keys
 from dither.publish.counting import Counting
 from dither.publish.domain import Attribute, Domain
@@ -60,7 +61,7 @@ class SyntheticRecords:
     receipt: str
     left: str
     replayed: bool
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     max_rows: int | None = None
     """How many rows of a person count at most; None where every row is a person."""
     left_out: LeftOut | None = None
@@ -73,7 +74,7 @@ class SyntheticRecords:
         said = {
             "guarantee": str(self.synthesis.guarantee),
             "receipt": self.receipt,
-            "notes": [*self.notes],
+            "notes": [*map(str, self.notes)],
             "max_rows": self.max_rows,
             "left_out": None if self.left_out is None else vars(self.left_out),
         }
@@ -97,7 +98,7 @@ class SyntheticPlan:
     counting: Counting
     guarantee: Guarantee
     """What a release costs."""
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     """What becomes of rows whose values are outside the domains, and which columns were left out."""
     constraints: tuple[str, ...] = field(default=(), repr=False)
 
@@ -296,7 +297,7 @@ def synthesize(
 class _DefaultReader(ColumnReader):
     """Reads columns, with bins or periods for those that are only named."""
 
-    def columns(self, columns: Mapping[str, Any] | Sequence[str] | None) -> tuple[list[CardColumn], tuple[str, ...]]:
+    def columns(self, columns: Mapping[str, Any] | Sequence[str] | None) -> tuple[list[CardColumn], tuple[Note, ...]]:
         """The columns that are asked for, and what becomes of rows and columns that have no part."""
         if columns is None:
             return self._all_columns()
@@ -307,7 +308,7 @@ class _DefaultReader(ColumnReader):
         chosen = [self.column(name, self._with_default(name, spec)) for name, spec in named.items()]
         return chosen, tuple(item.left_out for item in chosen)
 
-    def _all_columns(self) -> tuple[list[CardColumn], tuple[str, ...]]:
+    def _all_columns(self) -> tuple[list[CardColumn], tuple[Note, ...]]:
         chosen, without = [], []
         for name in self.card.columns:
             if name == self.card.unit:
@@ -321,7 +322,7 @@ class _DefaultReader(ColumnReader):
             raise InvalidArgument("columns", "columns with public domains", "none", fix)
         notes = [item.left_out for item in chosen]
         if without:
-            notes.append(f"left out, since the card has neither keys nor bounds of them: {', '.join(without)}")
+            notes.append(Note("columns_without_domain", {"names": without}))
         return chosen, tuple(notes)
 
     def _with_default(self, name: str, spec: Any) -> Any:

@@ -11,6 +11,7 @@ from dither.errors import InvalidArgument
 from dither.extras import Axes, need
 from dither.present import markup
 from dither.present.digits import two_digits
+from dither.present.notes import Note
 from dither.present.terminal import printable
 from dither.public_module import public_in
 from dither.tables.answer import Answer, shown
@@ -75,7 +76,7 @@ class SeriesAnswer(Answer):
             numbers = f"of one {self.unit}" if self.window == 1 else f"a sum over the last {self.window} {self.unit}s"
         output = [f"each line is {numbers}", f"cost: {self.cost}, once for the whole series"]
         output += [f"left: {self.left}"] if self.left is not None else []
-        return "\n".join([*output, *map(printable, self.notes)])
+        return "\n".join([*output, *(printable(str(note)) for note in self.notes)])
 
     def plot(self, name: str | None = None, *, axes: Axes | None = None) -> Axes:
         """A line for each group with a band of its errors (95 %); returns the axes."""
@@ -127,7 +128,7 @@ class SeriesExplanation:
     left: str
     periods: tuple[str, ...]
     errors: dict[str, tuple[float, ...]]
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     refused: str = ""
 
     def __str__(self) -> str:
@@ -136,7 +137,7 @@ class SeriesExplanation:
         for place in self.places():
             parts = [f"{name} ± {two_digits(errors[place])}" for name, errors in self.errors.items()]
             output.append(f"{self.periods[place]}  {', '.join(parts)}")
-        return "\n".join([*output, *self.notes])
+        return "\n".join([*output, *map(str, self.notes)])
 
     def places(self, most: int = 8) -> list[int]:
         """Some periods from the first to the last."""
@@ -152,5 +153,6 @@ class SeriesExplanation:
             for place in self.places()
         ]
         table = markup.table(["period", *self.errors], lines, [False, *[True] * len(self.errors)])
-        facts = [f"cost: {self.cost}, once for all {len(self.periods):,} periods; left: {self.left}", *self.notes]
+        facts = [f"cost: {self.cost}, once for all {len(self.periods):,} periods; left: {self.left}"]
+        facts += map(str, self.notes)
         return markup.block(markup.lines(facts), table)

@@ -18,6 +18,7 @@ from typing import Any, Literal
 from dither import arguments
 from dither.errors import InvalidArgument, WrongType
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
+from dither.present.notes import Note
 from dither.stream.participants import Participation
 from dither.stream.series_mechanism import Lane, SeriesMechanism
 from dither.tables.builder import steps
@@ -29,7 +30,7 @@ from dither.tables.compile.limits import MAX_TOTAL, Limits
 from dither.tables.compile.statements import SUM_BITS, Measure, grid, period_limits, sensitivity, unit
 from dither.tables.execute.recorded_key import plain
 from dither.tables.planning.plan import keys_of, measurements
-from dither.tables.planning.plan_notes import UNKNOWN_AMOUNT, unit_notes
+from dither.tables.planning.plan_notes import unit_notes
 from dither.tables.query.operations.dates import start_of_period
 from dither.tables.query.tree import Expression, Query
 
@@ -314,31 +315,23 @@ class SeriesSpec:
             },
         }
 
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[Note, ...]:
         """What is said beside every ±."""
-        calendar, rule = self.calendar, self.participation
-        falling: tuple[str, ...] = ()
+        calendar, rule, unit = self.calendar, self.participation, self.calendar.unit
         if self.card.unit is None:
-            people = f"every row is a person of its own and counts in one {calendar.unit}; a changed row is another one"
+            result = [Note("series_row_is_person", {"unit": unit})]
         else:
-            rows = "1 row counts" if self.max_rows == 1 else f"{self.max_rows} rows count"
-            times = (
-                f"1 {calendar.unit}" if rule.max_participations == 1 else f"{rule.max_participations} {calendar.unit}s"
-            )
-            people = f"of a person at most {rows} in a {calendar.unit}, in at most {times}"
-            if rule.min_separation > 1:
-                people += f", at least {rule.min_separation} apart"
-            people += f"; the rest is left out: {UNKNOWN_AMOUNT}, which is not in the ±"
+            limits = {"rows": self.max_rows, "periods": rule.max_participations, "apart": rule.min_separation}
+            result = [Note("series_limits", {"unit": unit, **limits}), Note("undercount_elsewhere")]
             if rule.is_bounded(calendar.horizon):
-                used = f"later {calendar.unit}s miss more, since people have counted as often as they may by then"
-                falling = (f"{used}: a line that falls need not mean that there was less",)
-        late = "rows that come after their period was released do not count"
-        if self.late == "arrival":
-            late = f"a row counts on the later of {self.column} and {self.arrived}"
-        again = f"a person counts once in a {calendar.unit}, and again in a later one"
+                result.append(Note("series_falling", {"unit": unit}))
         counted = [name for name, aggregate in self.query.aggregates.items() if aggregate.kind == "people"]
-        distinct = (f"{', '.join(counted)}: {again}; totals are not numbers of different people",) if counted else ()
-        return people, *falling, *distinct, *unit_notes(self.card), late
+        if counted:
+            result.append(Note("series_people", {"names": counted, "unit": unit}))
+        late = Note("late_ignored")
+        if self.late == "arrival":
+            late = Note("late_arrival", {"column": self.column, "arrived": self.arrived})
+        return (*result, *unit_notes(self.card), late)
 
 
 def _coarser(measure: Measure, rows: int) -> Measure:

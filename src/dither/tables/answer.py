@@ -17,12 +17,12 @@ from dither.extras import Axes, PandasFrame, PolarsFrame, need
 from dither.ledger.report import safe
 from dither.present import markup, terminal
 from dither.present.digits import rounded, significant, two_digit_decimals, with_error
+from dither.present.notes import Note, kinds_of, lasting
 from dither.present.terminal import printable
 from dither.public_module import public_in
 from dither.tables.card.model import Type
 from dither.tables.card.values import nearest
 from dither.tables.habits import missing_attribute
-from dither.tables.notes import kinds_of, lasting, with_kinds
 
 MAX_ROWS_SHOWN = 40
 LOW_BY = ("low_by", "low_by_min", "low_by_max")
@@ -56,9 +56,9 @@ class Answer:
     between what and what it lies. It says nothing about a single group. Where nothing bounds that from above, the last
     is 1 and the first two are the same: it is at least that.
 
-    ``notes`` are sentences, each with its kind (:mod:`dither.tables.notes`). ``interval`` says what the errors are
-    about: the noise, or the population that the rows were drawn from. ``probabilities`` has, for a mode, how probable
-    it is that nothing is more common.
+    ``notes`` are what is to be known beside the numbers (:mod:`dither.present.notes`). ``interval`` says what the
+    errors are about: the noise, or the population that the rows were drawn from. ``probabilities`` has, for a mode,
+    how probable it is that nothing is more common.
 
     >>> answer = Answer(("region", "n"), ("text", "integer"), (("north", 41),), {"n": (6.0,)}, "ε = 0.5")
     >>> answer["n"], answer.error("n"), answer.dicts()
@@ -72,7 +72,7 @@ class Answer:
     rows: tuple[tuple[Any, ...], ...]
     errors: Mapping[str, tuple[float | None, ...]]
     cost: str
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     left: str | None = field(default=None, compare=False)
     replayed: bool = field(default=False, compare=False)
     receipt: str = field(default="", compare=False)
@@ -211,7 +211,7 @@ class Answer:
             "interval": self.interval,
             "cost": self.cost,
             "left": self.left,
-            "notes": self.notes,
+            "notes": [*map(str, self.notes)],
             "note_kinds": kinds_of(self.notes),
             "replayed": self.replayed,
             "receipt": self.receipt,
@@ -323,7 +323,9 @@ class Answer:
         output = [f"cost: {self.cost}" + (" (paid earlier: this is the recorded answer)" if self.replayed else "")]
         if self.left is not None:
             output.append(f"left: {self.left}")
-        return "\n".join([*output, *map(printable, lasting(self.notes) if self.replayed else self.notes)])
+        return "\n".join(
+            [*output, *(printable(str(note)) for note in (lasting(self.notes) if self.replayed else self.notes))]
+        )
 
     def stored(self) -> dict[str, Any]:
         """What the ledger keeps of it."""
@@ -333,8 +335,7 @@ class Answer:
             "rows": [[_plain(value) for value in row] for row in self.rows],
             "errors": {name: list(values) for name, values in self.errors.items()},
             "cost": self.cost,
-            "notes": list(map(str, self.notes)),
-            **({"note_kinds": kinds_of(self.notes)} if any(kinds_of(self.notes)) else {}),
+            "notes": [note.stored() for note in self.notes],
             **({"left_out": {name: list(shares) for name, shares in self.left_out.items()}} if self.left_out else {}),
             **({"interval": self.interval} if self.interval != "noise" else {}),
             **(
@@ -354,7 +355,7 @@ class Answer:
             tuple(tuple(_rich(value, kind) for value, kind in zip(row, types, strict=True)) for row in stored["rows"]),
             {name: tuple(errors) for name, errors in stored["errors"].items()},
             stored["cost"],
-            with_kinds(stored["notes"], stored.get("note_kinds")),
+            tuple(map(Note.restored, stored["notes"])),
             left_out={name: (a, b, c) for name, (a, b, c) in stored.get("left_out", {}).items()},
             interval=stored.get("interval", "noise"),
             probabilities={name: tuple(values) for name, values in stored.get("probabilities", {}).items()},

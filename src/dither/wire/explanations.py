@@ -11,9 +11,9 @@ import math
 from typing import Any
 
 from dither.errors import WrongType
-from dither.tables.notes import kinds_of, with_kinds
+from dither.present.notes import Note
 from dither.tables.planning.explain import Explanation
-from dither.wire.documents import VERSION, fields, flag, kind_of, text, texts
+from dither.wire.documents import VERSION, fields, flag, kind_of, text
 
 _TEXTS = ("cost", "groups", "bounding", "left", "refused", "asked_of")
 _LINE = ("answer", "measure", "mechanism", "expected")
@@ -25,26 +25,29 @@ def to_json(explanation: Explanation) -> dict[str, Any]:
         "version": VERSION,
         **{name: getattr(explanation, name) for name in _TEXTS},
         "lines": [{**line, "error": _finite(line["error"])} for line in explanation.lines],
-        "limitations": list(map(str, explanation.limitations)),
-        "limitation_kinds": kinds_of(explanation.limitations),
+        "limitations": [note.stored() for note in explanation.limitations],
         "rows_are_people": explanation.rows_are_people,
     }
 
 
 def from_json(document: object) -> Explanation:
     """The explanation."""
-    given = fields(document, "explanation", (*_TEXTS, "lines", "limitations"), ("limitation_kinds", "rows_are_people"))
+    given = fields(document, "explanation", (*_TEXTS, "lines", "limitations"), ("rows_are_people",))
     stated = {name: text(given[name], f"explanation.{name}") for name in _TEXTS}
     lines = given["lines"]
     if not isinstance(lines, list):
         raise WrongType("explanation.lines", "a list", kind_of(lines), "write [{…}]")
-    limitations = texts(given["limitations"], "explanation.limitations")
-    kinds = texts(given.get("limitation_kinds", [""] * len(limitations)), "explanation.limitation_kinds")
+    if not isinstance(given["limitations"], list):
+        raise WrongType("explanation.limitations", "a list", kind_of(given["limitations"]), "write [{…}]")
+    limitations = [
+        Note.restored(fields(note, "explanation.limitations", ("kind", "values"), versioned=False))
+        for note in given["limitations"]
+    ]
     rows_are_people = flag(given.get("rows_are_people", False), "explanation.rows_are_people")
     return Explanation(
         tuple(_line(line) for line in lines),
         **stated,
-        limitations=with_kinds(limitations, kinds),
+        limitations=tuple(limitations),
         rows_are_people=rows_are_people,
     )
 

@@ -33,7 +33,6 @@ from dither.tables.compile.queries import DialectSql
 from dither.tables.engines import Engine, connect, with_public_values
 from dither.tables.execute import shape_answer
 from dither.tables.execute.release import run_plan
-from dither.tables.notes import kind_of
 from dither.tables.options import ReleaseOptions
 from dither.tables.planning.calibrate import plan_question
 from dither.tables.planning.group_keys import KeySelection
@@ -46,9 +45,10 @@ from tables.glass import glass
 from tables.kept_databases import databases_kept
 
 OPTIONS = ReleaseOptions(epsilon=1e6, noise="laplace")
-_NULL_NOTE = re.compile("rows with NULL in .* are in no group|keys in all columns are public")
-_LIMITED = "counts for at most|max_groups = |bounds of .* chosen privately|is held within"
-"""How answers say that limits, or bounds, may have changed their numbers."""
+_WITHOUT_NULL = {"null_keys", "levels"}
+"""The kinds of notes that say that rows whose key is NULL are in no group."""
+_LIMITED = {"limits", "rows_chosen", "groups_chosen", "bounds_chosen", "bounds_stated"}
+"""The kinds of notes that say that limits, or bounds, may have changed numbers."""
 Row = tuple[Any, ...]
 _connect = duckdb.connect
 _release = KeySelection.release
@@ -197,10 +197,8 @@ class Case:
 
     def announces(self, answer: Answer) -> bool:
         """Whether the answer says that limits, or bounds, may have changed its numbers, where they may."""
-        limits = (
-            rf"{_LIMITED}|contributes at most" if self.may_bind else "contributes at most"
-        )  # which joins always have
-        said = any(re.search(limits, note) for note in answer.notes)
+        kinds = {*(_LIMITED if self.may_bind else ()), "join_limit"}  # which joins always have
+        said = _says(answer, kinds)
         self.seen |= {"limits"} if said else set()
         return said
 
@@ -223,7 +221,7 @@ class Case:
         truth = self._rows(block, ())
         lost = [i for i in places if any(row[i] is None for row in truth)]
         finding: Finding | None = None
-        if block.levels and any(_NULL_NOTE.search(note) for note in answer.notes):
+        if block.levels and _says(answer, _WITHOUT_NULL):
             with suppress(Finding):
                 return self._agreed(block, answer, truth, lacking=True)
         for without in (places for size in range(len(lost) + 1) for places in combinations(lost, size)):
@@ -232,7 +230,7 @@ class Case:
             except Finding as error:
                 finding = error
                 continue
-            if without and not any(_NULL_NOTE.search(note) for note in answer.notes):
+            if without and not _says(answer, _WITHOUT_NULL):
                 raise Finding(f"rows with NULL in {[block.keys[i].name for i in without]} are left out without a note")
             self.seen |= {"NULL keys"} if without else set()
             return result
@@ -245,7 +243,7 @@ class Case:
         left, truth = (sorted(rows, key=_order, reverse=True) for rows in (map(_plain_row, answer.rows), truth))
         places, result = len(block.keys), []
         said = self.announces(answer)
-        not_shown = said and any("are not shown" in note for note in answer.notes)
+        not_shown = said and _says(answer, {"small_groups"})
         for row in truth:
             same_key = [item for item in left if _near(item[:places], row[:places], 0)]
             fits = [item for item in same_key if self._fits(block, answer, item, row)]
@@ -274,7 +272,7 @@ class Case:
     def _is_beyond(self, block: Block, key: Row, answer: Answer) -> bool:
         """Whether a key follows from values beyond the bounds of the card alone, and the answer says that it lacks
         such rows."""
-        if not any(re.search("beyond .* in no group", note) for note in answer.notes):
+        if not _says(answer, {"keys_beyond_bounds"}):
             return False
         for column, value in zip(block.keys, key, strict=True):
             within = self.tables.run(f"SELECT DISTINCT {column.values} FROM {column.source}")
@@ -291,14 +289,14 @@ class Case:
         for i, kind in enumerate(block.kinds, start=places):
             name = f"a{i - places}"
             number, true = shown[i], truth[i]
-            if number is None and any(note.startswith(f"no bounds of {name} could be found") for note in answer.notes):
+            if number is None and _says(answer, {"bounds_not_found"}, name):
                 accepted[i] = None
             elif kind == "var" and number is not None:
                 accepted[i] = number if true is None or math.isclose(number, true, rel_tol=0.05) else true
             elif true is None and number is not None and kind in ("min", "max"):
                 accepted[i] = number if _is_noted(answer, name) else None
             elif kind in ("min", "max") and number is not None and not _equal(number, true, self.tolerance):
-                chosen = any(f"bounds of {name} = " in note for note in answer.notes)  # with bins of a wide range
+                chosen = _says(answer, {"bounds_chosen"}, name)  # with bins of a wide range
                 in_bin = chosen and _equal(number, true, 0.02 * abs(true or 0))
                 accepted[i] = number if in_bin or self._beyond(block, i, shown) <= _said(answer, name) else true
         return _near(shown, accepted, self.tolerance)
@@ -364,15 +362,21 @@ class Case:
                     raise Finding(f"a group that cannot exist: {[key.name for key in keys]} = {own}")
 
 
+def _says(answer: Answer, kinds: set[str], name: str | None = None) -> bool:
+    """Whether an answer has a note of one of these kinds, of a column where it is named."""
+    return any(note.kind in kinds and (name is None or note.values["name"] == name) for note in answer.notes)
+
+
 def _said(answer: Answer, name: str) -> float:
     """How many rows are beyond the least or the largest value by what a note says."""
-    said = [re.match(rf"at most ([\d.,]+) rows are beyond {name} ", note) for note in answer.notes]
-    return max((float(match[1].replace(",", "")) for match in said if match), default=0)
+    said = [note.values for note in answer.notes if note.kind == "extreme_rank"]
+    return max((values["rows"] for values in said if values["name"] == name), default=0)
 
 
 def _is_noted(answer: Answer, name: str) -> bool:
     """Whether a note says that this column may have a value where there are none."""
-    return any(kind_of(note) == "empty" and re.match(rf"[\w, ]*\b{name}\b[\w, ]*: ", note) for note in answer.notes)
+    without = ("value_without_rows", "value_without_values")
+    return any(note.kind in without and name in note.values["names"] for note in answer.notes)
 
 
 def _is_less(shown: Any, truth: Any, kind: str) -> bool:

@@ -7,7 +7,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import dither as dp
-from support import refuses
+from dither.guarantees import stored
+from dither.present.notes import Note
+from support import noted, refuses
 
 CARD = """
 name = "visits"
@@ -23,7 +25,7 @@ type = "integer"
 type = "integer"
 bounds = [0, 100]
 """
-PRIVATE = "people who have less than ε = 0.6 left are not counted, and how many they are is private"
+COST = {"cost": stored(dp.PureDP(0.6))}
 
 
 @pytest.fixture
@@ -40,22 +42,21 @@ def opened(tmp_path):
 def test_the_sum_of_what_was_asked_says_who_is_missing(opened):
     with opened('per = "person"') as table:
         question = table.sql("SELECT COUNT(*) AS n FROM visits WHERE age >= 0")  # whom it is about is private
-        everybody = f"{PRIVATE}: so far nobody is left out for want of budget"
+        everybody = Note("people_without_budget", {**COST, "state": "everybody"})
         assert everybody in question.explain(0.6).limitations
         assert everybody in question.release(0.6).notes
-        missing = (
-            f"{PRIVATE}; questions so far cost ε = 0.6 in all: whoever was in all of them has ε = 0.4 left, "
-            "and is not in this answer"
-        )
+        spent = {"state": "not_all", "spent": stored(dp.PureDP(0.6)), "left": stored(dp.PureDP(0.4))}
+        missing = Note("people_without_budget", {**COST, **spent})
         with refuses(dp.BudgetExceeded, "got nobody"):  # of the same rows everybody was in the first one
             question.release(0.6, again=True)
         question = table.sql("SELECT COUNT(*) AS n FROM visits WHERE age >= 1")
         assert missing in question.explain(0.6).limitations
         second = question.release(0.6)
         assert missing in second.notes
-        assert missing in str(second)
-        nobody = f"{PRIVATE}; questions so far cost ε = 1.2 in all: more than the ε = 1 of each person"
-        assert any(note.startswith(nobody) for note in question.explain(0.6).limitations)
+        assert "People with less than ε = 0.6 left are not counted; how many is private." in str(second)
+        assert "Questions so far cost ε = 0.6; people in all of them have ε = 0.4 left." in str(second)
+        [nobody] = noted(question.explain(0.6), "people_without_budget")
+        assert (nobody["state"], nobody["spent"]) == ("nobody", stored(dp.PureDP(1.2)))
         assert question.release(0.6).replayed
         first = table.sql("SELECT COUNT(*) AS n FROM visits WHERE age >= 0").release(0.6)
         assert first.replayed
@@ -65,6 +66,5 @@ def test_the_sum_of_what_was_asked_says_who_is_missing(opened):
 def test_a_budget_of_the_table_leaves_nobody_out(opened):
     with opened("") as table:
         question = table.sql("SELECT COUNT(*) AS n FROM visits")
-        assert not any(
-            "not counted" in note for note in (*question.explain(0.6).limitations, *question.release(0.6).notes)
-        )
+        for said in (question.explain(0.6), question.release(0.6)):
+            assert not noted(said, "people_without_budget")

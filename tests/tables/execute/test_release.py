@@ -11,7 +11,7 @@ import pytest
 
 import dither as dp
 from dither.tables.planning.automatic import SHARES
-from support import refuses
+from support import noted, refuses
 
 PEOPLE = 2000
 SIZES = [min(300, int(3 * (PEOPLE / (i + 1)) ** 0.5)) for i in range(PEOPLE)]
@@ -53,11 +53,11 @@ def test_stated_limits_can_be_asked_what_they_leave_out(table):
     assert share == low <= LEFT_OUT < high == 1
     assert share > 0.7 * LEFT_OUT
     assert covered(answer, "n", TRUTH)
-    assert any("learned with ε = 10" in note for note in answer.notes)
-    assert any("the share stated is of all rows, and that of a sum may be" in note for note in answer.notes)
+    assert [(values["of"], values["epsilon"]) for values in noted(answer, "left_out")] == [("rows", 10)]
+    assert noted(answer, "undercount_share") == [{"of": "rows", "of_parts": ["sum"]}]
     alone = table.sql("SELECT COUNT(*) AS n FROM data").release(200, max_rows=3, bias=True)
-    assert any("counts are low by what is stated beside them" in note for note in alone.notes)
-    assert not any("unknown amount" in note for note in answer.notes)
+    assert noted(alone, "undercount_beside")
+    assert not noted(answer, "undercount_unknown")
 
 
 def test_learning_it_is_part_of_the_cost_and_not_on_top(table):
@@ -80,7 +80,7 @@ def test_it_is_recorded_with_the_answer_and_found_again(table):
     other = question.release(2, max_rows=3)
     assert not other.replayed
     assert other.left_out == {}
-    assert any("unknown amount" in note for note in other.notes)
+    assert noted(other, "undercount_unknown")
 
 
 def test_automatic_limits_say_what_they_leave_out_of_all_groups_together(table):
@@ -89,7 +89,7 @@ def test_automatic_limits_say_what_they_leave_out_of_all_groups_together(table):
     content = json.loads(answer.to_json())
     assert content["left_out"]["n"]["high"] == 1
     assert set(content["rows"][0]) == {"region", "n", "n_error"}
-    assert "the share stated is of all rows, and that of a group may be smaller or larger" in str(answer)
+    assert "The share stated is of all rows; that of a group may differ." in str(answer)
     page = dp.present.html(answer)
     assert "for all groups together" in page
     assert "low by" not in page
@@ -117,14 +117,13 @@ def test_learning_works_beside_limits_that_are_chosen_privately():
         question = people.sql("SELECT region, COUNT(*) AS n FROM data GROUP BY region")
         assert set(question.plan(200, max_groups=2, max_rows="auto", bias=True).automatic) == {"max_rows", "bias"}
         learned = question.release(200, max_groups=2, max_rows="auto", bias=True)
-        assert any("of people's groups are left out; " in note for note in learned.notes)
-        assert not any("unknown amount" in note for note in learned.notes)
+        assert [values["of"] for values in noted(learned, "left_out")] == ["rows", "groups"]
+        assert not noted(learned, "undercount_unknown")
         assert set(learned.left_out) == {"n"}
         nothing = {"max_groups": "auto", "max_rows": "auto", "bias": True}
         assert "bias" not in question.plan(200, **nothing).automatic
-        said = "bias=True, or --bias, spends nothing beside limits that are chosen privately"
-        assert said in str(question.explain(200, **nothing))
-        assert said in str(question.release(200, **nothing))
+        for said in (question.explain(200, **nothing), question.release(200, **nothing)):
+            assert noted(said, "bias_unused") == [{"reason": "limits_chosen"}]
 
 
 def test_people_who_are_counted_in_fewer_groups(table):
@@ -184,4 +183,4 @@ def test_groups_that_are_not_public_are_left_out_with_their_rows():
         assert 0 <= question.release(200, max_groups="auto", max_rows="auto").left_out["n"][1] < 1
         unknown = question.release(200, max_groups=2, max_rows="auto")  # of people's groups nothing was learned
         assert unknown.left_out == {}
-        assert any("unknown amount" in note for note in unknown.notes)
+        assert noted(unknown, "undercount_unknown")

@@ -10,6 +10,7 @@ import pytest
 
 import dither as dp
 from dither.tables.execute.selection import chooses_by_noise, pushed_to_one_side
+from support import noted
 
 DAYS = [date(2024, 1, 1) + timedelta(i) for i in range(366)]
 PEOPLE = 4000
@@ -37,7 +38,7 @@ def test_most_rows_that_are_chosen_by_noise_are_within_their_error(visits, sql):
     inside = []
     for _ in range(12):
         answer = table.sql(sql).release(epsilon=0.5, again=True)
-        assert any("chosen by their noisy numbers" in note for note in answer.notes)
+        assert noted(answer, "chosen_by_noise")
         for row, error in zip(answer.dicts(), answer.error("n"), strict=True):
             inside.append(abs(row["n"] - truth.get(np.datetime64(row["day"]), 0)) <= error)
     assert len(inside) >= 30
@@ -49,7 +50,7 @@ def test_rows_that_are_chosen_by_their_keys_have_the_error_of_all(visits):
     every = table.sql(BY_DAY).release(epsilon=0.5, again=True)
     some = table.sql(f"{BY_DAY} ORDER BY day LIMIT 3").release(epsilon=0.5, again=True)
     assert some.error("n") == every.error("n")[:3]
-    assert not any("chosen by their noisy" in note for note in some.notes)
+    assert not noted(some, "chosen_by_noise")
 
 
 @pytest.mark.parametrize("made", ["MAX(n)", "MIN(n)", "MAX(n) - MIN(n)", "STDDEV(n)", "COUNT(*) FILTER (WHERE n > 12)"])
@@ -57,7 +58,7 @@ def test_what_noise_moves_to_one_side_has_no_error_and_says_so(visits, made):
     table, _ = visits
     answer = table.sql(f"SELECT {made} AS m FROM ({BY_DAY})").release(epsilon=0.5, again=True)
     assert not any(answer.errors.get("m", ()))
-    assert any("moves it to one side" in note for note in answer.notes)
+    assert noted(answer, "one_sided")
 
 
 @pytest.mark.parametrize("groups", [2, 12, 50, 150, 366])

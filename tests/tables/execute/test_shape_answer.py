@@ -7,6 +7,7 @@ import pytest
 
 import dither as dp
 from dither.tables.query import postprocess
+from support import noted
 
 ROWS = pa.table({"kind": ["a", "b", "c"] * 400, "x": [float(i % 10) for i in range(1200)]})
 
@@ -74,7 +75,7 @@ def test_where_sql_fails_on_the_noisy_table_the_noisy_table_is_the_answer(table,
     assert [row[0] for row in answer.rows] == ["a", "b", "c"]
     assert all(abs(row[1] - 400) < 40 for row in answer.rows)
     assert all(error > 0 for error in answer.errors["n"])
-    assert any("failed on this answer; shown instead is the noisy table" in note for note in answer.notes)
+    assert noted(answer, "failed_sql") == [{"column": None}]
     again = question.release(epsilon=1)
     assert again.replayed
     assert again.rows == answer.rows
@@ -96,6 +97,7 @@ def test_sql_with_too_many_rows_leaves_the_noisy_tables(table, monkeypatch):
     answer = prepared.release(epsilon=1)
     assert ran == [None]
     assert answer.columns == ("aggregation", "kind", "n", "more", "m")
+    assert noted(answer, "failed_sql") == [{"column": "aggregation"}]
     assert [(row[0], row[1], row[3]) for row in answer.rows] == [
         (1, "a", None), (1, "b", None), (1, "c", None), (2, None, False), (2, None, True)
     ]  # fmt: skip
@@ -118,7 +120,6 @@ def test_where_no_limit_leaves_rows_out_a_note_says_that_bias_learns_nothing(tab
         sums = "SELECT AVG(n) AS m FROM (SELECT who, COUNT(*) AS n FROM data GROUP BY who) AS p"
         of_a_relation = opened.sql(sums).release(epsilon=1, bias=True, max_rows=2)
         limited = opened.sql("SELECT COUNT(*) AS n FROM data").release(epsilon=1, bias=True, max_rows=1)
-    said = "bias=True, or --bias, has nothing to learn"
-    assert [note for note in of_a_relation.notes if said in note]
-    assert not [note for note in limited.notes if said in note]
-    assert not [note for note in table.sql(BY_KIND).release(epsilon=1, again=True).notes if said in note]
+    assert noted(of_a_relation, "bias_unused") == [{"reason": "one_row"}]
+    assert not noted(limited, "bias_unused")
+    assert not noted(table.sql(BY_KIND).release(epsilon=1, again=True), "bias_unused")

@@ -68,7 +68,7 @@ class Unshaped:
     noisy: list[Any]
     errors: dict[str, Any] = field(default_factory=dict)
     left_out: dict[str, Any] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    notes: tuple[Any, ...] = ()
 
 
 _UNSHAPED = "shape_answer", lambda released, *_: Unshaped([item.noisy for item in released])

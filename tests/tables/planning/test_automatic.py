@@ -10,7 +10,6 @@ What limits leave out is where it is said to be, whatever people there are.
 from __future__ import annotations
 
 import math
-import re
 from fractions import Fraction
 
 import numpy as np
@@ -40,11 +39,11 @@ from dither.tables.planning.automatic import (
     least_seen,
     people_seen,
     thresholds,
-    unseen_people,
+    undetected,
 )
 from dither.tables.planning.calibrate import plan_after_choices, plan_question
 from dither.tables.query.tree import Aggregate, Call, Column, Group, Literal, Query
-from support import each, refuses
+from support import each, noted, refuses
 from tables.glass import glass
 
 ROWS = pa.table(
@@ -56,6 +55,7 @@ ROWS = pa.table(
         "big": [-5_000_000 + i for i in range(6000)],
     }
 )
+CHOSEN = ("rows_chosen", "groups_chosen", "bounds_chosen")
 
 
 @pytest.fixture(autouse=True)
@@ -75,8 +75,8 @@ def test_bounds_hold_the_values(table):
     result = table.agg(m=dp.mean("x", bounds="auto"), b=dp.mean("big", bounds="auto")).release(100)
     assert result["m"][0] == pytest.approx(249.5, abs=5)
     assert result["b"][0] == pytest.approx(-4_997_000, rel=0.01)
-    assert [note for note in result.notes if "bounds of m = (64, 512)" in note]
-    assert [note for note in result.notes if "bounds of b = (-8.38861e+06, -4.1943e+06)" in note]
+    chosen = {values["name"]: (values["low"], values["high"]) for values in noted(result, "bounds_chosen")}
+    assert chosen == {"m": (64, 512), "b": (-(2**23), -(2**22))}
 
 
 def test_a_note_says_that_values_beyond_the_bounds_are_held_within(table):
@@ -85,8 +85,8 @@ def test_a_note_says_that_values_beyond_the_bounds_are_held_within(table):
     with dp.open(ROWS, unit="who", budget=dp.PureDP(100), max_rows="auto") as without_limit:
         of_a_relation = without_limit.sql(sql).release(epsilon=100)
     for answer in (plain, of_a_relation):
-        (note,) = [note for note in answer.notes if "bounds of m = " in note]
-        assert "values beyond them count as the nearer bound, so m may be off by more than its ±" in note
+        (note,) = [note for note in answer.notes if note.kind == "bounds_chosen"]
+        assert "count as the nearer bound" in str(note)
 
 
 @pytest.mark.parametrize(("next_confidence", "highest"), [(0.8, 256), (1 - 1e-11, 128)])
@@ -99,19 +99,21 @@ def test_few_large_values_next_to_many_are_within_the_bounds(table, monkeypatch,
     monkeypatch.setattr(automatic, "_noisy", lambda *_: (noisy, mechanism))
     monkeypatch.setattr(automatic, "NEXT_CONFIDENCE", next_confidence)
     answer = table.agg(m=dp.mean("x", bounds="auto")).release(1)
-    assert f"bounds of m = (64, {highest})," in answer.notes[-1]
+    [said] = noted(answer, "bounds_chosen")
+    assert (said["low"], said["high"]) == (64, highest)
 
 
 def test_bounds_of_whole_numbers_are_whole_and_apart(table):
     """All values 0: the powers of two next to it are 0 and 2^-20, and no whole number lies between."""
     result = table.agg(m=dp.mean("zero", bounds="auto")).release(100)
-    assert "bounds of m = (0, 1)" in result.notes[-1]
+    [said] = noted(result, "bounds_chosen")
+    assert (said["low"], said["high"]) == (0, 1)
     assert result["m"][0] == pytest.approx(0, abs=0.1)
 
 
 def test_enough_groups_are_chosen(table):
     result = table.group_by("town").agg(n=dp.people()).release(100, max_groups="auto")
-    assert any("max_groups = 3" in note for note in result.notes)
+    assert [values["groups"] for values in noted(result, "groups_chosen")] == [3]
     assert result["n"] == pytest.approx([2000] * 3, abs=20)
 
 
@@ -121,7 +123,7 @@ def test_a_row_is_in_one_group():
         plan = table.group_by("town").agg(n=dp.count()).plan(1, max_groups="auto")
         assert plan.automatic == {}
         result = table.group_by("town").agg(s=dp.mean("x", bounds="auto")).release(50, max_groups="auto")
-        assert len([note for note in result.notes if "chosen privately" in note]) == 1
+        assert len(noted(result, *CHOSEN)) == 1
         assert result["s"] == pytest.approx([248.5, 249.5, 250.5], abs=5)
 
 
@@ -170,7 +172,7 @@ def test_without_enough_values_there_are_no_bounds_and_no_answer():
         assert result["m"] == [None]
         assert result.error("m") == [None]
         assert isinstance(result["n"][0], int)
-        assert [note for note in result.notes if "no bounds of m could be found" in note]
+        assert [values["name"] for values in noted(result, "bounds_not_found")] == ["m"]
 
 
 def test_the_noise_that_was_asked_for_is_part_of_what_is_recorded(table):
@@ -226,7 +228,7 @@ def test_limits_of_neighbors_that_show_the_same_histogram_are_the_same(keys, mon
         with dp.open(rows, unit="who", budget=dp.ApproxDP(100, 0.1), delta=1e-6, keys=keys) as table:
             question = table.group_by("town").agg(n=dp.count())
             answer = question.release(1, max_rows="auto", max_groups="auto")
-            notes.append([note for note in answer.notes if "chosen privately" in note])
+            notes.append(noted(answer, *CHOSEN))
     assert notes[0] == notes[1] != []
 
 
@@ -239,10 +241,8 @@ def test_both_limits_with_private_keys_fit_together():
     )
     with dp.open(rows, unit="who", budget=dp.ApproxDP(100, 0.1), delta=1e-6) as table:
         answer = table.group_by("town").agg(n=dp.count()).release(2, max_rows="auto", max_groups="auto")
-    groups, total = (
-        int(re.search(pattern, "\n".join(answer.notes)).group(1).replace(",", ""))
-        for pattern in (r"max_groups = (\d+)", r"at most ([\d,]+) rows, chosen")
-    )
+    [groups] = [values["groups"] for values in noted(answer, "groups_chosen")]
+    [total] = [values["rows"] for values in noted(answer, "rows_chosen")]
     assert 2 <= groups <= 10
     assert groups <= total <= 20
     assert len(answer["n"]) == pytest.approx(60, abs=6)
@@ -254,7 +254,7 @@ def test_bounds_far_from_zero_are_no_reason_to_refuse_after_the_charge():
     with dp.open(rows, unit="who", budget=dp.PureDP(10), bounds={"x": (100, 101)}) as table:
         answer = table.agg(s=dp.sum("x")).release(1, max_rows="auto")
         assert answer["s"][0] == pytest.approx(603_600, rel=0.3)
-        assert "that of a sum may be smaller or larger" in answer.notes[-1]
+        assert noted(answer, "undercount_share") == [{"of": "rows", "of_parts": ["sum"]}]
     with dp.open(rows, unit="who", budget=dp.PureDP(10), bounds={"x": (1e12, 1e12 + 1e-3)}) as table:
         left = table.left
         with refuses(DitherError, "bounds"):
@@ -314,9 +314,9 @@ def test_a_limit_that_was_chosen_is_stated_once():
     bounds = {"x": (0, 1000)}
     with dp.open(ROWS, unit="who", budget=dp.PureDP(100), bounds=bounds, max_rows="auto") as table:
         for aggregates in ({"m": dp.mean("x")}, {"m": dp.mean("x"), "n": dp.count()}):
-            notes = table.agg(**aggregates).release(epsilon=20).notes
-            assert len([note for note in notes if "each person counts for at most" in note]) == 1
-            assert any("lean toward people with few rows" in note for note in notes)
+            answer = table.agg(**aggregates).release(epsilon=20)
+            assert len(noted(answer, "limits", "rows_chosen")) == 1
+            assert noted(answer, "means_limited")
 
 
 def test_an_answer_that_was_charged_a_delta_which_nothing_needed_is_given_again(monkeypatch):
@@ -367,22 +367,20 @@ def test_bounds_that_may_not_be_found_are_announced_before_the_charge():
         "SELECT AVG({value}) AS a FROM (SELECT who, SUM(amount) AS m FROM data WHERE who < {people} GROUP BY who) AS s"
     )
     with dp.open(rows, unit="who", bounds={"amount": (0, 100)}, budget=dp.PureDP(100)) as table:
-        said = str(table.sql(sql.format(value="m", people=3000)).explain(epsilon=0.5))
-        found = re.search(
-            "a: its bounds are looked for privately, and with fewer than about ([0-9]+) people none", said
-        )
-        assert found is not None
-        assert "although it is charged; state its bounds, as in AVG(x, contribution_bounds_per_row => (0, 100))" in said
+        explanation = table.sql(sql.format(value="m", people=3000)).explain(epsilon=0.5)
+        [found] = noted(explanation, "bounds_forecast")
+        assert found["name"] == "a"
+        assert "state its bounds, as in AVG(x, contribution_bounds_per_row => (0, 100))" in str(explanation)
         with glass():
             few, many = (
-                table.sql(sql.format(value="m", people=int(share * int(found[1])))).release(epsilon=0.5)
+                table.sql(sql.format(value="m", people=int(share * found["people"]))).release(epsilon=0.5)
                 for share in (0.9, 1.1)
             )
         stated = sql.format(value="m, contribution_bounds_per_row => (0, 100)", people=3000)
-        assert "looked for privately" not in str(table.sql(stated).explain(epsilon=0.5))
+        assert noted(table.sql(stated).explain(epsilon=0.5), "bounds_forecast") == []
     assert many["a"][0] == pytest.approx(40, abs=1)
     assert few["a"] == [None]
-    assert "so it has no answer, and what it cost stays charged: state its bounds" in str(few)
+    assert [values["name"] for values in noted(few, "bounds_not_found")] == ["a"]
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.025, 0.05, 0.1, 0.5, 5.0])
@@ -442,20 +440,19 @@ def test_the_answer_says_what_was_cut_off_or_that_the_bounds_are_those_of_the_ca
     with dp.open(rows, bounds={"delay": CARD}, budget=dp.PureDP(1000)) as table:
         little = table.agg(m=dp.mean("delay", bounds="auto")).release(epsilon=0.01)
         much = table.agg(m=dp.mean("delay", bounds="auto")).release(epsilon=900)
-    (note,) = [note for note in little.notes if "bounds of m" in note]
-    assert "bounds of m = (-60, 600)" in note
-    assert "they are those of the card" in note
-    (note,) = [note for note in much.notes if "bounds of m" in note]
-    assert re.search(r"bounds of m = \(-(8|16), 256\)", note)
-    assert "of the values are beyond them, and at most" in note
+    [said] = noted(little, "bounds_chosen")
+    assert (said["low"], said["high"], said["of_card"]) == (-60, 600, True)
+    [said] = noted(much, "bounds_chosen")
+    assert (said["low"] in (-8, -16), said["high"], said["of_card"]) == (True, 256, False)
+    assert 0 <= said["share"] <= said["most"] < 0.15
     assert much["m"][0] == pytest.approx(float(DELAYS.mean()), abs=0.5)
     with dp.open(rows, budget=dp.PureDP(1000)) as table:
         question = table.agg(m=dp.mean("delay", bounds="auto"))
         found, unknown = question.release(epsilon=0.5), question.release(epsilon=0.05)
     assert found["m"][0] == pytest.approx(float(DELAYS.mean()), abs=8)
     assert unknown["m"] == [None]
-    assert any("state its bounds, as in AVG(x, " in note for note in unknown.notes)
-    assert not any("m: NULL, because" in note for note in unknown.notes)
+    assert noted(unknown, "bounds_not_found")
+    assert not noted(unknown, "null_values")
     assert math.isfinite(much.error("m")[0])
 
 
@@ -565,7 +562,7 @@ def test_how_many_people_are_not_seen_follows_from_epsilon_alone():
     assert people_seen(Fraction(1, 20)) == pytest.approx(2 * people_seen(Fraction(1, 10)), abs=1)
     noise = math.log(2 * 0.05) / 0.1
     assert (people_seen(Fraction(1, 10)) + noise) * 0.1 >= thresholds()[1]
-    assert "even 1,600 people" in unseen_people(Fraction(1, 100))
+    assert undetected(Fraction(1, 100)).values == {"people": 1600}
 
 
 DRAWS = np.random.default_rng(7)
@@ -657,15 +654,15 @@ def test_noise_exceeds_its_bound_no_more_often_than_stated():
     weights = np.array([np.ones(40), np.geomspace(0.1, 50, 40), np.eye(40)[3] * 7 + 1e-9])
     sums = DRAWS.laplace(size=(200_000, 40)) @ weights.T
     for doubt in (0.025, 0.001):
-        exceeded = np.mean(sums > automatic._noise(weights, doubt), axis=0)
+        exceeded = np.mean(sums > automatic._noise_of_sum(weights, doubt), axis=0)
         assert (exceeded <= doubt).all()
         assert (exceeded >= doubt / 100).all()  # and the bound is of use
 
 
 def test_words():
-    assert str(LeftOut(1.9e-7, 0.0, 0.031)) == "about less than 0.01 % of the rows are left out (0 % to 3.1 %)"
-    assert str(LeftOut.at_least(0.37)) == "at least 37 % of the rows are left out"
-    assert LeftOut.at_least(0.0).of("people's groups") == "the noise hides whether any of people's groups are left out"
+    assert str(LeftOut(1.9e-7, 0.0, 0.031)) == "about less than 0.01 % of the rows are excluded (0 % to 3.1 %)"
+    assert str(LeftOut.at_least(0.37)) == "at least 37 % of the rows are excluded"
+    assert str(LeftOut.at_least(0.0)) == "the noise hides whether any of the rows are excluded"
 
 
 def test_a_plan_and_an_answer_state_what_is_true_of_a_long_tail():
@@ -681,8 +678,8 @@ def test_a_plan_and_an_answer_state_what_is_true_of_a_long_tail():
         for epsilon in (1, 10, 40):
             plan = dp.publish.Plan(table=table, tables=[("town",)], max_rows=3, bias=True)
             released = plan.release(epsilon=epsilon, delta=1e-9)
-            assert released.automatic.low <= share_beyond(people, 3) <= released.automatic.high == 1
-            assert any(str(released.left_out) in note for note in released.notes)
+            assert released.left_out.low <= share_beyond(people, 3) <= released.left_out.high == 1
+            assert [values["low"] for values in noted(released, "left_out")] == [released.left_out.low]
             answer = table.sql("SELECT COUNT(*) AS n FROM visits").release(epsilon, max_rows=3, bias=True)
             share, low, high = answer.left_out["n"]
             assert share == low <= share_beyond(people, 3) <= high == 1

@@ -7,7 +7,6 @@ Sums of a person's values are of values within bounds, and an answer says so whe
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from datetime import date, datetime
 
@@ -19,15 +18,15 @@ import pytest
 
 import dither as dp
 from dither.inference import NoiseLaw, level_table
+from dither.present.notes import Note
 from dither.tables.card.model import Card, ColumnCard, PublicTable
 from dither.tables.engines import connect, with_public_values
-from dither.tables.notes import kind_of, kinds_of
 from dither.tables.planning import plan
 from dither.tables.planning.estimate import CONFIDENCE, without_values
 from dither.tables.planning.group_keys import card_of_question
 from dither.tables.planning.plan_notes import empty_group_notes, null_notes
 from dither.tables.sql.parse import parse
-from support import each
+from support import each, noted
 from tables.glass import glass
 from tables.raw_rows import alike, answered, truth
 from tables.test_conditions import AGE_BOUNDS, AGES
@@ -76,7 +75,7 @@ PRESENT = [
 ]  # fmt: skip
 
 
-def notes(sql: str, card: Card = CARD) -> tuple[str, ...]:
+def notes(sql: str, card: Card = CARD) -> tuple[Note, ...]:
     query = parse(sql, card)
     with connect(VISITS, card) as engine:
         known = card_of_question(query, with_public_values(engine, card, query))
@@ -142,11 +141,10 @@ def test_null_in_a_public_table_is_a_key(tmp_path, join, group, missing):
 
 def test_the_note_names_what_is_grouped_by_and_how_to_include_it():
     null, beyond = notes(question("kind, FLOOR(age / 2)"))
-    assert null == (
-        "rows with NULL in kind or floor_age are in no group: GROUP BY COALESCE(kind, …), "
-        "COALESCE(<expression of floor_age>, …) includes them"
-    )
-    assert beyond == "rows with age beyond 0 to 9, the bounds of the card, may be in no group"
+    included = ["COALESCE(kind, …)", "COALESCE(<expression of floor_age>, …)"]
+    assert null == Note("null_keys", {"columns": ["kind", "floor_age"], "group_by": included})
+    ends = {"column": "age", "low": "0", "high": "9"}
+    assert beyond == Note("keys_beyond_bounds", {"columns": [ends], "certain": False})
 
 
 PASTED = {
@@ -177,11 +175,11 @@ def test_the_advice_can_be_pasted_and_includes_the_rows(group):
     with dp.open(rows, name="visits", keys=keys, bounds=bounds, budget=dp.PureDP(1000)) as table, glass():
         sql = "SELECT {0} AS bucket, COUNT(*) AS n FROM visits GROUP BY {0}"
         first = table.sql(sql.format(group)).release(epsilon=1)
-        advice = next(re.search("GROUP BY (.*) includes them", note) for note in first.notes if "NULL in" in note)
-        pasted = advice[1].replace("<expression of bucket>", group).replace("…", PASTED[group])
+        [said] = noted(first, "null_keys")
+        pasted = said["group_by"][0].replace("<expression of bucket>", group).replace("…", PASTED[group])
         second = table.sql(sql.format(pasted)).release(epsilon=1)
     assert (sum(first["n"]), sum(second["n"])) == (2, 3)
-    assert "NULL in" not in str(second)
+    assert not noted(second, "null_keys")
 
 
 BEYOND = {
@@ -209,12 +207,11 @@ def test_rows_beyond_the_bounds_of_the_card_are_announced_where_they_are_lost(gr
         made = table.sql("SELECT FLOOR(age / 2) AS k, COUNT(*) AS n FROM visits GROUP BY k").release(epsilon=1)
     column = BEYOND[group]
     assert sum(answer["n"]) == 1
-    (note,) = [note for note in answer.notes if "the bounds of the card, are in no group" in note]
-    assert note.startswith(f"rows with {column} beyond {bounds[column][0]} to {bounds[column][1]}")
-    assert kind_of(note) == "no_key"
+    ends = {"column": column, "low": str(bounds[column][0]), "high": str(bounds[column][1])}
+    assert noted(answer, "keys_beyond_bounds") == [{"columns": [ends], "certain": True}]
     assert (sum(cyclic["n"]), sum(made["n"])) == (2, 1)
-    assert any("age beyond 0 to 9, the bounds of the card, may be in no group" in note for note in made.notes)
-    assert not any("the bounds of the card" in note for other in (within, cyclic) for note in other.notes)
+    assert [values["certain"] for values in noted(made, "keys_beyond_bounds")] == [False]
+    assert not any(noted(other, "keys_beyond_bounds") for other in (within, cyclic))
 
 
 KEYS = tuple("abcdefghijklmnopqrst")
@@ -310,10 +307,9 @@ def test_what_is_asked_of_nobody_is_null_or_says_that_it_is_not(aggregate, where
     assert counted["m"] == [None]
     assert counted.error("m") == [None]
     if "CORR" not in aggregate:
-        assert "m: NULL, because the noisy number of rows does not show that there are any" in counted.notes
+        assert noted(counted, "null_values") == [{"names": ["m"], "grouped": False}]
     if alone["m"] != [None]:
-        note = f"m: has a value even if there are no rows; with COUNT({value}) in the question it is NULL"
-        assert note in alone.notes
+        assert noted(alone, "value_without_rows") == [{"names": ["m"], "grouped": False, "counts": [f"COUNT({value})"]}]
 
 
 def test_rows_whose_values_are_all_null_have_no_value_where_values_are_counted():
@@ -328,16 +324,14 @@ def test_rows_whose_values_are_all_null_have_no_value_where_values_are_counted()
             assert [row[1:4] == (None,) * 3 for row in answer.rows] == [False, True]
         rows_alone = table.sql("SELECT kind, MIN(x) AS low, COUNT(*) AS n FROM visits GROUP BY kind").release(epsilon=1)
     assert rows_alone["low"][1] is not None
-    note = "low: a group with rows but no value has one as well; with COUNT(x) in the question it is NULL"
-    assert note in rows_alone.notes
+    [said] = noted(rows_alone, "value_without_values")
+    assert said == {"names": ["low"], "grouped": True, "counts": ["COUNT(x)"]}
 
 
 def test_choices_without_a_number_are_announced():
-    assert empty_group_notes(planned("MEDIAN(x) AS m, MIN(y) AS l, COUNT(y) AS k")) == (
-        "m: a group that nobody is in has a value as well; with COUNT(x) in the question it is NULL",
-    )
+    [note] = empty_group_notes(planned("MEDIAN(x) AS m, MIN(y) AS l, COUNT(y) AS k"))
+    assert note == Note("value_without_rows", {"names": ["m"], "grouped": True, "counts": ["COUNT(x)"]})
     assert empty_group_notes(planned("MEDIAN(x) AS m, COUNT(x) AS n")) == ()
-    assert kinds_of(empty_group_notes(planned("MEDIAN(x) AS m"))) == ["empty"]
 
 
 @each(
@@ -355,6 +349,6 @@ def test_sums_of_a_persons_values_say_that_these_are_held_within_bounds(rows, he
     sql = f"SELECT COUNT(*) AS n FROM {rows}"
     with dp.open(AGES, unit="who", bounds=AGE_BOUNDS, budget=dp.PureDP(1000)) as table:
         answer = answered(table, sql)
-    assert [note.split()[2] for note in answer.notes if "before they are added up for each who" in note] == held
+    assert [values["column"] for values in noted(answer, "person_values_clamped")] == held
     if not held:
         assert alike(answer.rows, truth(sql, data=AGES))

@@ -15,11 +15,11 @@ import duckdb
 import pytest
 
 from dither.errors import InvalidArgument
+from dither.present.notes import Note
 from dither.tables.compile import expressions
 from dither.tables.compile.queries import DialectSql, placeholder
 from dither.tables.compile.relations import relation_sql
 from dither.tables.engines import connect
-from dither.tables.notes import kinds_of
 from dither.tables.options import ReleaseOptions
 from dither.tables.planning import work
 from dither.tables.planning.calibrate import plan_question
@@ -167,10 +167,9 @@ def test_the_answer_and_the_plan_say_how_many_rows_of_a_person_are_combined():
     joined, exists = planned(COMBINED[1]), planned(COMBINED[8])
     [most] = {item.most for item in limits_of(joined.query.source)}
     [note] = combined_notes(joined)
-    assert note.startswith(f"each person contributes at most {most} rows of visits to the join, chosen whatever their")
-    assert kinds_of([note]) == ["limits"]
+    assert note == Note("join_limit", {"rows": most, "relation": "visits", "exists": False})
     assert note in explain(joined, "").limitations
-    assert "rows of visits to EXISTS" in combined_notes(exists)[0]
+    assert combined_notes(exists)[0].values["exists"]
 
 
 def test_several_aggregations_are_about_the_same_rows():
@@ -245,7 +244,7 @@ def _sortable(value: Any) -> Any:
 def test_a_limit_of_one_row_is_said_as_such(monkeypatch):
     monkeypatch.setattr(work, "MAX_WORK", 1)
     [note] = combined_notes(planned(COMBINED[0]))
-    assert "at most 1 row of visits" in note
+    assert "at most 1 row of visits" in str(note)
 
 
 def test_the_rows_that_are_combined_are_chosen_whatever_their_values_are():

@@ -13,9 +13,9 @@ from dither.ledger.units import DELTA_UNIT, LOSS_UNIT
 from dither.present import words
 from dither.present.bars import chart, columns
 from dither.present.markup import escaped
+from dither.present.notes import kinds_of, lasting
 from dither.present.pages.sheet import FOOT, head, write
 from dither.tables.answer import Answer, is_total
-from dither.tables.notes import kinds_of, lasting
 from dither.tables.planning.explain import Explanation
 
 MAX_ROWS = 1000
@@ -159,7 +159,7 @@ def _cost(answer: Answer, entries: list[Entry] | None) -> str:
     left = answer.left if answer.left is not None else _nothing(entries)
     if left is not None:
         facts.append(("left of the budget", left))
-    facts += [("note", note) for note in lasting(answer.notes)]
+    facts += [("note", str(note)) for note in lasting(answer.notes)]
     if answer.receipt:
         facts.append(("receipt", answer.receipt))
     lines = "".join(f'<tr><th scope="row">{name}</th><td>{escaped(text)}</td></tr>\n' for name, text in facts)

@@ -134,7 +134,7 @@ def _cost(publication: Publication) -> str:
         facts.append(("left of the budget", publication.left))
     if publication.left_out is not None:
         facts.append(("left out by the limit on a person's rows", str(publication.left_out)))
-    facts += [("note", note) for note in publication.notes]
+    facts += [("note", str(note)) for note in publication.notes]
     if publication.receipt:
         facts.append(("receipt", publication.receipt))
     lines = "".join(f'<tr><th scope="row">{name}</th><td>{escaped(text)}</td></tr>\n' for name, text in facts)

@@ -29,7 +29,7 @@ def series_page(answer: SeriesAnswer, title: str = "A series of private numbers"
     names = [name for name in answer.columns if name in answer.errors]
     parts += [f"<figure>\n{line_chart(answer, name)}</figure>\n" for name in names if answer.rows]
     if answer.notes:  # beside the lines that they are about
-        parts.append("<ul>\n" + "".join(f"<li>{escaped(note)}</li>\n" for note in answer.notes) + "</ul>\n")
+        parts.append("<ul>\n" + "".join(f"<li>{escaped(str(note))}</li>\n" for note in answer.notes) + "</ul>\n")
     parts += [_facts(answer), _points(answer), _promises(answer), FOOT]
     return "".join(parts)
 

@@ -13,6 +13,7 @@ from dither.errors import InvalidArgument
 from dither.present import words
 from dither.present.digits import significant
 from dither.present.markup import escaped
+from dither.present.notes import Note
 from dither.present.pages.sheet import FOOT, head, write
 from dither.publish.record_values import RecordColumn
 from dither.publish.synthesizer import Synthesis, TableComparison, column_comparisons, comparisons
@@ -31,7 +32,7 @@ def synthetic_page(
     title: str = "Synthetic records",
     *,
     constraints: Sequence[str] = (),
-    notes: Sequence[str] = (),
+    notes: Sequence[Note] = (),
     facts: Sequence[tuple[str, str]] = (),
 ) -> str:
     """The page, as text: it holds no script, loads nothing, and is the same for the same release.
@@ -52,7 +53,7 @@ def synthetic_page(
         parts += ["<h2>Rules</h2>\n<p>No record violates these:</p>\n", _listed(constraints)]
     parts += [_columns(synthesis), _closeness(measured), "<h2>What is not promised</h2>\n", _listed(_NOT_PROMISED)]
     if notes:
-        parts += ["<h2>Notes</h2>\n", _listed(notes)]
+        parts += ["<h2>Notes</h2>\n", _listed([*map(str, notes)])]
     return "".join([*parts, FOOT])
 
 
@@ -62,7 +63,7 @@ def write_synthetic(
     title: str = "Synthetic records",
     *,
     constraints: Sequence[str] = (),
-    notes: Sequence[str] = (),
+    notes: Sequence[Note] = (),
     facts: Sequence[tuple[str, str]] = (),
 ) -> None:
     """Write the page to a file; it appears whole or not at all.

@@ -25,6 +25,8 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from dither.errors import AccessDenied, DitherError
 from dither.present.markup import visible
+from dither.present.notes import Note
+from dither.present.notes import sentence as note_sentence
 from dither.server.errors import problem_of
 from dither.server.roles import ACTIONS, Principal, may
 from dither.server.service import Service
@@ -165,15 +167,17 @@ NAVIGATION: tuple[tuple[str, str, str], ...] = (
 """The pages in the bar: path, label, and the action that somebody must be allowed."""
 
 _OPTION_WORDS = {
-    "bias=True, or --bias,": "“Learn how much the limits leave out” among the choices",
-    "quantile_interval=True (--quantile-interval)": "“Give medians and quantiles a ±” among the choices",
     "or here, as bounds=(low, high) in Python, or contribution_bounds_per_row => (low, high) in SQL": (
         "or in the question, as in AVG(amount, contribution_bounds_per_row => (0, 100))"
     ),
-    " or bounds=(0, 100) in Python": "",
     "pass str(receipt)": "paste the line as it stands under “Keep a receipt”",
     "pass error=50": "give the ± as a number, as in 50",
 }
+_CHOICES = {
+    "bias": "“Learn how much the limits leave out” among the choices",
+    "quantile_interval": "“Give medians and quantiles a ±” among the choices",
+}
+"""The options of a release that notes name, as the page calls them."""
 
 
 def moment(at: str) -> str:
@@ -252,15 +256,20 @@ def left_sentence(left: str, own: bool = True) -> str:
     return f"{'You have' if own else 'The table has'} {left} left."
 
 
-def page_words(note: str) -> str:
-    """A note of an answer with the words of the page, where it names an option of Python and the command line.
-
-    >>> page_words("counts are low (bias=True, or --bias, spends a little to learn it)")
-    'counts are low (“Learn how much the limits leave out” among the choices spends a little to learn it)'
-    """
+def page_words(fix: str) -> str:
+    """How to mend an error with the words of the page, where it names an option of Python and the command line."""
     for option, words in _OPTION_WORDS.items():
-        note = note.replace(option, words)
-    return note
+        fix = fix.replace(option, words)
+    return fix
+
+
+def noted(note: Note) -> str:
+    """Return the sentence of a note, with the options named as on the page.
+
+    >>> noted(Note("no_interval"))
+    'Quantiles, extremes and modes have no ±; “Give medians and quantiles a ±” among the choices adds one.'
+    """
+    return note_sentence(note, _CHOICES.__getitem__)
 
 
 def shown_text(value: object) -> object:
@@ -285,6 +294,7 @@ def environment() -> Environment:
         "shortened": shortened,
         "glued": glued,
         "page_words": page_words,
+        "noted": noted,
         "left_sentence": left_sentence,
         "action_words": lambda action: ACTIONS[action].words if action in ACTIONS else action,
         "upper_first": lambda text: text[:1].upper() + text[1:],

@@ -7,27 +7,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from dither.errors import BudgetExceeded, DatasetClosed, InvalidArgument, LedgerError
-from dither.guarantees import ApproxDP, Guarantee
+from dither.guarantees import ApproxDP, Guarantee, stored
 from dither.ledger import Account, Ledger, Receipt, receipts
 from dither.ledger import open as open_at
 from dither.ledger.accounts import BY_CARD, charge_each, opened, promised
 from dither.ledger.charging import check_person_limit
 from dither.ledger.units import Amount, Limit, Price, cost, guarantee_of
+from dither.present.notes import Note
 from dither.tables.card.model import Card
-from dither.tables.notes import Note
 
 _MISSING = "Fix: create it with dither.ledger.open(place)."
 """How the refusal ends where there is no ledger at a place, in a file and in a database alike."""
-
-_FIRST = Note(
-    "first_answer",
-    "this is the first answer about this table that its ledger knows of; if you have had answers before, the ledger "
-    "was lost or replaced: tell the steward",
-)
-_TEMPORARY = Note(
-    "first_answer",
-    "first answer: the budget is kept in a temporary ledger, which ends with this table; ledger= keeps it",
-)
 
 
 def open_ledger(card: Card, place: str, receipt: Receipt | str | None = None) -> tuple[Ledger, bool]:
@@ -195,7 +185,7 @@ class TableAccounts:
             self._charged = all(account.spent is not None for account in accounts if account.kind == "dataset")
         return not self._charged
 
-    def first_notes(self, analyst: str | None) -> list[str]:
+    def first_notes(self, analyst: str | None) -> list[Note]:
         """What the first answer says: nothing was charged to this table before, in this ledger. Nothing later.
 
         A ledger that is known to be older is refused: by its receipt, or by what is left of it. Beyond that only
@@ -204,7 +194,9 @@ class TableAccounts:
         """
         if not self._unanswered and not self.never_charged:
             return []
-        return [_TEMPORARY] if self.temporary else [_FIRST] if analyst is not None else []
+        if self.temporary:
+            return [Note("temporary_ledger")]
+        return [Note("first_answer")] if analyst is not None else []
 
     def note_answer(self) -> None:
         """An answer was recorded: the next one is not the first."""
@@ -294,34 +286,40 @@ class TableAccounts:
             "ask for less, or raise their budget; when the rows have changed, state a new version in the card",
         )
 
-    def people_notes(self, guarantee: Guarantee, paid: bool = False) -> tuple[str, ...]:
-        """What limits for each person do to an answer, in words; nothing where there are none.
+    def people_notes(self, guarantee: Guarantee, paid: bool = False) -> tuple[Note, ...]:
+        """What limits for each person do to an answer; nothing where there are none.
 
         Who has too little left is private. That a question costs so much is public, and so is the sum of all costs:
         nobody has spent more than it. ``paid`` says that the question is in the sum already.
         """
         if self.card.each_person is None:
             return ()
-        note = f"people who have less than {guarantee} left are not counted, and how many they are is private"
+        about: dict[str, Any] = {"cost": stored(guarantee)}
+        unknown = (Note("people_without_budget", {**about, "state": ""}),)
         ledger = self._ledger_if_any()
         if ledger is None:
-            return (note,)
+            return unknown
         accounts = ledger.accounts()
         here = next(a for a in accounts if (a.owner, a.kind) == (self.card.name, "dataset"))
         people = next(a for a in accounts if (a.owner, a.kind) == (here.population, "people"))
         datasets = [a for a in accounts if a.kind == "dataset" and a.population == people.owner]
         if people.room is None or any(a.unit != people.unit for a in datasets):
-            return (note,)
+            return unknown
         this = cost(guarantee, people.unit)
         after = sum((a.used for a in datasets), Amount(0, 0) if paid else this)
         before = after - this
         if after.within(people.room):
-            return (f"{note}: so far nobody is left out for want of budget",)
-        note += f"; questions so far cost {guarantee_of(before, people.unit) or 'nothing'} in all: "
+            return (Note("people_without_budget", {**about, "state": "everybody"}),)
+        about["spent"] = _stored_or_none(guarantee_of(before, people.unit))
         if not before.within(people.room):
-            return (f"{note}more than the {people.limit} of each person, so nobody was in all of them",)
-        rest = guarantee_of(people.room - before, people.unit)
-        return (f"{note}whoever was in all of them has {rest or 'nothing'} left, and is not in this answer",)
+            about |= {"state": "nobody", "limit": _stored_or_none(people.limit)}
+        else:
+            about |= {"state": "not_all", "left": _stored_or_none(guarantee_of(people.room - before, people.unit))}
+        return (Note("people_without_budget", about),)
+
+
+def _stored_or_none(guarantee: Guarantee | None) -> dict[str, Any] | None:
+    return None if guarantee is None else stored(guarantee)
 
 
 _NOT_ABOUT_WHOM = frozenset({"is", "aggregates", "shape", "post", "epsilon", "delta", "max_groups", "max_rows"})

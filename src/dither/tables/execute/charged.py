@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from dither.errors import DataIncident, DitherError, InvalidArgument
 from dither.guarantees import Guarantee
 from dither.ledger import Charge, Receipt, Released, receipts
+from dither.present.notes import Note
 from dither.tables.compile.context import Statement, StatementContext
 from dither.tables.engines.base import withheld_errors
 from dither.tables.execute.contributors import Contributors
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from dither.tables.table import Table
 
 R = TypeVar("R")
-Compute = Callable[[Sequence[StatementContext], Sequence[str], Sequence[str]], bytes]
+Compute = Callable[[Sequence[StatementContext], Sequence[Note], Sequence[Note]], bytes]
 """Computes what is recorded, from the rows of those who paid and two lists of notes: what the first answer says, and
 what limits for each person do to the answer."""
 
@@ -128,7 +129,7 @@ def _compute(
     contributors: Contributors | None,
     charge: Charge,
     compute: Compute,
-    first_notes: Sequence[str],
+    first_notes: Sequence[Note],
 ) -> bytes:
     """What is recorded. If anything fails here, it is an incident, whatever it was."""
 

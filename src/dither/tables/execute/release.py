@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from dither.errors import InvalidData
 from dither.ledger.recorded import decode, encode
+from dither.present.notes import Note
 from dither.randomness import resolve
 from dither.tables.answer import Answer, is_total
 from dither.tables.compile.context import Statement, StatementContext
@@ -53,7 +54,7 @@ def release(question: Question, options: ReleaseOptions) -> Answer:
     contexts = statement_contexts(question, plan)
     check(question, plan, contexts, options)
 
-    def compute(paid: Sequence[StatementContext], first_notes: Sequence[str], people_notes: Sequence[str]) -> bytes:
+    def compute(paid: Sequence[StatementContext], first_notes: Sequence[Note], people_notes: Sequence[Note]) -> bytes:
         def answer(rows: Callable[[Statement], list[tuple[Any, ...]]]) -> bytes:
             result = run_plan(question, plan, options, paid, rows)
             return encode(replace(result, notes=(*first_notes, *result.notes, *people_notes)).stored())
@@ -208,8 +209,8 @@ def with_left_out(answer: Answer, plans: Sequence[Plan], chosen: Sequence[automa
     """
     left_out: dict[str, tuple[float, float, float]] = {}
     several: set[str] = set()
-    unknown: list[str] = []
-    known: list[str] = []
+    unknown: list[Note] = []
+    known: list[Note] = []
     for plan, choices in zip(plans, chosen, strict=True):
         if choices is None:
             continue

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dither.guarantees import Guarantee
+from dither.present.notes import Note
 from dither.tables.answer import Answer
 from dither.tables.card.model import Type
 from dither.tables.compile.context import StatementContext
@@ -23,7 +24,6 @@ from dither.tables.execute.replicates import errors_of_rows, evaluated, half_wid
 from dither.tables.execute.run import NoisyTable
 from dither.tables.execute.selection import CONFIDENCE, chooses_by_noise, chosen_confidence, pushed_to_one_side
 from dither.tables.execute.unprocessed import NoisyColumns, unprocessed
-from dither.tables.notes import Note
 from dither.tables.options import ReleaseOptions
 from dither.tables.planning.estimate import estimate
 from dither.tables.planning.group_keys import bin_labels
@@ -36,12 +36,8 @@ if TYPE_CHECKING:
     from dither.tables.query.postprocess import PostProcessed
 
 
-_CHOSEN_BY_NOISE = Note("error", "rows are chosen by their noisy numbers, so their ± is wider than that of all groups")
-_ONE_SIDED = Note(
-    "error",
-    "no ± is known of what MAX, MIN, STDDEV, ranks or counts by a condition make of noisy numbers: "
-    "noise moves it to one side",
-)
+_CHOSEN_BY_NOISE = Note("chosen_by_noise")
+_ONE_SIDED = Note("one_sided")
 
 
 @dataclass(frozen=True)
@@ -84,7 +80,7 @@ def output_columns(plan: Plan) -> PostProcessed | None:
     return rehearse(plan, [without_engine(part) for part in plan.aggregations])
 
 
-def shape_answer(released: Sequence[Released], cost: Guarantee, options: ReleaseOptions, notes: list[str]) -> Answer:
+def shape_answer(released: Sequence[Released], cost: Guarantee, options: ReleaseOptions, notes: list[Note]) -> Answer:
     """The noisy tables of a question, which costs this, as it wants them shown."""
     nulls = [note for item in released for note in null_value_notes(item.plan, item.noisy.without_values)]
     every_note = list(dict.fromkeys([*(note for item in released for note in _notes(item.plan)), *nulls, *notes]))
@@ -197,7 +193,7 @@ def _uses(item: Expression, names: Mapping[str, object]) -> bool:
 
 
 def _post_processed(
-    post: PostProcessing, released: Sequence[Released], cost: Guarantee, options: ReleaseOptions, notes: list[str]
+    post: PostProcessing, released: Sequence[Released], cost: Guarantee, options: ReleaseOptions, notes: list[Note]
 ) -> Answer:
     """What the question's own SQL makes of the noisy tables; the noisy tables themselves, where it fails on them."""
     from dither.tables.query import postprocess
@@ -217,7 +213,7 @@ def _post_processed(
     errors = _errors_after(post, released, options, result, confidence, one_sided)
     notes = [*notes, *([_CHOSEN_BY_NOISE] if confidence > CONFIDENCE else []), *([_ONE_SIDED] if one_sided else [])]
     if errors is None:
-        notes = [*notes, Note("error", "the ± of computed columns could not be computed")]
+        notes = [*notes, Note("error_unknown")]
     return Answer(
         result.names,
         result.types,
@@ -230,7 +226,7 @@ def _post_processed(
     )
 
 
-def _without_sql(released: Sequence[Released], cost: Guarantee, options: ReleaseOptions, notes: list[str]) -> Answer:
+def _without_sql(released: Sequence[Released], cost: Guarantee, options: ReleaseOptions, notes: list[Note]) -> Answer:
     """The noisy tables themselves, as the answer."""
     tables = []
     for item in released:
@@ -247,7 +243,7 @@ def _without_sql(released: Sequence[Released], cost: Guarantee, options: Release
         result.rows,
         result.errors,
         str(cost),
-        (Note("failed_sql", result.note), *notes),
+        (result.note, *notes),
         interval=options.interval,
         probabilities=result.probabilities,
     )
@@ -397,15 +393,12 @@ def _kind(values: list[Any]) -> Type:
     return result.pop() if len(result) == 1 else "number" if result <= {"integer", "number"} else "text"
 
 
-def _notes(plan: Plan) -> tuple[str, ...]:
+def _notes(plan: Plan) -> tuple[Note, ...]:
     result = [*plan_notes(plan)]
     if plan.selection is not None:
-        hidden = f"groups with fewer than about {plan.selection.threshold} people are not shown"
-        result.append(Note("small_groups", hidden))
+        result.append(Note("small_groups", {"people": plan.selection.threshold}))
         if plan.other:
-            result.append(Note("other_groups", "the last row, without a key, is all groups that are not shown"))
+            result.append(Note("other_groups"))
     if plan.reduced and plan.query.rolled_up:
-        result.append(
-            Note("levels", "levels add up, but for rounding: they are of the rows whose keys in all columns are public")
-        )
+        result.append(Note("levels"))
     return tuple(result)

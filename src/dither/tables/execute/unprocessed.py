@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from dither.present.notes import Note
 from dither.tables.card.model import Type
 
 _NUMBER = "aggregation"
@@ -31,7 +32,7 @@ class Unprocessed(NamedTuple):
     rows: tuple[tuple[Any, ...], ...]
     errors: dict[str, tuple[float | None, ...]]
     probabilities: dict[str, tuple[float | None, ...]]
-    note: str
+    note: Note
 
 
 def unprocessed(tables: Sequence[NoisyColumns]) -> Unprocessed:
@@ -58,12 +59,6 @@ def unprocessed(tables: Sequence[NoisyColumns]) -> Unprocessed:
         for row in table.rows:
             values = [row[places[column]] if column in places else None for column in columns]
             rows.append((number, *values) if several else tuple(values))
-    note = "the SQL around the aggregation failed on this answer; shown instead is the noisy table it was to run on"
-    if several:
-        note = (
-            "the SQL around the aggregations failed on this answer; shown instead are the noisy tables it was to run "
-            f"on, one below the other: the column {_NUMBER} says which"
-        )
     kinds: list[Type] = [kind for _, kind in columns]
     return Unprocessed(
         ((_NUMBER,) if several else ()) + tuple(names.values()),
@@ -71,7 +66,7 @@ def unprocessed(tables: Sequence[NoisyColumns]) -> Unprocessed:
         tuple(rows),
         _below_one_another(names, tables, [table.errors for table in tables]),
         _below_one_another(names, tables, [table.probabilities for table in tables]),
-        note,
+        Note("failed_sql", {"column": _NUMBER if several else None}),
     )
 
 

@@ -88,11 +88,10 @@ from numpy.typing import NDArray
 from dither.accounting import gaussian_ratio
 from dither.guarantees import ApproxDP, Guarantee, PureDP
 from dither.mechanisms import Laplace
-from dither.present.digits import two_digits
+from dither.present.notes import Note, share_left_out
 from dither.tables.compile import expressions, statements
 from dither.tables.compile.context import Statement, StatementContext
 from dither.tables.compile.limits import MAX_TOTAL, Limits
-from dither.tables.notes import Note
 from dither.tables.planning.group_keys import number_of_groups
 from dither.tables.planning.plan import Plan, below, variance_of
 from dither.tables.query.tree import Aggregate, Expression, Query
@@ -103,7 +102,6 @@ bounds of an aggregate take :data:`BOUNDS_SHARE`."""
 BOUNDS_SHARE = Fraction(1, 20)
 SECOND_LOOK_SHARE = Fraction(1, 3)
 """The share of what is left for the answers that is spent on looking for bounds again, where none were found."""
-STATE_BOUNDS = "state its bounds, as in AVG(x, contribution_bounds_per_row => (0, 100)) or bounds=(0, 100) in Python"
 _SHARE_NOT_SHOWN = 1 / 20
 """Keys of more than this share of all people are to be shown, where the number of groups is chosen."""
 BOUNDS_OF = "bounds of "
@@ -165,7 +163,7 @@ class Choices(NamedTuple):
     norm: Literal[1, 2]
     without_bounds: tuple[str, ...]
     left_out: LeftOut | None
-    notes: list[str]
+    notes: list[Note]
     memberships_left_out: LeftOut | None = None
     """The same for people's groups instead of rows: by how much counts of people are low."""
     spent_again: Fraction = Fraction(0)
@@ -187,7 +185,7 @@ def choose_limits(
 ) -> Choices:
     """Choose what nobody stated, each for its part of the budget; with ``either_norm`` also whether Laplace or normal
     noise is used, by the norm that bounds people better."""
-    notes: list[str] = []
+    notes: list[Note] = []
     groups = rows = None
     left_out = memberships = None
     groups_epsilon = Fraction(0)
@@ -210,21 +208,22 @@ def choose_limits(
     # what is left out is that of the limits that apply, which are not quite those that were best
     if groups is not None:
         memberships = estimate_left_out(histogram, groups_epsilon, groups, _most_groups(plan))
-        notes.append(Note("chosen", f"max_groups = {groups}, chosen privately with ε = {float(groups_epsilon):.3g}"))
+        notes.append(Note("groups_chosen", {"groups": groups, "epsilon": float(groups_epsilon)}))
     beyond = None
     if rows is not None:
         total, spent = Limits(in_each, rows, norm).total, float(plan.automatic["max_rows"])
         beyond = estimate_left_out(people, epsilon, float(total))
         left_out = _both(beyond, memberships, plan)
-        note = f"each person counts for at most {math.ceil(total):,} rows, chosen privately with ε = {spent:.3g}"
-        notes.append(Note("chosen", note if left_out is None else f"{note}: {beyond}; {unseen_people(epsilon)}"))
+        notes.append(Note("rows_chosen", {"rows": math.ceil(total), "epsilon": spent}))
+        if left_out is not None:
+            notes += [beyond.note("rows", spent), undetected(epsilon)]
     if plan.automatic.get("bias"):
         beyond, memberships, epsilon = _beyond_stated_limits(plan, groups, context, run, beyond, memberships)
         left_out = None if beyond is None else _both(beyond, memberships, plan)
-        learned = [str(left_out)] if left_out is not None else []
-        learned += [memberships.of("people's groups")] if memberships is not None else []
         spent = float(plan.automatic["bias"])
-        notes.append(Note("bias", f"{', and '.join(learned)}; {unseen_people(epsilon)}; learned with ε = {spent:.3g}"))
+        notes += [left_out.note("rows", spent)] if left_out is not None else []
+        notes += [memberships.note("groups", spent)] if memberships is not None else []
+        notes.append(undetected(epsilon))
     bounds, unknown, again = _bounds(plan, query, context, run, notes)
     return Choices(_bounded(query, bounds), groups, rows, norm, unknown, left_out, notes, memberships, again)
 
@@ -318,7 +317,7 @@ def _bounds(
     query: Query,
     context: StatementContext,
     run: Callable[[Statement], list[Any]],
-    notes: list[str],
+    notes: list[Note],
 ) -> tuple[dict[str, tuple[float, float]], tuple[str, ...], Fraction]:
     """Bounds of the aggregates that have none, the names of those for which none could be found, and what looking for
     them again cost.
@@ -349,18 +348,17 @@ def _bounds(
         if isinstance(chosen, Unseen):
             bounds[name] = (0, 1)
             unknown.append(name)
-            more = "spend more" if chosen.factor is None else f"spend about {two_digits(chosen.factor)} times the ε"
-            reason = f"no bounds of {name} could be found with ε = {float(spent):.3g}, so it has no answer"
-            notes.append(Note("bounds", f"{reason}, and what it cost stays charged: {STATE_BOUNDS}, or {more}"))
+            found = {"name": name, "epsilon": float(spent), "factor": chosen.factor}
+            notes.append(Note("bounds_not_found", found))
             continue
         low, high = chosen.low, chosen.high
         if whole:
             low, high = math.floor(low), max(math.ceil(high), math.floor(low) + 1)
         bounds[name] = low, high
-        detail = f"({low:g}, {high:g})"
-        how = f"bounds of {name} = {detail}, chosen privately with ε = {float(epsilon):.3g}"
-        beyond = f"values beyond them count as the nearer bound, so {name} may be off by more than its ±"
-        notes.append(Note("chosen", f"{how}: {beyond}; {chosen.beyond}"))
+        beyond = {"share": chosen.share, "most": chosen.most, "of_card": chosen.stated}
+        notes.append(
+            Note("bounds_chosen", {"name": name, "low": low, "high": high, "epsilon": float(epsilon), **beyond})
+        )
     return bounds, tuple(unknown), again
 
 
@@ -373,7 +371,7 @@ def _edges(value: Expression, find: expressions.Lookup) -> tuple[tuple[float, ..
     return edges_of(typed.interval if stated is None else stated, whole), whole, stated is not None
 
 
-def unseen_bounds_notes(plan: Plan) -> tuple[str, ...]:
+def unseen_bounds_notes(plan: Plan) -> tuple[Note, ...]:
     """What is said, before anything is charged, of bounds that may not be found: of how few people there are none, even
     if all of them have alike values and the second look is needed."""
     result = []
@@ -385,14 +383,8 @@ def unseen_bounds_notes(plan: Plan) -> tuple[str, ...]:
         assert value is not None
         edges, _, is_stated = _edges(value, find)
         if not is_stated:
-            people = two_digits(least_seen(Laplace(1, below(left * SECOND_LOOK_SHARE / len(names))), len(edges) - 1))
-            result.append(
-                Note(
-                    "bounds",
-                    f"{name}: its bounds are looked for privately, and with fewer than about {people} people none are "
-                    f"found and it has no answer, although it is charged; {STATE_BOUNDS} to avoid that",
-                )
-            )
+            people = least_seen(Laplace(1, below(left * SECOND_LOOK_SHARE / len(names))), len(edges) - 1)
+            result.append(Note("bounds_forecast", {"name": name, "people": people}))
     return tuple(result)
 
 
@@ -529,15 +521,15 @@ def people_seen(epsilon: Fraction) -> int:
     return math.ceil((thresholds()[1] - math.log(2 * _MISSED)) / float(epsilon))
 
 
-def unseen_people(epsilon: Fraction) -> str:
-    """What the histogram cannot show, in words.
+def undetected(epsilon: Fraction) -> Note:
+    """Return what the histogram cannot show.
 
-    >>> unseen_people(Fraction(1, 10))
-    'even 160 people with very many rows could go undetected'
+    >>> print(undetected(Fraction(1, 10)))
+    Up to about 160 heavy contributors could go undetected.
     """
     number = people_seen(epsilon)
     digits = max(len(str(number)) - 2, 0)
-    return f"even {round(number, -digits):,} people with very many rows could go undetected"
+    return Note("undetected", {"people": round(number, -digits)})
 
 
 def _last_seen(scaled: NDArray[np.float64]) -> int | None:
@@ -633,7 +625,7 @@ class LeftOut:
     confidence. Without an upper limit ``high`` is 1, and ``share`` is ``low``: it is at least that.
 
     >>> str(LeftOut(0.12, 0.1, 0.15)), str(LeftOut(0.1, 0.1, 1.0))
-    ('about 12 % of the rows are left out (10 % to 15 %)', 'at least 10 % of the rows are left out')
+    ('about 12 % of the rows are excluded (10 % to 15 %)', 'at least 10 % of the rows are excluded')
     """
 
     share: float
@@ -641,19 +633,11 @@ class LeftOut:
     high: float
 
     def __str__(self) -> str:
-        return self.of("the rows")
+        return share_left_out(self.share, self.low, self.high, "the rows")
 
-    def of(self, what: str) -> str:
-        """A sentence about what is left out: rows, or groups of people.
-
-        >>> LeftOut.at_least(0.0).of("people's groups")
-        "the noise hides whether any of people's groups are left out"
-        """
-        if self.high < 1:
-            return f"about {percent(self.share)} of {what} are left out ({percent(self.low)} to {percent(self.high)})"
-        if not self.low:
-            return f"the noise hides whether any of {what} are left out"
-        return f"at least {percent(self.low)} of {what} are left out"
+    def note(self, of: Literal["rows", "groups"], epsilon: float) -> Note:
+        """Return what is said of this share of the rows, or of people's groups, that was learned with an epsilon."""
+        return Note("left_out", {"of": of, "share": self.share, "low": self.low, "high": self.high, "epsilon": epsilon})
 
     @classmethod
     def at_least(cls, low: float) -> LeftOut:
@@ -680,9 +664,9 @@ def estimate_left_out(people: Floats, epsilon: Fraction, limit: float, most: int
     >>> people = np.zeros(len(EDGES))
     >>> people[EDGES.index(8)] = 10_000
     >>> print(estimate_left_out(people, Fraction(1, 10), 2))
-    at least 74 % of the rows are left out
+    at least 74 % of the rows are excluded
     >>> print(estimate_left_out(people, Fraction(1, 10), 2, most=8))
-    about 75 % of the rows are left out (74 % to 76 %)
+    about 75 % of the rows are excluded (74 % to 76 %)
     """
     upper = np.array(EDGES, dtype=np.float64)
     lower = np.concatenate([[0.0], upper[:-1]]) + 1
@@ -738,17 +722,6 @@ def _noise_of_sum(weights: Floats, doubt: float) -> Floats:
     return result
 
 
-def percent(share: float) -> str:
-    """A share as a percentage.
-
-    >>> percent(0.5), percent(0.0312), percent(2e-7), percent(0)
-    ('50 %', '3.1 %', 'less than 0.01 %', '0 %')
-    """
-    if 0 < share < 0.0001:
-        return "less than 0.01 %"
-    return f"{100 * share:.2g} %" if share < 0.0995 else f"{100 * share:.0f} %"
-
-
 CONFIDENCE = 1 - 1e-6
 """How sure it is that no bin is taken for a filled one by its noise alone: one such bin makes bounds useless."""
 NEXT_CONFIDENCE = 0.8
@@ -771,14 +744,6 @@ class ChosenBounds(NamedTuple):
     most: float
     stated: bool = False
     """Whether they are those of the card."""
-
-    @property
-    def beyond(self) -> str:
-        """How much is cut off, in words."""
-        if self.stated:
-            return "they are those of the card, since the ε is too small to tell how many values others cut off"
-        about = f"about {percent(self.share)} of the values are beyond them"
-        return f"{about}, and at most {percent(max(self.most, 0.0001))} (95 %)"
 
 
 class Unseen(NamedTuple):

@@ -16,15 +16,15 @@ from dither.comparison import unhashable
 from dither.mechanisms import Gaussian
 from dither.present import markup
 from dither.present.digits import two_digits
+from dither.present.notes import Note, limit_words
 from dither.present.terminal import printable
 from dither.public_module import public_in
 from dither.tables.compile.statements import Measure
-from dither.tables.notes import Note
 from dither.tables.planning.automatic import BOUNDS_OF
 from dither.tables.planning.estimate import SAMPLE_SIZES, error_for_size, expected_error
 from dither.tables.planning.group_keys import Noise, every_group
 from dither.tables.planning.plan import Plan, variance_of
-from dither.tables.planning.plan_notes import describe_limits, forecast_notes, plan_notes
+from dither.tables.planning.plan_notes import forecast_notes, plan_notes, stated_limits
 from dither.tables.planning.quantiles import errors
 from dither.tables.query.relations import base_of, describe_relation
 from dither.tables.query.tree import SIMPLE
@@ -61,7 +61,7 @@ class Explanation:
     groups: str
     bounding: str
     left: str
-    limitations: tuple[str, ...] = ()
+    limitations: tuple[Note, ...] = ()
     refused: str = ""
     asked_of: str = ""
     rows_are_people: bool = False
@@ -74,7 +74,7 @@ class Explanation:
         output += [*self.groups.split("\n"), *self.bounding.split("\n")]
         for line in self.lines:
             output.append(f"{line['answer']}: {line['measure']}, by {line['mechanism']}; {line['expected']}")
-        return "\n".join(map(printable, [*output, *self.limitations]))
+        return "\n".join(map(printable, [*output, *map(str, self.limitations)]))
 
     def _repr_html_(self) -> str:
         """For a notebook: the cost, a table of what is measured, and what the answers leave out."""
@@ -92,11 +92,11 @@ class Explanation:
                 ]
             ),
             measured,
-            markup.lines(self.limitations),
+            markup.lines([*map(str, self.limitations)]),
         )
 
 
-def explain(plan: Plan, left: str, more_notes: tuple[str, ...] = (), refused: str = "") -> Explanation:
+def explain(plan: Plan, left: str, more_notes: tuple[Note, ...] = (), refused: str = "") -> Explanation:
     """Describe a plan; ``left`` says what may still be spent, ``more_notes`` what else the answer would say, such as
     what limits of people do to it, and ``refused`` why it would not be answered now.
 
@@ -176,21 +176,18 @@ def _lines(plan: Plan, suffix: str) -> list[dict[str, Any]]:
     return lines
 
 
-def _sharing(plan: Plan) -> list[str]:
+def _sharing(plan: Plan) -> list[Note]:
     """What asking for several aggregates at once does to the noise of each."""
     result = []
     several = [name for name, parts in plan.parts.items() if len(parts) > 1]
     added = [name for name in several if plan.query.aggregates[name].kind in ("count", "count_value")]
     others = [name for name in several if name not in added]
     if added and others:
-        result.append(
-            f"{', '.join(added)}: computed from the same noisy parts as {', '.join(others)}, whose noise adds up, so "
-            "the ± is larger than if it were asked alone"
-        )
+        result.append(Note("shared_parts", {"names": added, "others": others}))
     shares = {*plan.parts.values(), *(choice.name for choice in plan.choices), *(count.name for count in plan.counts)}
     if len(shares) + len(plan.quantiles) > 1:
-        result.append("what is measured shares the ε, so each ± is larger than if it were asked alone")
-    return [Note("error", text) for text in result]
+        result.append(Note("shared_epsilon"))
+    return result
 
 
 def _times(chosen: Sequence[str], bounds: bool = False, kind: str = "") -> str:
@@ -222,7 +219,7 @@ def _bounding(plan: Plan) -> str:
     if plan.query.source is not None:
         bounding = "each person has one row at most"
     if plan.card.unit is not None:
-        bounding = f"each person counts for at most {describe_limits(plan)}"
+        bounding = f"each person counts for at most {limit_words(**stated_limits(plan))}"
     paid = {name: epsilon for name, epsilon in plan.automatic.items() if epsilon}
     if paid:
         epsilons = ", ".join(f"{name} for ε = {float(epsilon):.3g}" for name, epsilon in paid.items())

@@ -34,6 +34,7 @@ beyond them.
 
 from __future__ import annotations
 
+import math
 import typing
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -44,11 +45,11 @@ from sqlglot import exp
 
 from dither.errors import DitherError, InvalidArgument
 from dither.present.digits import two_digits
+from dither.present.notes import Note
 from dither.tables.card.model import Card, ColumnCard
 from dither.tables.card.values import Value
 from dither.tables.compile import expressions, relations
 from dither.tables.compile.expressions import Lookup
-from dither.tables.notes import Note
 from dither.tables.planning.automatic import BOUNDS_OF, unseen_bounds_notes
 from dither.tables.planning.estimate import (
     counting_parts,
@@ -92,7 +93,7 @@ _NEVER_NULL = ("is_null", "is_distinct")
 _COUNTS = ("count", "count_value", "count_distinct", "row_number", "rank", "dense_rank")
 
 
-def null_notes(plan: Plan) -> tuple[str, ...]:
+def null_notes(plan: Plan) -> tuple[Note, ...]:
     """What an answer says about rows that are in none of its groups, because a key is NULL, or because a date or a
     whole number is beyond the bounds that its keys are derived from."""
     query = plan.query
@@ -102,18 +103,20 @@ def null_notes(plan: Plan) -> tuple[str, ...]:
     result = []
     if missing:
         texts = [_as_sql(group.value) or group.name for group in missing]
-        included = ", ".join(_with_null(group, find) for group in missing)
-        result.append(f"rows with NULL in {' or '.join(texts)} are in no group: GROUP BY {included} includes them")
-    lost: dict[str, list[str]] = {"are": [], "may be": []}
+        result.append(Note("null_keys", {"columns": texts, "group_by": [_with_null(group, find) for group in missing]}))
+    lost: dict[bool, list[dict[str, Any]]] = {True: [], False: []}
     for group, keys in public:
         if group.keys is None:
-            for text, verb in _beyond(group.value, keys, plan):
-                lost[verb].append(text)
-    for verb, texts in lost.items():
-        if texts:
-            which = " or ".join(dict.fromkeys(texts))
-            result.append(f"rows with {which}, the bounds of the card, {verb} in no group")
-    return tuple(Note("no_key", text) for text in result)
+            for column, ends, certain in _beyond(group.value, keys, plan):
+                bounds = {"column": column, "low": str(ends[0]), "high": str(ends[1])}
+                if bounds not in lost[certain]:
+                    lost[certain].append(bounds)
+    result += [
+        Note("keys_beyond_bounds", {"columns": columns, "certain": certain})
+        for certain, columns in lost.items()
+        if columns
+    ]
+    return tuple(result)
 
 
 def may_be_null(plan: Plan, expression: Expression) -> bool:
@@ -141,10 +144,10 @@ def _with_null(group: Group, find: Lookup) -> str:
     return f"COALESCE({text}, …)"
 
 
-def _beyond(key: Expression, keys: tuple[Value, ...], plan: Plan) -> Iterator[tuple[str, str]]:
+def _beyond(key: Expression, keys: tuple[Value, ...], plan: Plan) -> Iterator[tuple[str, Sequence[object], bool]]:
     """The columns of a key, in the rows that it comes from, each with its bounds in the card, beyond which rows have no
-    key: where keys follow from bounds, and not from the question alone. What is computed from a number beyond them may
-    be one of the keys."""
+    key, where keys follow from bounds, and not from the question alone; and whether that is certain: what is computed
+    from a number beyond them may be one of the keys."""
     *_, (rows, value) = Rows.asked(plan.query).levels(key)
     card_there = card_of_question(Query({}, source=rows.source), base_of(plan.card)) if rows.path else plan.card
     find = expressions.lookup(card_there, {join.table: join.table for join in rows.joins})
@@ -165,7 +168,7 @@ def _beyond(key: Expression, keys: tuple[Value, ...], plan: Plan) -> Iterator[tu
             stated = None
         if stated is None or not set(stated) <= set(keys):
             computed = card.type in NUMBERS and column not in raw
-            yield f"{column.name} beyond {ends[0]} to {ends[1]}", "may be" if computed else "are"
+            yield column.name, ends, not computed
 
 
 def _may_be_null(expression: Expression, rows: Rows, person: str | None) -> bool:
@@ -230,36 +233,24 @@ def _is_null(expression: Expression, column: Column) -> bool:
     return expression.op in ("between", "in") and _is_null(expression.args[0], column)
 
 
-def empty_group_notes(plan: Plan) -> tuple[str, ...]:
+def empty_group_notes(plan: Plan) -> tuple[Note, ...]:
     """What an answer says about values that are chosen whether anybody has one or not."""
     result = []
     public = plan.query.groups and plan.selection is None
     if public and plan.query.post is not None and _aggregates(plan.query.post.sql):
-        result.append("every public group counts in what is computed of the groups, also one that nobody is in")
+        result.append(Note("empty_groups"))
     names = [choice.name for choice in plan.choices] + [name for ranked in plan.quantiles for name in ranked.shares]
     unknown = [name for name in names if plan.selection is None and not counting_parts(plan, name)]
     if unknown:
-        where = (
-            "a group that nobody is in has a value as well"
-            if plan.query.groups
-            else "has a value even if there are no rows"
-        )
-        result.append(f"{', '.join(unknown)}: {where}; with {_counted(plan, unknown)} in the question it is NULL")
+        result.append(Note("value_without_rows", _without_a_count(plan, unknown)))
     may_be_null = [
         name
         for name in names
         if name not in unknown and not value_counting_parts(plan, name) and _value_may_be_null(plan, name)
     ]
     if may_be_null:
-        where = (
-            "a group with rows but no value has one as well"
-            if plan.query.groups
-            else "has a value even if all values are NULL"
-        )
-        result.append(
-            f"{', '.join(may_be_null)}: {where}; with {_counted(plan, may_be_null)} in the question it is NULL"
-        )
-    return tuple(Note("empty", text) for text in result)
+        result.append(Note("value_without_values", _without_a_count(plan, may_be_null)))
+    return tuple(result)
 
 
 def _value_may_be_null(plan: Plan, name: str) -> bool:
@@ -268,11 +259,11 @@ def _value_may_be_null(plan: Plan, name: str) -> bool:
     return value is not None and may_be_null(plan, value)
 
 
-def _counted(plan: Plan, names: Sequence[str]) -> str:
-    """The counts by which these answers are NULL where there are no values; COUNT(*) for what is no column."""
+def _without_a_count(plan: Plan, names: Sequence[str]) -> dict[str, Any]:
+    """The answers, and the counts by which they are NULL where there are no values; COUNT(*) for what is no column."""
     values = [plan.query.aggregates[name].value for name in names]
     counts = [f"COUNT({value.name})" if isinstance(value, Column) else "COUNT(*)" for value in values]
-    return " and ".join(dict.fromkeys(counts))
+    return {"names": [*names], "grouped": bool(plan.query.groups), "counts": [*dict.fromkeys(counts)]}
 
 
 def _aggregates(sql: str) -> bool:
@@ -286,27 +277,22 @@ def _aggregates(sql: str) -> bool:
     return False
 
 
-def null_value_notes(plan: Plan, names: Sequence[str]) -> tuple[str, ...]:
+def null_value_notes(plan: Plan, names: Sequence[str]) -> tuple[Note, ...]:
     """What an answer says about these, which have values that are NULL by the rule."""
     if not names:
         return ()
-    if not plan.query.groups:
-        text = f"{', '.join(names)}: NULL, because the noisy number of rows does not show that there are any"
-    else:
-        text = f"{', '.join(names)}: NULL in groups whose noisy number of rows does not show that anybody is in them"
-    return (Note("empty", text),)
+    return (Note("null_values", {"names": [*names], "grouped": bool(plan.query.groups)}),)
 
 
-def person_sum_notes(plan: Plan) -> tuple[str, ...]:
+def person_sum_notes(plan: Plan) -> tuple[Note, ...]:
     """What a question says about columns that are held within their bounds before a person's values are added up."""
     if plan.query.source is None:
         return ()
     card = base_of(plan.card)
-    held = (text for source in sources(plan.query.source) for text in _held(source, card))
-    return tuple(Note("bounds", text) for text in dict.fromkeys(held))
+    return tuple(dict.fromkeys(note for source in sources(plan.query.source) for note in _held(source, card)))
 
 
-def _held(source: Source, card: Card) -> Iterator[str]:
+def _held(source: Source, card: Card) -> Iterator[Note]:
     if not isinstance(source, (PerPerson, Windowed)):
         return
     inside = replace(card, columns=relation_schema(card, source.source, relations.describe).columns)
@@ -316,8 +302,8 @@ def _held(source: Source, card: Card) -> Iterator[str]:
     for value in dict.fromkeys(item.value for item in every if item.kind in ("sum", "mean")):
         for column in () if value is None else clamped_columns(value, find):
             low, high = find(column)[1].bounds or (0, 0)
-            clamped = f"values of {column.name} are clamped to {low:,.15g} to {high:,.15g}, the bounds of the card"
-            yield f"{clamped}, before they are added up for each {person_of(card)}"
+            clamped = {"column": column.name, "low": low, "high": high, "person": person_of(card)}
+            yield Note("person_values_clamped", clamped)
 
 
 def clamped_columns(value: Expression, find: Lookup) -> list[Column]:
@@ -357,39 +343,30 @@ ADDED = ("count", "count_value", "sum", "histogram")
 """The kinds of aggregates that are too low by as much as the limits leave out."""
 
 
-def forecast_notes(plan: Plan) -> list[str]:
+def forecast_notes(plan: Plan) -> list[Note]:
     """What a plan says about answers that would be nothing but noise."""
     return [
-        Note(
-            "error",
-            f"{item.name}: with {item.rows:,} rows in a group its ± would be as wide as all that it could be, from "
-            f"{item.low:,.6g} to {item.high:,.6g}; a release asks for confirmation",
-        )
+        Note("noise_only", {"name": item.name, "rows": item.rows, "low": item.low, "high": item.high})
         for item in noise_only(plan)
     ]
 
 
-UNKNOWN_AMOUNT = "counts and sums can be too low by an unknown amount"
-"""What is said of an answer whose limits leave out nobody knows how much."""
-
-
-def unit_notes(card: Card) -> tuple[str, ...]:
+def unit_notes(card: Card) -> tuple[Note, ...]:
     """What every answer says about rows without a unit; nothing where every row is a person.
 
     >>> from dither.tables.card.model import ColumnCard
-    >>> unit_notes(Card("visits", "", {"who": ColumnCard("integer")}, unit="who"))
-    ('rows without who, which belong to nobody, are left out',)
+    >>> print(*unit_notes(Card("visits", "", {"who": ColumnCard("integer")}, unit="who")))
+    Rows with NULL `who` are excluded.
     """
     derived = isinstance(card, RelationCard)
     unit = base_of(card).unit if derived else card.unit
     if unit is None:
         return ()
-    if card.counts_rows_without_unit and not derived:
-        return (Note("rows_without_person", f"each row without {unit} counts as a person of its own"),)
-    return (Note("rows_without_person", f"rows without {unit}, which belong to nobody, are left out"),)
+    as_people = card.counts_rows_without_unit and not derived
+    return (Note("rows_as_people" if as_people else "rows_without_person", {"column": unit}),)
 
 
-def plan_notes(plan: Plan) -> tuple[str, ...]:
+def plan_notes(plan: Plan) -> tuple[Note, ...]:
     """Return what an explanation and an answer say about one private aggregation of a question."""
     left_out = (*limitations(plan), *combined_notes(plan), *unit_notes(plan.card), *null_notes(plan))
     return (*left_out, *held_notes(plan), *unseen_bounds_notes(plan), *interval_notes(plan), *empty_group_notes(plan))
@@ -397,8 +374,8 @@ def plan_notes(plan: Plan) -> tuple[str, ...]:
 
 def limitations(
     plan: Plan, stated: typing.Literal["", "beside them", "as a share"] = "", limits_are_stated: bool = True
-) -> tuple[str, ...]:
-    """The sentences for a plan; none where every row is a person, since then nothing is left out.
+) -> tuple[Note, ...]:
+    """Return the limits of a plan and what they do to its answers; nothing where every row is a person.
 
     Parameters
     ----------
@@ -408,7 +385,7 @@ def limitations(
         How the answer says how much is left out: beside its counts, or in a note, as a share of all rows, which says
         nothing about a single group, or about the values in those rows; empty where it does not.
     limits_are_stated
-        Whether the sentence begins with the limits; limits that were chosen privately have a note already.
+        Whether the limits are named; limits that were chosen privately have a note already.
     """
     if plan.card.unit is None:
         return ()
@@ -416,61 +393,52 @@ def limitations(
     some_groups = plan.limits.exceeded or plan.selection is not None
     if kinds == {"people"} and not some_groups:
         return ()
-    effects = []
+    result = [Note("limits", stated_limits(plan))] if limits_are_stated else []
     if kinds & set(ADDED) or "people" in kinds:
         if stated == "beside them":
-            effects.append("counts are low by what is stated beside them")
+            result.append(Note("undercount_beside"))
         elif stated:
-            whole = "all of people's groups" if kinds == {"people"} else "all rows"
-            of = ["a group"] if plan.query.groups else []
-            of += ["a sum"] if kinds & {"sum", "count_value", "histogram"} or not of else []
-            effect = "what is left out makes counts and sums low: the share stated"
-            effects.append(f"{effect} is of {whole}, and that of {' or of '.join(of)} may be smaller or larger")
-        elif plan.automatic.keys() & {"max_rows", "bias"}:
-            effects.append("counts and sums will be low, and the answer will state which share of the rows is left out")
+            parts = ["group"] if plan.query.groups else []
+            parts += ["sum"] if kinds & {"sum", "count_value", "histogram"} or not parts else []
+            of = "groups" if kinds == {"people"} else "rows"
+            result.append(Note("undercount_share", {"of": of, "of_parts": parts}))
         else:
-            effects.append(f"{UNKNOWN_AMOUNT} (bias=True, or --bias, spends a little to learn it)")
+            later = plan.automatic.keys() & {"max_rows", "bias"}
+            result.append(Note("undercount_later" if later else "undercount_unknown"))
     if "count_distinct" in kinds:
-        effects.append("different values of one person beyond that do not count, so their number can be too low")
+        result.append(Note("distinct_limited"))
     if kinds - {*ADDED, "people", "count_distinct"}:
-        effects.append("means, quantiles and the like lean toward people with few rows")
-    sentence = f"{', and '.join(effects)}; the ± does not include it"
-    if limits_are_stated:
-        sentence = f"each person counts for at most {describe_limits(plan)}, so {sentence}"
-    unknown = any(UNKNOWN_AMOUNT in effect for effect in effects)
-    return (Note("undercount_unknown" if unknown else "limits", sentence),)
+        result.append(Note("means_limited"))
+    return tuple(result)
 
 
-def combined_notes(plan: Plan) -> tuple[str, ...]:
+def combined_notes(plan: Plan) -> tuple[Note, ...]:
     """What is said of rows of a person that are combined with each other, of which only so many are."""
     result = []
     for item in () if plan.query.source is None else sources(plan.query.source):
         if isinstance(item, PersonJoin):
-            to = "EXISTS" if item.kind in ("semi", "anti") else "the join"
+            exists = item.kind in ("semi", "anti")
             for side in (item.left, item.right):
                 if isinstance(side, CappedRows):
-                    rows = "1 row" if side.most == 1 else f"{side.most:,} rows"
-                    what = describe_relation(side.source, base_of(plan.card))
-                    contributed = f"each person contributes at most {rows} of {what} to {to}"
-                    result.append(f"{contributed}, chosen whatever their values are; counts and sums can be too low")
-    return tuple(Note("limits", text) for text in dict.fromkeys(result))
+                    relation = describe_relation(side.source, base_of(plan.card))
+                    result.append(Note("join_limit", {"rows": side.most, "relation": relation, "exists": exists}))
+    return tuple(dict.fromkeys(result))
 
 
-def bias_notes(plan: Plan, bias: bool) -> tuple[str, ...]:
+def bias_notes(plan: Plan, bias: bool) -> tuple[Note, ...]:
     """What a plan and an answer say where ``bias=True`` learns nothing."""
     parts = plan.aggregations
     if not bias or any("bias" in part.automatic for part in parts):
         return ()
-    why = "has nothing to learn: people are counted once each, and no limit leaves any out"
+    reason = "people"
     if any({"max_rows", "max_groups"} & part.automatic.keys() for part in parts):
-        why = "spends nothing beside limits that are chosen privately: what they leave out is learned with them"
+        reason = "limits_chosen"
     elif all(part.card.unit is None for part in parts):
-        why = "has nothing to learn: each person has one row at most, so no limit leaves rows out; what bounds do to "
-        why += "values beyond them is not part of it"
-    return (Note("bias", f"bias=True, or --bias, {why}"),)
+        reason = "one_row"
+    return (Note("bias_unused", {"reason": reason}),)
 
 
-def held_notes(plan: Plan) -> tuple[str, ...]:
+def held_notes(plan: Plan) -> tuple[Note, ...]:
     """What a question of a relation says about bounds that it states, where values can lie beyond them; bounds that are
     chosen privately have a note of their own."""
     if not isinstance(plan.card, RelationCard):
@@ -483,79 +451,63 @@ def held_notes(plan: Plan) -> tuple[str, ...]:
             continue
         known = expressions.compile(value, find).range
         if known is None or known.low < bounds[0] or known.high > bounds[1]:
-            held = f"{show(value)} is held within {bounds[0]:,.15g} to {bounds[1]:,.15g}, as the question states"
-            result.append(Note("bounds", f"{held}: values beyond count as the nearer bound"))
+            result.append(Note("bounds_stated", {"value": show(value), "low": bounds[0], "high": bounds[1]}))
     return (*dict.fromkeys(result), *person_sum_notes(plan))
 
 
-def interval_notes(plan: Plan) -> tuple[str, ...]:
+def interval_notes(plan: Plan) -> tuple[Note, ...]:
     """What an answer says about errors that are not in its table, or not those of the noise alone."""
     result = []
     if plan.population:
-        result.append("± population (95 %): noise and sampling error, for the population that the rows were drawn from")
+        result.append(Note("population"))
         cluster = most_rows_of_a_person(plan)
         if cluster > 1 and any(aggregate.kind != "people" for aggregate in plan.query.aggregates.values()):
-            result.append(
-                "people were drawn, not rows, and the rows of one person may be alike: the sampling error is taken for "
-                f"the most that it can be, {np.sqrt(cluster):.2g} times that of rows drawn one by one"
-            )
+            result.append(Note("population_clusters", {"factor": math.sqrt(cluster)}))
     if "max_rows" in plan.automatic:  # numbers of rows follow from a limit that is still to be chosen
-        return tuple(Note("error", text) for text in result)
+        return tuple(result)
     one = 1 << plan.bin_limits.bits()
     for choice in plan.choices:
         width = _bin_width(plan, choice.name, choice.aggregate)
         gap = choice.mechanism.error(choice.bins) / one
         if choice.aggregate.kind == "mode":
-            said = f"no key is more common than {choice.name} by more than {two_digits(gap)} rows"
+            result.append(Note("mode_gap", {"name": choice.name, "rows": gap}))
         else:
             beyond = inside_rank(plan, choice) / one + gap
-            said = f"at most {two_digits(beyond)} rows are beyond {choice.name}"
-            said += f" by more than half of its bin, which is {width} wide" if width else ""
-        result.append(f"{said} (95 %)")
+            result.append(Note("extreme_rank", {"name": choice.name, "rows": beyond, "bin_width": width}))
     for ranked in plan.quantiles:
         if ranked.interval is None:
             gaps = {name: gap / one for name, gap in rank_errors(ranked.rank, ranked.bins).items()}
             for name, share in ranked.shares.items():
                 width = _bin_width(plan, name, ranked.aggregate)
-                middle = f"; {name} is the middle of a bin that is {width} wide" if width else ""
-                result.append(f"the rank of {name} is off by at most {two_digits(gaps[share])} rows (95 %){middle}")
+                result.append(Note("quantile_rank", {"name": name, "rows": gaps[share], "bin_width": width}))
     chosen: list[Choice | Quantiles] = [*plan.choices, *plan.quantiles]
     if any(item.interval is None for item in chosen):
-        result.append("values that are chosen have no ±: quantile_interval=True (--quantile-interval) spends on it")
-    return tuple(Note("error", text) for text in result)
+        result.append(Note("no_interval"))
+    return tuple(result)
 
 
-def _bin_width(plan: Plan, name: str, aggregate: Aggregate) -> str:
-    """How wide the bins are that a value is chosen among, of which it is the middle; nothing for whole numbers, which
+def _bin_width(plan: Plan, name: str, aggregate: Aggregate) -> float | None:
+    """How wide the bins are that a value is chosen among, of which it is the middle; None for whole numbers, which
     have a bin each, and where the bounds are still to be chosen."""
     if plan.automatic.get(BOUNDS_OF + name) or aggregate.edges is None or isinstance(aggregate.edges[0], int):
-        return ""
-    return two_digits(float(np.diff(np.asarray(aggregate.edges, dtype=np.float64)).max()))
+        return None
+    return float(np.diff(np.asarray(aggregate.edges, dtype=np.float64)).max())
 
 
-def describe_limits(plan: Plan) -> str:
-    """What one person counts for, in words.
+def stated_limits(plan: Plan) -> dict[str, Any]:
+    """Return what one person counts for, as values of a note: rows, groups, or rows in each of some groups.
 
     The limits are on all groups together: one that has fewer groups may have more rows in each of them.
     """
     if "max_rows" in plan.automatic:
-        return "a number of rows that is chosen privately"
-    rows = "1 row" if plan.limit == 1 else f"{plan.limit:,} rows"
-    if plan.together is not None and any(item.kind != "people" for item in plan.query.aggregates.values()):
-        total = plan.groups * plan.limit
-        return "1 row" if total == 1 else f"{total:,} rows"
+        return {"rows": "auto", "groups": None}
+    only_people = all(aggregate.kind == "people" for aggregate in plan.query.aggregates.values())
+    if plan.together is not None and not only_people:
+        return {"rows": plan.groups * plan.limit, "groups": None}
     if not plan.query.groups or (plan.groups == 1 and plan.selection is None and "max_groups" not in plan.automatic):
-        return rows
-    groups = (
-        "some groups, a number that is chosen privately"
-        if "max_groups" in plan.automatic
-        else "1 group"
-        if plan.groups == 1
-        else f"{plan.groups:,} groups"
-    )
-    if all(aggregate.kind == "people" for aggregate in plan.query.aggregates.values()):
-        return groups
-    return f"the weight of {rows} in each of {groups}"
+        return {"rows": plan.limit, "groups": None}
+    groups = "auto" if "max_groups" in plan.automatic else plan.groups
+    return {"rows": None if only_people else plan.limit, "groups": groups}
 
 
 ASSUMED_ROWS = 10_000

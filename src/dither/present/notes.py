@@ -1,0 +1,403 @@
+"""Notes: what is to be known beside an answer, as values, and the one place where they become sentences.
+
+A note is a kind with values. Whatever depends on what an answer says reads these, never a sentence; ledgers and servers
+keep and send them. ``str(note)`` is the sentence; :data:`SENTENCES` has one for each kind.
+
+>>> note = Note("rows_without_person", {"column": "who"})
+>>> print(note)
+Rows with NULL `who` are excluded.
+>>> Note.restored(note.stored()) == note
+True
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+from dither.errors import InvalidArgument
+from dither.guarantees import Guarantee, restored
+from dither.present.digits import two_digits
+
+NoteKind = Literal[
+    # people and their rows
+    "rows_without_person", "rows_as_people", "row_is_person", "limits", "weighted_rows", "join_limit",
+    "undercount_unknown", "undercount_beside", "undercount_share", "undercount_later", "undercount_elsewhere",
+    "undercount_not_measured", "distinct_limited", "means_limited", "left_out", "left_out_later", "undetected",
+    "bias_unused", "people_without_budget",
+    # what was chosen privately, and bounds
+    "rows_chosen", "rows_chosen_later", "groups_chosen", "bounds_chosen", "bounds_not_found", "bounds_forecast",
+    "bounds_stated", "person_values_clamped",
+    # groups
+    "null_keys", "keys_beyond_bounds", "small_groups", "other_groups", "levels", "empty_groups", "value_without_rows",
+    "value_without_values", "null_values",
+    # errors
+    "population", "population_clusters", "mode_gap", "extreme_rank", "quantile_rank", "no_interval", "noise_only",
+    "shared_parts", "shared_epsilon", "chosen_by_noise", "one_sided", "error_unknown", "failed_sql",
+    # the ledger
+    "first_answer", "temporary_ledger",
+    # publications and synthetic records
+    "whole_counts", "too_many_combinations", "no_whole_counts", "totals_of_bounded_rows", "unused_columns",
+    "rows_outside", "rows_outside_domains", "columns_without_domain",
+    # series
+    "series_row_is_person", "series_limits", "series_falling", "series_people", "late_ignored", "late_arrival",
+]  # fmt: skip
+KINDS: frozenset[str] = frozenset(get_args(NoteKind))
+_OF_THE_FIRST_ANSWER = ("first_answer", "temporary_ledger")
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something to know beside an answer: a kind, and values that are plain JSON."""
+
+    kind: NoteKind
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+    def __hash__(self) -> int:
+        return hash((self.kind, json.dumps(self.values, sort_keys=True)))
+
+    def __str__(self) -> str:
+        return sentence(self)
+
+    def stored(self) -> dict[str, Any]:
+        """Return the note as ledgers and servers keep and send it."""
+        return {"kind": self.kind, "values": dict(self.values)}
+
+    @classmethod
+    def restored(cls, document: Any) -> Note:
+        """Return the note that was stored."""
+        kind, values = document["kind"], document["values"]
+        if kind not in KINDS or not isinstance(values, dict):
+            raise InvalidArgument("note", "a kind of note with its values", "others", "ask again with this version")
+        return cls(kind, values)
+
+
+def kinds_of(notes: Iterable[Note]) -> list[NoteKind]:
+    """Return the kind of each note."""
+    return [note.kind for note in notes]
+
+
+def lasting(notes: Iterable[Note]) -> tuple[Note, ...]:
+    """Return the notes that stay true after the first answer.
+
+    >>> lasting([Note("first_answer"), Note("levels")])
+    (Note(kind='levels', values={}),)
+    """
+    return tuple(note for note in notes if note.kind not in _OF_THE_FIRST_ANSWER)
+
+
+def by_call(option: str) -> str:
+    """Name an option of a release for readers who call the library or the command.
+
+    >>> by_call("bias")
+    'bias=True (--bias)'
+    """
+    return f"{option}=True (--{option.replace('_', '-')})"
+
+
+def sentence(note: Note, option: Callable[[str], str] = by_call) -> str:
+    """Return the sentence of a note; ``option`` names an option of a release as its readers know it."""
+    made = SENTENCES[note.kind]
+    values = {"option": option, **note.values}
+    return made(values) if callable(made) else made.format_map(values)
+
+
+# -- parts of sentences -----------------------------------------------------------------------------------------------
+
+
+def percent(share: float) -> str:
+    """Return a share as a percentage.
+
+    >>> percent(0.5), percent(0.0312), percent(2e-7), percent(0)
+    ('50 %', '3.1 %', 'less than 0.01 %', '0 %')
+    """
+    if 0 < share < 0.0001:
+        return "less than 0.01 %"
+    return f"{100 * share:.2g} %" if share < 0.0995 else f"{100 * share:.0f} %"
+
+
+def share_left_out(share: float, low: float, high: float, of: str) -> str:
+    """Say which share of something is excluded; without an upper limit ``high`` is 1.
+
+    >>> share_left_out(0.12, 0.1, 0.15, "the rows"), share_left_out(0.1, 0.1, 1.0, "the rows")
+    ('about 12 % of the rows are excluded (10 % to 15 %)', 'at least 10 % of the rows are excluded')
+    >>> share_left_out(0.0, 0.0, 1.0, "the rows")
+    'the noise hides whether any of the rows are excluded'
+    """
+    if high < 1:
+        return f"about {percent(share)} of {of} are excluded ({percent(low)} to {percent(high)})"
+    return (
+        f"at least {percent(low)} of {of} are excluded" if low else f"the noise hides whether any of {of} are excluded"
+    )
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number of things.
+
+    >>> counted(1, "row"), counted(1200, "row")
+    ('1 row', '1,200 rows')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def limit_words(rows: int | Literal["auto"] | None, groups: int | Literal["auto"] | None) -> str:
+    """Say what one person counts for: rows, groups, or rows in each of some groups.
+
+    >>> limit_words(5, None), limit_words("auto", None), limit_words(5, 2), limit_words(None, 3)
+    ('5 rows', 'a privately chosen number of rows', 'the weight of 5 rows in each of 2 groups', '3 groups')
+    """
+    if rows == "auto":
+        return "a privately chosen number of rows"
+    of_rows = "" if rows is None else counted(rows, "row")
+    if groups is None:
+        return of_rows
+    of_groups = "a privately chosen number of groups" if groups == "auto" else counted(groups, "group")
+    return f"the weight of {of_rows} in each of {of_groups}" if of_rows else of_groups
+
+
+def _code(names: Sequence[str], joined: str = ", ") -> str:
+    return joined.join(f"`{name}`" for name in names)
+
+
+def _first_upper(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _undercount_share(values: Mapping[str, Any]) -> str:
+    whole = {"rows": "all rows", "groups": "all groups of people"}[values["of"]]
+    parts = " or ".join({"group": "a group", "sum": "a sum"}[item] for item in values["of_parts"])
+    return f"Counts and sums are too low. The share stated is of {whole}; that of {parts} may differ."
+
+
+def _left_out(values: Mapping[str, Any]) -> str:
+    of = {"rows": "the rows", "groups": "people's groups"}[values["of"]]
+    text = share_left_out(values["share"], values["low"], values["high"], of)
+    return f"{_first_upper(text)}, learned with ε = {values['epsilon']:.3g}; the ± does not include this."
+
+
+def _bias_unused(values: Mapping[str, Any]) -> str:
+    reasons = {
+        "limits_chosen": "spends nothing: what privately chosen limits exclude is learned with them",
+        "one_row": "has nothing to learn: each person has at most one row, so no limit excludes any",
+        "people": "has nothing to learn: people are counted once each, and no limit excludes any",
+    }
+    return f"{_first_upper(values['option']('bias'))} {reasons[values['reason']]}."
+
+
+def _people_without_budget(values: Mapping[str, Any]) -> str:
+    cost, spent, left, limit = (_guarantee(values.get(name)) for name in ("cost", "spent", "left", "limit"))
+    text = f"People with less than {cost} left are not counted; how many is private."
+    after = {
+        "": "",
+        "everybody": " So far everybody can pay.",
+        "not_all": f" Questions so far cost {spent or 'nothing'}; people in all of them have {left or 'nothing'} left.",
+        "nobody": f" Questions so far cost {spent or 'nothing'}, more than the {limit} that a person may spend.",
+    }
+    return text + after[values["state"]]
+
+
+def _guarantee(document: Any) -> Guarantee | None:
+    return None if document is None else restored(document)
+
+
+def _bounds_chosen(values: Mapping[str, Any]) -> str:
+    name, low, high = values["name"], values["low"], values["high"]
+    beyond = "as in the card, since the ε is too small to choose others"
+    if not values["of_card"]:
+        share, most = percent(values["share"]), percent(max(values["most"], 1e-4))
+        beyond = f"values beyond, about {share} and at most {most} (95 %), count as the nearer bound"
+    return f"Bounds of `{name}` = ({low:g}, {high:g}), chosen privately with ε = {values['epsilon']:.3g}: {beyond}."
+
+
+def _bounds_not_found(values: Mapping[str, Any]) -> str:
+    factor = values["factor"]
+    more = "spend more" if factor is None else f"spend about {two_digits(factor)} times the ε"
+    spent = f"ε = {values['epsilon']:.3g}, which stays charged"
+    return f"No bounds of `{values['name']}` were found with {spent}, so it has no answer: {_STATE_BOUNDS}, or {more}."
+
+
+_STATE_BOUNDS = "state its bounds, as in AVG(x, contribution_bounds_per_row => (0, 100))"
+
+
+def _bounds_forecast(values: Mapping[str, Any]) -> str:
+    people = two_digits(values["people"])
+    return f"`{values['name']}` may get no answer with fewer than about {people} people: {_STATE_BOUNDS}."
+
+
+def _null_keys(values: Mapping[str, Any]) -> str:
+    included = ", ".join(values["group_by"])
+    return f"Rows with NULL {_code(values['columns'], ' or ')} are in no group; GROUP BY {included} includes them."
+
+
+def _keys_beyond_bounds(values: Mapping[str, Any]) -> str:
+    which = " or ".join(f"`{item['column']}` beyond {item['low']} to {item['high']}" for item in values["columns"])
+    verb = "are" if values["certain"] else "may be"
+    return f"Rows with {which}, the bounds of the card, {verb} in no group."
+
+
+def _value_without(values: Mapping[str, Any], grouped: str, alone: str) -> str:
+    has = f"has a value even in {grouped}" if values["grouped"] else f"has a value even if {alone}"
+    counts = " and ".join(values["counts"])
+    return f"{_code(values['names'])} {has}; with {counts} in the question it is NULL."
+
+
+def _null_values(values: Mapping[str, Any]) -> str:
+    where = "in groups whose noisy count shows nobody" if values["grouped"] else "because the noisy count shows no rows"
+    return f"{_code(values['names'])} is NULL {where}."
+
+
+def _bin(values: Mapping[str, Any], beginning: str) -> str:
+    width = values["bin_width"]
+    return "" if width is None else f"{beginning} {two_digits(width)} wide"
+
+
+def _extreme_rank(values: Mapping[str, Any]) -> str:
+    half = _bin(values, " by more than half a bin,")
+    return f"At most {two_digits(values['rows'])} rows are beyond `{values['name']}`{half} (95 %)."
+
+
+def _quantile_rank(values: Mapping[str, Any]) -> str:
+    middle = _bin(values, "; it is the middle of a bin")
+    return f"The rank of `{values['name']}` is off by at most {two_digits(values['rows'])} rows (95 %){middle}."
+
+
+def _failed_sql(values: Mapping[str, Any]) -> str:
+    failed = "The SQL around the aggregation failed on this answer; shown instead"
+    if values["column"] is None:
+        return f"{failed} is its noisy table."
+    return f"{failed} are the noisy tables, numbered by `{values['column']}`."
+
+
+def _whole_counts(values: Mapping[str, Any]) -> str:
+    text = f"Whole counts are never negative and add up, over {values['combinations']:,} cells; they have no ±"
+    return f"{text}. So many take long: whole = false leaves them out." if values["slow"] else f"{text}."
+
+
+def _rows_outside(values: Mapping[str, Any]) -> str:
+    """Say what becomes of rows whose value is not among the keys of a column."""
+    null, other, outside = values["null"], values["other"], values["outside"]
+    kept = [*([] if other is None else [f"all others as {other!r}"]), *(["NULL as NULL"] if null else [])]
+    beyond = {
+        "keys": "none of its {keys:,} keys",
+        "lookup": "none of the {lookup:,} in the lookup",
+        "low": "below {low:.15g} or not below {high:.15g}",
+    }[next(iter(outside))].format_map(outside)
+    dropped = [*([] if null else ["NULL"]), *([] if other is not None else [beyond])]
+    if not dropped:
+        return f"Every row counts in `{values['name']}`, {' and '.join(kept)}."
+    beside = f"; {' and '.join(kept)} count" if kept else ""
+    return f"Rows whose `{values['name']}` is {' or '.join(dropped)} count in no table{beside}."
+
+
+def _series_limits(values: Mapping[str, Any]) -> str:
+    unit, apart = values["unit"], values["apart"]
+    rows, periods = counted(values["rows"], "row"), counted(values["periods"], unit)
+    text = f"At most {rows} of a person count in a {unit}, in at most {periods}"
+    return f"{text}, at least {apart} apart." if apart > 1 else f"{text}."
+
+
+# -- the sentence of each kind ----------------------------------------------------------------------------------------
+
+SENTENCES: dict[NoteKind, str | Callable[[Mapping[str, Any]], str]] = {
+    "rows_without_person": "Rows with NULL `{column}` are excluded.",
+    "rows_as_people": "Each row with NULL `{column}` counts as its own person.",
+    "row_is_person": "Each row is its own person.",
+    "limits": lambda v: f"Each person counts for at most {limit_words(v['rows'], v['groups'])}.",
+    "weighted_rows": "All rows of a person with more count, each for less; the ± and intervals are of these counts.",
+    "join_limit": lambda v: (
+        f"Each person contributes at most {counted(v['rows'], 'row')} of {v['relation']} to "
+        f"{'EXISTS' if v['exists'] else 'the join'}, whatever their values; counts and sums may be too low."
+    ),
+    "undercount_unknown": lambda v: (
+        "Counts and sums may be too low by an unknown amount, which the ± does not include; "
+        f"{v['option']('bias')} estimates it."
+    ),
+    "undercount_beside": "Counts are underestimated by about the amount shown, which the ± does not include.",
+    "undercount_share": _undercount_share,
+    "undercount_later": "Counts and sums will be too low; the answer will state the share of rows that is excluded.",
+    "undercount_elsewhere": "Counts and sums may be too low by an unknown amount, which the ± does not include.",
+    "undercount_not_measured": (
+        'How much the limit excludes is not known, nor in any ±: bias = true, or max_rows = "auto", measures it.'
+    ),
+    "distinct_limited": "Values of one person beyond the limit do not count, so counts of distinct values may be low.",
+    "means_limited": "Means, quantiles and similar results favor people with few rows; the ± does not include this.",
+    "left_out": _left_out,
+    "left_out_later": "What the limit excludes will be learned and stated beside the ±, which does not include it.",
+    "undetected": lambda v: f"Up to about {v['people']:,} heavy contributors could go undetected.",
+    "bias_unused": _bias_unused,
+    "people_without_budget": _people_without_budget,
+    "rows_chosen": "Each person counts for at most {rows:,} rows, chosen privately with ε = {epsilon:.3g}.",
+    "rows_chosen_later": (
+        "max_rows is chosen privately with a tenth of the cost; multiply every ± by the limit that will be chosen."
+    ),
+    "groups_chosen": "Each person counts in at most {groups:,} groups, chosen privately with ε = {epsilon:.3g}.",
+    "bounds_chosen": _bounds_chosen,
+    "bounds_not_found": _bounds_not_found,
+    "bounds_forecast": _bounds_forecast,
+    "bounds_stated": "Values of {value} beyond the stated {low:,.15g} to {high:,.15g} count as the nearer bound.",
+    "person_values_clamped": (
+        "Values of `{column}` are clamped to the card's {low:,.15g} to {high:,.15g}, then added up per `{person}`."
+    ),
+    "null_keys": _null_keys,
+    "keys_beyond_bounds": _keys_beyond_bounds,
+    "small_groups": "Groups with fewer than about {people:,} people are not shown.",
+    "other_groups": "The last row, without a key, is all groups that are not shown.",
+    "levels": "Levels add up, except for rounding; they count the rows whose keys in all columns are public.",
+    "empty_groups": "Every public group counts in what is computed from groups, even one without people.",
+    "value_without_rows": lambda v: _value_without(v, "a group without people", "there are no rows"),
+    "value_without_values": lambda v: _value_without(v, "a group without values", "all values are NULL"),
+    "null_values": _null_values,
+    "population": "± population (95 %): noise and sampling error, for the population that the rows were drawn from.",
+    "population_clusters": (
+        "Rows of one person may be alike, so the sampling error is multiplied by {factor:.2g}, the most possible."
+    ),
+    "mode_gap": lambda v: f"No key is more common than `{v['name']}` by more than {two_digits(v['rows'])} rows (95 %).",
+    "extreme_rank": _extreme_rank,
+    "quantile_rank": _quantile_rank,
+    "no_interval": lambda v: f"Quantiles, extremes and modes have no ±; {v['option']('quantile_interval')} adds one.",
+    "noise_only": (
+        "With {rows:,} rows in a group the ± of `{name}` spans all possible values, {low:,.6g} to {high:,.6g}; "
+        "a release asks for confirmation."
+    ),
+    "shared_parts": lambda v: (
+        f"{_code(v['names'])} is computed from the noisy parts of {_code(v['others'])}: its ± is larger than alone."
+    ),
+    "shared_epsilon": "All measurements share the ε, so each ± is larger than if it were asked alone.",
+    "chosen_by_noise": "Rows are selected by noisy numbers, so their ± is wider than that of all groups.",
+    "one_sided": "MAX, MIN, STDDEV, ranks and conditional counts of noisy numbers have no ±: noise biases them.",
+    "error_unknown": "The ± of computed columns could not be computed.",
+    "failed_sql": _failed_sql,
+    "first_answer": (
+        "This is the ledger's first answer about this table. If you had answers before, tell the steward: the ledger "
+        "was lost or replaced."
+    ),
+    "temporary_ledger": "The budget is kept in a temporary ledger, which ends with this table; ledger= keeps it.",
+    "whole_counts": _whole_counts,
+    "too_many_combinations": (
+        "No whole counts and no records: all attributes have {combinations:,} combinations, more than {most:,}; ask "
+        "for fewer attributes or coarser levels."
+    ),
+    "no_whole_counts": "No whole counts and no records, as the plan says.",
+    "totals_of_bounded_rows": (
+        "Public totals must be of the bounded rows that are counted: totals of all rows contradict these counts, and "
+        "no ± includes that."
+    ),
+    "unused_columns": lambda v: f"Not in any table: {_code(v['names'])}.",
+    "rows_outside": _rows_outside,
+    "rows_outside_domains": "Rows outside the domains of the columns, which --dry-run shows, are not counted.",
+    "columns_without_domain": lambda v: (
+        f"Columns without keys or bounds in the card are left out: {_code(v['names'])}."
+    ),
+    "series_row_is_person": "Each row is its own person and counts in one {unit}; a changed row is a new one.",
+    "series_limits": _series_limits,
+    "series_falling": (
+        "Later {unit}s miss more, since people may have counted as often as allowed: a falling line may not mean less."
+    ),
+    "series_people": lambda v: (
+        f"{_code(v['names'])} counts a person once per {v['unit']}: totals are not numbers of distinct people."
+    ),
+    "late_ignored": "Rows that arrive after their period was released do not count.",
+    "late_arrival": "A row counts on the later of `{column}` and `{arrived}`.",
+}  # fmt: skip

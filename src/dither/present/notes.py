@@ -99,9 +99,9 @@ def by_call(option: str) -> str:
 
 def sentence(note: Note, option: Callable[[str], str] = by_call) -> str:
     """Return the sentence of a note; ``option`` names an option of a release as its readers know it."""
-    made = SENTENCES[note.kind]
+    template = SENTENCES[note.kind]
     values = {"option": option, **note.values}
-    return made(values) if callable(made) else made.format_map(values)
+    return template(values) if callable(template) else template.format_map(values)
 
 
 # -- parts of sentences -----------------------------------------------------------------------------------------------

@@ -348,8 +348,7 @@ def _bounds(
         if isinstance(chosen, Unseen):
             bounds[name] = (0, 1)
             unknown.append(name)
-            found = {"name": name, "epsilon": float(spent), "factor": chosen.factor}
-            notes.append(Note("bounds_not_found", found))
+            notes.append(Note("bounds_not_found", {"name": name, "epsilon": float(spent), "factor": chosen.factor}))
             continue
         low, high = chosen.low, chosen.high
         if whole:

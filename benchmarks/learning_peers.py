@@ -16,7 +16,7 @@ import learning_regression
 import run
 from dither.learn.linear import LinearRegression
 from dither.learn.logistic import LogisticRegression
-from dither.learn.pca import PCA
+from dither.learn.transformers import PCA
 from suite import Row, main
 
 TITLE = "Learning: what people can pick instead"

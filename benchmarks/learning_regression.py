@@ -12,7 +12,7 @@ from sklearn.datasets import load_diabetes, load_digits
 from sklearn.model_selection import train_test_split
 
 from dither.learn.linear import LinearRegression
-from dither.learn.pca import PCA
+from dither.learn.transformers import PCA
 from suite import Row, interleaved, main, times
 
 TITLE = "Learning: regression"

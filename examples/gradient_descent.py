@@ -20,9 +20,18 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from dither.learn.gd import Schedule, Trace, descend, descent_bound, gradient_descent
+from dither.learn.gd import (
+    Schedule,
+    Trace,
+    descend,
+    descent_bound,
+    gradient_descent,
+    gradient_variance,
+    offline,
+    online,
+    stochastic_bound,
+)
 from dither.learn.losses import Squared, ridge_line
-from dither.learn.sgd import gradient_variance, offline, online, stochastic_bound
 
 GAMMA = 0.1
 

@@ -6,9 +6,20 @@ import numpy as np
 import pytest
 
 from dither.errors import InvalidArgument
-from dither.learn.gd import Schedule, Trace, descend, descent_bound, gradient_descent, utility_bound
+from dither.learn.gd import (
+    Schedule,
+    Trace,
+    descend,
+    descent_bound,
+    draw_rows,
+    gradient_descent,
+    gradient_variance,
+    offline,
+    online,
+    stochastic_bound,
+    utility_bound,
+)
 from dither.learn.losses import Huber, Logistic, Multinomial, SmoothHinge, Squared, ridge_line
-from dither.learn.sgd import draw_rows, gradient_variance, offline, online, stochastic_bound
 from dither.randomness import SYSTEM
 from support import refuses
 

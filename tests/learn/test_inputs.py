@@ -22,7 +22,7 @@ from dither.learn.budget import GaussianBudget
 from dither.randomness import SeededSource
 from support import each, refuses
 
-pytestmark = pytest.mark.filterwarnings("error", "ignore::dither.learn.spent.PrivacyWarning")
+pytestmark = pytest.mark.filterwarnings("error", "ignore::dither.learn.base.PrivacyWarning")
 
 BOUNDS = (0, 10)
 HOSTILE = {"None": None, "NaN": math.nan, "text": "?", "1.5": 1.5, "2**70": 2**70, "True": True, "inf": math.inf}

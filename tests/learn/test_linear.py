@@ -14,7 +14,6 @@ import dither as dp
 from dither.learn import linear
 from dither.learn.budget import GaussianBudget
 from dither.learn.linear import LinearRegression, Mean, Ridge, solve
-from support import refuses
 
 rng = np.random.default_rng(3)
 
@@ -88,11 +87,6 @@ def test_a_ridge_shrinks_by_descent_too():
 def test_senseless_penalties_are_refused(alpha):
     with pytest.raises(ValueError, match="alpha"):
         Ridge(alpha=alpha, bounds=(-1, 1), label_bounds=(-2, 2)).fit(*made(10))
-
-
-def test_regression_needs_a_delta():
-    with refuses(dp.InvalidArgument, "delta"):
-        LinearRegression(delta=None, bounds=(-1, 1), label_bounds=(0, 1)).fit(*made(10))
 
 
 def test_heavy_tails_and_rare_columns_do_not_upset_it():

@@ -26,7 +26,7 @@ from support import each, refuses
 RNG = np.random.default_rng(4)
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore::dither.learn.spent.PrivacyWarning"),
+    pytest.mark.filterwarnings("ignore::dither.learn.base.PrivacyWarning"),
 ]  # fitted again and again
 
 ROWS = RNG.uniform(-1, 1, (300, 3))
@@ -148,9 +148,9 @@ def test_a_diagonal_without_noise_would_be_seen(monkeypatch):
         np.fill_diagonal(result, (rows * rows).sum(axis=0))
         return result
 
-    from dither.learn import pca
+    from dither.learn import transformers
 
-    monkeypatch.setattr(pca, "noisy_gram", leaky)
+    monkeypatch.setattr(transformers, "noisy_gram", leaky)
     result = replay(lambda X: published(made("PCA").fit(X)), ROWS, ROWS[1:], claim=dp.ApproxDP(1, 1e-5))
     assert "result differs" in str(result)
 

@@ -88,7 +88,7 @@ def test_totals_nest():
     assert inner.guarantee == dp.PureDP(2)
 
 
-@pytest.mark.filterwarnings("ignore::dither.learn.spent.PrivacyWarning")
+@pytest.mark.filterwarnings("ignore::dither.learn.base.PrivacyWarning")
 def test_a_fit_that_is_allowed_is_not_refused_because_of_others():
     """The total of two such fits is beyond what a guarantee states: it is refused where it is read."""
     model = Mean(epsilon=6e5, bounds=(0, 1))

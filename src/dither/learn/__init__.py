@@ -15,22 +15,26 @@ ApproxDP(1, 1e-05)
 
 from __future__ import annotations
 
-from dither.learn.base import NonPrivate
-from dither.learn.compare import Comparison, compare
+from dither.learn.base import NonPrivate, PrivacyWarning, total_spent
 from dither.learn.descent import NoisyDescent, noise_for, noisy_descent
-from dither.learn.gd import Schedule, Trace, descend, descent_bound, gradient_descent, utility_bound
-from dither.learn.kmeans import KMeans
+from dither.learn.gd import (
+    Schedule,
+    Trace,
+    descend,
+    descent_bound,
+    gradient_descent,
+    gradient_variance,
+    stochastic_bound,
+    utility_bound,
+)
+from dither.learn.gd import offline as offline_sgd
+from dither.learn.gd import online as online_sgd
+from dither.learn.groups import GaussianNB, KMeans
 from dither.learn.linear import LinearRegression, Mean, Ridge
 from dither.learn.logistic import LogisticRegression
 from dither.learn.losses import Huber, Logistic, Loss, Multinomial, SmoothHinge, Squared, ridge_line
-from dither.learn.naive_bayes import GaussianNB
-from dither.learn.pca import PCA
-from dither.learn.scaler import StandardScaler
-from dither.learn.selection import Choice, select_model
-from dither.learn.sgd import gradient_variance, stochastic_bound
-from dither.learn.sgd import offline as offline_sgd
-from dither.learn.sgd import online as online_sgd
-from dither.learn.spent import PrivacyWarning, total_spent
+from dither.learn.selection import Choice, Comparison, compare, select_model
+from dither.learn.transformers import PCA, StandardScaler
 from dither.public_module import name_by_home as _name_by_home
 
 __all__ = [

@@ -10,29 +10,140 @@ it: fits in other threads or processes (``n_jobs`` above 1 in scikit-learn) do n
 No outcome but the noisy one depends on a value, nor, where one record may be added or removed, on the number of rows:
 a cell that is missing (None, NaN, text) counts as the middle of its bounds, and a table without rows is fitted like any
 other. Impute by a public rule of your own before, if the middle is not what you want.
+
+The cost of several fits
+------------------------
+``guarantee_`` is the cost of one fit. scikit-learn's searches and cross-validation fit clones of an estimator, many
+times, and each fit costs what it states. With a ledger scope open each is charged. Elsewhere nobody adds them up, so an
+estimator remembers, together with its clones, what was fitted (:attr:`PrivateEstimator.total_guarantee`), and warns
+once when a second fit is not charged. :func:`total_spent` adds up all fits in a block, of whichever estimators.
+
+It is counted as if all fits were to the same records, each of them once: costs add up. Fits in other processes, or in
+threads started in the block (``n_jobs`` above 1), are not seen by it. *A sample with replacement*, which is the default
+of ``BaggingClassifier``, gives a record to one fit several times, and that fit then costs the person that many times
+what it states. No fit can tell, since equal rows may be different people: pass ``bootstrap=False``.
+
+>>> from dither.learn import Mean, Ridge
+>>> X = np.linspace(0, 1, 50)[:, np.newaxis]
+>>> with total_spent() as total:
+...     _ = Mean(epsilon=1, bounds=(0, 1)).fit(X)
+...     _ = Ridge(epsilon=0.5, bounds=(0, 1), label_bounds=(0, 1)).fit(X, X[:, 0])
+>>> total.fits, total.guarantee
+(2, ApproxDP(1.5, 2e-05))
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from functools import cache, wraps
 from typing import Any, Self
+from warnings import warn
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dither import arguments
 from dither.accounting import Approximate, Event, Pure
 from dither.budget_hooks import covered, current_spender, spends
-from dither.errors import InvalidArgument, WrongType
+from dither.errors import InvalidArgument, InvalidData, NotPrivate, WrongType
 from dither.guarantees import ApproxDP, Guarantee, PureDP
 from dither.learn import inputs
 from dither.learn.budget import Floats, GaussianBudget
-from dither.learn.sklearn_base import BaseEstimator, check_feature_names, check_is_fitted
-from dither.learn.spent import count_fit, shared_lineage, total_of
+from dither.learn.sklearn_base import BaseEstimator, ClassifierMixin, check_feature_names, check_is_fitted
 from dither.neighbors import AddRemove, Neighbors, relation
 from dither.randomness import SeededSource, Source, resolve
+
+
+class PrivacyWarning(UserWarning):
+    """Something costs more privacy than a single number shows.
+
+    >>> issubclass(PrivacyWarning, UserWarning)
+    True
+    """
+
+
+@dataclass
+class Total:
+    """How many fits there were, and what they cost together; None where there was none.
+
+    >>> Total().fits
+    0
+    """
+
+    fits: int = 0
+    warned: bool = False
+    costs: list[Guarantee] = field(default_factory=list, repr=False)
+
+    def add(self, guarantee: Guarantee) -> None:
+        """Count one fit."""
+        self.fits += 1
+        self.costs.append(guarantee)
+
+    @property
+    def guarantee(self) -> Guarantee | None:
+        """The sum of all fits; refused, when it is read, where no guarantee can state so much."""
+        try:
+            return sum(self.costs[1:], self.costs[0]) if self.costs else None
+        except InvalidArgument:
+            pass
+        raise NotPrivate(
+            "total",
+            "a total of at most epsilon = 1e+06 and delta below 1",
+            f"{self.fits} fits that cost more",
+            "fit fewer times, or with a smaller epsilon",
+        )
+
+
+_OPEN: ContextVar[tuple[Total, ...]] = ContextVar("dither_totals", default=())
+_LINEAGE = "_lineage"
+
+
+@contextmanager
+def total_spent() -> Iterator[Total]:
+    """Add up what all fits in the block cost, and state it: nothing is charged, and nothing refused.
+
+    >>> with total_spent() as total:
+    ...     pass
+    >>> total.guarantee
+    """
+    total = Total()
+    token = _OPEN.set((*_OPEN.get(), total))
+    try:
+        yield total
+    finally:
+        _OPEN.reset(token)
+
+
+def shared_lineage(estimator: Any, clone: Any) -> None:
+    """Let a clone add to what its original counts."""
+    setattr(clone, _LINEAGE, vars(estimator).setdefault(_LINEAGE, Total()))
+
+
+def count_fit(estimator: Any, guarantee: Guarantee, *, charged: bool) -> None:
+    """Count a fit; warn, once, if it is not the first of its lineage and nobody adds them up."""
+    lineage: Total = vars(estimator).setdefault(_LINEAGE, Total())
+    lineage.add(guarantee)
+    for total in _OPEN.get():
+        total.add(guarantee)
+    if lineage.fits > 1 and not (charged or _OPEN.get() or lineage.warned):
+        lineage.warned = True
+        warn(
+            f"{type(estimator).__name__} and its clones are being fitted again, and no ledger scope is open. Each fit "
+            f"costs {guarantee}, which is all that guarantee_ states; on the same records they add up. See "
+            "total_guarantee, or fit inside 'with dither.learn.total_spent() as total:' or a ledger scope.",
+            PrivacyWarning,
+            stacklevel=5,
+        )
+
+
+def total_of(estimator: Any) -> Guarantee | None:
+    """What an estimator and its clones have cost so far."""
+    lineage: Total | None = vars(estimator).get(_LINEAGE)
+    return None if lineage is None else lineage.guarantee
+
 
 Released = dict[str, Any]
 
@@ -115,7 +226,7 @@ class PrivateEstimator(BaseEstimator):
         Searches and cross-validation of scikit-learn fit clones. Fits in other processes are not counted.
 
         >>> from dither.learn.linear import Mean
-        >>> from dither.learn.spent import total_spent
+        >>> from dither.learn.base import total_spent
         >>> from sklearn.base import clone
         >>> model = Mean(epsilon=1, bounds=(0, 1))
         >>> with total_spent():
@@ -354,3 +465,82 @@ def centered(rows: Floats, limits: tuple[Floats, Floats]) -> Floats:
     result = rows - (lower + upper) / 2
     result /= (upper - lower) / 2
     return result
+
+
+OBSERVED = "observed"
+_LARGEST_LABEL = 1 << 53
+
+
+class PrivateClassifier(ClassifierMixin, PrivateEstimator):
+    """Base of the classifiers. ``classes`` is the public list of labels; ``"observed"`` takes those that occur, for
+    data where *that a label occurs* is public."""
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float | None = 1e-5,
+        *,
+        bounds: Any = None,
+        classes: Any = None,
+        neighbors: Neighbors | None = None,
+        source: Source | None = None,
+    ) -> None:
+        super().__init__(epsilon, delta, bounds=bounds, neighbors=neighbors, source=source)
+        self.classes = classes
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True  # on a few records, as any private estimator
+        return tags
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit to rows X and labels y; an open ledger scope is charged once. Weights of records are not taken: they
+        would change what one record can do."""
+        _, self.classes_ = self._fit_rows(X, y, labeled=True)
+        return self
+
+    def _check_parameters(self) -> None:
+        if not self._by_observation():
+            self._known(None)
+
+    def _by_observation(self) -> bool:
+        return isinstance(self.classes, str) and self.classes == OBSERVED
+
+    def _known(self, y: Any) -> NDArray[Any]:
+        """The classes in order."""
+        fix = 'pass classes=[0, 1], for example, or classes="observed" if it is public which labels occur'
+        if self._by_observation():
+            result = inputs.observed(y)
+            if len(result) < 2:
+                raise InvalidData("y", "labels of at least two classes", "one class", "pass classes=[...]")
+            return result
+        if self.classes is None:
+            raise InvalidArgument("classes", "the public list of labels", "none", fix)
+        if isinstance(self.classes, (str, bytes)) or not hasattr(self.classes, "__len__"):
+            raise WrongType("classes", "a list of labels", type(self.classes).__name__, fix)
+        if len({isinstance(one, str) for one in self.classes}) == 2:  # an array would make text of all
+            raise InvalidArgument("classes", "text or numbers", "both", fix)
+        try:
+            result = np.unique(np.asarray(self.classes))
+        except TypeError:
+            raise WrongType("classes", "labels that have an order", "others", fix) from None
+        if len(result) < 2 or len(result) != len(self.classes):
+            raise InvalidArgument("classes", "at least two labels, all different", "others", fix)
+        # one missing label makes floats of a column of integers: up to here that changes none of them
+        if result.dtype.kind not in "biufUS" or (
+            result.dtype.kind in "iuf" and not np.all(np.abs(result) < _LARGEST_LABEL)
+        ):
+            raise InvalidArgument("classes", "text, or numbers below 2^53", "others", fix)
+        return np.asarray(result)
+
+    def _labels(self, y: Any, rows: int) -> tuple[Any, ...]:
+        """The place of each label among the classes, -1 if it is none of them; and the classes."""
+        classes = self._known(y)
+        codes = inputs.codes(y, classes)
+        inputs.check_lengths(len(codes), rows)
+        return codes, classes
+
+    def non_private_data(self, rows: Floats, y: Any) -> tuple[Any, ...]:
+        """What the non-private estimator is fitted to."""
+        codes, classes = self._labels(y, len(rows))
+        return rows[codes >= 0], classes[codes[codes >= 0]]

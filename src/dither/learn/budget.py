@@ -5,6 +5,11 @@ that the row becomes a row of integers whose norm is at most ``2**bits``: not ne
 exactly (in floats, block by block, while every partial sum is below 2^53; the blocks in 64-bit integers), so no order
 of the rows, rounding or overflow can move a sum by more than the noise is made for.
 
+What a record adds to a sum must not depend on the other records either, to the last bit, or one person more would move
+the parts of all. Library products of matrices do not keep to that: they take rows in groups, with another order of
+additions for those left over, so that a row at another place is rounded otherwise. Here products are of whole numbers,
+without rounding, and sums over columns are taken in the order of the columns, for all rows alike.
+
 The noise of all releases of one fit comes out of one :class:`GaussianBudget`. Nothing here depends on the number of
 rows but the sums themselves.
 
@@ -13,6 +18,9 @@ rows but the sums themselves.
 >>> rows = np.array([[3.0, 4.0], [0.3, 0.4]])
 >>> noisy_sum(rows, 1.0, budget, share=1).shape             # the first row counts as (0.6, 0.8)
 (2,)
+>>> X, w = np.sin(np.arange(3030.0)).reshape(101, 30), np.cos(np.arange(30.0))
+>>> bool(np.all(project(X, w, 1)[:-1] == project(X[:-1], w, 1)))
+True
 """
 
 from __future__ import annotations
@@ -30,13 +38,68 @@ from dither.budget_hooks import covered, starts_session
 from dither.errors import InvalidArgument, InvalidData, NotPrivate, WrongType
 from dither.exact import decimal, exactly, root_up, up
 from dither.guarantees import ApproxDP, Guarantee, PureDP
-from dither.learn.rows import row_norms
 from dither.mechanisms import Gaussian, Laplace
 from dither.neighbors import AddRemove, Neighbors, ReplaceOne, relation
 from dither.randomness import Source, resolve
 from dither.stateful import Stateful
 
 Floats = NDArray[np.float64]
+
+ROW_BITS = 24
+_NORM_ROWS = 1 << 13
+_MIN_EXPONENT = -900  # numbers below 2^-900 are 0: powers of two beyond would not be floats
+
+
+def row_norms(rows: Floats, order: int = 2) -> Floats:
+    """The l2 norm of each row, or its l1 norm.
+
+    >>> row_norms(np.array([[3.0, 4.0], [1.0, -1.0]])), row_norms(np.array([[3.0, -4.0]]), order=1)
+    (array([5.        , 1.41421356]), array([7.]))
+    """
+    result = np.zeros(len(rows))
+    for start in range(0, len(rows), _NORM_ROWS):
+        total = result[start : start + _NORM_ROWS]
+        for column in rows[start : start + _NORM_ROWS].T:
+            total += np.abs(column) if order == 1 else column * column
+    return result if order == 1 else np.sqrt(result, out=result)
+
+
+def row_sums(values: Floats) -> Floats:
+    """The sum of each row.
+
+    >>> row_sums(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    array([3., 7.])
+    """
+    result = np.zeros(len(values))
+    for column in values.T:
+        result += column
+    return result
+
+
+def project(rows: Floats, matrix: Floats, largest: float) -> Floats:
+    """``rows @ matrix``, where no entry of the rows is above ``largest``, a public number, of which they are good to
+    2^-22; the matrix is good to about 2^-23 of its largest entry.
+
+    *Why rows are independent.* Rows are cut to whole numbers below 2^24, the matrix to whole numbers below ``2^28 /
+    columns``: every product and every partial sum is below 2^53, and so exact in whichever order.
+
+    >>> project(np.array([[1.0, 2.0]]), np.array([0.5, 0.25]), 2.0)
+    array([1.])
+    """
+    unit = 2.0 ** (ROW_BITS - 1 - max(math.frexp(largest)[1], _MIN_EXPONENT))
+    whole = rows * unit
+    return whole_product(np.trunc(whole, out=whole), ROW_BITS, matrix) / unit
+
+
+def whole_product(whole: Floats, bits: int, matrix: Floats) -> Floats:
+    """``whole @ matrix``, for rows of whole numbers of at most ``2**bits``."""
+    spare_bits = 52 - bits - len(matrix).bit_length()
+    unit = 2.0 ** (spare_bits - max(math.frexp(float(np.abs(matrix).max(initial=0.0)))[1], _MIN_EXPONENT))
+    result: Floats = whole @ np.rint(matrix * unit)
+    result /= unit
+    return result
+
+
 Integers = NDArray[np.int64]
 
 VECTOR_BITS = 20
@@ -172,7 +235,7 @@ def quantized(
     rows: Floats, norm: float, bits: int, order: int = 2, sizes: Floats | None = None
 ) -> tuple[Floats, float]:
     """Rows clipped to ``norm`` as rows of whole numbers with norm at most ``2**bits``, and how many steps make 1;
-    ``sizes`` are the rows' :func:`~dither.learn.rows.row_norms`, where they are known; zeros where no row is longer
+    ``sizes`` are the rows' :func:`~dither.learn.budget.row_norms`, where they are known; zeros where no row is longer
     than ``norm`` but for d + 2 roundings.
 
     *Why.* With u = 2^-53 the norm of a row of d floats is computed to within a factor 1 + (d + 2) u, the factor that

@@ -37,10 +37,9 @@ from dither.errors import DitherError, InvalidArgument, InvalidData, NotPrivate
 from dither.exact import decimal, root_up, up
 from dither.exact.search import crossing
 from dither.guarantees import ApproxDP, Guarantee
-from dither.learn.budget import quantized
+from dither.learn.budget import quantized, row_norms, whole_product
 from dither.learn.gd import Schedule, Trace, read_records, start_of
 from dither.learn.losses import Floats, Loss
-from dither.learn.rows import row_norms, whole_product
 from dither.mechanisms import Gaussian
 from dither.randomness import Source, bernoulli, resolve, uniform_integers
 

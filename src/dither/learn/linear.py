@@ -35,11 +35,12 @@ from dither.learn.budget import (
     noisy_gram,
     noisy_moments,
     noisy_sum,
+    project,
     quantized,
+    row_norms,
     steps_to_one,
 )
 from dither.learn.descent import GRADIENT_BITS, GRADIENT_SENSITIVITY, Factors
-from dither.learn.rows import project, row_norms
 from dither.learn.sklearn_base import RegressorMixin
 from dither.neighbors import Neighbors
 from dither.randomness import Source

@@ -42,13 +42,11 @@ from sklearn.linear_model import LogisticRegression as PlainLogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from dither.learn.base import Released, centered, limits_of
-from dither.learn.budget import GaussianBudget, noisy_ceiling, noisy_count, noisy_gram, noisy_sum
-from dither.learn.classes import PrivateClassifier
+from dither.learn.base import PrivateClassifier, Released, centered, limits_of
+from dither.learn.budget import GaussianBudget, noisy_ceiling, noisy_count, noisy_gram, noisy_sum, project, row_norms
 from dither.learn.descent import GRADIENT_SENSITIVITY, Factors, descend_privately
 from dither.learn.groups import without_noise
 from dither.learn.losses import Floats, Logistic, Loss, Multinomial, softmax
-from dither.learn.rows import project, row_norms
 from dither.neighbors import ReplaceOne
 
 _STEPS = 40

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from dither import arguments
 from dither.errors import InvalidArgument
-from dither.learn.rows import row_sums
+from dither.learn.budget import row_sums
 
 Floats = NDArray[np.float64]
 

@@ -67,6 +67,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither.audit.outputs.libraries import Opaque, Shared, keyed_rows, library_parts, module_of
+from dither.public_module import defining_module
 
 Array = NDArray[Any]
 Attributes = dict[str, Any]
@@ -425,7 +426,9 @@ def is_library(name: str) -> bool:
 
 
 def _is_importable(value: Any) -> bool:
-    item: Any = sys.modules.get(module_of(value))
+    # a class that a package names as its own is loaded there only when it is asked for
+    home = defining_module(value) if isinstance(value, type) else module_of(value)
+    item: Any = sys.modules.get(home)
     for name in value.__qualname__.split("."):
         item = getattr(item, "__dict__", {}).get(name)
     return item is value

@@ -19,8 +19,8 @@ def test_no_number_is_refused_in_words(text):
 def test_a_form_becomes_options():
     form = FormData([("by", "error"), ("error", "50"), ("epsilon", "1"), ("bias", "yes"), ("again", "no")])
     assert asked_options(form).options() == {"error": 50.0, "bias": True}
-    assert asked_options(form).more
-    assert not AskedOptions().more
+    assert asked_options(form).flags == ("bias",)
+    assert AskedOptions().flags == ()
     assert AskedOptions(by="error", error="2.5%").options() == {"error": "2.5%"}
 
 

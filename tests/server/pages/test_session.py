@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from page_site import HOSTILE, HOSTILE_COLUMN, PASSWORD
 
-from dither.server.pages.render import local_path
+from dither.server.pages.login import local_path
 
 
 def test_forms_need_the_token_of_this_session(pages):

@@ -20,8 +20,16 @@ from dither.tables.query.operations import FUNCTIONS
 from dither.tables.sql.expressions import AGGREGATES
 from dither.wire.numbers import decimal
 
-FLAGS = ("bias", "quantile_interval", "other", "integer", "nonnegative", "again", "force")
-
+FLAGS = {
+    "bias": "Learn how much the limits leave out",
+    "quantile_interval": "Give medians and quantiles a ±",
+    "other": "One more row for all groups that are not shown",
+    "integer": "Counts and sums as whole numbers",
+    "force": "Ask although the expected ± is wider than everything the answer could be",
+    "nonnegative": "Counts and sums not below 0",
+    "again": "Ask anew and pay anew, even if this was answered before",
+}
+"""The further choices of a question: the option of a release, and the words of the form."""
 DEFAULT_EPSILON = "0.1"
 
 
@@ -49,28 +57,17 @@ class AskedOptions:
     by: str = "epsilon"
     epsilon: str = DEFAULT_EPSILON
     error: str = ""
-    bias: bool = False
-    quantile_interval: bool = False
-    other: bool = False
-    integer: bool = False
-    nonnegative: bool = False
-    again: bool = False
-    force: bool = False
-
-    @property
-    def more(self) -> bool:
-        """Whether any of the further choices is made."""
-        return any(getattr(self, name) for name in FLAGS)
+    flags: tuple[str, ...] = ()
 
     def options(self) -> dict[str, Any]:
-        """The options by name, as a release takes them.
+        """Return the options by name, as a release takes them.
 
-        >>> AskedOptions(epsilon="0,5", bias=True).options()
+        >>> AskedOptions(epsilon="0,5", flags=("bias",)).options()
         {'epsilon': 0.5, 'bias': True}
         >>> AskedOptions(by="error", error="1 %").options()
         {'error': '1%'}
         """
-        result: dict[str, Any] = {name: True for name in FLAGS if getattr(self, name)}
+        result: dict[str, Any] = dict.fromkeys(self.flags, True)
         if self.by == "error":
             text = self.error.replace(" ", "")
             return {"error": text if text.endswith("%") else number(text, "±")} | result
@@ -78,10 +75,10 @@ class AskedOptions:
 
 
 def asked_options(form: FormData) -> AskedOptions:
-    """The options that a form holds."""
-    flags = {name: form.get(name) == "yes" for name in FLAGS}
+    """Return the options that a form holds."""
     by = "error" if form.get("by") == "error" else "epsilon"
-    return AskedOptions(by, text_of(form, "epsilon", 40), text_of(form, "error", 40), **flags)
+    flags = tuple(name for name in FLAGS if form.get(name) == "yes")
+    return AskedOptions(by, text_of(form, "epsilon", 40), text_of(form, "error", 40), flags)
 
 
 def number(text: str, name: str) -> float:

@@ -2,29 +2,12 @@
 
 from __future__ import annotations
 
-from starlette.datastructures import FormData
-from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
-from starlette.routing import Route
 
 from dither.errors import DitherError
 from dither.server.errors import ErrorDocument, problem_of
 from dither.server.limits import address_of
-from dither.server.pages.forms import text_of, texts_of
-from dither.server.pages.render import (
-    SESSION_COOKIE,
-    VISITOR_COOKIE,
-    call,
-    form_of,
-    handled,
-    local_path,
-    page,
-    principal_or_none,
-    service_of,
-    set_cookie,
-    signed_in,
-    submitted,
-)
+from dither.server.pages.render import SESSION_COOKIE, VISITOR_COOKIE, Visit, get, post, set_cookie, submitted
 from dither.server.roles import ACTIONS, SCOPES, Principal, may
 
 OIDC_PATH = "/sign-in/oidc"
@@ -38,8 +21,15 @@ _SCOPE_WORDS = {
 }
 
 
+def local_path(text: object) -> str:
+    """Return a path on this server to go to after sign-in; the start page for anything else."""
+    path = text if isinstance(text, str) else ""
+    plain = path.isascii() and path.isprintable() and "\\" not in path
+    return path if plain and path.startswith("/") and not path.startswith("//") else "/"
+
+
 def home_of(who: Principal) -> str:
-    """The page that somebody begins with.
+    """Return the page that somebody begins with.
 
     >>> home_of(Principal("ann", frozenset({"analyst"}))), home_of(Principal("eve", frozenset({"auditor"})))
     ('/ask', '/ledger')
@@ -50,152 +40,121 @@ def home_of(who: Principal) -> str:
     return "/published"
 
 
-@signed_in
-async def home(_: Request, who: Principal) -> Response:
-    """To the page that somebody begins with."""
-    return RedirectResponse(home_of(who), 303)
+def home(visit: Visit) -> Response:
+    """Redirect to the page that somebody begins with."""
+    return RedirectResponse(home_of(visit.who), 303)
 
 
-@handled
-async def sign_in(request: Request) -> Response:
-    """The page with name and password; whoever is signed in already goes on."""
-    after = local_path(request.query_params.get("next", "/"))
-    if principal_or_none(request) is not None:
-        return RedirectResponse(after, 303)
-    return await _sign_in_page(request, after)
+def sign_in(visit: Visit) -> Response:
+    """Show the page with name and password; somebody who is signed in already goes on."""
+    after = local_path(visit.asked("next", "/"))
+    return RedirectResponse(after, 303) if visit.who is not None else _sign_in_page(visit, after)
 
 
-async def _sign_in_page(request: Request, after: str, name: str = "", problem: ErrorDocument | None = None) -> Response:
-    oidc = (
-        {"path": OIDC_PATH, "label": "Sign in with your organization"}
-        if service_of(request).config.oidc_issuer
-        else None
-    )
-    empty = await call(service_of(request).accounts.is_empty)
-    return page(request, "sign_in.html", next=after, name=name, oidc=oidc, problem=problem, empty=empty)
+def _sign_in_page(visit: Visit, after: str, name: str = "", problem: ErrorDocument | None = None) -> Response:
+    oidc = OIDC_PATH if visit.service.config.oidc_issuer else ""
+    empty = visit.service.accounts.is_empty()
+    return visit.page("sign_in.html", next=after, name=name, oidc=oidc, problem=problem, empty=empty)
 
 
-@handled
-async def sign_in_form(request: Request) -> Response:
+def sign_in_form(visit: Visit) -> Response:
     """Check the password, and start a session with a new cookie."""
-    form = await form_of(request)
-    name, after = text_of(form, "name", 1000), local_path(form.get("next"))
-    password = form.get("password", "")
+    name, after = visit.text("name", 1000), local_path(visit.form.get("next"))
     try:
-        secret = await call(service_of(request).auth.sign_in, name, password, address_of(request.scope))
+        address = address_of(visit.request.scope)
+        secret = visit.service.auth.sign_in(name, visit.password("password"), address)
     except DitherError as error:
-        return await _sign_in_page(request, after, name, problem_of(error))
-    return with_session(request, RedirectResponse(after, 303), secret)
+        return _sign_in_page(visit, after, name, problem_of(error))
+    return _with_session(visit, after, secret)
 
 
-def with_session(request: Request, response: Response, secret: str) -> Response:
-    """A response that starts a session: the cookie of the visitor ends with it."""
-    set_cookie(request, response, SESSION_COOKIE, secret)
+def _with_session(visit: Visit, after: str, secret: str) -> Response:
+    """Start a session: the cookie of the visitor ends with it."""
+    response = RedirectResponse(after, 303)
+    set_cookie(visit.request, response, SESSION_COOKIE, secret)
     response.delete_cookie(VISITOR_COOKIE, path="/")
-    request.state.visitor = ""
+    visit.request.state.visitor = ""
     return response
 
 
-@signed_in
-async def sign_out(request: Request, who: Principal) -> Response:
+def sign_out(visit: Visit) -> Response:
     """End the session."""
-    await form_of(request)
-    await call(service_of(request).auth.sign_out, who)
+    visit.service.auth.sign_out(visit.who)
     response = RedirectResponse("/sign-in", 303)
     response.delete_cookie(SESSION_COOKIE, path="/")
     return response
 
 
-@handled
-async def welcome(request: Request) -> Response:
-    """The page of a link that works once: the first steward chooses a name, everybody a password."""
-    secret = request.path_params["secret"]
-    kind, user = await call(service_of(request).auth.peek_link, secret)
-    return page(request, "welcome.html", first=kind == "first", name=user or "")
+def welcome(visit: Visit, name: str = "", problem: ErrorDocument | None = None) -> Response:
+    """Show the page of a link that works once: the first steward chooses a name, everybody a password."""
+    kind, user = visit.service.auth.peek_link(visit.part("secret"))
+    return visit.page("welcome.html", first=kind == "first", name=user or name, problem=problem)
 
 
-@handled
-async def welcome_form(request: Request) -> Response:
+def welcome_form(visit: Visit) -> Response:
     """Set the password, and sign in."""
-    secret, auth = request.path_params["secret"], service_of(request).auth
-    form = await form_of(request)
-    kind, user = await call(auth.peek_link, secret)
-    name = text_of(form, "name", 1000)
+    auth, secret, name = visit.service.auth, visit.part("secret"), visit.text("name", 1000)
+    auth.peek_link(secret)
     try:
-        session = await call(auth.use_link, secret, form.get("password", ""), name or None)
+        session = auth.use_link(secret, visit.password("password"), name or None)
     except DitherError as error:
-        return page(request, "welcome.html", first=kind == "first", name=user or name, problem=problem_of(error))
-    return with_session(request, RedirectResponse("/", 303), session)
+        return welcome(visit, name, problem_of(error))
+    return _with_session(visit, "/", session)
 
 
-async def account_page(
-    request: Request, who: Principal, secret: str = "", problem: ErrorDocument | None = None, notice: str = ""
-) -> Response:
-    """The own account."""
-    service = service_of(request)
-    tokens = await call(service.accounts.tokens, who)
-    usable = {rule.scope for rule in ACTIONS.values() if rule.roles & who.roles}
+def account(visit: Visit, secret: str = "", problem: ErrorDocument | None = None, notice: str = "") -> Response:
+    """Show the own account."""
+    usable = {rule.scope for rule in ACTIONS.values() if rule.roles & visit.who.roles}
     scopes = [
         {"value": scope, "label": _SCOPE_WORDS[scope], "checked": scope in ("explain", "ask", "read")}
         for scope in SCOPES
         if scope in usable
     ]
-    context = {"tokens": tokens, "scopes": scopes, "secret": secret, "address": service.config.url}
-    return page(request, "account.html", problem=problem, notice=notice, **context)
+    tokens, address = visit.service.accounts.tokens(visit.who), visit.service.config.url
+    context = {"tokens": tokens, "scopes": scopes, "secret": secret, "address": address}
+    return visit.page("account.html", problem=problem, notice=notice, **context)
 
 
-@signed_in
-async def account(request: Request, who: Principal) -> Response:
-    """The own account."""
-    return await account_page(request, who)
-
-
-@submitted(account_page)
-async def new_token(request: Request, who: Principal, form: FormData) -> dict[str, str]:
+@submitted(account)
+def new_token(visit: Visit) -> dict[str, str]:
     """Make a token, and show it this once."""
-    days = text_of(form, "days", 10)
-    result = await call(
-        service_of(request).accounts.create_token,
-        who,
-        text_of(form, "label", 200),
-        scopes=texts_of(form, "scope"),
-        days=int(days) if days.isascii() and days.isdigit() and len(days) < 10 else 90,
-    )
-    return {"secret": result.secret}
+    given = visit.text("days", 10)
+    days = int(given) if given.isascii() and given.isdigit() and len(given) < 10 else 90
+    label, scopes = visit.text("label", 200), visit.texts("scope")
+    return {"secret": visit.service.accounts.create_token(visit.who, label, scopes=scopes, days=days).secret}
 
 
-@submitted(account_page)
-async def revoke_token(request: Request, who: Principal, _: FormData) -> dict[str, str]:
+@submitted(account)
+def revoke_token(visit: Visit) -> dict[str, str]:
     """Revoke an own token."""
-    await call(service_of(request).accounts.revoke_token, who, request.path_params["token"])
+    visit.service.accounts.revoke_token(visit.who, visit.part("token"))
     return {"notice": "The token is revoked: it opens nothing any more."}
 
 
-@submitted(account_page)
-async def change_password(request: Request, who: Principal, form: FormData) -> dict[str, str]:
+@submitted(account)
+def change_password(visit: Visit) -> dict[str, str]:
     """Change the own password."""
-    await call(service_of(request).accounts.change_password, who, form.get("old", ""), form.get("new", ""))
-    ended = "Your other sessions have ended, and your tokens are revoked."
-    return {"notice": f"The password is changed. {ended}"}
+    visit.service.accounts.change_password(visit.who, visit.password("old"), visit.password("new"))
+    return {"notice": "The password is changed. Your other sessions have ended, and your tokens are revoked."}
 
 
-@submitted(account_page)
-async def end_sessions(request: Request, who: Principal, _: FormData) -> dict[str, str]:
+@submitted(account)
+def end_sessions(visit: Visit) -> dict[str, str]:
     """End all other sessions."""
-    await call(service_of(request).accounts.end_sessions, who)
+    visit.service.accounts.end_sessions(visit.who)
     return {"notice": "All other sessions have ended."}
 
 
 ROUTES = [
-    Route("/", home),
-    Route("/sign-in", sign_in),
-    Route("/sign-in", sign_in_form, methods=["POST"]),
-    Route("/sign-out", sign_out, methods=["POST"]),
-    Route("/welcome/{secret}", welcome),
-    Route("/welcome/{secret}", welcome_form, methods=["POST"]),
-    Route("/account", account),
-    Route("/account/tokens", new_token, methods=["POST"]),
-    Route("/account/tokens/{token}/revoke", revoke_token, methods=["POST"]),
-    Route("/account/password", change_password, methods=["POST"]),
-    Route("/account/sessions", end_sessions, methods=["POST"]),
+    get("/", home),
+    get("/sign-in", sign_in, public=True),
+    post("/sign-in", sign_in_form, public=True),
+    post("/sign-out", sign_out),
+    get("/welcome/{secret}", welcome, public=True),
+    post("/welcome/{secret}", welcome_form, public=True),
+    get("/account", account),
+    post("/account/tokens", new_token),
+    post("/account/tokens/{token}/revoke", revoke_token),
+    post("/account/password", change_password),
+    post("/account/sessions", end_sessions),
 ]

@@ -10,11 +10,13 @@ import hashlib
 import hmac
 import re
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import lru_cache, wraps
+from functools import lru_cache
+from inspect import iscoroutinefunction
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from urllib.parse import quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -22,133 +24,150 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Route
 
 from dither.errors import AccessDenied, DitherError
 from dither.present.markup import visible
 from dither.present.notes import Note
 from dither.present.notes import sentence as note_sentence
 from dither.server.errors import problem_of
+from dither.server.pages.forms import text_of, texts_of
 from dither.server.roles import ACTIONS, Principal, may
 from dither.server.service import Service
 
 SESSION_COOKIE = "dither_session"
-
 VISITOR_COOKIE = "dither_visitor"
-
 MAX_FIELDS = 200
 
-Handler = Callable[..., Awaitable[Response]]
 
-FormHandler = Callable[[Request, Principal, FormData], Awaitable[Mapping[str, Any]]]
-
-
-def service_of(request: Request) -> Service:
-    """The service that the application was started with."""
-    return cast(Service, request.app.state.service)
+# -- who looks at a page --------------------------------------------------------------------------------------------
 
 
-def _choose_form_secret(request: Request) -> None:
-    """Which cookie the tokens of forms come from: the session's, or, where nobody is signed in, the visitor's."""
-    cookie = "" if principal_or_none(request) is None else request.cookies[SESSION_COOKIE]
-    request.state.visitor = ""
-    if not cookie:
-        request.state.visitor = request.cookies.get(VISITOR_COOKIE, "") or secrets.token_urlsafe(32)
-    request.state.form_secret = cookie or request.state.visitor
+@dataclass(frozen=True)
+class Visit:
+    """A request for a page: by whom, to which service, and with which form, whose token was checked."""
+
+    request: Request
+    form: FormData
+
+    @property
+    def service(self) -> Service:
+        """The service that the application was started with."""
+        service: Service = self.request.app.state.service
+        return service
+
+    @property
+    def who(self) -> Principal:
+        """Who is signed in; only for pages that are not public."""
+        who: Principal = self.request.state.principal
+        return who
+
+    def may(self, action: str) -> bool:
+        """Return whether who is signed in may do an action."""
+        return may(self.who, action)
+
+    def part(self, name: str) -> str:
+        """Return a part of the path."""
+        return str(self.request.path_params[name])
+
+    def asked(self, name: str, default: str = "", most: int = 20_000) -> str:
+        """Return a parameter of the query, cut to a length."""
+        return self.request.query_params.get(name, default)[:most]
+
+    def text(self, name: str, most: int = 20_000) -> str:
+        """Return a field of the form, without spaces around it; refused if it is too long."""
+        return text_of(self.form, name, most)
+
+    def password(self, name: str) -> str:
+        """Return a field of the form as it was sent."""
+        value = self.form.get(name, "")
+        return value if isinstance(value, str) else ""
+
+    def texts(self, name: str) -> list[str]:
+        """Return all values of a field that may be sent several times."""
+        return texts_of(self.form, name)
+
+    def page(self, template: str, **context: Any) -> Response:
+        """Return a page."""
+        return page(self.request, template, **context)
 
 
-def principal_or_none(request: Request) -> Principal | None:
-    """Who is signed in; :mod:`dither.server.app` finds that out."""
-    return cast("Principal | None", getattr(request.state, "principal", None))
+Handler = Callable[[Visit], Any]
 
 
-def csrf_token(request: Request) -> str:
-    """The token that the forms of this visitor carry."""
-    secret = str(getattr(request.state, "form_secret", ""))
-    return hmac.new(secret.encode(), b"dither form", hashlib.sha256).hexdigest() if secret else ""
+def get(path: str, handler: Handler, *, public: bool = False) -> Route:
+    """Return the route of a page."""
+    return Route(path, _served(handler, public), methods=["GET"])
 
 
-async def form_of(request: Request) -> FormData:
-    """The fields of a form, refused if one of our own pages did not send it."""
-    form = await request.form(max_files=0, max_fields=MAX_FIELDS)
-    sent, expected = form.get("csrf", ""), csrf_token(request)
-    same = isinstance(sent, str) and bool(expected) and hmac.compare_digest(sent.encode(), expected.encode())
-    if not same:
-        fix = "go back, load the page again, and send it once more"
-        raise AccessDenied("form", "one that was loaded in this session", "another", fix)
-    return form
+def post(path: str, handler: Handler, *, public: bool = False) -> Route:
+    """Return the route of a form. One that does not carry the token of this session is refused before the handler."""
+    return Route(path, _served(handler, public), methods=["POST"])
 
 
-def handled(handler: Handler) -> Handler:
-    """A page for everybody: it knows who looks, and sets the visitor's cookie where nobody is signed in."""
+def _served(handler: Handler, public: bool) -> Callable[[Request], Any]:
+    """Return the endpoint of a handler, which runs in a thread unless it is a coroutine.
 
-    @wraps(handler)
-    async def wrapped(request: Request) -> Response:
-        _choose_form_secret(request)
-        response = await handler(request)
+    Where nobody is signed in, a public page sets the visitor's cookie, and others lead to sign-in and back.
+    """
+
+    async def serve(request: Request) -> Response:
+        who = request.state.principal  # dither.server.app finds that out
+        request.state.visitor = "" if who else request.cookies.get(VISITOR_COOKIE, "") or secrets.token_urlsafe(32)
+        request.state.form_secret = request.state.visitor or request.cookies[SESSION_COOKIE]
+        if who is None and not public:
+            path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+            after = f"?next={quote(path, safe='')}" if request.method == "GET" and path != "/" else ""
+            response: Response = RedirectResponse(f"/sign-in{after}", 303)
+        else:
+            visit = Visit(request, await _form(request) if request.method == "POST" else FormData())
+            response = await (handler(visit) if iscoroutinefunction(handler) else run_in_threadpool(handler, visit))
         if request.state.visitor and request.cookies.get(VISITOR_COOKIE) != request.state.visitor:
             set_cookie(request, response, VISITOR_COOKIE, request.state.visitor)
         return response
 
-    return wrapped
+    return serve
 
 
-def signed_in(handler: Handler) -> Handler:
-    """A page for somebody who is signed in; others are sent to sign in, and come back."""
+def submitted(show: Callable[..., Response]) -> Callable[[Callable[[Visit], Mapping[str, Any]]], Handler]:
+    """Answer a form by the page it stands on: ``show`` gets what the handler returns, or the problem with it."""
 
-    @wraps(handler)
-    async def wrapped(request: Request) -> Response:
-        who = principal_or_none(request)
-        if who is None:
-            path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-            after = f"?next={quote(path, safe='')}" if request.method == "GET" and path != "/" else ""
-            return RedirectResponse(f"/sign-in{after}", 303)
-        return await handler(request, who)
-
-    return handled(wrapped)
-
-
-def submitted(show: Handler) -> Callable[[FormHandler], Handler]:
-    """A form that is answered by the page it stands on: ``show`` gets what the handler returns, or the problem with it.
-
-    The handler gets the request, who is signed in, and the fields.
-    """
-
-    def decorate(handler: FormHandler) -> Handler:
-        @wraps(handler)
-        async def wrapped(request: Request, who: Principal) -> Response:
-            form = await form_of(request)
+    def decorate(handler: Callable[[Visit], Mapping[str, Any]]) -> Handler:
+        def answered(visit: Visit) -> Response:
             try:
-                outcome: Mapping[str, Any] = await handler(request, who, form)
+                outcome = handler(visit)
             except DitherError as error:
                 outcome = {"problem": problem_of(error)}
-            return await show(request, who, **outcome)
+            return show(visit, **outcome)
 
-        return signed_in(wrapped)
+        return answered
 
     return decorate
 
 
+def csrf_token(request: Request) -> str:
+    """Return the token that the forms of this visitor carry."""
+    secret = str(getattr(request.state, "form_secret", ""))
+    return hmac.new(secret.encode(), b"dither form", hashlib.sha256).hexdigest() if secret else ""
+
+
+async def _form(request: Request) -> FormData:
+    """Return the fields of a form, refused if one of our own pages did not send it."""
+    form = await request.form(max_files=0, max_fields=MAX_FIELDS)
+    sent, expected = form.get("csrf", ""), csrf_token(request)
+    same = isinstance(sent, str) and bool(expected) and hmac.compare_digest(sent.encode(), expected.encode())
+    if not same:
+        raise AccessDenied("This form was not loaded in this session. Load the page again, and send it once more.")
+    return form
+
+
 def set_cookie(request: Request, response: Response, name: str, value: str, max_age: int | None = None) -> None:
-    """A cookie that scripts cannot read and other sites do not send."""
-    secure = service_of(request).config.cookies_are_secure
+    """Set a cookie that scripts cannot read and other sites do not send."""
+    secure = request.app.state.service.config.cookies_are_secure
     response.set_cookie(name, value, max_age=max_age, path="/", httponly=True, samesite="lax", secure=secure)
 
 
-def local_path(text: object) -> str:
-    """A path on this server to go to after sign-in; the start page for anything else.
-
-    >>> local_path("/ask?table=a"), local_path("https://a.example"), local_path("//a.example"), local_path("/\\\\a")
-    ('/ask?table=a', '/', '/', '/')
-    """
-    path = text if isinstance(text, str) else ""
-    plain = path.isascii() and path.isprintable() and "\\" not in path
-    return path if plain and path.startswith("/") and not path.startswith("//") else "/"
-
-
-async def call(method: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
-    """Call a use case, which may block, in a thread."""
-    return await run_in_threadpool(method, *arguments, **keywords)
-
+# -- words and templates --------------------------------------------------------------------------------------------
 
 FOLDER = Path(__file__).parent
 
@@ -308,12 +327,11 @@ def fragment(template: str, context: Mapping[str, Any]) -> HTMLResponse:
     return HTMLResponse(environment().get_template(template).render(**context))
 
 
-def page(request: Request, template: str, status: int | None = None, **context: Any) -> HTMLResponse:
-    """A whole page; its status is that of the problem that it shows, where no other is given."""
+def page(request: Request, template: str, **context: Any) -> HTMLResponse:
+    """Return a page; its status is that of the problem that it shows, where ``status`` gives no other."""
     problem = context.get("problem")
-    if status is None:
-        status = 200 if problem is None else problem["status"]
-    who = principal_or_none(request)
+    status = context.pop("status", 200 if problem is None else problem["status"])
+    who: Principal | None = getattr(request.state, "principal", None)
     navigation = [
         {"path": path, "label": label, "current": _is_current(request.url.path, path)}
         for path, label, action in NAVIGATION

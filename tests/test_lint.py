@@ -58,8 +58,6 @@ TESTED_BY = {
         f"operations/{name}" for name in ("arithmetic", "base", "casts", "comparison", "dates", "text")
     ),
     "tables/sql/test_parse.py": "aggregates expressions text",
-    "wire/test_answers.py": "cards explanations guarantees options values",
-    "wire/test_questions.py": "routes",
     "test_public_face.py": "errors extras public_module",
     "test_values.py": "comparison",
 }

@@ -16,7 +16,10 @@ from typing import Any
 
 import dither as dp
 from dither.errors import DitherError
-from dither.wire import answers, cards, explanations, guarantees, options, problems, questions
+from dither.tables.codec import to_json
+from dither.wire.protocol import problem_to_json
+from dither.wire.requests import options_from_json, question_from_json
+from dither.wire.results import answer_to_json, card_to_json, explanation_to_json
 
 TOKEN = "dither_secret-token"
 
@@ -37,23 +40,23 @@ class FakeServer:
         path, _, _query = path.partition("?")
         parts = path.removeprefix("/api/v1/").split("/")
         if headers.get("authorization") != f"Bearer {TOKEN}":
-            return 401, problems.to_json("NotSignedIn", 401, dp.AccessDenied("sign-in", "a token", "none", "sign in"))
+            return 401, problem_to_json("NotSignedIn", 401, dp.AccessDenied("sign-in", "a token", "none", "sign in"))
         try:
             return 200, self.document(method, parts, headers, json.loads(body) if body else {})
         except DitherError as error:
-            return 400, problems.to_json(type(error).__name__, 400, error)
+            return 400, problem_to_json(type(error).__name__, 400, error)
 
     def document(self, method: str, parts: list[str], headers: dict[str, str], body: dict[str, Any]) -> Any:
         name = self.table.card.name
         if parts == ["tables"]:
-            return {"version": 1, "tables": [{"name": name, "granted": True, "left": "some", "open": True}]}
+            return {"tables": [{"name": name, "granted": True, "left": "some", "open": True}]}
         if parts[0] == "tables" and parts[1] != name:
             raise dp.InvalidArgument("table", "one that you may see", "none", "check the name")
         if parts == ["tables", name]:
             left = self.table.left
-            exact = None if left is None else guarantees.to_json(left)
-            card = cards.to_json(self.table.card)
-            return {"version": 1, "card": card, "left": self.table.accounts.left(None), "left_exact": exact}
+            exact = None if left is None else to_json(left)
+            card = card_to_json(self.table.card)
+            return {"card": card, "left": self.table.accounts.left(None), "left_exact": exact}
         if parts[0] == "jobs":
             job = self.jobs[parts[1]]
             if method == "DELETE":
@@ -63,15 +66,15 @@ class FakeServer:
                 return {**job, "state": self.waiting.pop(0)}
             return job
         with self.lock:
-            question = questions.from_json(body["question"], self.table)
-            stated = options.from_json(body["options"], key=headers.get("idempotency-key"))
+            question = question_from_json(body["question"], self.table)
+            stated = options_from_json(body["options"], key=headers.get("idempotency-key"))
             if parts[2] == "explain":
-                return explanations.to_json(question.explain(options=stated))
+                return explanation_to_json(question.explain(options=stated))
             self.work["ask"] += 1
             number = f"n{len(self.jobs)}"
             answer = question.release(options=stated)
             self.work["paid"] += not answer.replayed
-        self.jobs[number] = {"id": number, "state": "answered", "answer": answers.to_json(answer), "problem": None}
+        self.jobs[number] = {"id": number, "state": "answered", "answer": answer_to_json(answer), "problem": None}
         return {**self.jobs[number], "state": "waiting"} if self.waiting else self.jobs[number]
 
 

@@ -14,7 +14,7 @@ from client.fake_server import TOKEN, FakeServer, fake_server
 from dither.client import connecting
 from dither.client.transport import Transport
 from dither.tables.card.model import ColumnCard, PublicTable
-from dither.wire import routes
+from dither.wire.protocol import MAX_KEY
 from support import refuses
 
 
@@ -164,7 +164,7 @@ def test_what_a_table_has_only_where_it_was_opened(asked):
 
 def test_a_key_is_as_long_as_the_server_takes_it(asked):
     _, table = asked
-    for size in (0, routes.MAX_KEY + 1):
-        with refuses(dp.InvalidArgument, "key", f"1 to {routes.MAX_KEY} printable ASCII characters"):
+    for size in (0, MAX_KEY + 1):
+        with refuses(dp.InvalidArgument, "key", f"1 to {MAX_KEY} printable ASCII characters"):
             table.sql(COUNT).release(epsilon=1, key="k" * size)
-    assert table.sql(COUNT).release(epsilon=1, key="k" * routes.MAX_KEY).columns == ("n",)
+    assert table.sql(COUNT).release(epsilon=1, key="k" * MAX_KEY).columns == ("n",)

@@ -10,7 +10,7 @@ import pytest
 import dither as dp
 from client.served import serving
 from dither.client import transport as transports
-from dither.wire import questions
+from dither.wire.requests import question_to_json
 from support import refuses
 
 pytestmark = pytest.mark.slow
@@ -52,7 +52,7 @@ def test_nobody_asks_in_another_name(served):
         question = table.agg(n=dp.count())
         with refuses(dp.InvalidArgument, "analyst"):
             question.release(epsilon=1, analyst="bob")
-        body = {"question": questions.to_json(question), "options": {"epsilon": 1, "analyst": "bob"}}
+        body = {"question": question_to_json(question), "options": {"epsilon": 1, "analyst": "bob"}}
         with refuses(dp.InvalidArgument, "analyst"):
             served.request("ann", "POST", f"/tables/{name}/questions", body)
         with refuses(dp.InvalidArgument, "analyst"):

@@ -26,8 +26,9 @@ from dither.cli import demo
 from dither.cli.app import main
 from dither.server.config import Config
 from dither.tables.card import toml
-from dither.wire import options, problems
-from dither.wire.documents import fields
+from dither.tables.codec import fields
+from dither.wire.protocol import problem_to_json
+from dither.wire.requests import options_from_json
 from support import each
 from support_docs import AFTER_SITE, SLOW_SITE
 from support_publish import published_visits
@@ -393,10 +394,10 @@ def run_block(page: Path, block: Block, names: dict[str, Any], dither: Any, caps
 def check_json(document: dict[str, Any]) -> None:
     """A problem is what its text makes it; a request has a question and options as the wire has them."""
     if "detail" in document:
-        assert problems.to_json(document["title"], document["status"], document["detail"]) == document
+        assert problem_to_json(document["title"], document["status"], document["detail"]) == document
         return
     assert fields(document, "request", ("question", "options")) == document
-    assert options.from_json(document["options"]).epsilon == 0.5
+    assert options_from_json(document["options"]).epsilon == 0.5
 
 
 @each("page", PAGES)

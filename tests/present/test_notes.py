@@ -12,7 +12,7 @@ import pytest
 import dither as dp
 from dither.guarantees import stored
 from dither.present.notes import KINDS, SENTENCES, Note, kinds_of, sentence
-from dither.wire import answers, explanations
+from dither.wire.results import answer_from_json, answer_to_json, explanation_from_json, explanation_to_json
 from support import for_each, refuses
 
 ROWS = pa.table({"who": [i // 2 for i in range(400)], "town": ["a", "b"] * 200, "x": [1.0, 2.0] * 200})
@@ -95,10 +95,10 @@ def test_notes_are_values_wherever_they_go():
     assert again.notes == answer.notes
     assert "temporary" in str(answer)
     assert "temporary" not in str(again)
-    assert answers.from_json(json.loads(json.dumps(answers.to_json(answer)))).notes == answer.notes
+    assert answer_from_json(json.loads(json.dumps(answer_to_json(answer)))).notes == answer.notes
     said = json.loads(answer.to_json())
     assert (said["notes"], said["note_kinds"]) == ([*map(str, answer.notes)], kinds)
-    assert explanations.from_json(json.loads(json.dumps(explanations.to_json(explanation)))) == explanation
+    assert explanation_from_json(json.loads(json.dumps(explanation_to_json(explanation)))) == explanation
 
 
 def test_copies_of_a_note_are_equal_and_unknown_ones_are_refused():

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.csv as pc
 
 from dither.server.ticks import Clock
-from dither.wire.routes import API
+from dither.wire.protocol import API
 
 CARD = """name = "{name}"
 source = "{name}.csv"

@@ -14,7 +14,7 @@ from dither.server.api import ENDPOINTS, openapi
 from dither.server.config import Config
 from dither.server.errors import problem_of
 from dither.server.roles import SCOPES
-from dither.wire.routes import API
+from dither.wire.protocol import API
 from support import for_each
 
 

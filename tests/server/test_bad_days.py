@@ -17,7 +17,7 @@ from dither.server import schema
 from dither.server.pool import Process
 from dither.server.service import Service
 from dither.server.ticks import Clock
-from dither.wire.routes import API
+from dither.wire.protocol import API
 from support import eventually
 
 

@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 from dither.server import pool as pool_module
 from dither.server.app import create_app
 from dither.server.pages.render import SESSION_COOKIE
-from dither.wire.routes import API
+from dither.wire.protocol import API
 from support import eventually
 
 TOKEN = "a token of the operator"

@@ -317,7 +317,7 @@ def test_what_waits_when_the_server_stops_is_given_up_uncharged(fragile):
 
 
 def end_with(task, receipt):
-    answer = {"version": 1, "recorded": "{}", "left": None, "replayed": False, "receipt": receipt}
+    answer = {"recorded": "{}", "left": None, "replayed": False, "receipt": receipt}
     task.ended("end", {"answers": [answer], "parts": [""], "cost": "ε = 0.5"}, None)
 
 

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from serving import BY_REGION, COUNT, fill, until_it_ends
 
 from dither.server import schema
-from dither.wire.routes import API
+from dither.wire.protocol import API
 
 QUESTIONS = [
     (COUNT, {"epsilon": 0.5}),

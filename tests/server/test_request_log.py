@@ -9,7 +9,7 @@ import pytest
 from serving import COUNT
 
 from dither.server.monitoring import HEADER, JsonFormatter
-from dither.wire.routes import API
+from dither.wire.protocol import API
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 
 from dither.server.app import HEADERS, POLICY, LimitedBodies, OwnSite
 from dither.server.limits import RateLimit
-from dither.wire.routes import API
+from dither.wire.protocol import API
 
 
 @pytest.mark.parametrize(

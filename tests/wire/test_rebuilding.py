@@ -10,6 +10,7 @@ import pytest
 
 import dither as dp
 from dither.errors import DitherError, InvalidArgument
+from dither.tables.codec import to_json
 from dither.tables.query.tree import (
     Aggregate,
     Call,
@@ -27,8 +28,8 @@ from dither.tables.query.tree import (
     UnionAll,
 )
 from dither.tables.question import Question
-from dither.wire import questions, trees
 from dither.wire.rebuilding import rebuilt
+from dither.wire.requests import question_from_json, question_to_json
 from support import refuses
 
 ROWS = pa.table(
@@ -71,9 +72,9 @@ def built(visits) -> list[Question]:
 
 def test_what_the_builder_made_is_built_alike(visits):
     for question in built(visits):
-        sent = json.loads(json.dumps(questions.to_json(question)))
+        sent = json.loads(json.dumps(question_to_json(question)))
         assert "tree" in sent
-        back = questions.from_json(sent, visits)
+        back = question_from_json(sent, visits)
         assert repr(back.query) == repr(question.query), question
         assert back.plan(epsilon=1).cost == question.plan(epsilon=1).cost
 
@@ -81,7 +82,7 @@ def test_what_the_builder_made_is_built_alike(visits):
 def test_a_recorded_answer_is_found_by_a_question_that_was_sent(visits):
     question = visits.where("age > 18").group_by("region").agg(n=dp.count(), m=dp.mean("amount"))
     first = question.release(epsilon=1)
-    again = questions.from_json(json.loads(json.dumps(questions.to_json(question))), visits).release(epsilon=1)
+    again = question_from_json(json.loads(json.dumps(question_to_json(question))), visits).release(epsilon=1)
     assert again.replayed
     assert again == first
 
@@ -122,7 +123,7 @@ HOSTILE: dict[str, Query] = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_what_the_builder_would_not_make_is_refused(visits, name):
     with refuses(DitherError):
-        questions.from_json({"tree": trees.to_json(HOSTILE[name])}, visits).plan(epsilon=1)
+        question_from_json({"tree": to_json(HOSTILE[name])}, visits).plan(epsilon=1)
 
 
 def test_an_overlong_condition_is_refused(visits):

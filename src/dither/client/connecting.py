@@ -17,6 +17,7 @@ from dither.present import markup
 from dither.public_module import public_in
 from dither.tables.answer import Answer
 from dither.tables.card.values import clip, closest
+from dither.tables.codec import fields, from_json
 from dither.tables.engines import with_public_values
 from dither.tables.execute.progress import Progress, is_watched
 from dither.tables.options import ReleaseOptions
@@ -25,9 +26,18 @@ from dither.tables.planning.explain import Explanation
 from dither.tables.planning.plan import Plan, check
 from dither.tables.question import Question
 from dither.tables.table import Table
-from dither.wire import answers, cards, explanations, guarantees, problems, questions, routes
-from dither.wire import options as option_documents
-from dither.wire.documents import fields
+from dither.wire.protocol import (
+    KEY_HEADER,
+    MAX_KEY,
+    TABLES,
+    explain_path,
+    job_path,
+    problem_from_json,
+    questions_path,
+    table_path,
+)
+from dither.wire.requests import options_to_json, question_to_json
+from dither.wire.results import answer_from_json, card_from_json, explanation_from_json
 
 TOKEN_VARIABLE = "DITHER_TOKEN"
 
@@ -183,10 +193,10 @@ def _table(transport: Transport, name: object, *, owns_transport: bool) -> Table
 
 def _listed(transport: Transport) -> list[dict[str, Any]]:
     """The tables that whoever has the token may ask."""
-    document = transport.request("GET", routes.TABLES).document
+    document = transport.request("GET", TABLES).document
     tables = document.get("tables") if isinstance(document, dict) else None
     if not isinstance(tables, list) or not all(isinstance(item, dict) and "name" in item for item in tables):
-        raise problems.from_json(document)
+        raise problem_from_json(document)
     return [item for item in tables if item.get("granted", True)]
 
 
@@ -214,35 +224,35 @@ class ServerBackend:
 
     def explain(self, question: Question, options: ReleaseOptions) -> Explanation:
         """The explanation of the server, which knows what is left."""
-        reply = self._send("POST", routes.explain(self._name), _request(question, options))
-        return explanations.from_json(reply)
+        reply = self._send("POST", explain_path(self._name), _request(question, options))
+        return explanation_from_json(reply)
 
     def release(self, question: Question, options: ReleaseOptions) -> Answer:
         """Ask, wait, and fetch the answer."""
         key = options.key
         if key is None and options.again:
             key = secrets.token_hex(16)  # so that sending it twice pays once
-        headers = {} if key is None else {routes.KEY_HEADER: _header(key)}
-        job = self._send("POST", routes.questions(self._name), _request(question, options), headers)
+        headers = {} if key is None else {KEY_HEADER: _header(key)}
+        job = self._send("POST", questions_path(self._name), _request(question, options), headers)
         try:
             with _progress():
                 while _state(job) == "waiting":
-                    job = self._send("GET", routes.job(_id(job), WAIT), wait=WAIT)
+                    job = self._send("GET", job_path(_id(job), WAIT), wait=WAIT)
         except KeyboardInterrupt:
             with suppress(DitherError):
-                self._send("DELETE", routes.job(_id(job)))
+                self._send("DELETE", job_path(_id(job)))
             raise
         if _state(job) == "answered":
-            return answers.from_json(job.get("answer"))
+            return answer_from_json(job.get("answer"))
         if _state(job) == "cancelled":
             fix = "ask again: what was charged under the same key is not charged again"
             raise Cancelled("question", "an answer", "that it was cancelled", fix)
-        raise problems.from_json(job.get("problem"))
+        raise problem_from_json(job.get("problem"))
 
     def left(self, table: Table) -> Guarantee | None:
         """What the dataset has left."""
         exact = self._table().get("left_exact")
-        return None if exact is None else guarantees.from_json(exact, "left")
+        return None if exact is None else from_json(exact, Guarantee, "left")
 
     def left_text(self, table: Table) -> str:
         """What whoever asks may still spend, in words."""
@@ -256,11 +266,11 @@ class ServerBackend:
 
     def open_table(self) -> Table:
         """The table, with the card that the server has now."""
-        return Table.remote(cards.from_json(self._table()["card"]), self)
+        return Table.remote(card_from_json(self._table()["card"]), self)
 
     def _table(self) -> dict[str, Any]:
         names = ("left_exact", "granted", "open", "gaps", "own_limit", "own_left", "whole_limit")
-        return fields(self._send("GET", routes.table(self._name)), "table", ("card", "left"), names)
+        return fields(self._send("GET", table_path(self._name)), "table", ("card", "left"), names)
 
     def _send(
         self, method: str, path: str, document: object = None, headers: dict[str, str] | None = None, wait: float = 0.0
@@ -282,13 +292,13 @@ class _NoPublicTables:
 
 
 def _request(question: Question, options: ReleaseOptions) -> dict[str, Any]:
-    return {"question": questions.to_json(question), "options": option_documents.to_json(options)}
+    return {"question": question_to_json(question), "options": options_to_json(options)}
 
 
 def _header(key: str) -> str:
     """A key as a header: printable ASCII."""
-    if not key or len(key) > routes.MAX_KEY or not all(" " < character <= "~" for character in key):
-        expected = f"1 to {routes.MAX_KEY} printable ASCII characters without spaces, on a server"
+    if not key or len(key) > MAX_KEY or not all(" " < character <= "~" for character in key):
+        expected = f"1 to {MAX_KEY} printable ASCII characters without spaces, on a server"
         raise InvalidArgument("key", expected, "another text", "choose another")
     return key
 
@@ -296,7 +306,7 @@ def _header(key: str) -> str:
 def _state(job: Any) -> str:
     state = job.get("state") if isinstance(job, dict) else None
     if state not in ("waiting", "answered", "refused", "failed", "cancelled"):
-        raise problems.from_json(None)
+        raise problem_from_json(None)
     return str(state)
 
 

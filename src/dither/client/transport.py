@@ -22,7 +22,8 @@ from urllib.parse import unquote, urlsplit
 from dither.errors import AccessDenied, InvalidArgument, ServerUnavailable, WrongType
 from dither.stateful import process
 from dither.tables.card.values import clip
-from dither.wire import documents, problems
+from dither.tables.codec import read
+from dither.wire.protocol import problem_from_json
 
 MAX_BODY = 256 * 1024 * 1024
 """The largest answer that is read."""
@@ -190,17 +191,17 @@ class Transport:
             fix = "pass the address that it redirects to"
             raise ServerUnavailable("server", "an answer of dither serve", f"a redirect (status {status})", fix)
         try:
-            document = documents.read(content) if content else None
+            document = read(content) if content else None
         except InvalidArgument:
             document = None
         if status >= 400:
-            error = problems.from_json(document, status)
+            error = problem_from_json(document, status)
             if status == 401 and self._token is None:
                 fix = "pass token=, or set DITHER_TOKEN; the page makes one under Tokens"
                 raise AccessDenied("token", "a token", "none", fix)
             raise error
         if document is None and content:
-            raise problems.from_json(None, status)
+            raise problem_from_json(None, status)
         return Reply(status, document)
 
     def _unreachable(self, error: Exception) -> ServerUnavailable:

@@ -65,13 +65,14 @@ from dither.publish.person_limit import (
 from dither.publish.residuals import margin
 from dither.tables.card.model import Card
 from dither.tables.card.values import clip
+from dither.tables.codec import to_json
 from dither.tables.compile import expressions
 from dither.tables.compile.context import Statement, StatementContext
 from dither.tables.compile.limits import MAX_TOTAL, Limits
 from dither.tables.compile.marginals import BinCodes, KeyCodes, RowCode, column_name, marginal_limits, marginals
 from dither.tables.compile.queries import DialectSql
 from dither.tables.execute.charged import Request, charged_release, check_receipt, refuse_read_only, watched
-from dither.tables.execute.recorded_key import plain, recorded_key
+from dither.tables.execute.recorded_key import card_digest, recorded_key
 from dither.tables.query.tree import Expression, Query, check_size
 from dither.tables.table import Table
 
@@ -117,7 +118,7 @@ def domain_digest(domain: Domain, expressions: Sequence[Expression]) -> str:
     digest = hashlib.sha256()
     for attribute, expression in zip(domain.attributes, expressions, strict=True):
         described = {
-            "value": plain(expression),
+            "value": to_json(expression),
             "levels": list(attribute.level_names),
             "edges": None if attribute.edges is None else [float(edge) for edge in attribute.edges],
             "null": attribute.null,
@@ -126,7 +127,7 @@ def domain_digest(domain: Domain, expressions: Sequence[Expression]) -> str:
         }
         digest.update(canonical(described).encode() + b"\n")
         for keys, parents in zip(attribute.keys, attribute.parents, strict=True):
-            digest.update(canonical([plain(key) for key in keys.to_pylist()]).encode() + b"\n")
+            digest.update(canonical([to_json(key) for key in keys.to_pylist()]).encode() + b"\n")
             digest.update(np.ascontiguousarray(parents, dtype="<i8").tobytes())
     return digest.hexdigest()
 
@@ -458,12 +459,12 @@ class Counting:
         """
         about: dict[str, Any] = {"is": "publication", "domain": self.domain_digest}
         if self.where is not None:
-            about["where"] = plain(self.where)
+            about["where"] = to_json(self.where)
         whole = {
             "version": VERSION,
-            "publication": plain(content),
+            "publication": to_json(content),
             "query": about,
-            "card": hashlib.sha256(canonical(plain(self.card)).encode("utf-8", "surrogatepass")).hexdigest(),
+            "card": card_digest(self.card),
             "tables": [list(levels) for levels in tables],
             "max_rows": "auto" if self.is_automatic else self.limits.rows,
         }

@@ -27,14 +27,14 @@ from dither.server.errors import NotFound, problem_of, retry_after
 from dither.server.jobs import Job
 from dither.server.roles import Principal
 from dither.server.service import Service
+from dither.tables import codec
 from dither.tables.answer import Answer
 from dither.tables.card.accounts import TableAccounts
 from dither.tables.card.model import Card
+from dither.tables.codec import fields, kind_of, read, text
 from dither.tables.planning.explain import Explanation
-from dither.wire import answers, cards, explanations, guarantees
-from dither.wire.documents import fields, kind_of, read, text
-from dither.wire.problems import CONTENT_TYPE
-from dither.wire.routes import API, KEY_HEADER
+from dither.wire.protocol import API, CONTENT_TYPE, KEY_HEADER
+from dither.wire.results import answer_to_json, card_to_json, explanation_to_json
 
 _SHORT = 16_384
 """How many bytes of a body are read in the thread of the event loop."""
@@ -65,10 +65,10 @@ def _account(account: Account) -> dict[str, Any]:
 
 
 _FORMS: tuple[tuple[type, Callable[[Any], dict[str, Any]]], ...] = (
-    (Card, cards.to_json),
-    (Answer, answers.to_json),
-    (Explanation, explanations.to_json),
-    (Guarantee, guarantees.to_json),
+    (Card, card_to_json),
+    (Answer, answer_to_json),
+    (Explanation, explanation_to_json),
+    (Guarantee, codec.to_json),
     (Account, _account),
 )
 """What has a form of its own; all else is the fields of its dataclass."""
@@ -111,7 +111,7 @@ def _of_type(kinds: type | tuple[type, ...], expected: str, example: str) -> Cal
 
 
 def _guarantee(value: object, name: str) -> Guarantee:
-    return guarantees.from_json(_of_type(dict, "a guarantee", '{"kind": "pure", "epsilon": "1"}')(value, name), name)
+    return decode(_of_type(dict, "a guarantee", '{"kind": "pure", "epsilon": "1"}')(value, name), name)
 
 
 def _nullable(item: Parameter) -> Parameter:
@@ -231,7 +231,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
              "receipt"),
     Endpoint("GET", "/events", "The event log", lambda s: s.chain.events, "events", query={**_PAGE, "user": TEXT}),
 )  # fmt: skip
-"""All of them; their paths stand below :data:`dither.wire.routes.API`."""
+"""All of them; their paths stand below :data:`dither.wire.protocol.API`."""
 
 
 # -- serving --------------------------------------------------------------------------------------------------------
@@ -357,7 +357,7 @@ _SCHEMAS = {
     "Answer": {
         "type": "object",
         "description": "An answer: the text that the ledger recorded, what was left, and the receipt.",
-        "required": ["version", "recorded", "left", "replayed", "receipt"],
+        "required": ["recorded", "left", "replayed", "receipt"],
         "properties": {
             "version": {"type": "integer"},
             "recorded": _TEXT,

@@ -37,7 +37,7 @@ from dither.server.pages.render import SESSION_COOKIE
 from dither.server.roles import Principal
 from dither.server.service import Service
 from dither.server.ticks import Clock
-from dither.wire.routes import API
+from dither.wire.protocol import API
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "

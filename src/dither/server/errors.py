@@ -15,10 +15,10 @@ from sqlalchemy import exc
 from dither import errors
 from dither.errors import AccessDenied, DitherError, InvalidArgument, LedgerError, ServerUnavailable
 from dither.server.roles import Forbidden
-from dither.wire import problems as wire
+from dither.wire.protocol import problem_from_json, problem_to_json
 
 ErrorDocument = dict[str, Any]
-"""An error as ``application/problem+json`` has it (:mod:`dither.wire.problems`)."""
+"""An error as ``application/problem+json`` has it (:mod:`dither.wire.protocol`)."""
 _SOURCE = str(Path(__file__).parents[1])
 
 
@@ -120,8 +120,8 @@ def problem_of(error: BaseException, status: int | None = None) -> ErrorDocument
         error = Unavailable()
     for kind in type(error).__mro__:
         if kind in STATUS and isinstance(error, DitherError):
-            return wire.to_json(kind.__name__, status or STATUS[kind], error)
-    return wire.to_json("InternalError", status or 500, INTERNAL_ERROR)
+            return problem_to_json(kind.__name__, status or STATUS[kind], error)
+    return problem_to_json("InternalError", status or 500, INTERNAL_ERROR)
 
 
 def error_of(problem: ErrorDocument) -> DitherError:
@@ -133,7 +133,7 @@ def error_of(problem: ErrorDocument) -> DitherError:
     own: dict[str, type[DitherError]] = {"NotFound": NotFound, "Conflict": Conflict, "Forbidden": Forbidden}
     if problem["title"] in own:
         return own[problem["title"]](*(problem[name] for name in ("name", "expected", "got", "fix")))
-    return wire.from_json(problem, problem["status"])
+    return problem_from_json(problem, problem["status"])
 
 
 def retry_after(error: BaseException) -> dict[str, str]:

@@ -27,12 +27,11 @@ from dither.server.limits import Places
 from dither.server.roles import Principal, authorize, may
 from dither.server.store import iso, iso_or_none
 from dither.tables.answer import Answer
+from dither.tables.codec import fields, is_storable, text
 from dither.tables.planning.explain import Explanation
-from dither.wire import answers as wire
-from dither.wire import explanations, routes
-from dither.wire import options as wire_options
-from dither.wire.documents import fields, is_plain, text
-from dither.wire.questions import NAMES, words
+from dither.wire.protocol import MAX_KEY
+from dither.wire.requests import QUESTION, options_from_json, options_to_json, question_words
+from dither.wire.results import answer_from_json, explanation_from_json
 
 
 @dataclass(frozen=True)
@@ -122,7 +121,7 @@ class Questions:
         context = self._context
         with context.acting(who, "questions.explain", table):
             context.check_granted(who, table)
-            document, stated = _question(question), wire_options.to_json(wire_options.from_json(dict(options)))
+            document, stated = _question(question), options_to_json(options_from_json(dict(options)))
             message_ = {
                 "do": "explain", "card": context.folder.get(table).document, "question": document, "options": stated,
                 "analyst": who.name,
@@ -134,7 +133,7 @@ class Questions:
             raise ServerUnavailable("question", expected, "another", "ask something simpler")
         if "problem" in event:  # what a question may not be is no event: people try
             raise error_of(event["problem"])
-        return explanations.from_json(event["explanation"])
+        return explanation_from_json(event["explanation"])
 
     def ask(
         self,
@@ -183,7 +182,7 @@ class Questions:
         scoped = scoped_key(who, key)
         served = self._context.folder.get(table)
         document = _question(question)
-        stated = wire_options.to_json(wire_options.from_json(dict(options), key=scoped))
+        stated = options_to_json(options_from_json(dict(options), key=scoped))
         request = _request([who.name, served.identity, document, stated, scoped])
         if stated.get("again") and key is None:
             request = _request([request, secrets.token_hex(16)])
@@ -191,7 +190,7 @@ class Questions:
             "do": "ask", "card": served.document, "question": document, "options": stated, "analyst": who.name,
             "key": scoped,
         }  # fmt: skip
-        return Asked(who.name, table, "question", words(document), stated, request, message_)
+        return Asked(who.name, table, "question", question_words(document), stated, request, message_)
 
     def _recorded(self, asked: Asked) -> Job | None:
         """The answer that is recorded for this very request, from the store: no worker is needed."""
@@ -245,8 +244,8 @@ def scoped_key(who: Principal, key: str | None) -> str | None:
     """
     if key is None:
         return None
-    if not isinstance(key, str) or not 0 < len(key) <= routes.MAX_KEY or not key.isprintable() or not key.isascii():
-        expected = f"1 to {routes.MAX_KEY} printable ASCII characters"
+    if not isinstance(key, str) or not 0 < len(key) <= MAX_KEY or not key.isprintable() or not key.isascii():
+        expected = f"1 to {MAX_KEY} printable ASCII characters"
         raise InvalidArgument("Idempotency-Key", expected, "others", "choose another key")
     return f"{who.name}/{key}"
 
@@ -254,10 +253,10 @@ def scoped_key(who: Principal, key: str | None) -> str | None:
 def _question(question: str | Mapping[str, Any]) -> dict[str, Any]:
     """A question as the wire has it; what it means is for the worker to say."""
     document = {"sql": question} if isinstance(question, str) else dict(question)
-    given = fields(document, "question", (), NAMES)
+    given = fields(document, "question", (), QUESTION)
     if ("sql" in given) == ("tree" in given):
         raise InvalidArgument("question", "sql or tree", "both or none", 'write {"sql": "SELECT …"}')
-    if "sql" in given and not is_plain(text(given["sql"], "question.sql")):
+    if "sql" in given and not is_storable(text(given["sql"], "question.sql")):
         fix = "take the odd characters out"
         raise InvalidArgument("question.sql", "valid Unicode without NUL", "a text that is not", fix)
     return given
@@ -369,7 +368,8 @@ class Answers:
         row = self._visible(who, answer)
         return AnswerRecord(
             row.id, row.dataset, row.user, row.question, json.loads(row.options), row.cost, iso(row.at), row.receipt,
-            wire.from_json(json.loads(row.body)), iso_or_none(row.published_at), row.title, row.proposed_at is not None,
+            answer_from_json(json.loads(row.body)), iso_or_none(row.published_at), row.title,
+            row.proposed_at is not None,
         )  # fmt: skip
 
     def document(self, who: Principal, answer: str) -> dict[str, Any]:

@@ -26,11 +26,12 @@ from dither.server.errors import LEDGER, Conflict, NotFound, error_of
 from dither.server.limits import Places
 from dither.server.roles import Forbidden, Principal, authorize, may
 from dither.server.store import iso
+from dither.tables import codec
 from dither.tables.card import toml
 from dither.tables.card.accounts import TableAccounts
 from dither.tables.card.model import Card
 from dither.tables.execute.incidents import log_of
-from dither.wire import cards, guarantees
+from dither.wire.results import card_from_json, card_to_json
 
 
 @dataclass(frozen=True)
@@ -270,14 +271,14 @@ class Tables:
     def _public(self, served: Served) -> Card:
         """The public part of a card, with the values of public tables as their keys."""
         if not served.card.public:
-            return cards.from_json(cards.to_json(served.card))
+            return card_from_json(card_to_json(served.card))
         task = {"do": "card", "card": served.document}
         event = self._context.explaining.call(task, self._context.config.time_limit)
         if event is None:
             raise LEDGER
         if "problem" in event:
             raise error_of(event["problem"])
-        return cards.from_json(event["card"])
+        return card_from_json(event["card"])
 
     def _limits(self, table: str, who: Principal) -> tuple[str, str, str]:
         """The limit of the account that whoever asks pays from first, what it has left, and the limit of the table."""
@@ -409,7 +410,7 @@ class Budgets:
                     raise InvalidArgument("limit", expected, f"one in {new.unit}", "convert it")
                 row = {
                     "id": change, "dataset": table, "analyst": analyst, "each_person": each_person,
-                    "limit": json.dumps(guarantees.to_json(limit)), "before": str(account.limit),
+                    "limit": json.dumps(codec.to_json(limit)), "before": str(account.limit),
                     "reason": reason.strip(), "proposed_by": who.name, "proposed_at": time.time(), "state": "pending",
                     "receipt": "",
                 }  # fmt: skip
@@ -450,7 +451,7 @@ class Budgets:
         for name in (pending.proposed_by, by):  # as it is now: a request may have begun before a role was lost
             _check_steward(connection, name)
         names = pending.proposed_by if pending.proposed_by == by else f"{pending.proposed_by}, {by}"
-        limit = guarantees.from_json(json.loads(pending.limit), "limit")
+        limit = codec.from_json(json.loads(pending.limit), Guarantee, "limit")
         receipt = self._context.folder.ledger(pending.dataset).change_limit(
             pending.dataset, limit, signed_by=names, reason=pending.reason, analyst=pending.analyst,
             each_person=pending.each_person,
@@ -524,7 +525,7 @@ def _check_steward(connection: sa.Connection, name: str) -> None:
 
 
 def _change(row: Any) -> LimitChange:
-    limit = str(guarantees.from_json(json.loads(row.limit), "limit"))
+    limit = str(codec.from_json(json.loads(row.limit), Guarantee, "limit"))
     return LimitChange(
         row.id, row.dataset, row.analyst, row.each_person, limit, row.before, row.reason, row.proposed_by,
         iso(row.proposed_at), row.state, row.approved_by, row.receipt,

@@ -22,7 +22,7 @@ from dither.server.errors import Conflict, NotFound
 from dither.server.roles import ROLES, Forbidden, Principal, authorize
 from dither.server.store import iso
 from dither.server.tables import void_changes
-from dither.wire import guarantees
+from dither.tables import codec
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ class Users:
                     _check_within_template(ledger, table, limit, filter)
                 ledger.admit(table, user, limit=limit, filter=filter, signed_by=who.name)
                 context.folder.keep_receipt(table)
-            stated = "" if limit is None else json.dumps(guarantees.to_json(limit))
+            stated = "" if limit is None else json.dumps(codec.to_json(limit))
             row = {"user": user, "dataset": table, "limit": stated, "by": who.name, "at": time.time()}
             same = _grants.c.user == user, _grants.c.dataset == table
             context.store.run(_grants.delete().where(*same), _grants.insert().values(**row))
@@ -243,5 +243,5 @@ def _roles(roles: Iterable[str]) -> str:
 
 
 def _grant(row: Any) -> Grant:
-    limit = str(guarantees.from_json(json.loads(row.limit), "limit")) if row.limit else ""
+    limit = str(codec.from_json(json.loads(row.limit), Guarantee, "limit")) if row.limit else ""
     return Grant(row.user, row.dataset, limit, row.by, iso(row.at))

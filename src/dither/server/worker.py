@@ -28,7 +28,8 @@ from dither.tables.card.accounts import TableAccounts
 from dither.tables.planning.group_keys import MOST_VALUES
 from dither.tables.table import Table
 from dither.tables.table import open as open_table
-from dither.wire import answers, cards, explanations, options, questions
+from dither.wire.requests import options_from_json, question_from_json
+from dither.wire.results import answer_to_json, card_to_json, explanation_to_json
 
 Event = dict[str, Any]
 Send = Callable[[Event], None]
@@ -117,23 +118,23 @@ def _open(_table: Table, _task: Mapping[str, Any]) -> Event:
 
 
 def _explain(table: Table, task: Mapping[str, Any]) -> Event:
-    asked = questions.from_json(task["question"], table)
-    stated = options.from_json(task["options"], analyst=task["analyst"])
-    return {"explanation": explanations.to_json(asked.explain(options=stated))}
+    asked = question_from_json(task["question"], table)
+    stated = options_from_json(task["options"], analyst=task["analyst"])
+    return {"explanation": explanation_to_json(asked.explain(options=stated))}
 
 
 def _ask(table: Table, task: Mapping[str, Any]) -> Event:
-    asked = questions.from_json(task["question"], table)
-    stated = options.from_json(task["options"], analyst=task["analyst"], key=task["key"])
+    asked = question_from_json(task["question"], table)
+    stated = options_from_json(task["options"], analyst=task["analyst"], key=task["key"])
     answer = asked.release(options=stated)
-    return {"answers": [answers.to_json(answer)], "cost": answer.cost, "parts": [""]}
+    return {"answers": [answer_to_json(answer)], "cost": answer.cost, "parts": [""]}
 
 
 def _card(table: Table, _task: Mapping[str, Any]) -> Event:
     def values(public: str, column: str) -> Any:
         return table.engine.public_values(public, column, MOST_VALUES)
 
-    return {"card": cards.to_json(table.card, values)}
+    return {"card": card_to_json(table.card, values)}
 
 
 def _explain_plan(table: Table, task: Mapping[str, Any]) -> Event:
@@ -147,7 +148,7 @@ def _explain_plan(table: Table, task: Mapping[str, Any]) -> Event:
 def _release_plan(table: Table, task: Mapping[str, Any]) -> Event:
     publication = plan_file.plan(task["plan"], table).release(analyst=task["analyst"], key=task["key"])
     parts = [publication.names_of(levels) for levels in publication.tables]
-    documents = [answers.to_json(_published(publication, names)) for names in parts]
+    documents = [answer_to_json(_published(publication, names)) for names in parts]
     return {"answers": documents, "cost": publication.cost, "parts": [", ".join(names) or "all" for names in parts]}
 
 

@@ -25,10 +25,10 @@ from dither.tables.builder import steps
 from dither.tables.builder.expressions import Term, case, col
 from dither.tables.card.model import Card
 from dither.tables.card.values import Value, closest
+from dither.tables.codec import to_json
 from dither.tables.compile import expressions
 from dither.tables.compile.limits import MAX_TOTAL, Limits
 from dither.tables.compile.statements import SUM_BITS, Measure, grid, period_limits, sensitivity, unit
-from dither.tables.execute.recorded_key import plain
 from dither.tables.planning.plan import keys_of, measurements
 from dither.tables.planning.plan_notes import unit_notes
 from dither.tables.query.operations.dates import start_of_period
@@ -305,8 +305,8 @@ class SeriesSpec:
                 "table": self.card.name,
                 "unit": self.card.unit,
                 "unit_type": None if self.card.unit is None else self.card.columns[self.card.unit].type,
-                "query": plain(self.query),
-                "keys": plain(list(self.keys)),
+                "query": to_json(self.query),
+                "keys": to_json(list(self.keys)),
                 "lanes": [[lane.sensitivity, lane.unit, str(lane.weight)] for lane in self.lanes],
                 "participation": [rule.max_participations, rule.min_separation],
                 "max_rows": self.max_rows,

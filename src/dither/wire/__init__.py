@@ -1,8 +1,6 @@
-"""What the server and its clients send each other: JSON, versioned and strict.
+"""What a server and its clients send each other: JSON, read strictly by :mod:`dither.tables.codec`.
 
-One module a document, each with ``to_json`` and ``from_json`` (in JSON's own types, ready for ``json.dumps``):
-:mod:`~dither.wire.questions`, :mod:`~dither.wire.options`, :mod:`~dither.wire.answers`,
-:mod:`~dither.wire.explanations`, :mod:`~dither.wire.cards`, :mod:`~dither.wire.guarantees` and
-:mod:`~dither.wire.problems`. A field that a document does not have is refused, and so is another version. What comes
-from a client is never trusted: a question is parsed or built again on the server, by the rules of the library.
+:mod:`~dither.wire.protocol` has paths and errors, :mod:`~dither.wire.requests` questions and options,
+:mod:`~dither.wire.results` answers, explanations and cards. What comes from a client is never trusted: a question is
+parsed again, or built again by the builder's own steps (:mod:`~dither.wire.rebuilding`).
 """

@@ -16,9 +16,9 @@ from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dither.server.pages.charts import Meter, meter
 from dither.tables.answer import shown
 from dither.tables.card.model import Card, ColumnCard
+from dither.tables.codec import decimal
 from dither.tables.query.operations import FUNCTIONS
 from dither.tables.sql.expressions import AGGREGATES
-from dither.wire.numbers import decimal
 
 FLAGS = {
     "bias": "Learn how much the limits leave out",

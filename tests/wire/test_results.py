@@ -1,10 +1,9 @@
-"""Answers, explanations, options, cards and guarantees come back as they were, and are read strictly."""
+"""Answers, explanations and cards come back as they were, and are read strictly."""
 
 from __future__ import annotations
 
 import json
 from datetime import date, datetime
-from fractions import Fraction
 
 import pyarrow as pa
 import pytest
@@ -14,7 +13,15 @@ from dither.errors import DitherError
 from dither.present.notes import Note
 from dither.tables.answer import Answer
 from dither.tables.card.model import Card, ColumnCard, PrivateTable, PublicTable
-from dither.wire import answers, cards, explanations, guarantees, options, values
+from dither.wire.results import (
+    answer_from_json,
+    answer_to_json,
+    card_from_json,
+    card_to_json,
+    explanation_from_json,
+    explanation_to_json,
+    recorded_bytes,
+)
 from support import each, refuses
 
 ANSWER = Answer(
@@ -38,10 +45,10 @@ def over_the_wire(document):
 
 
 def test_an_answer_comes_back_with_its_bytes():
-    back = answers.from_json(over_the_wire(answers.to_json(ANSWER)))
+    back = answer_from_json(over_the_wire(answer_to_json(ANSWER)))
     assert back == ANSWER
     assert (back.left, back.replayed, back.receipt) == ("ε = 1", True, "5-abc")
-    assert answers.recorded_bytes(back) == answers.recorded_bytes(ANSWER)
+    assert recorded_bytes(back) == recorded_bytes(ANSWER)
     assert back.to_json() == ANSWER.to_json()
 
 
@@ -50,57 +57,23 @@ def test_a_released_answer_comes_back():
     with dp.open(rows, keys={"region": ["north", "south"]}, budget=dp.PureDP(1)) as table:
         question = table.group_by("region").agg(n=dp.count())
         explanation, answer = question.explain(epsilon=0.5), question.release(epsilon=0.5)
-    assert answers.from_json(over_the_wire(answers.to_json(answer))) == answer
-    back = explanations.from_json(over_the_wire(explanations.to_json(explanation)))
+    assert answer_from_json(over_the_wire(answer_to_json(answer))) == answer
+    back = explanation_from_json(over_the_wire(explanation_to_json(explanation)))
     assert back == explanation
     assert str(back) == str(explanation)
 
 
-@pytest.mark.parametrize(
-    "change", [{"recorded": "{}"}, {"recorded": 5}, {"replayed": 1}, {"left": 5}, {"more": 1}, {"version": 2}]
-)
+@pytest.mark.parametrize("change", [{"recorded": "{}"}, {"recorded": 5}, {"replayed": 1}, {"left": 5}, {"more": 1}])
 def test_another_answer_is_refused(change):
     with refuses(DitherError, "answer"):
-        answers.from_json({**answers.to_json(ANSWER), **change})
+        answer_from_json({**answer_to_json(ANSWER), **change})
 
 
 @pytest.mark.parametrize("change", [{"lines": {}}, {"lines": [{}]}, {"cost": 5}, {"limitations": "a"}, {"x": 1}])
 def test_another_explanation_is_refused(change):
     explanation = dp.Explanation((), "ε = 1", "groups", "bounding", "left")
     with refuses(DitherError, "explanation"):
-        explanations.from_json({**explanations.to_json(explanation), **change})
-
-
-@pytest.mark.parametrize(
-    "stated",
-    [
-        {"epsilon": 0.5}, {"error": "1%"}, {"error": 50, "delta": 1e-9}, {"epsilon": Fraction(1, 3)},
-        {"epsilon": 1, "max_groups": "auto", "max_rows": 3, "noise": "gaussian", "quantile_interval": True},
-        {"epsilon": 1, "interval": "population", "other": True, "bias": True, "nonnegative": True, "integer": True},
-        {"epsilon": 1, "again": True}, {},
-    ],
-)  # fmt: skip
-def test_options_come_back(stated):
-    wanted = dp.ReleaseOptions(**stated)
-    back = options.from_json(over_the_wire(options.to_json(wanted)), analyst="ann", key="k")
-    assert back == dp.ReleaseOptions(**stated, analyst="ann", key="k")
-
-
-@pytest.mark.parametrize(
-    "document",
-    [
-        {"analyst": "bob"}, {"key": "k"}, {"epsilon": "1"}, {"epsilon": True}, {"epsilon": -1}, {"noise": "none"},
-        {"max_rows": 0}, {"max_rows": "all"}, {"again": 1}, {"epsilom": 1}, [], {"error": "lots"}, {"delta": [1]},
-    ],
-)  # fmt: skip
-def test_other_options_are_refused(document):
-    with refuses(DitherError):
-        options.from_json(document)
-
-
-def test_a_client_does_not_say_who_asks():
-    with refuses(DitherError, "analyst"):
-        options.to_json(dp.ReleaseOptions(epsilon=1, analyst="ann"))
+        explanation_from_json({**explanation_to_json(explanation), **change})
 
 
 COLUMNS = {
@@ -120,10 +93,12 @@ CARD = Card(
 
 
 def test_a_card_shows_what_is_public_and_nothing_else():
-    sent = json.dumps(cards.to_json(CARD))
+    sent = json.dumps(card_to_json(CARD))
     assert "secret" not in sent
-    back = cards.from_json(json.loads(sent))
+    back = card_from_json(json.loads(sent))
     assert "secret" not in repr(vars(back))
+    smuggled = card_from_json({**json.loads(sent), "source": "x", "ledger": "y", "receipt": "z"})
+    assert (smuggled.source, smuggled.ledger, smuggled.receipt) == ("", None, None)
     for name in ("name", "unit", "max_groups", "max_rows", "budget", "each_analyst", "each_person", "delta", "version",
                  "filter", "min_epsilon", "max_incidents", "rows", "rows_without_unit"):  # fmt: skip
         assert getattr(back, name) == getattr(CARD, name), name
@@ -138,7 +113,7 @@ def test_values_of_public_tables_become_keys():
     def listed(table, column):
         return ("a", "b") if (table, column) == ("regions", "key") else None
 
-    back = cards.from_json(over_the_wire(cards.to_json(CARD, listed)))
+    back = card_from_json(over_the_wire(card_to_json(CARD, listed)))
     assert back.public["regions"].columns["key"].keys == ("a", "b")
     assert back.public["regions"].columns["size"].keys is None
 
@@ -146,7 +121,7 @@ def test_values_of_public_tables_become_keys():
 @each(
     "change",
     [
-        {"source": "x"}, {"ledger": "x"}, {"columns": []}, {"columns": {"a": {"type": "blob"}}}, {"name": 5},
+        {"columns": []}, {"columns": {"a": {"type": "blob"}}}, {"name": 5},
         {"columns": {"a": {"type": "text", "keys": "ab"}}}, {"max_rows": 0}, {"budget": {"kind": "none"}},
         {"budget": {"kind": "pure", "epsilon": "1/0"}}, {"budget": {"kind": "pure", "epsilon": 1}},
         {"budget": {"kind": "pure", "epsilon": "1", "delta": "1"}}, {"filter": "none"}, {"delta": "1"},
@@ -156,18 +131,4 @@ def test_values_of_public_tables_become_keys():
 )  # fmt: skip
 def test_another_card_is_refused(change):
     with refuses(DitherError):
-        cards.from_json({**cards.to_json(CARD), **change})
-
-
-@pytest.mark.parametrize("limit", [dp.PureDP(0.1), dp.ApproxDP(Fraction(1, 3), 1e-9), dp.ZCDP(2)])
-def test_guarantees_come_back_exactly(limit):
-    assert guarantees.from_json(over_the_wire(guarantees.to_json(limit)), "limit") == limit
-
-
-def test_constants_of_no_kind_are_refused():
-    for value in (b"bytes", object(), 1j):
-        with refuses(DitherError):
-            values.to_json(value)
-    for document in ([], {"date": 5}, {"day": "x"}, {"date": "x", "float": "y"}, {"fraction": "1" * 2000}):
-        with refuses(DitherError):
-            values.from_json(document, "value")
+        card_from_json({**card_to_json(CARD), **change})

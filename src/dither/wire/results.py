@@ -1,0 +1,155 @@
+"""What a server returns: answers, explanations, and what is public of cards.
+
+An answer carries what the ledger recorded as text, byte for byte, so that a client can see that a replay is the same.
+A card is all that a question is parsed, checked and explained by; where the rows, the ledger, the receipt and the
+incident log are is not in it, nor the formats of the source's texts.
+
+>>> answer = Answer(("n",), ("integer",), ((41,),), {"n": (6.0,)}, "ε = 0.5", left="ε = 9.5", receipt="3-ab")
+>>> sent = answer_to_json(answer)
+>>> sent["recorded"]
+'{"columns":["n"],"cost":"ε = 0.5","errors":{"n":[6.0]},"notes":[],"rows":[[41]],"types":["integer"]}'
+>>> answer_from_json(sent) == answer
+True
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from dither import arguments
+from dither.errors import DitherError, InvalidArgument
+from dither.ledger.recorded import decode as decode_answer
+from dither.ledger.recorded import encode as encode_answer
+from dither.present.notes import Note
+from dither.tables.answer import Answer
+from dither.tables.card.model import Card, ColumnCard, PublicTable
+from dither.tables.card.values import Value
+from dither.tables.codec import fields, from_json, to_json
+from dither.tables.planning.explain import Explanation
+
+PublicValues = Callable[[str, str], tuple[Value, ...] | None]
+"""The values of a column of a public table, or None where there are too many to list."""
+
+
+def recorded_bytes(answer: Answer) -> bytes:
+    """Return what the ledger keeps of an answer."""
+    return encode_answer(answer.stored())
+
+
+def answer_to_json(answer: Answer) -> dict[str, Any]:
+    """Return an answer as JSON has it."""
+    return {
+        "recorded": recorded_bytes(answer).decode("utf-8", "surrogatepass"),
+        "left": answer.left,
+        "replayed": answer.replayed,
+        "receipt": answer.receipt,
+    }
+
+
+def answer_from_json(document: object) -> Answer:
+    """Return the answer of a document."""
+    given = fields(document, "answer", ("recorded",), ("left", "replayed", "receipt"))
+    stored: str = from_json(given["recorded"], str, "answer.recorded")
+    about = {
+        "left": from_json(given.get("left"), str | None, "answer.left"),
+        "replayed": from_json(given.get("replayed", False), bool, "answer.replayed"),
+        "receipt": from_json(given.get("receipt", ""), str, "answer.receipt"),
+    }
+    try:
+        return Answer.restored(decode_answer(stored.encode("utf-8", "surrogatepass")), **about)
+    except (DitherError, KeyError, TypeError, ValueError, AttributeError):
+        pass
+    raise InvalidArgument("answer.recorded", "an answer as it is recorded", "text that is not one", "ask again")
+
+
+def explanation_to_json(explanation: Explanation) -> dict[str, Any]:
+    """Return an explanation as JSON has it.
+
+    >>> sent = explanation_to_json(Explanation((), "ε = 1", "groups: one", "each row is a person", "ε = 9"))
+    >>> explanation_from_json(sent).cost
+    'ε = 1'
+    """
+    lines = [{**line, "error": _finite(line["error"])} for line in explanation.lines]
+    notes = [note.stored() for note in explanation.limitations]
+    return {**to_json(replace(explanation, limitations=())), "lines": lines, "limitations": notes}
+
+
+def explanation_from_json(document: object) -> Explanation:
+    """Return the explanation of a document."""
+    given = fields(document, "explanation", ("lines", "limitations"), Explanation.__dataclass_fields__)
+    notes: tuple[Any, ...] = from_json(given.pop("limitations"), tuple[dict[str, Any], ...], "explanation.limitations")
+    result: Explanation = from_json(given, Explanation, "explanation")
+    for line in result.lines:
+        fields(line, "explanation.lines", ("answer", "measure", "mechanism", "expected", "error"))
+    stored = [fields(note, "explanation.limitations", ("kind", "values")) for note in notes]
+    return replace(result, limitations=tuple(map(Note.restored, stored)))
+
+
+def _finite(error: float | None) -> float | None:
+    return None if error is None or not math.isfinite(error) else float(error)
+
+
+def card_to_json(card: Card, public_values: PublicValues | None = None) -> dict[str, Any]:
+    """Return what is public about the tables of a card. ``public_values`` lists those of public tables: they become
+    keys.
+
+    >>> visits = Card("visits", "visits.csv", {"age": ColumnCard("integer", (0, 120))}, ledger="l.sqlite")
+    >>> card_to_json(visits)
+    {'name': 'visits', 'source': '', 'columns': {'age': {'type': 'integer', 'bounds': [0, 120]}}}
+    """
+    public = {
+        name: replace(item, columns=_with_values(name, item.columns, public_values))
+        for name, item in card.public.items()
+    }
+    result: dict[str, Any] = to_json(_public_part(replace(card, public=public)))
+    return result
+
+
+def card_from_json(document: object) -> Card:
+    """Return the card of a document; its sources are empty."""
+    card = _public_part(from_json(document, Card, "card"))
+    private, public = card.private_tables.values(), card.public.values()
+    for columns in (*(table.columns for table in private), *(table.columns for table in public)):
+        for name, column in columns.items():
+            if column.bounds is not None:
+                arguments.bounds(column.bounds, f"card: bounds of {name}")
+    for limit in ("max_groups", "max_rows"):
+        if getattr(card, limit) != "auto":
+            arguments.whole(getattr(card, limit), f"card.{limit}")
+    return card
+
+
+def _public_part(card: Card) -> Card:
+    """Return a card without what only the machine that holds the rows may know."""
+    return replace(
+        card,
+        source="",
+        columns=_without_formats(card.columns),
+        public={name: PublicTable("", _without_formats(item.columns)) for name, item in card.public.items()},
+        tables={
+            name: replace(item, source="", columns=_without_formats(item.columns)) for name, item in card.tables.items()
+        },
+        ledger=None,
+        population=None,
+        receipt=None,
+        incident_log=None,
+        series={},
+    )
+
+
+def _without_formats(columns: Mapping[str, ColumnCard]) -> dict[str, ColumnCard]:
+    return {name: replace(column, format=None) for name, column in columns.items()}
+
+
+def _with_values(
+    table: str, columns: Mapping[str, ColumnCard], public_values: PublicValues | None
+) -> Mapping[str, ColumnCard]:
+    if public_values is None:
+        return columns
+    return {
+        name: column if column.keys is not None else replace(column, keys=public_values(table, name))
+        for name, column in columns.items()
+    }

@@ -111,7 +111,9 @@ def _of_type(kinds: type | tuple[type, ...], expected: str, example: str) -> Cal
 
 
 def _guarantee(value: object, name: str) -> Guarantee:
-    return decode(_of_type(dict, "a guarantee", '{"kind": "pure", "epsilon": "1"}')(value, name), name)
+    document = _of_type(dict, "a guarantee", '{"kind": "pure", "epsilon": "1"}')(value, name)
+    limit: Guarantee = codec.from_json(document, Guarantee, name)
+    return limit
 
 
 def _nullable(item: Parameter) -> Parameter:

@@ -1,154 +1,66 @@
-"""From SQL around a private aggregation to the aggregation, and the SQL that makes the answer of it.
+"""A private block: a SELECT that aggregates rows of the card.
 
-A *private block* is a SELECT that reads the card's table, with public tables joined to it, and aggregates. Its FROM,
-WHERE and GROUP BY and its aggregates are the private question. What it does with them (expressions, windows, HAVING,
-DISTINCT, ORDER BY, LIMIT), and everything around it (WITH, FROM, UNION, joins of answers) is post-processing: SQL on
-the noisy table that the question makes. Blocks that differ in GROUP BY or joins, blocks with GROUP BY that differ in
-WHERE, and the levels of ROLLUP, CUBE and GROUPING SETS, have a noisy table each
-(:mod:`dither.tables.sql.blocks`).
+Its FROM, WHERE and GROUP BY and its aggregates are a private question. What it does with the answer (expressions,
+windows, HAVING, DISTINCT, ORDER BY, LIMIT) is written as SQL on the noisy table that the question makes. Where dither's
+own operations can say all of it, it is the :class:`~dither.tables.query.tree.Shape` of the answer.
 
-The private aggregations of one question: what its blocks ask, each aggregation once.
-
-Blocks with the same rows, GROUP BY, joins and limits are one aggregation. So are blocks without GROUP BY whose WHERE
-differ, as each aggregate can be of the rows of its own block; with GROUP BY they are not, as which groups there are
-follows from WHERE. Other blocks, and the levels of ROLLUP, CUBE and GROUPING SETS, are aggregations beside it.
-
-ROLLUP, CUBE and GROUPING SETS: the sets of columns that a GROUP BY asks for, each a level with its own table.
+Each of the sets of columns that ROLLUP, CUBE and GROUPING SETS ask for is a level, which has a noisy table of its own.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlglot import exp
 
+from dither import arguments
 from dither.errors import InvalidArgument
 from dither.tables.card.model import Card, Type
 from dither.tables.card.values import clip
+from dither.tables.query.evaluate import require_boolean, typed
 from dither.tables.query.operations.base import refuse_other_parts, refuse_sql
 from dither.tables.query.relations import relation_card
-from dither.tables.query.resolve import Rows, answer_type, spelling, unique
-from dither.tables.query.tree import Aggregate, Call, Expression, Group, Literal, PostProcessing, Query
-from dither.tables.sql.expressions import find_column, is_aggregate, name_of, outer_columns, read, row_leaf, ungrouped
-from dither.tables.sql.outer import render
-from dither.tables.sql.relations import groups_by_person, is_private, refuse_unanswerable
-from dither.tables.sql.scopes import Clause, bind_tables, means_alias, read_item, unwrapped, write_groups_out
-from dither.tables.sql.select_reader import SelectReader, is_bucket
+from dither.tables.query.resolve import Rows, answer_type, spelling, type_of, unique
+from dither.tables.query.tree import Aggregate, Call, Column, Expression, Group, Literal, Order, Shape, columns, show
+from dither.tables.sql.aggregates import aggregate, default_name
+from dither.tables.sql.expressions import (
+    find_column,
+    is_aggregate,
+    name_of,
+    number,
+    read,
+    read_if_known,
+    row_leaf,
+    ungrouped,
+)
+from dither.tables.sql.relations import rows_of
+from dither.tables.sql.scopes import (
+    Clause,
+    group_node,
+    means_alias,
+    position,
+    select_items,
+    unwrapped,
+    write_groups_out,
+)
 
-MOST_AGGREGATIONS = 64
-"""How many private aggregations a question may have: they share the budget."""
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What a block asks at one level: aggregates of its rows by groups, and the columns that only other levels group
-    by. ``types`` are those of the columns, ``options`` what is said of the release, such as limits on a person's rows.
-    """
-
-    groups: tuple[Group, ...]
-    aggregates: dict[str, Aggregate]
-    rows: Rows
-    types: dict[str, Type]
-    options: dict[str, Any] = field(default_factory=dict)
-    rolled_up: tuple[Group, ...] = ()
-    is_level: bool = False
-
-    @property
-    def identity(self) -> tuple[object, ...]:
-        """What aggregations have in common that can be one."""
-        values = (tuple(item.value for item in groups) for groups in (self.groups, self.rolled_up))
-        return (*values, self.rows.joins, self.rows.source, self.options)
-
-
-@dataclass
-class Aggregation:
-    """A private aggregation of the question, with all that is asked of it."""
-
-    items: list[Asked]
-    places: list[int]
-    """Which of all that is asked the items are."""
-
-    @property
-    def groups(self) -> tuple[Group, ...]:
-        """What it groups by."""
-        return self.items[0].groups
-
-    def takes(self, asked: Asked) -> bool:
-        """Whether this is measured along with what is asked of it already."""
-        first = self.items[0]
-        if asked.identity != first.identity:
-            return False
-        if asked.rows.where == first.rows.where:
-            known = [item for item in self.items if item.is_level]
-            extra = [item for item in asked.aggregates.values() if known and item not in known[0].aggregates.values()]
-            return not extra
-        if asked.groups:  # of the rows of both, each block would have the groups of the other as well
-            return False
-        items = (*self.items, asked)
-        conditional = all(item.kind not in ("people", "mode") for part in items for item in part.aggregates.values())
-        return conditional and not any(item.is_level for item in items)
-
-    def query(self) -> tuple[Query, list[dict[str, str]]]:
-        """The question that it is, and for each item what its groups and aggregates are called there."""
-        first = self.items[0]
-        every_name: list[dict[str, str]] = []
-        same_rows = all(item.rows.where == first.rows.where for item in self.items)
-        aggregates: dict[str, Aggregate] = {}
-        for item in self.items:
-            names = {group.name: here.name for group, here in zip(item.groups, self.groups, strict=True)}
-            for name, aggregate in item.aggregates.items():
-                wanted = aggregate if same_rows else _of_rows_where(aggregate, item.rows.where)
-                known = next((other for other, value in aggregates.items() if value == wanted), None)
-                taken = {other.casefold() for other in (*aggregates, *(group.name for group in self.groups))}
-                names[name] = known or unique(name, taken)
-                aggregates[names[name]] = wanted
-            every_name.append(names)
-        if not aggregates:
-            fix = "add COUNT(*) and GROUP BY, for example: single rows are never released"
-            raise refuse_sql("an aggregate", "none", fix)
-        where = first.rows.where
-        if not same_rows:
-            for item in self.items[1:]:
-                other = item.rows.where
-                where = None if where is None or other is None else Call("or", (where, other))
-        question = Query(
-            aggregates, self.groups, where, first.rows.joins, source=first.rows.source, rolled_up=first.rolled_up
-        )
-        return replace(question, **first.options), every_name
-
-
-def aggregations(asked: Sequence[Asked]) -> list[Aggregation]:
-    """The aggregations that answer everything that is asked, in the order in which it is asked; levels come first to
-    theirs, so that what else is asked of the same rows and groups is taken from a level.
-    """
-    result: list[Aggregation] = []
-    for place, item in sorted(enumerate(asked), key=lambda pair: not pair[1].is_level):
-        taking = next((other for other in result if other.takes(item)), None)
-        if taking is None:
-            result.append(Aggregation([item], [place]))
-        else:
-            taking.items.append(item)
-            taking.places.append(place)
-    if len(result) > MOST_AGGREGATIONS:
-        fix = "ask several questions"
-        raise refuse_sql(f"at most {MOST_AGGREGATIONS} private aggregations", str(len(result)), fix)
-    return sorted(result, key=lambda other: min(other.places))
-
-
-def _of_rows_where(aggregate: Aggregate, condition: Expression | None) -> Aggregate:
-    """The aggregate of the rows for which a condition holds."""
-    if condition is None:
-        return aggregate
-    value = Literal(1) if aggregate.value is None else aggregate.value
-    kind = "count_value" if aggregate.kind == "count" else aggregate.kind
-    return replace(aggregate, kind=kind, value=Call("case", (condition, value, Literal(None))))
-
-
+_PARTS = (
+    "with_", "expressions", "from_", "joins", "where", "group", "having", "qualify", "windows", "order", "limit",
+    "offset", "distinct",
+)  # fmt: skip
+_ONLY_SQL = ("with_", "qualify", "windows", "offset", "distinct")
+"""Parts of a SELECT that a shape does not have."""
+_SHAPE: dict[str, Clause] = {
+    "qualify": "QUALIFY", "order": "ORDER BY", "limit": "LIMIT", "offset": "LIMIT", "distinct": "DISTINCT ON",
+}  # fmt: skip
+_GROUPING = "grouping of "
+"""What the columns of GROUPING are called among the levels, before the name of the group."""
+_OPTIONS = ("epsilon", "delta", "max_groups_contributed", "max_rows_per_group", "privacy_unit_column")
+NoisyNames = tuple[str, dict[str, str]]
+"""The name of a noisy table, and what the groups and aggregates of a block are called in it."""
 MOST_LEVELS = 64
 """How many levels a GROUP BY may have: they share the budget."""
 _FIX = "name the sets that you need: GROUPING SETS ((a, b), (a), ())"
@@ -205,273 +117,188 @@ def _columns(node: exp.Expr) -> Columns:
     return _columns(node.this) if isinstance(node, exp.Paren) else (node,)
 
 
-_BLOCK = (
-    "with_", "expressions", "from_", "joins", "where", "group", "having", "qualify", "windows", "order", "limit",
-    "offset", "distinct",
-)  # fmt: skip
-_SHAPE: dict[str, Clause] = {
-    "qualify": "QUALIFY", "order": "ORDER BY", "limit": "LIMIT", "offset": "LIMIT", "distinct": "DISTINCT ON",
-}  # fmt: skip
-_GROUPING = "grouping of "
-"""What the columns of GROUPING are called among the levels, before the name of the group."""
-_PLACE = "place among the private blocks"
-_MAX_WRITTEN = 50_000
-"""How many nodes of the tree may be written again where the names of WITH are read."""
-NoisyNames = tuple[str, dict[str, str]]
-"""The name of a noisy table, and what the groups and aggregates of a block are called in it."""
-_ROWS = "add COUNT(*) and GROUP BY, for example: single rows are never released"
-
-
-def read_blocks(tree: exp.Query, options: dict[str, exp.Expr], card: Card) -> Query:
-    """The question of a statement whose outer part is run on the noisy table."""
-    tree = _with_rows_in_place(tree.copy(), card)
-    with suppress(InvalidArgument):
-        return read_select(tree, options, card)
-    selects = _private_blocks(tree, card)
-    if not selects:
-        raise refuse_sql(f"an aggregation of {card.name}", "none", f"write SELECT COUNT(*) FROM {card.name} inside")
-    blocks = [_Block(select, card, options) for select in selects]
-    merged = aggregations([item for block in blocks for item in block.asked])
-    free_names = _free_names(tree)
-    noisy = [next(free_names) for _ in merged]
-    parts: list[Query] = []
-    tables: dict[int, NoisyNames] = {}
-    for name, aggregation in zip(noisy, merged, strict=True):
-        part, names = aggregation.query()
-        parts.append(replace(part, epsilon=None, delta=None) if parts else part)
-        tables |= {place: (name, columns) for place, columns in zip(aggregation.places, names, strict=True)}
-    question = replace(parts[0], more=tuple(parts[1:]))
-    in_order = iter([tables[place] for place in sorted(tables)])
-    outer = [block.outer([next(in_order) for _ in block.asked]) for block in blocks]
-    post = PostProcessing(render(_with_outer_sql(tree, outer), *noisy), noisy[0], tuple(noisy[1:]))
-    from dither.tables.query.postprocess import rehearse  # it loads DuckDB, which other questions may not need
-
-    columns = [
-        types(part, relation_card(card, part.source), item.items[0].types)
-        for part, item in zip(parts, merged, strict=True)
-    ]
-    one_row = [name for name, part in zip(noisy, parts, strict=True) if not part.groups]
-    rehearse(post, *columns, one_row=one_row)
-    return replace(question, post=post)
-
-
-def _with_outer_sql(tree: exp.Query, outer: list[exp.Select]) -> exp.Query:
-    """The tree with SQL on noisy tables in the place of each private block, also where that is inside of another."""
-    while True:
-        block = next((node for node in tree.find_all(exp.Select) if _PLACE in node.meta), None)
-        if block is None:
-            return tree
-        sql = outer[block.meta[_PLACE]].copy()
-        if block is tree:
-            tree = sql
-        else:
-            block.replace(sql)
-
-
-def has_outer_part(tree: exp.Query) -> bool:
-    """Whether the statement has more than the clauses that every aggregation has: what is wrong in it is then said as
-    post-processing sees it.
-
-    >>> from dither.tables.sql.text import statement
-    >>> has_outer_part(statement("SELECT COUNT(*) FROM visits", "visits")[0])
-    False
+@dataclass(frozen=True)
+class Asked:
+    """What a block asks at one level: aggregates of its rows by groups, and the columns that only other levels group
+    by. ``types`` are those of the columns, ``options`` what is said of the release, such as limits on a person's rows.
     """
-    outer_nodes = (exp.Window, exp.Qualify, exp.Distinct, exp.Offset, exp.With, exp.Rollup, exp.Cube, exp.GroupingSets)
-    calls = (exp.Anonymous, exp.Cast, exp.TryCast, exp.DPipe, exp.Mod, exp.IntDiv, exp.ILike, exp.Extract)
-    for node in tree.walk():
-        if isinstance(node, outer_nodes) and not isinstance(node.parent, exp.Anonymous):
-            return True
-        if isinstance(node, exp.Query) and node is not tree:
-            return True
-        if isinstance(node, calls) and not is_aggregate(node) and any(map(is_aggregate, node.walk())):
-            return True
-    return not isinstance(tree, exp.Select)
+
+    groups: tuple[Group, ...]
+    aggregates: dict[str, Aggregate]
+    rows: Rows
+    types: dict[str, Type]
+    options: dict[str, Any] = field(default_factory=dict)
+    rolled_up: tuple[Group, ...] = ()
+    is_level: bool = False
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """What aggregations have in common that can be one."""
+        values = (tuple(item.value for item in groups) for groups in (self.groups, self.rolled_up))
+        return (*values, self.rows.joins, self.rows.source, self.options)
 
 
-def read_select(tree: exp.Query, options: dict[str, exp.Expr], card: Card) -> Query:
-    """The question of one SELECT, where nothing is left for post-processing."""
-    if not isinstance(tree, exp.Select):
-        raise refuse_sql("one SELECT", tree.key.upper(), f"write SELECT … FROM {card.name}")
-    refuse_unanswerable(tree)
-    return SelectReader(tree, card).query(options)
+class Block:
+    """Reads a private block.
 
-
-def types(question: Query, card: Card, known: dict[str, Type]) -> dict[str, Type]:
-    """The types of the columns of the noisy table, of which those of the groups are known."""
-    groups = {group.name: known[group.name] for group in question.groups}
-    return groups | {name: answer_type(aggregate, card) for name, aggregate in question.aggregates.items()}
-
-
-def _with_rows_in_place(tree: exp.Query, card: Card) -> exp.Query:
-    """The tree with each WITH of rows of the table written where it is read, in FROM."""
-    written = 0
-    for place, item in enumerate(bind_tables(tree)):
-        name = item.alias
-        if is_private(name, card) or spelling(name, card.public):
-            raise refuse_sql("a new name after WITH", f"{clip(name)!r}, a table of the card", "choose another name")
-        if not _is_relation(item.this, card):
-            continue
-        refuse_other_parts(item, "this", "alias")
-        if item.args["alias"].args.get("columns"):
-            raise refuse_sql("WITH name AS (…)", "names of columns in brackets", "name them by AS inside")
-        size = sum(1 for _ in item.this.walk())
-        for table in [table for table in tree.find_all(exp.Table) if read_item(table) == place]:
-            written += size
-            if written > _MAX_WRITTEN:
-                fix = "read what WITH names fewer times"
-                raise refuse_sql("WITH that is read a few times", "what grows too large", fix)
-            refuse_other_parts(table, "this", "alias")
-            alias = table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(name, quoted=True))
-            table.replace(exp.Subquery(this=item.this.copy(), alias=alias.copy()))
-        clause = item.parent
-        assert clause is not None
-        item.pop()
-        if not clause.expressions and clause.parent is not None:
-            clause.parent.set("with_", None)
-    return tree
-
-
-def _reads_rows(select: exp.Select, card: Card) -> bool:
-    """Whether FROM has rows of the card's table."""
-    start = select.args.get("from_")
-    sources = [start.this] if start is not None else []
-    sources += [join.this for join in select.args.get("joins") or ()]
-    return any(_is_rows(source, card) for source in sources)
-
-
-def _is_rows(source: exp.Expr, card: Card) -> bool:
-    if isinstance(source, exp.Table):
-        named = isinstance(source.this, exp.Identifier) and not source.args.get("db")
-        nested = [join.this for join in source.args.get("joins") or ()]
-        here = named and is_private(source.name, card)
-        return here or any(_is_rows(item, card) for item in nested)
-    return isinstance(source, exp.Subquery) and _is_relation(source.this, card)
-
-
-def _is_relation(query: exp.Expr, card: Card) -> bool:
-    """Whether every row of a query is of one person: it has rows of the table, or a table per person."""
-    if isinstance(query, exp.Union):
-        return _is_relation(query.this, card) and _is_relation(query.expression, card)
-    if isinstance(query, exp.Subquery):
-        return _is_relation(query.this, card)
-    if not isinstance(query, exp.Select) or not _reads_rows(query, card):
-        return False
-    return not _aggregates(query) or groups_by_person(query, card)
-
-
-def _aggregates(select: exp.Select) -> bool:
-    """Whether the SELECT groups or has an aggregate of its own, which is not that of a window or a subquery."""
-    if select.args.get("group"):
-        return True
-    parts = [*select.expressions, *(select.args.get(name) for name in ("having", "qualify", "order"))]
-    waiting = [part for part in parts if part is not None]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, exp.Query):
-            continue
-        if isinstance(node, exp.Window):
-            waiting += _of_window(node)
-        elif is_aggregate(node):
-            return True
-        else:
-            waiting += node.iter_expressions()
-    return False
-
-
-def _of_window(node: exp.Window) -> list[exp.Expr]:
-    """The parts of a window function that are about the answer: its arguments, and what is behind OVER."""
-    function = node.this
-    while isinstance(function, (exp.IgnoreNulls, exp.RespectNulls)):
-        function = function.this
-    return [*function.iter_expressions(), *(item for item in node.iter_expressions() if item is not node.this)]
-
-
-def _private_blocks(tree: exp.Query, card: Card) -> list[exp.Select]:
-    """The aggregations of the card's table, outermost first."""
-    result: list[exp.Select] = []
-    consumed: set[int] = set()
-    for node in tree.walk():
-        if not isinstance(node, exp.Select) or id(node) in consumed or not _reads_rows(node, card):
-            continue
-        if not _aggregates(node):
-            raise _single_rows(node, card)
-        node.meta[_PLACE] = len(result)
-        result.append(node)
-        consumed |= {id(item) for item in _of_rows(node)}
-    return result
-
-
-def _single_rows(select: exp.Select, card: Card) -> InvalidArgument:
-    """The refusal of a SELECT that would show rows of the table."""
-    person = card.unit or "person"
-    around = select.parent
-    while isinstance(around, exp.Subquery):
-        around = around.parent
-    if isinstance(around, (exp.Exists, exp.In)):
-        what = "EXISTS" if isinstance(around, exp.Exists) else "IN (SELECT …)"
-        if outer_columns(select, select):
-            fix = f"put it into WHERE, as a condition of its own: WHERE … AND {clip(around.sql('duckdb'), 200)}"
-            return refuse_sql(f"{what} about the person alone inside an expression", "columns of the row in it", fix)
-        fix = f"write {person} IN (SELECT {person} FROM …)"
-        return refuse_sql(f"{what} about rows of the same person", "rows of other people", fix)
-    if select.args.get("distinct"):
-        return refuse_sql("SELECT", "SELECT DISTINCT of rows", "use GROUP BY and COUNT(*)")
-    if any(item.find(exp.Window) for item in select.expressions):
-        fix = "use it over aggregates, with GROUP BY: LAG(COUNT(*)) OVER (ORDER BY key)"
-        return refuse_sql("an aggregate", "a window function over single rows", fix)
-    if isinstance(select.parent, (exp.Intersect, exp.Except)):
-        word = "NOT IN" if isinstance(select.parent, exp.Except) else "IN"
-        got = f"{select.parent.key.upper()} of single rows"
-        fix = f"keep people by WHERE {person} {word} (SELECT {person} FROM …) in the first SELECT"
-        return refuse_sql("an aggregate", got, fix)
-    if isinstance(select.parent, exp.SetOperation):
-        fix = "aggregate in each SELECT, and join the answers: single rows are never released"
-        return refuse_sql("an aggregate", f"{select.parent.key.upper()} of single rows", fix)
-    return refuse_sql("an aggregate", "none", _ROWS)
-
-
-def _of_rows(block: exp.Select) -> list[exp.Expr]:
-    """Everything in the part of a block that is about rows."""
-    parts = [
-        block.args.get("from_"),
-        block.args.get("where"),
-        block.args.get("group"),
-        *(block.args.get("joins") or ()),
-    ]
-    return [node for part in parts if part is not None for node in part.walk()]
-
-
-class _Block:
-    """A private block: what it asks, and what it does with the answer."""
+    ``groups`` and ``aggregates`` are named; ``written`` says what each group is in the question, ``types`` what type
+    each has; ``items`` are the columns after SELECT with their names by AS.
+    """
 
     def __init__(self, select: exp.Select, card: Card, options: dict[str, exp.Expr]) -> None:
-        refuse_other_parts(select, *_BLOCK)
-        self.select, self.card = select, card
-        write_groups_out(select)
-        sets = grouping_sets(select.args.get("group"))
-        if sets is not None:
-            select.set("group", exp.Group(expressions=[node.copy() for nodes in sets for node in nodes]))
-        self.reader = SelectReader(select, card)
-        self.reader.read_groups()
-        every = [group.name for group in self.reader.groups]
-        named = [every] if sets is None else [[self.reader.group_name(node) for node in nodes] for nodes in sets]
-        self.levels = [frozenset(names) for names in named]
-        self.asked_by_level = len(set(self.levels)) > 1
+        refuse_other_parts(select, *_PARTS)
+        self.select, self.rows, self.base_card = select, rows_of(select, card), card
+        self.card = relation_card(card, self.rows.source, where=self.rows.where)
+        self.items = select_items(select)
+        self.groups: list[Group] = []
+        self.aggregates: dict[str, Aggregate] = {}
+        self.written: dict[str, Expression] = {}
+        self.types: dict[str, Type] = {}
         self.columns: list[_NoisyColumn] = []
         """The columns of the noisy table in the outer SQL, each with its name in this block."""
+        self._taken = {alias.casefold() for alias, _ in self.items if alias}
+        self._max_rows: set[int] = set()
+        self._one_row = False
+        write_groups_out(select)
+        group = select.args.get("group")
+        sets = grouping_sets(group)
+        if sets is not None:
+            group = exp.Group(expressions=[node.copy() for nodes in sets for node in nodes])
+        self._read_groups(group)
+        every = [item.name for item in self.groups]
+        named = [every] if sets is None else [[self._group_name(node) for node in nodes] for nodes in sets]
+        self.levels = [frozenset(names) for names in named]
+        self.asked_by_level = len(set(self.levels)) > 1
         self._aliases: dict[str, exp.Expr] = {}
+        self._names: dict[str, exp.Expr] = {}
         self._items = self._output_columns()
         self._having = self._part("having", "HAVING")
         self._rest = {name: self._part(name, clause) for name, clause in _SHAPE.items()}
         self._windows = [self._rewritten(item.copy()) for item in select.args.get("windows") or ()]
-        stated = self.reader.release_options(options)
+        stated = self._release_options(options)
         self.asked = [self._asked(names, stated) for names in self.levels]
 
+    def _read_groups(self, group: exp.Group | None) -> None:
+        if group is None:
+            return
+        refuse_other_parts(group, "expressions")
+        for node in group.expressions:
+            meant = group_node(node, self.items, self.rows)
+            written = read(meant, row_leaf(self.rows, "GROUP BY"))
+            if not columns(written):
+                name = spelling(str(written.value), self.card.columns) if isinstance(written, Literal) else None
+                fix = "name a column, or leave GROUP BY out" if name is None else f"write {name} without quotes"
+                raise refuse_sql("GROUP BY of columns", show(written), fix)
+            if written not in self.written.values():
+                column = name_of(meant) if isinstance(meant, exp.Column) else None
+                self._add_group(written, self.rows.spelling_of(column) if column else _group_name(written))
+
+    def _group_name(self, node: exp.Expr) -> str:
+        """The name of the group that a part of GROUP BY stands for."""
+        written = read(group_node(node, self.items, self.rows), row_leaf(self.rows, "GROUP BY"))
+        return next(name for name, value in self.written.items() if value == written)
+
+    def _add_group(self, written: Expression, default: str) -> None:
+        unit, known = self.base_card.unit, self.base_card.columns
+        if unit is not None and written == Column(unit) and not (unit in known and known[unit].keys):
+            fix = f"group by another column; COUNT(DISTINCT {unit}) counts people"
+            raise refuse_sql("groups of several people", f"GROUP BY {unit}, one for each person", fix)
+        alias = next((alias for alias, node in self.items if alias and self._on_rows(node) == written), None)
+        value, kind = typed(written, lambda column: type_of(self.card, column))
+        name = alias or self._unique(default)
+        # WIDTH_BUCKET is bin + 1: the bins, which are public, are the group, and 1 is added to the answer
+        shifted = _bin_of_bucket(value)
+        assert kind is not None
+        self.groups.append(Group(name, value if shifted is None else shifted))
+        self.written[name] = written
+        self.types[name] = kind
+
+    def _aggregate(self, node: exp.Expr, alias: str | None = None) -> str:
+        """The aggregate that a node stands for, by its name in the answer."""
+        result = aggregate(node, self.rows, self.card)
+        if result.max_rows is not None:
+            self._max_rows.add(result.max_rows)
+        self._one_row |= result.one_row
+        for name, known in self.aggregates.items():
+            if known == result.aggregate:
+                return name
+        name = alias or self._unique(default_name(result.aggregate))
+        self.aggregates[name] = result.aggregate
+        self.types[name] = answer_type(result.aggregate, self.card)
+        return name
+
+    def _release_options(self, options: dict[str, exp.Expr]) -> dict[str, Any]:
+        """What OPTIONS and bounds per group say of the release."""
+        stated: dict[str, Any] = {}
+        for name, node in options.items():
+            if name == "epsilon":
+                stated["epsilon"] = float(arguments.epsilon(number(node, name)))
+            elif name == "delta":
+                stated["delta"] = float(arguments.delta(number(node, name)))
+            elif name == "max_groups_contributed":
+                stated["max_groups"] = arguments.whole(_whole(node, name), name)
+            elif name == "max_rows_per_group":
+                self._max_rows.add(arguments.whole(_whole(node, name), name))
+            elif name == "privacy_unit_column":
+                self._check_unit(node)
+            else:
+                raise refuse_sql(f"options {', '.join(_OPTIONS)}", clip(name), "leave it out")
+        if len(self._max_rows) > 1:
+            fix = "state the same number everywhere: it bounds the rows of a person in a group"
+            raise refuse_sql("one number of rows per person and group", "several", fix)
+        stated["max_rows"] = next(iter(self._max_rows), None)
+        if self._one_row and (stated["max_rows"] or self.card.max_rows) != 1:
+            fix = "bound each value by contribution_bounds_per_row, or state max_rows_per_group = 1"
+            raise refuse_sql("contribution_bounds_per_group with one row per person and group", "several rows", fix)
+        return stated
+
+    def _check_unit(self, node: exp.Expr) -> None:
+        name = node.name if isinstance(node, (exp.Column, exp.Literal)) else ""
+        unit = self.base_card.unit
+        if unit is None or spelling(name, self.base_card.columns) != unit:
+            fix = f"write privacy_unit_column = {unit}" if unit else "leave it out: every row is a person of its own"
+            raise refuse_sql("the card's column of people", clip(name) or "something else", fix)
+
+    def shape(self) -> Shape | InvalidArgument | None:
+        """Return what is shown of the answer, where dither's own operations compute it; None where the block has parts
+        that only SQL has, and a refusal where an operation or a type is not dither's: DuckDB may have it."""
+        if self.asked_by_level or any(self.select.args.get(name) for name in _ONLY_SQL):
+            return None
+        try:
+            return self._own_shape()
+        except InvalidArgument as refusal:
+            return refusal
+
+    def _own_shape(self) -> Shape:
+        shown = {
+            name: typed(self._on_answer(item.this), self._type)[0]
+            for name, item in zip(self._names, self._items, strict=True)
+        }
+        having = None if self._having is None else self._on_answer(self._having.this)
+        kept = None if having is None else require_boolean(having, self._type, "HAVING")
+        order = self._rest["order"]
+        keys = () if order is None else tuple(self._order(item, list(shown.values())) for item in order.expressions)
+        return Shape(shown, kept, keys, _limit(self._rest["limit"]))
+
+    def _on_answer(self, node: exp.Expr) -> Expression:
+        """A node on the noisy table as an expression on the answer."""
+        return read(node, lambda item: Column(item.name) if isinstance(item, exp.Column) else None)
+
+    def _order(self, node: exp.Expr, shown: list[Expression]) -> Order:
+        if node.args.get("nulls_first"):
+            raise refuse_sql("NULLS LAST", "NULLS FIRST", "leave it out; NULLs come last")
+        refuse_other_parts(node, "this", "desc", "nulls_first")
+        key = unwrapped(node.this)
+        if isinstance(key, exp.Literal) and not key.is_string:
+            value = shown[position(key, len(shown), "ORDER BY")]
+        else:
+            value = typed(self._on_answer(key), self._type)[0]
+        return Order(value, bool(node.args.get("desc")))
+
     def _asked(self, names: frozenset[str], stated: dict[str, Any]) -> Asked:
-        reader = self.reader
-        groups = tuple(group for group in reader.groups if group.name in names)
-        rest = tuple(group for group in reader.groups if group.name not in names) if self.asked_by_level else ()
-        return Asked(groups, reader.aggregates, reader.rows, reader.types, stated, rest, self.asked_by_level)
+        groups = tuple(group for group in self.groups if group.name in names)
+        rest = tuple(group for group in self.groups if group.name not in names) if self.asked_by_level else ()
+        return Asked(groups, self.aggregates, self.rows, self.types, stated, rest, self.asked_by_level)
 
     def outer(self, tables: list[NoisyNames]) -> exp.Select:
         """The block as SQL on its noisy table, or on those of its levels."""
@@ -507,7 +334,7 @@ class _Block:
         for column in (column for query in self._queries() for column in query.find_all(exp.Column)):
             alias, column_of_rows = self._alias(column), None
             if alias is not None:
-                column_of_rows = self.reader.rows.lookup(name_of(column))
+                column_of_rows = self.rows.lookup(name_of(column))
             if column_of_rows is not None and self._group(column) != alias:
                 fix = "give the expression another name after AS"
                 raise refuse_sql("one meaning", f"a column and an expression named {clip(column.name)!r}", fix)
@@ -515,7 +342,7 @@ class _Block:
         hidden = {name: f"{noisy}.{name}" for name in used}
         shown: list[exp.Expr] = [_named(_quoted_column(names[name]), hidden[name]) for name in sorted(used)]
         if self.asked_by_level:
-            shown += [_quoted_column(_GROUPING + group.name) for group in self.reader.groups]
+            shown += [_quoted_column(_GROUPING + group.name) for group in self.groups]
         inside = exp.Select(expressions=shown or [exp.Star()], from_=exp.From(this=source))
         return exp.Subquery(this=inside, alias=exp.TableAlias(this=exp.to_identifier(noisy, quoted=True))), hidden
 
@@ -524,11 +351,11 @@ class _Block:
         selects = []
         for level, (noisy, names) in zip(self.levels, tables, strict=True):
             columns: list[exp.Expr] = []
-            for group in self.reader.groups:
+            for group in self.groups:
                 value: exp.Expr = _quoted_column(names[group.name]) if group.name in level else exp.Null()
                 bit = exp.Literal.number(0 if group.name in level else 1)
                 columns += [_named(value, group.name), _named(bit, _GROUPING + group.name)]
-            columns += [_named(_quoted_column(names[name]), name) for name in self.reader.aggregates]
+            columns += [_named(_quoted_column(names[name]), name) for name in self.aggregates]
             table = exp.Table(this=exp.to_identifier(noisy, quoted=True))
             selects.append(exp.Select(expressions=columns, from_=exp.From(this=table)))
         every: exp.Query = selects[0]
@@ -553,9 +380,9 @@ class _Block:
         part = self.select.args.get(name)
         if part is None:
             return None
-        part = part.copy()
+        part = _copied_in_place(part)
         for item in part.expressions if isinstance(part, exp.Order) else ():
-            alias = self._alias(unwrapped(item.this))
+            alias = self._alias(unwrapped(item.this), clause)
             if alias is not None:
                 item.set("this", self._copied(alias))
             elif not isinstance(item.this, exp.Literal):
@@ -563,15 +390,19 @@ class _Block:
         return part if isinstance(part, exp.Order) else self._rewritten(part, clause)
 
     def _output_columns(self) -> list[exp.Expr]:
-        for alias, node in self.reader.items:
+        for alias, node in self.items:
             if is_aggregate(node):
-                self.reader.aggregate(node, alias)
+                self._aggregate(node, alias)
         result: list[exp.Expr] = []
-        for alias, node in self.reader.items:
+        for alias, node in self.items:
             if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
                 raise refuse_sql("groups and aggregates", "*", "name the columns; single rows are never released")
-            value = self._rewritten(node.copy())
+            value = self._rewritten(_copied_in_place(node))
             default = value.name if isinstance(value, exp.Column) else node.sql("duckdb")
+            name = alias or (value.name if isinstance(value, exp.Column) else "value")
+            if alias is None and (name in self._names or not isinstance(value, exp.Column)):
+                name = self._unique(name)
+            self._names[name] = value
             if alias is not None:
                 self._aliases[alias.casefold()] = value
             result.append(exp.Alias(this=value, alias=exp.to_identifier(alias or default, quoted=True)))
@@ -581,8 +412,10 @@ class _Block:
         """The node on the noisy table: aggregates and groups have become its columns."""
         if isinstance(node, exp.Query):
             return node
+        if isinstance(node, exp.Dot):  # a method, as in df.mean()
+            self._on_answer(node)
         if is_aggregate(node):
-            return self._column(self.reader.aggregate(node).name)
+            return self._column(self._aggregate(node))
         if isinstance(node, exp.Anonymous) and node.name.casefold() in ("grouping", "grouping_id"):
             return self._grouping(node)
         if isinstance(node, exp.Column):
@@ -591,7 +424,7 @@ class _Block:
         if group is not None:
             return group
         window = isinstance(node, exp.Window)
-        for child in _of_window(node) if isinstance(node, exp.Window) else list(node.iter_expressions()):
+        for child in window_parts(node) if isinstance(node, exp.Window) else list(node.iter_expressions()):
             rewritten = self._rewritten(child, "SELECT" if window else clause)
             if rewritten is not child:
                 child.replace(rewritten)
@@ -600,35 +433,47 @@ class _Block:
     def _group(self, node: exp.Expr) -> exp.Expr | None:
         if isinstance(node, exp.Literal):
             return None
-        try:
-            written = read(node, row_leaf(self.reader.rows, "SELECT"))
-        except InvalidArgument:
-            return None
-        for name, value in self.reader.written.items():
+        written = self._on_rows(node)
+        for name, value in self.written.items():
             if value == written:
                 column = self._column(name)
-                if not is_bucket(value):
+                if _bin_of_bucket(value) is None:
                     return column
                 return exp.Paren(this=exp.Add(this=column, expression=exp.Literal.number(1)))
         return None
 
     def _named(self, node: exp.Column, clause: Clause) -> exp.Expr:
         """What a name stands for: a group, what AS calls so in this SELECT, or a column that is not aggregated."""
-        alias, group = self._alias(node), self._group(node)
-        known = group is not None or self.reader.rows.lookup(name_of(node)) is not None
+        alias, group = self._alias(node, clause), self._group(node)
+        known = group is not None or self.rows.lookup(name_of(node)) is not None
         column = (node if group is None else group) if known else None
         if alias is not None and means_alias(node.name, clause, column, alias, usable=group is not None):
             return self._copied(alias)
         if group is not None:
             return group
-        value = find_column(node, self.reader.rows)
-        raise ungrouped(self.select, value, self.reader.is_numeric(value))
+        if clause == "LIMIT":
+            number(node, clause)
+        value = find_column(node, self.rows)
+        self._refuse_unknown(node)
+        raise ungrouped(self.select, value, self._is_numeric(value))
 
-    def _alias(self, node: exp.Expr) -> exp.Expr | None:
-        """What a name stands for by AS in this SELECT."""
+    def _refuse_unknown(self, node: exp.Expr) -> None:
+        """Refuse an operation around a column that is not grouped, if dither has none of that name: it is likelier
+        meant as an aggregate than the column as a group."""
+        while isinstance(node.parent, exp.Condition) and not isinstance(node.parent, (exp.Alias, exp.Query)):
+            node = node.parent
+        if not isinstance(node, exp.Window):
+            read(node, lambda item: Column("") if is_aggregate(item) or isinstance(item, exp.Column) else None)
+
+    def _alias(self, node: exp.Expr, clause: Clause = "SELECT") -> exp.Expr | None:
+        """What a name stands for by AS in this SELECT; after it also by the name that a column has by default, where no
+        column of the rows has it."""
         if not isinstance(node, exp.Column) or node.table:
             return None
-        return self._aliases.get(node.name.casefold())
+        alias = self._aliases.get(node.name.casefold())
+        if alias is not None or clause == "SELECT" or self.rows.lookup(name_of(node)) is not None:
+            return alias
+        return next((value for name, value in self._names.items() if name.casefold() == node.name.casefold()), None)
 
     def _copied(self, meant: exp.Expr) -> exp.Expr:
         """An expression on the noisy table at another place."""
@@ -642,6 +487,22 @@ class _Block:
         self.columns.append(_NoisyColumn(node, name))
         return node
 
+    def _on_rows(self, node: exp.Expr) -> Expression | None:
+        """A node as an expression on rows; None where it is none."""
+        return read_if_known(node, row_leaf(self.rows, "SELECT"))
+
+    def _is_numeric(self, expression: Expression) -> bool:
+        """Whether an expression on rows is a column of numbers."""
+        return isinstance(expression, Column) and type_of(self.card, expression) in ("integer", "number")
+
+    def _type(self, column: Column) -> Type:
+        return self.types[column.name]
+
+    def _unique(self, name: str) -> str:
+        result = unique(name, self._taken)
+        self._taken.add(result.casefold())
+        return result
+
 
 @dataclass(frozen=True)
 class _NoisyColumn:
@@ -654,6 +515,13 @@ class _NoisyColumn:
         self.node.set("this", exp.to_identifier(names[self.name], quoted=True))
 
 
+def _copied_in_place(node: exp.Expr) -> exp.Expr:
+    """A copy that knows what is around it, which refusals ask for."""
+    copy = node.copy()
+    copy.parent = node.parent
+    return copy
+
+
 def _quoted_column(name: str) -> exp.Column:
     return exp.column(exp.to_identifier(name, quoted=True))
 
@@ -662,10 +530,43 @@ def _named(value: exp.Expr, name: str) -> exp.Alias:
     return exp.Alias(this=value, alias=exp.to_identifier(name, quoted=True))
 
 
-def _free_names(tree: exp.Query) -> Iterator[str]:
-    """Names for the noisy tables that the statement does not use."""
-    taken = {str(item.this).casefold() for item in tree.find_all(exp.Identifier)}
-    while True:
-        name = unique("noisy", taken)
-        taken.add(name.casefold())
-        yield name
+def _bin_of_bucket(expression: Expression) -> Expression | None:
+    """The bin in WIDTH_BUCKET."""
+    if isinstance(expression, Call) and expression.op == "+" and expression.args[1] == Literal(1):
+        inside = expression.args[0]
+        return inside if isinstance(inside, Call) and inside.op == "bin" else None
+    return None
+
+
+def _group_name(expression: Expression) -> str:
+    inside = _bin_of_bucket(expression) or expression
+    names = sorted(item.name for item in columns(expression))
+    op = inside.op if isinstance(inside, Call) and inside.op.isidentifier() else "group"
+    return f"{op}_{names[0]}"
+
+
+def _whole(node: exp.Expr, name: str) -> int:
+    value = number(node, name)
+    if not isinstance(value, int):
+        raise refuse_sql(f"a whole number for {name}", str(value), f"write {name} = 1")
+    return value
+
+
+def _limit(node: exp.Expr | None) -> int | None:
+    if node is None:
+        return None
+    if not isinstance(node, exp.Limit):
+        raise refuse_sql("LIMIT n", node.key.upper(), "write LIMIT 10")
+    refuse_other_parts(node, "expression")
+    limit = number(node.expression, "LIMIT")
+    if not isinstance(limit, int) or limit < 0:
+        raise refuse_sql("LIMIT n", str(limit), "write LIMIT 10")
+    return limit
+
+
+def window_parts(node: exp.Window) -> list[exp.Expr]:
+    """The parts of a window function that are about the answer: its arguments, and what is behind OVER."""
+    function = node.this
+    while isinstance(function, (exp.IgnoreNulls, exp.RespectNulls)):
+        function = function.this
+    return [*function.iter_expressions(), *(item for item in node.iter_expressions() if item is not node.this)]

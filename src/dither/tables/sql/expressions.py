@@ -184,6 +184,14 @@ def read(node: exp.Expr, leaf: Leaf) -> Expression:
     return reader(node, leaf)
 
 
+def read_if_known(node: exp.Expr, leaf: Leaf) -> Expression | None:
+    """The expression a node stands for; None where it is none that dither has, or names what there is not."""
+    try:
+        return read(node, leaf)
+    except InvalidArgument:
+        return None
+
+
 def _read_operation(node: exp.Expr, name: str, syntax: Syntax, leaf: Leaf) -> Expression:
     if syntax.refuse is not None:
         syntax.refuse(node)

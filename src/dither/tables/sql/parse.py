@@ -20,21 +20,33 @@ Which of several private tables a statement is about.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
 from sqlglot import exp
 
 from dither.errors import InvalidArgument
-from dither.tables.card.model import Card
+from dither.tables.card.model import Card, Type
 from dither.tables.card.values import clip
-from dither.tables.query.operations.base import refuse_sql
-from dither.tables.query.resolve import spelling
-from dither.tables.query.tree import Query
-from dither.tables.sql.blocks import has_outer_part, read_blocks, read_select
-from dither.tables.sql.expressions import is_aggregate
+from dither.tables.query.operations.base import refuse_other_parts, refuse_sql
+from dither.tables.query.relations import relation_card
+from dither.tables.query.resolve import answer_type, spelling, unique
+from dither.tables.query.tree import Aggregate, Call, Expression, Group, Literal, PostProcessing, Query, Shape
+from dither.tables.sql.blocks import Asked, Block, NoisyNames, window_parts
+from dither.tables.sql.expressions import is_aggregate, outer_columns
+from dither.tables.sql.outer import render
+from dither.tables.sql.relations import groups_by_person, is_private
 from dither.tables.sql.same_person import with_person_joins
-from dither.tables.sql.scopes import write_windows_out
+from dither.tables.sql.scopes import bind_tables, read_item, write_windows_out
 from dither.tables.sql.text import statement
 
 _NEVER = "single rows are never released"
+_ROWS = "add COUNT(*) and GROUP BY, for example: single rows are never released"
+_PLACE = "place among the private blocks"
+_MAX_WRITTEN = 50_000
+"""How many nodes of the tree may be written again where the names of WITH are read."""
+MOST_AGGREGATIONS = 64
+"""How many private aggregations a question may have: they share the budget."""
 
 
 def parse(text: str, card: Card) -> Query:
@@ -52,10 +64,311 @@ def parse(text: str, card: Card) -> Query:
     tree, options = statement(text, card.name, list(card.columns), example(card))
     write_windows_out(tree)
     with_person_joins(tree, card)
+    _refuse_single_rows(tree, card)
+    plain = not has_outer_part(tree)
+    selects = [tree] if plain and isinstance(tree, exp.Select) else _private_blocks(tree, card)
+    for place, select in enumerate(selects):
+        select.meta[_PLACE] = place
+    blocks = [Block(select, card, options) for select in selects]
+    shape = blocks[0].shape() if selects[0] is tree else None
+    if plain and isinstance(shape, InvalidArgument) and not blocks[0].aggregates:
+        raise shape
+    merged = aggregations([item for block in blocks for item in block.asked])
+    first, *others = [aggregation.query()[0] for aggregation in merged]
+    question = replace(first, more=tuple(replace(part, epsilon=None, delta=None) for part in others))
+    if isinstance(shape, Shape):
+        return replace(question, shape=shape)
     try:
-        return read_select(tree, options, card)
-    except InvalidArgument as error:
-        return _with_post_processing(tree, options, card, error)
+        return replace(question, post=_post_processing(tree, blocks, merged, card))
+    except InvalidArgument:
+        if plain and shape is not None:  # DuckDB does not compute it either
+            raise shape from None
+        raise
+
+
+def _post_processing(
+    tree: exp.Query, blocks: Sequence[Block], merged: Sequence[Aggregation], card: Card
+) -> PostProcessing:
+    """The statement as SQL on noisy tables, after it was rehearsed."""
+    from dither.tables.query.postprocess import rehearse  # it loads DuckDB, which other questions may not need
+
+    free_names = _free_names(tree)
+    noisy = [next(free_names) for _ in merged]
+    tables: dict[int, NoisyNames] = {}
+    types: list[dict[str, Type]] = []
+    for name, aggregation in zip(noisy, merged, strict=True):
+        part, names = aggregation.query()
+        tables |= {place: (name, columns) for place, columns in zip(aggregation.places, names, strict=True)}
+        types.append(_types(part, relation_card(card, part.source), aggregation.items[0].types))
+    in_order = iter([tables[place] for place in sorted(tables)])
+    outer = [block.outer([next(in_order) for _ in block.asked]) for block in blocks]
+    post = PostProcessing(render(_with_outer_sql(tree, outer), *noisy), noisy[0], tuple(noisy[1:]))
+    rehearse(post, *types, one_row=[name for name, item in zip(noisy, merged, strict=True) if not item.groups])
+    return post
+
+
+def has_outer_part(tree: exp.Query) -> bool:
+    """Whether the statement has more than the clauses of one aggregation: other queries, windows, levels, or functions
+    of aggregates. What is wrong in it is then said as post-processing sees it.
+
+    >>> from dither.tables.sql.text import statement
+    >>> has_outer_part(statement("SELECT COUNT(*) FROM visits", "visits")[0])
+    False
+    """
+    outer_nodes = (exp.Window, exp.Qualify, exp.Distinct, exp.Offset, exp.With, exp.Rollup, exp.Cube, exp.GroupingSets)
+    calls = (exp.Anonymous, exp.Cast, exp.TryCast, exp.DPipe, exp.Mod, exp.IntDiv, exp.ILike, exp.Extract)
+    for node in tree.walk():
+        if isinstance(node, outer_nodes) and not isinstance(node.parent, exp.Anonymous):
+            return True
+        if isinstance(node, exp.Query) and node is not tree:
+            return True
+        if isinstance(node, calls) and not is_aggregate(node) and any(map(is_aggregate, node.walk())):
+            return True
+    return not isinstance(tree, exp.Select)
+
+
+def _types(question: Query, card: Card, known: dict[str, Type]) -> dict[str, Type]:
+    """The types of the columns of the noisy table, of which those of the groups are known."""
+    groups = {group.name: known[group.name] for group in question.groups}
+    return groups | {name: answer_type(aggregate, card) for name, aggregate in question.aggregates.items()}
+
+
+def _with_outer_sql(tree: exp.Query, outer: list[exp.Select]) -> exp.Query:
+    """The tree with SQL on noisy tables in the place of each private block, also where that is inside of another."""
+    while True:
+        block = next((node for node in tree.find_all(exp.Select) if _PLACE in node.meta), None)
+        if block is None:
+            return tree
+        sql = outer[block.meta[_PLACE]].copy()
+        if block is tree:
+            tree = sql
+        else:
+            block.replace(sql)
+
+
+def _write_rows_in_place(tree: exp.Query, card: Card) -> None:
+    """Write each WITH of rows of the table where it is read, in FROM."""
+    written = 0
+    for place, item in enumerate(bind_tables(tree)):
+        name = item.alias
+        if is_private(name, card) or spelling(name, card.public):
+            raise refuse_sql("a new name after WITH", f"{clip(name)!r}, a table of the card", "choose another name")
+        if not _is_relation(item.this, card):
+            continue
+        refuse_other_parts(item, "this", "alias")
+        if item.args["alias"].args.get("columns"):
+            raise refuse_sql("WITH name AS (…)", "names of columns in brackets", "name them by AS inside")
+        size = sum(1 for _ in item.this.walk())
+        for table in [table for table in tree.find_all(exp.Table) if read_item(table) == place]:
+            written += size
+            if written > _MAX_WRITTEN:
+                fix = "read what WITH names fewer times"
+                raise refuse_sql("WITH that is read a few times", "what grows too large", fix)
+            refuse_other_parts(table, "this", "alias")
+            alias = table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(name, quoted=True))
+            table.replace(exp.Subquery(this=item.this.copy(), alias=alias.copy()))
+        clause = item.parent
+        assert clause is not None
+        item.pop()
+        if not clause.expressions and clause.parent is not None:
+            clause.parent.set("with_", None)
+
+
+def _reads_rows(select: exp.Select, card: Card) -> bool:
+    """Whether FROM has rows of the card's table."""
+    start = select.args.get("from_")
+    sources = [start.this] if start is not None else []
+    sources += [join.this for join in select.args.get("joins") or ()]
+    return any(_is_rows(source, card) for source in sources)
+
+
+def _is_rows(source: exp.Expr, card: Card) -> bool:
+    if isinstance(source, exp.Table):
+        named = isinstance(source.this, exp.Identifier) and not source.args.get("db")
+        nested = [join.this for join in source.args.get("joins") or ()]
+        here = named and is_private(source.name, card)
+        return here or any(_is_rows(item, card) for item in nested)
+    return isinstance(source, exp.Subquery) and _is_relation(source.this, card)
+
+
+def _is_relation(query: exp.Expr, card: Card) -> bool:
+    """Whether every row of a query is of one person: it has rows of the table, or a table per person."""
+    if isinstance(query, exp.Union):
+        return _is_relation(query.this, card) and _is_relation(query.expression, card)
+    if isinstance(query, exp.Subquery):
+        return _is_relation(query.this, card)
+    if not isinstance(query, exp.Select) or not _reads_rows(query, card):
+        return False
+    return not _aggregates(query) or groups_by_person(query, card)
+
+
+def _aggregates(select: exp.Select) -> bool:
+    """Whether the SELECT groups or has an aggregate of its own, which is not that of a window or a subquery."""
+    if select.args.get("group"):
+        return True
+    parts = [*select.expressions, *(select.args.get(name) for name in ("having", "qualify", "order"))]
+    waiting = [part for part in parts if part is not None]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, exp.Query):
+            continue
+        if isinstance(node, exp.Window):
+            waiting += window_parts(node)
+        elif is_aggregate(node):
+            return True
+        else:
+            waiting += node.iter_expressions()
+    return False
+
+
+def _private_blocks(tree: exp.Query, card: Card) -> list[exp.Select]:
+    """The aggregations of the card's table, outermost first, after each WITH of rows was written where it is read."""
+    _write_rows_in_place(tree, card)
+    result: list[exp.Select] = []
+    consumed: set[int] = set()
+    for node in tree.walk():
+        if not isinstance(node, exp.Select) or id(node) in consumed or not _reads_rows(node, card):
+            continue
+        if not _aggregates(node):
+            raise _single_rows(node, card)
+        result.append(node)
+        consumed |= {id(item) for item in _of_rows(node)}
+    if not result:
+        raise refuse_sql(f"an aggregation of {card.name}", "none", f"write SELECT COUNT(*) FROM {card.name} inside")
+    return result
+
+
+def _single_rows(select: exp.Select, card: Card) -> InvalidArgument:
+    """The refusal of a SELECT that would show rows of the table."""
+    person = card.unit or "person"
+    around = select.parent
+    while isinstance(around, exp.Subquery):
+        around = around.parent
+    if isinstance(around, (exp.Exists, exp.In)):
+        what = "EXISTS" if isinstance(around, exp.Exists) else "IN (SELECT …)"
+        if outer_columns(select, select):
+            fix = f"put it into WHERE, as a condition of its own: WHERE … AND {clip(around.sql('duckdb'), 200)}"
+            return refuse_sql(f"{what} about the person alone inside an expression", "columns of the row in it", fix)
+        fix = f"write {person} IN (SELECT {person} FROM …)"
+        return refuse_sql(f"{what} about rows of the same person", "rows of other people", fix)
+    if select.args.get("distinct"):
+        return refuse_sql("SELECT", "SELECT DISTINCT of rows", "use GROUP BY and COUNT(*)")
+    if any(item.find(exp.Window) for item in select.expressions):
+        fix = "use it over aggregates, with GROUP BY: LAG(COUNT(*)) OVER (ORDER BY key)"
+        return refuse_sql("an aggregate", "a window function over single rows", fix)
+    if isinstance(select.parent, (exp.Intersect, exp.Except)):
+        word = "NOT IN" if isinstance(select.parent, exp.Except) else "IN"
+        got = f"{select.parent.key.upper()} of single rows"
+        fix = f"keep people by WHERE {person} {word} (SELECT {person} FROM …) in the first SELECT"
+        return refuse_sql("an aggregate", got, fix)
+    if isinstance(select.parent, exp.SetOperation):
+        fix = "aggregate in each SELECT, and join the answers: single rows are never released"
+        return refuse_sql("an aggregate", f"{select.parent.key.upper()} of single rows", fix)
+    return refuse_sql("an aggregate", "none", _ROWS)
+
+
+def _of_rows(block: exp.Select) -> list[exp.Expr]:
+    """Everything in the part of a block that is about rows."""
+    parts = [
+        block.args.get("from_"),
+        block.args.get("where"),
+        block.args.get("group"),
+        *(block.args.get("joins") or ()),
+    ]
+    return [node for part in parts if part is not None for node in part.walk()]
+
+
+def _free_names(tree: exp.Query) -> Iterator[str]:
+    """Names for the noisy tables that the statement does not use."""
+    taken = {str(item.this).casefold() for item in tree.find_all(exp.Identifier)}
+    while True:
+        name = unique("noisy", taken)
+        taken.add(name.casefold())
+        yield name
+
+
+@dataclass
+class Aggregation:
+    """A private aggregation of the question, with all that is asked of it."""
+
+    items: list[Asked]
+    places: list[int]
+    """Which of all that is asked the items are."""
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """What it groups by."""
+        return self.items[0].groups
+
+    def takes(self, asked: Asked) -> bool:
+        """Whether this is measured along with what is asked of it already."""
+        first = self.items[0]
+        if asked.identity != first.identity:
+            return False
+        if asked.rows.where == first.rows.where:
+            known = [item for item in self.items if item.is_level]
+            extra = [item for item in asked.aggregates.values() if known and item not in known[0].aggregates.values()]
+            return not extra
+        if asked.groups:  # of the rows of both, each block would have the groups of the other as well
+            return False
+        items = (*self.items, asked)
+        conditional = all(item.kind not in ("people", "mode") for part in items for item in part.aggregates.values())
+        return conditional and not any(item.is_level for item in items)
+
+    def query(self) -> tuple[Query, list[dict[str, str]]]:
+        """The question that it is, and for each item what its groups and aggregates are called there."""
+        first = self.items[0]
+        every_name: list[dict[str, str]] = []
+        same_rows = all(item.rows.where == first.rows.where for item in self.items)
+        aggregates: dict[str, Aggregate] = {}
+        for item in self.items:
+            names = {group.name: here.name for group, here in zip(item.groups, self.groups, strict=True)}
+            for name, aggregate in item.aggregates.items():
+                wanted = aggregate if same_rows else _of_rows_where(aggregate, item.rows.where)
+                known = next((other for other, value in aggregates.items() if value == wanted), None)
+                taken = {other.casefold() for other in (*aggregates, *(group.name for group in self.groups))}
+                names[name] = known or unique(name, taken)
+                aggregates[names[name]] = wanted
+            every_name.append(names)
+        if not aggregates:
+            fix = "add COUNT(*) and GROUP BY, for example: single rows are never released"
+            raise refuse_sql("an aggregate", "none", fix)
+        where = first.rows.where
+        if not same_rows:
+            for item in self.items[1:]:
+                other = item.rows.where
+                where = None if where is None or other is None else Call("or", (where, other))
+        question = Query(
+            aggregates, self.groups, where, first.rows.joins, source=first.rows.source, rolled_up=first.rolled_up
+        )
+        return replace(question, **first.options), every_name
+
+
+def aggregations(asked: Sequence[Asked]) -> list[Aggregation]:
+    """The aggregations that answer everything that is asked, in the order in which it is asked; levels come first to
+    theirs, so that what else is asked of the same rows and groups is taken from a level.
+    """
+    result: list[Aggregation] = []
+    for place, item in sorted(enumerate(asked), key=lambda pair: not pair[1].is_level):
+        taking = next((other for other in result if other.takes(item)), None)
+        if taking is None:
+            result.append(Aggregation([item], [place]))
+        else:
+            taking.items.append(item)
+            taking.places.append(place)
+    if len(result) > MOST_AGGREGATIONS:
+        fix = "ask several questions"
+        raise refuse_sql(f"at most {MOST_AGGREGATIONS} private aggregations", str(len(result)), fix)
+    return sorted(result, key=lambda other: min(other.places))
+
+
+def _of_rows_where(aggregate: Aggregate, condition: Expression | None) -> Aggregate:
+    """The aggregate of the rows for which a condition holds."""
+    if condition is None:
+        return aggregate
+    value = Literal(1) if aggregate.value is None else aggregate.value
+    kind = "count_value" if aggregate.kind == "count" else aggregate.kind
+    return replace(aggregate, kind=kind, value=Call("case", (condition, value, Literal(None))))
 
 
 def example(card: Card) -> str:
@@ -79,35 +392,26 @@ def _written(name: str) -> str:
     return exp.to_identifier(name).sql("duckdb")
 
 
-def _with_post_processing(tree: exp.Query, options: dict[str, exp.Expr], card: Card, error: InvalidArgument) -> Query:
-    """The question of a statement that one SELECT with its shape cannot say, for a reason that the error states."""
-    try:
-        return read_blocks(tree, options, card)
-    except InvalidArgument as other:
-        refusal = other if has_outer_part(tree) else error
-    raise _single_rows(tree, card) or refusal
-
-
-def _single_rows(tree: exp.Query, card: Card) -> InvalidArgument | None:
-    """The refusal of a SELECT of the table's rows, with a question in its place."""
+def _refuse_single_rows(tree: exp.Query, card: Card) -> None:
+    """Refuse a SELECT of the table's rows, and say which question would be answered."""
     start = tree.args.get("from_")
     if not isinstance(tree, exp.Select) or start is None or start.this.name.casefold() != card.name.casefold():
-        return None
+        return
     columns = [item.unalias() for item in tree.expressions]
     if tree.args.get("group") or any(is_aggregate(node) for item in columns for node in item.walk()):
-        return None
+        return
     stars = [item for item in columns if item.is_star]
     names = [spelling(item.name, card.columns) for item in columns if isinstance(item, exp.Column)]
     if stars:
         fix = f"write for example {example(card)}"
-        return refuse_sql("groups and aggregates", "*, which means all columns", f"{fix}: {_NEVER}")
+        raise refuse_sql("groups and aggregates", "*, which means all columns", f"{fix}: {_NEVER}")
     grouped = [name for name in names if name is not None and name != card.unit]
     if len(grouped) != len(columns) or not columns:
-        return None
+        return
     listed = ", ".join(map(_written, grouped))
     got = "SELECT DISTINCT of rows" if tree.args.get("distinct") else f"the column {grouped[0]} outside of aggregates"
     fix = f"write SELECT {listed}, COUNT(*) FROM {_written(card.name)} GROUP BY {listed}: {_NEVER}"
-    return refuse_sql("groups and aggregates", got, fix)
+    raise refuse_sql("groups and aggregates", got, fix)
 
 
 def named_tables(text: str, card: Card) -> tuple[str, ...]:

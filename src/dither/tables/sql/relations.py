@@ -59,23 +59,10 @@ from dither.tables.sql.aggregates import is_person_aggregate, person_aggregate, 
 from dither.tables.sql.expressions import Leaf, find_column, name_of, read, row_leaf
 from dither.tables.sql.scopes import Clause, Scope, group_node, means_alias, select_items, write_groups_out
 
-_SELECT = ("expressions", "from_", "joins", "where", "group", "having", "order", "limit")
 _KINDS: dict[str, JoinKind] = {
     "": "inner", "INNER": "inner", "LEFT": "left", "RIGHT": "right", "FULL": "full", "SEMI": "semi", "ANTI": "anti",
     "CROSS": "inner", "LEFT SEMI": "semi", "LEFT ANTI": "anti",
 }  # fmt: skip
-
-
-def refuse_unanswerable(select: exp.Select) -> None:
-    """Refuse a SELECT with parts of which nothing is known, or that cannot be answered."""
-    args = select.args
-    if args.get("distinct"):
-        raise refuse_sql("SELECT", "SELECT DISTINCT", "use GROUP BY and COUNT(*)")
-    if args.get("with_"):
-        raise refuse_sql("one SELECT", "a WITH clause", "write the inner query into FROM: SELECT … FROM (SELECT …)")
-    if args.get("offset"):
-        raise refuse_sql("LIMIT", "OFFSET", "take LIMIT and skip rows of the answer yourself; the answer is yours")
-    refuse_other_parts(select, *_SELECT)
 
 
 def rows_of(select: exp.Select, card: Card) -> Rows:

@@ -21,12 +21,11 @@ from typing import Literal
 
 from sqlglot import exp
 
-from dither.errors import InvalidArgument
 from dither.tables.card.values import clip
 from dither.tables.query.operations.base import refuse_sql
 from dither.tables.query.resolve import Rows, ambiguous
 from dither.tables.query.tree import Column, Expression
-from dither.tables.sql.expressions import is_aggregate, name_of, number, read, row_leaf
+from dither.tables.sql.expressions import is_aggregate, name_of, number, read, read_if_known, row_leaf
 
 Clause = Literal["SELECT", "HAVING", "QUALIFY", "ORDER BY", "DISTINCT ON", "LIMIT"]
 Item = tuple[str | None, exp.Expr]
@@ -186,11 +185,7 @@ def group_node(node: exp.Expr, items: Sequence[Item], rows: Rows) -> exp.Expr:
     if alias is None or rows.lookup(name_of(written)) is None:
         return node if alias is None else alias
     leaf = row_leaf(rows, "GROUP BY")
-    try:
-        same = read(alias, leaf) == read(written, leaf)
-    except InvalidArgument:  # an aggregate, or a window function
-        same = False
-    if same:
+    if read_if_known(alias, leaf) == read(written, leaf):
         return alias
     fix = "write GROUP BY 1, or another name after AS"
     raise refuse_sql("one meaning in GROUP BY", f"a column and an expression named {clip(written.name)!r}", fix)

@@ -51,6 +51,7 @@ from dither.stream.participants import Participation, changed, identities, look_
 from dither.stream.series_answer import SeriesAnswer, SeriesExplanation
 from dither.stream.series_mechanism import SeriesMechanism
 from dither.stream.series_spec import Calendar, Late, SeriesSpec, Unit, check_moments, stated_budget
+from dither.tables.attribute_hints import NotIterable
 from dither.tables.builder import steps
 from dither.tables.builder.expressions import Condition, count, people, sum_
 from dither.tables.builder.steps import Grouping
@@ -61,7 +62,6 @@ from dither.tables.compile.queries import DialectSql
 from dither.tables.compile.statements import person_periods
 from dither.tables.execute.charged import check_receipt, keep_charge, keep_receipt, refuse_read_only, shielded
 from dither.tables.execute.recorded_key import recorded_key
-from dither.tables.habits import RowlessObject
 from dither.tables.query.tree import Aggregate, Query
 
 SECRET = 0
@@ -182,7 +182,7 @@ class _Stated:
 @public_in("dither.stream")
 @unhashable
 @dataclass(frozen=True)
-class Over(RowlessObject):
+class Over(NotIterable):
     """A table over time, still to be asked: what :meth:`dither.Table.over` returns.
 
     >>> import dither as dp, pyarrow as pa
@@ -280,7 +280,7 @@ class _Released(NamedTuple):
 @public_in("dither.stream")
 @unhashable
 @dataclass(frozen=True)
-class Series(RowlessObject):
+class Series(NotIterable):
     """A series of a table. Nothing is read and nothing charged until it is released.
 
     >>> import dither as dp, pyarrow as pa

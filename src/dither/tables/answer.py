@@ -20,9 +20,10 @@ from dither.present.digits import rounded, significant, two_digit_decimals, with
 from dither.present.notes import Note, kinds_of, lasting
 from dither.present.terminal import printable
 from dither.public_module import public_in
+from dither.tables.attribute_hints import missing_attribute
 from dither.tables.card.model import Type
 from dither.tables.card.values import nearest
-from dither.tables.habits import missing_attribute
+from dither.tables.attribute_hints import missing_attribute
 
 MAX_ROWS_SHOWN = 40
 LOW_BY = ("low_by", "low_by_min", "low_by_max")

@@ -16,6 +16,7 @@ from dither.guarantees import Guarantee
 from dither.present import markup
 from dither.public_module import public_in
 from dither.tables.answer import Answer
+from dither.tables.attribute_hints import NotIterable, missing_attribute
 from dither.tables.builder import steps
 from dither.tables.builder.expressions import Condition
 from dither.tables.builder.steps import Grouping
@@ -23,7 +24,6 @@ from dither.tables.card.model import Card
 from dither.tables.card.values import clip
 from dither.tables.engines import with_public_values
 from dither.tables.execute.release import release
-from dither.tables.habits import RowlessObject, missing_attribute
 from dither.tables.options import OptionKeywords, ReleaseOptions, release_options
 from dither.tables.planning.calibrate import plan_question
 from dither.tables.planning.explain import Explanation, explain
@@ -106,7 +106,7 @@ LOCAL = LocalBackend()
 @public_in("dither")
 @unhashable
 @dataclass(frozen=True)
-class Question(RowlessObject):
+class Question(NotIterable):
     """A question about a table. Nothing is read and nothing charged until it is released.
 
     >>> import dither as dp, pyarrow as pa

@@ -17,6 +17,7 @@ from dither.ledger import Ledger, Receipt
 from dither.present import markup
 from dither.public_module import public_in
 from dither.tables.answer import shown
+from dither.tables.attribute_hints import NotIterable, missing_attribute
 from dither.tables.builder.expressions import Condition
 from dither.tables.builder.steps import Grouping
 from dither.tables.card.accounts import TableAccounts, open_ledger, read_ledger
@@ -34,7 +35,6 @@ from dither.tables.card.values import clip, closest
 from dither.tables.engines import connect
 from dither.tables.engines.base import PrivateFolder
 from dither.tables.execute import incidents
-from dither.tables.habits import RowlessObject, missing_attribute
 from dither.tables.query.tree import Aggregate, Query
 from dither.tables.question import LOCAL, Backend, Question
 
@@ -43,7 +43,7 @@ _ONLY_HERE = ("accounts", "engine", "incident_log", "ledger", "new_accounts", "n
 
 
 @public_in("dither")
-class Table(RowlessObject):
+class Table(NotIterable):
     """A table with its card, its engine and its accounts in a ledger: what :func:`dither.open` returns.
 
     ``new_ledger`` says that opening it started a new ledger; ``new_accounts``, that it opened the table's accounts, in

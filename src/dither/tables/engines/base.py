@@ -94,6 +94,15 @@ class OpenTable:
     node: exp.Expr
 
 
+@dataclass(frozen=True)
+class EngineFailure:
+    """What is said about an error of an engine. Where that is ``free_of_data``, because it was found before any row was
+    read, the engine's own error is its cause."""
+
+    refusal: DitherError
+    free_of_data: bool = False
+
+
 class Engine(ABC):
     """A source of rows that runs SQL. Make one with :func:`dither.tables.engines.connect`."""
 
@@ -168,8 +177,8 @@ class Engine(ABC):
         return unit_text(nodes.column(name), canonical, self.dialect, is_double=is_double)
 
     @abstractmethod
-    def _explain(self, error: Exception) -> tuple[DitherError, bool] | None:
-        """What to say about an engine's error, and whether its message is free of data; None if it is none of its."""
+    def _failure(self, error: Exception) -> EngineFailure | None:
+        """What to say about an exception; None where it is not the engine's."""
 
     @abstractmethod
     def _stage(self, name: str, rows: Any) -> exp.Expr:
@@ -494,18 +503,17 @@ class Engine(ABC):
             withheld = withheld_errors.get()
             if withheld is not None:
                 withheld.append(error)
-            refusal = self._explain(error)
-            if refusal is None:
+            failure = self._failure(error)
+            if failure is None:
                 raise
-            ours, harmless = refusal
-            cause = error if harmless else None
+            cause = error if failure.free_of_data else None
         if self._stopped:
             raise DitherError(
                 "question", "one that runs to its end", "one that was stopped", "ask again with the same key"
             )
         if cause is not None:
-            raise ours from cause
-        raise ours
+            raise failure.refusal from cause
+        raise failure.refusal
 
     def cancel(self) -> None:
         """Stop what runs now, from another thread."""

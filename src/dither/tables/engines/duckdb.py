@@ -27,10 +27,10 @@ import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
-from dither.errors import DitherError, InvalidArgument, InvalidData
+from dither.errors import InvalidArgument, InvalidData
 from dither.tables.card.model import TYPES, Card, ColumnCard, Type
 from dither.tables.engines import files, frames
-from dither.tables.engines.base import Engine, PrivateFolder, SourceColumn, source_error, unreadable
+from dither.tables.engines.base import Engine, EngineFailure, PrivateFolder, SourceColumn, source_error, unreadable
 from dither.tables.engines.conversions import whole_double
 from dither.tables.query import nodes
 
@@ -264,17 +264,17 @@ class DuckDBEngine(Engine):
                 self._connection.interrupt()
                 raise
 
-    def _explain(self, error: Exception) -> tuple[DitherError, bool] | None:
+    def _failure(self, error: Exception) -> EngineFailure | None:
         if isinstance(error, pa.ArrowInvalid):
-            return unreadable(), False
+            return EngineFailure(unreadable())
         if not isinstance(error, duckdb.Error):
             return None
         if isinstance(error, duckdb.InterruptException):
             self._stopped = True
         harmless = isinstance(error, (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException))
         if isinstance(error, duckdb.IOException):
-            return source_error("a source that can be read", "one that is gone or damaged", "restore it"), False
-        return unreadable(), harmless
+            return EngineFailure(source_error("a source that can be read", "one that is gone or damaged", "restore it"))
+        return EngineFailure(unreadable(), harmless)
 
     def _cancel(self) -> None:
         self._connection.interrupt()

@@ -17,10 +17,10 @@ import pyarrow as pa
 from psycopg import conninfo, sql
 from sqlglot import exp
 
-from dither.errors import DitherError, InvalidArgument
+from dither.errors import InvalidArgument
 from dither.tables.card.model import Card, ColumnCard, Type, arrow_type
 from dither.tables.engines import same_place
-from dither.tables.engines.base import Engine, SourceColumn, check_column, source_error, unreadable
+from dither.tables.engines.base import Engine, EngineFailure, SourceColumn, check_column, source_error, unreadable
 from dither.tables.engines.conversions import whole_double
 from dither.tables.engines.files import parts_of
 from dither.tables.query import nodes
@@ -197,15 +197,15 @@ class PostgreSQLEngine(Engine):
             names.append(column.name)
         return pa.table(arrays, names=names)
 
-    def _explain(self, error: Exception) -> tuple[DitherError, bool] | None:
+    def _failure(self, error: Exception) -> EngineFailure | None:
         if isinstance(error, (pa.ArrowException, OverflowError)):
-            return unreadable(), False
+            return EngineFailure(unreadable())
         if not isinstance(error, psycopg.Error):
             return None
         if self._connection.broken:
-            return source_error("a server that answers", "a connection that broke", "open it again"), False
+            return EngineFailure(source_error("a server that answers", "a connection that broke", "open it again"))
         # class 42 is found before any row is read: syntax, names, types, rights
-        return unreadable(), (error.sqlstate or "").startswith("42")
+        return EngineFailure(unreadable(), (error.sqlstate or "").startswith("42"))
 
     def _cancel(self) -> None:
         self._connection.cancel_safe(timeout=10)

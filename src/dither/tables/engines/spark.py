@@ -24,11 +24,11 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from dither.errors import DitherError, InvalidArgument, WrongType
+from dither.errors import InvalidArgument, WrongType
 from dither.extras import need
 from dither.tables.card.model import TYPES, Card, PublicTable, Type, arrow_type
 from dither.tables.engines import same_place
-from dither.tables.engines.base import Engine, SourceColumn, check_column, source_error, unreadable
+from dither.tables.engines.base import Engine, EngineFailure, SourceColumn, check_column, source_error, unreadable
 from dither.tables.engines.conversions import whole_double
 from dither.tables.query import nodes
 
@@ -191,13 +191,13 @@ class SparkEngine(Engine):
         ]
         return pa.table(arrays, names=frame.columns)
 
-    def _explain(self, error: Exception) -> tuple[DitherError, bool] | None:
+    def _failure(self, error: Exception) -> EngineFailure | None:
         home = type(error).__module__.partition(".")[0]
         if isinstance(error, (pa.ArrowException, OverflowError)) or home == "py4j":
-            return unreadable(), False
+            return EngineFailure(unreadable())
         if home != "pyspark":
             return None
-        return unreadable(), type(error).__name__ in ("AnalysisException", "ParseException")
+        return EngineFailure(unreadable(), type(error).__name__ in ("AnalysisException", "ParseException"))
 
     def _cancel(self) -> None:
         self._session.sparkContext.cancelJobGroup(self._group)

@@ -453,8 +453,8 @@ class Block:
             return group
         if clause == "LIMIT":
             number(node, clause)
-        value = find_column(node, self.rows)
         self._refuse_unknown(node)
+        value = find_column(node, self.rows)
         raise ungrouped(self.select, value, self._is_numeric(value))
 
     def _refuse_unknown(self, node: exp.Expr) -> None:

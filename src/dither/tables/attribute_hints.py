@@ -98,7 +98,7 @@ def _is_special(name: str) -> bool:
     return name.startswith("__")
 
 
-class RowlessObject:
+class NotIterable:
     """A table or a question: it holds no rows, so it has no length, no items and nothing to iterate over.
 
     ``_completed`` are the names that are offered to whoever types: what is asked with; none for all names.

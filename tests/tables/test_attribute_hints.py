@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import dither as dp
-from dither.tables import habits
+from dither.tables import attribute_hints
 from support import each, refuses
 from tables.refusals.samples import HIDDEN, flights
 
@@ -23,7 +23,7 @@ def table() -> Iterator[dp.Table]:
         yield result
 
 
-@pytest.mark.parametrize("name", sorted(habits.TABLE))
+@pytest.mark.parametrize("name", sorted(attribute_hints.TABLE))
 def test_attributes_of_data_frames_on_a_table(table, name):
     with pytest.raises(AttributeError, match=r"Fix: .*(table\.|never released)") as error:
         getattr(table, name)
@@ -42,7 +42,7 @@ def test_other_attributes_of_a_table(table, name, fix):
     assert fix in str(error.value)
 
 
-@pytest.mark.parametrize("name", sorted(habits.QUESTION))
+@pytest.mark.parametrize("name", sorted(attribute_hints.QUESTION))
 def test_answers_are_had_by_release(table, name):
     with pytest.raises(AttributeError, match=r"question\.release\(epsilon=1\)"):
         getattr(table.sql(BY_ORIGIN), name)
@@ -50,7 +50,7 @@ def test_answers_are_had_by_release(table, name):
 
 def test_answers_say_what_they_have(table):
     answer = table.sql(BY_ORIGIN).release(epsilon=1)
-    for name, fix in [*habits.ANSWER.items(), ("n", "answer['n']")]:
+    for name, fix in [*attribute_hints.ANSWER.items(), ("n", "answer['n']")]:
         with pytest.raises(AttributeError) as error:
             getattr(answer, name)
         assert fix in str(error.value)

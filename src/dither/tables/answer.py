@@ -23,7 +23,6 @@ from dither.public_module import public_in
 from dither.tables.attribute_hints import missing_attribute
 from dither.tables.card.model import Type
 from dither.tables.card.values import nearest
-from dither.tables.attribute_hints import missing_attribute
 
 MAX_ROWS_SHOWN = 40
 LOW_BY = ("low_by", "low_by_min", "low_by_max")

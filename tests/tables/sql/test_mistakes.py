@@ -11,6 +11,7 @@ from dither.tables.sql.parse import parse
 from support import refuses
 from tables.questions import CARD
 
+
 @pytest.mark.parametrize("sign", "‘’“”（），＝＞≥≠−\u200b\ufeff")
 def test_unusual_signs_are_refused_outside_of_texts_and_names_only(sign):
     with refuses(InvalidArgument, f"U+{ord(sign):04X}"):

@@ -58,7 +58,7 @@ ROWS = pa.table(
 CHOSEN = ("rows_chosen", "groups_chosen", "bounds_chosen")
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def sure(monkeypatch):
     """No test here fails by chance."""
     monkeypatch.setattr(automatic, "CONFIDENCE", 1 - 1e-11)
@@ -66,7 +66,7 @@ def sure(monkeypatch):
 
 
 @pytest.fixture
-def table():
+def table(sure):
     with dp.open(ROWS, unit="who", budget=dp.ApproxDP(4000, 0.1), delta=1e-6, max_rows=3) as result:
         yield result
 
@@ -117,6 +117,7 @@ def test_enough_groups_are_chosen(table):
     assert result["n"] == pytest.approx([2000] * 3, abs=20)
 
 
+@pytest.mark.usefixtures("sure")
 def test_a_row_is_in_one_group():
     """Without a unit there is nothing to choose, and nothing to pay for it."""
     with dp.open(ROWS, budget=dp.ApproxDP(100, 0.1), delta=1e-6) as table:
@@ -127,6 +128,7 @@ def test_a_row_is_in_one_group():
         assert result["s"] == pytest.approx([248.5, 249.5, 250.5], abs=5)
 
 
+@pytest.mark.usefixtures("sure")
 @pytest.mark.parametrize("delta", [None, 1e-6])
 def test_the_choices_are_part_of_what_is_charged(delta):
     """Everything that reaches a mechanism, choices included, costs no more than the charge."""
@@ -151,6 +153,7 @@ def test_the_choices_are_part_of_what_is_charged(delta):
         assert choices[2][1].tolist() == magnitudes.tolist()
 
 
+@pytest.mark.usefixtures("sure")
 def test_bounds_of_an_expression_can_be_chosen():
     query = Query({"m": Aggregate("mean", Call("+", (Column("x"), Literal(1))), bounds="auto")})
     assert automatic.unstated_limits(query, 1, 1, private=False) == {"bounds of m": Fraction(1, 20)}
@@ -158,12 +161,14 @@ def test_bounds_of_an_expression_can_be_chosen():
     assert automatic.with_provisional_bounds(both).aggregates["m"].bounds == (0.0, 1.0)
 
 
+@pytest.mark.usefixtures("sure")
 def test_nothing_at_all_is_no_error():
     with dp.open(ROWS.slice(0, 0), unit="who", budget=dp.ApproxDP(100, 0.1), delta=1e-6) as table:
         result = table.group_by("town").agg(m=dp.mean("x", bounds="auto")).release(1, max_groups="auto")
         assert len(result) == 0
 
 
+@pytest.mark.usefixtures("sure")
 def test_without_enough_values_there_are_no_bounds_and_no_answer():
     """What noise alone would show is no reason for bounds: the answer is NULL, and says why."""
     few = pa.table({"who": [1, 2, 3], "x": [100.0, 200.0, 300.0]})
@@ -188,6 +193,7 @@ COUNT, PEOPLE = Aggregate("count"), Aggregate("people")
 MEAN = Aggregate("mean", Column("x"), bounds="auto")
 
 
+@pytest.mark.usefixtures("sure")
 @pytest.mark.parametrize(
     ("query", "max_groups", "max_rows", "private", "paid"),
     [
@@ -212,6 +218,7 @@ def test_a_histogram_is_paid_for_where_it_is_needed(query, max_groups, max_rows,
 # -- the limits that are chosen -----------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("sure")
 @pytest.mark.parametrize("keys", [{"town": ["t0", "t1", "t2"]}, {}], ids=["public", "private"])
 def test_limits_of_neighbors_that_show_the_same_histogram_are_the_same(keys, monkeypatch):
     """Replayed: with the released histogram of one table, its neighbor is asked about with the same limits."""
@@ -232,6 +239,7 @@ def test_limits_of_neighbors_that_show_the_same_histogram_are_the_same(keys, mon
     assert notes[0] == notes[1] != []
 
 
+@pytest.mark.usefixtures("sure")
 def test_both_limits_with_private_keys_fit_together():
     """A person has at least one row in each group, so there are never more groups than rows."""
     people = np.random.default_rng().integers(1, 6, 4000)
@@ -248,6 +256,7 @@ def test_both_limits_with_private_keys_fit_together():
     assert len(answer["n"]) == pytest.approx(60, abs=6)
 
 
+@pytest.mark.usefixtures("sure")
 def test_bounds_far_from_zero_are_no_reason_to_refuse_after_the_charge():
     """Whatever limit is chosen, a grid fits; where none could, the question is refused before anything is paid."""
     rows = pa.table({"who": list(range(300)) * 20, "x": [100.5, 100.6, 100.7] * 2000})
@@ -262,6 +271,7 @@ def test_bounds_far_from_zero_are_no_reason_to_refuse_after_the_charge():
         assert table.left == left
 
 
+@pytest.mark.usefixtures("sure")
 @pytest.mark.parametrize(("max_groups", "max_rows"), [(3, "auto"), ("auto", 3)])
 def test_the_largest_limits_that_can_be_chosen_are_planned(max_groups, max_rows, monkeypatch):
     """The most that one person may count for, divided by the limit that is stated: no refusal after the charge."""
@@ -278,6 +288,7 @@ def test_the_largest_limits_that_can_be_chosen_are_planned(max_groups, max_rows,
         assert (1 << 19) < limits.groups * limits.rows <= 1 << 20
 
 
+@pytest.mark.usefixtures("sure")
 def test_the_number_of_groups_leaves_keys_to_be_shown():
     """Where keys are private, more groups for each person mean that keys need more people to be shown."""
     rows = pa.table({"who": [i // 20 for i in range(40_000)], "shop": [f"s{i % 20}" for i in range(40_000)]})
@@ -289,6 +300,7 @@ def test_the_number_of_groups_leaves_keys_to_be_shown():
 @each("noise", ["best", "laplace", "gaussian"])
 @each("limits", [{"max_rows": "auto"}, {"max_groups": "auto"}, {"bounds": "auto"}])
 @each("groups", [3, 20])
+@pytest.mark.usefixtures("sure")
 def test_a_delta_is_charged_only_where_noise_may_need_it_and_the_plan_says_so(noise, limits, groups):
     """Whatever is chosen later, a plan that is charged no delta never has noise that needs one."""
     keys = {"town": [f"t{i}" for i in range(groups)]}
@@ -310,6 +322,7 @@ def test_a_delta_is_charged_only_where_noise_may_need_it_and_the_plan_says_so(no
             assert needed or isinstance(after.guarantee, PureDP)
 
 
+@pytest.mark.usefixtures("sure")
 def test_a_limit_that_was_chosen_is_stated_once():
     bounds = {"x": (0, 1000)}
     with dp.open(ROWS, unit="who", budget=dp.PureDP(100), bounds=bounds, max_rows="auto") as table:
@@ -317,20 +330,6 @@ def test_a_limit_that_was_chosen_is_stated_once():
             answer = table.agg(**aggregates).release(epsilon=20)
             assert len(noted(answer, "limits", "rows_chosen")) == 1
             assert noted(answer, "means_limited")
-
-
-def test_an_answer_that_was_charged_a_delta_which_nothing_needed_is_given_again(monkeypatch):
-    keys = {"town": ["t0", "t1", "t2"]}
-    with dp.open(ROWS, unit="who", budget=dp.ApproxDP(100, 0.1), keys=keys, max_rows="auto", delta=1e-6) as table:
-        question = table.group_by("town").agg(n=dp.count())
-        with monkeypatch.context() as before:
-            before.setattr("dither.tables.planning.calibrate._Aggregation._may_choose_normal_noise", lambda _: True)
-            charged = question.release(epsilon=1)
-        assert charged.cost == "(ε, δ) = (1, 1e-06)"
-        again = question.release(epsilon=1)
-        assert again.replayed
-        assert (again.rows, again.cost) == (charged.rows, charged.cost)
-        assert question.release(epsilon=2).cost == "ε = 2"
 
 
 CARD = (-60.0, 600.0)

@@ -55,11 +55,8 @@ _LARGEST_EPSILON = 100.0
 _MANY_GROUPS = 16
 
 
-def plan_question(
-    query: Query, card: Card, options: ReleaseOptions, *, listed_only: bool = False, unused_delta: bool = False
-) -> Plan:
-    """The plan of a question, checked as far as it can be without compiling it; with ``listed_only`` as before keys
-    were derived from what is public, with ``unused_delta`` as when every choice of limits was charged a delta.
+def plan_question(query: Query, card: Card, options: ReleaseOptions) -> Plan:
+    """Return the plan of a question, checked as far as it can be without compiling it.
 
     Private aggregations of one question share its epsilon and its delta equally. Where all of them are normal noise,
     they are one vector of it, which takes less noise than a share for each.
@@ -70,10 +67,10 @@ def plan_question(
 
         query = with_limited_work(query, card)
     if not query.more:
-        parts = [_Aggregation(query, None, card, options, listed_only, unused_delta)]
+        parts = [_Aggregation(query, None, card, options)]
     else:
-        bounded = bounded_together(query.aggregations, card, options.other or listed_only)
-        parts = [_Aggregation(item, together, card, options, listed_only, unused_delta) for item, together in bounded]
+        bounded = bounded_together(query.aggregations, card, options.other)
+        parts = [_Aggregation(item, together, card, options) for item, together in bounded]
         _choose_together(parts)
     least = arguments.epsilon(card.min_epsilon, "min_epsilon")
     delta = plan.first(options.delta, query.delta, card.delta)
@@ -123,8 +120,6 @@ class _Aggregation:
         together: Together | None,
         card: Card,
         options: ReleaseOptions,
-        listed_only: bool,
-        unused_delta: bool,
     ) -> None:
         if query.source is not None:
             card = card_of_question(query, card)
@@ -132,10 +127,9 @@ class _Aggregation:
         if options.interval == "population":
             _check_population(query)
         self.query, self.together, self._card, self._options = query, together, card, options
-        self._unused_delta = unused_delta
         self._max_groups, self._max_rows = limits_of(query, card, options)
         self.has_delta = pays_delta(card)
-        self.keys, self.ties = plan.keys_and_ties(query, card, options.other or listed_only)
+        self.keys, self.ties = plan.keys_and_ties(query, card, options.other)
         bias = options.bias and card.unit is not None
         self.unstated: dict[str, Fraction] = {}
         """What is chosen privately, with its share of the epsilon."""
@@ -182,8 +176,6 @@ class _Aggregation:
         """Whether noise that costs a delta may turn out to be better once what is chosen privately is known."""
         if self.unstated.keys() == {"bias"}:
             return False
-        if self._unused_delta:
-            return True
         if self._options.noise == "best" and "max_rows" in self.unstated:
             return self.together is None and number_of_groups(self.keys, self.ties) >= _MANY_GROUPS
         return self._options.noise != "laplace"

@@ -13,7 +13,6 @@ import numpy as np
 import dither as dp
 from dither.tables.execute import run
 from dither.tables.execute.release import statement_contexts
-from dither.tables.options import ReleaseOptions
 from dither.tables.planning.automatic import choose_limits
 from dither.tables.planning.calibrate import may_use_either_noise, plan_after_choices
 from dither.tables.planning.plan import variance_of
@@ -163,16 +162,15 @@ def automatic_rows(table: dp.Table, frame: Any, asks: int) -> Iterator[Row]:
 def squared_error(question: Any, truth: np.ndarray) -> float:
     """The mean square of the error at limits that are chosen anew: what they leave out, and the variance of the noise,
     of which no draw is taken (40 draws of Laplace noise are off by 18 %)."""
-    options = ReleaseOptions(epsilon=EPSILON, **AUTO)
-    plan = question.plan(EPSILON, **AUTO)
-    (context,) = statement_contexts(question, plan)
+    whole = question.plan(EPSILON, **AUTO)
+    (plan,), (context,) = whole.parts, statement_contexts(question, whole)
 
     def lines(statement: Any) -> list[tuple[Any, ...]]:
         return list(zip(*(column.to_pylist() for column in question.table.engine.run(statement).columns), strict=True))
 
-    choices = choose_limits(plan, question.query, context, lines, may_use_either_noise(plan, options))
-    chosen = plan_after_choices(plan, choices, options)
-    context = chosen.frame(context.dialect_sql, context.tables, context.secret)
+    choices = choose_limits(plan, question.query, context, lines, may_use_either_noise(plan))
+    chosen = plan_after_choices(plan, choices)
+    context = chosen.statement_context(context.dialect_sql, context.tables, context.secret)
     with patch.object(dp.Laplace, "release", exact), patch.object(dp.Gaussian, "release", exact):
         bounded = np.array(run.answer(chosen, context, lines).answers["v"], dtype=float)
     (measure, noise), *_ = chosen.measures.items()

@@ -256,8 +256,8 @@ def accuracy(path: Path, draws: int) -> list[Row]:
 
         def noisy_and_true(name: str) -> tuple[Any, list[Any], Any, Any]:
             question = table.sql(SQL[name])
-            plan = question.plan(1)
-            (context,) = statement_contexts(question, plan)
+            whole = question.plan(1)
+            (plan,), (context,) = whole.parts, statement_contexts(question, whole)
             noisy = [execution.answer(plan, context, rows_of) for _ in range(draws)]
             with patch.object(dp.Laplace, "release", exact), patch.object(dp.Gaussian, "release", exact):
                 all_keys = (

@@ -125,7 +125,7 @@ class Asked:
     def __init__(self, table: Any, sql: str) -> None:
         question = table.sql(sql)
         plan = question.plan(epsilon=1)
-        parts = zip(plan.aggregations, statement_contexts(question, plan), strict=True)
+        parts = zip(plan.parts, statement_contexts(question, plan), strict=True)
         self.connection = table.engine._connection
         statements = [item for part, context in parts for item in statements_of(part, context)]
         self.names = [f"s{next(_NUMBERS)}" for _ in statements]

@@ -19,7 +19,7 @@ from dither.tables.compile.queries import DialectSql
 from dither.tables.engines import Engine, connect
 from dither.tables.execute import run as answering
 from dither.tables.planning.group_keys import KeySelection
-from dither.tables.planning.plan import Plan
+from dither.tables.planning.plan import AggregationPlan
 from dither.tables.query.relations import base_of
 from dither.tables.query.tree import public_tables
 
@@ -92,7 +92,7 @@ def close_engines() -> None:
 
 
 @contextmanager
-def _engine_of(plan: Plan, rows: pa.Table) -> Iterator[Engine]:
+def _engine_of(plan: AggregationPlan, rows: pa.Table) -> Iterator[Engine]:
     """DuckDB with these rows. The engine of a card without public tables stays open, and is given other rows."""
     card = base_of(plan.card)
     if card.public:
@@ -107,13 +107,13 @@ def _engine_of(plan: Plan, rows: pa.Table) -> Iterator[Engine]:
     yield engine
 
 
-def bounded(plan: Plan, rows: pa.Table, secret: int = 7, place: float | None = None) -> Glass:
+def bounded(plan: AggregationPlan, rows: pa.Table, secret: int = 7, place: float | None = None) -> Glass:
     """A plan run on DuckDB without noise; keys that are not public are all shown."""
     return next(bounded_tables(plan, [rows], secret, place))
 
 
 def bounded_tables(
-    plan: Plan, tables: Iterable[pa.Table], secret: int = 7, place: float | None = None
+    plan: AggregationPlan, tables: Iterable[pa.Table], secret: int = 7, place: float | None = None
 ) -> Iterator[Glass]:
     """As :func:`bounded`, for one table after another; the statements are built once."""
     if plan.selection is not None:
@@ -123,7 +123,7 @@ def bounded_tables(
         with _engine_of(plan, rows) as engine, glass(place) as seen:
             if context is None or plan.card.public:
                 named = {"": engine.table} | {name: engine.public(name) for name in public_tables(plan.query)}
-                context = plan.frame(DialectSql("duckdb"), named, secret)
+                context = plan.statement_context(DialectSql("duckdb"), named, secret)
 
             def run(sql: Any, engine: Engine = engine) -> list[tuple[Any, ...]]:
                 return list(zip(*(column.to_pylist() for column in engine.run(sql).columns), strict=True))
@@ -137,7 +137,7 @@ def _totals(seen: Glass) -> list[tuple[Any, Any]]:
     return [item for item in seen.added if item[1].ndim == 0]
 
 
-def _vectors(plan: Plan, seen: Glass) -> list[tuple[Any, dict[Any, Any]]]:
+def _vectors(plan: AggregationPlan, seen: Glass) -> list[tuple[Any, dict[Any, Any]]]:
     """What reached each mechanism, by group."""
     keys = seen.keys[:-1] if plan.other else seen.keys
     result = [item for item in seen.added if item[1].ndim]
@@ -147,7 +147,7 @@ def _vectors(plan: Plan, seen: Glass) -> list[tuple[Any, dict[Any, Any]]]:
     ]
 
 
-def losses(plan: Plan, one: Glass, other: Glass) -> tuple[float, float]:
+def losses(plan: AggregationPlan, one: Glass, other: Glass) -> tuple[float, float]:
     """What neighbors could tell at most, from what reached the mechanisms: an epsilon, and sum (shift / sigma)^2."""
     pure, normal = 0.0, 0.0
     # totals are numbers; where there are no groups, nothing else is released
@@ -181,7 +181,7 @@ def losses(plan: Plan, one: Glass, other: Glass) -> tuple[float, float]:
     return pure, normal
 
 
-def _scores(plan: Plan, seen: Glass) -> dict[Any, tuple[Any, Any]]:
+def _scores(plan: AggregationPlan, seen: Glass) -> dict[Any, tuple[Any, Any]]:
     """What was scored, by group, and the number of the choice in it."""
     keys, scored = seen.keys[:-1] if plan.other else seen.keys, iter(seen.scored)
     result = {(key, place): next(scored) for place, _ in enumerate(plan.choices) for key in keys}

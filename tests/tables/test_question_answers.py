@@ -139,7 +139,7 @@ def test_an_error_is_reached_and_not_by_much(visits, error, sql):
     plan = visits.sql(sql).plan(error=error)
     widths = calibrate.widths(plan)
     assert max(widths) <= error
-    spent = float(plan.guarantee.exact[0])
+    spent = float(plan.cost.exact[0])
     if error >= 100:
         assert max(widths) >= 0.99 * error
     less = visits.sql(sql).plan(spent * 0.98)

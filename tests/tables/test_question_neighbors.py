@@ -25,10 +25,10 @@ from dither.tables.compile.queries import DialectSql
 from dither.tables.compile.statements import Measure, Moments
 from dither.tables.engines import connect
 from dither.tables.options import ReleaseOptions
-from dither.tables.planning import plan
 from dither.tables.planning.calibrate import plan_question
 from dither.tables.query.tree import Aggregate, Call, Column, Group, Literal, Query
 from tables.glass import bounded, bounded_tables, card, losses, table
+from tables.planned import make
 
 pytestmark = pytest.mark.slow
 
@@ -153,10 +153,10 @@ def check_neighbors(data, aggregates, by, where, most, how, unit, without_unit, 
     about = card(unit, rows_without_unit=without_unit if unit else None)
     limits = {"epsilon": 1, "delta": 1e-6, "max_groups": most[0], "max_rows": most[1]}
     try:
-        planned = plan.make(query, about, **limits, **how)
+        planned = make(query, about, **limits, **how)
     except DitherError:
         assert how["other"]  # for which keys have to be private
-        planned = plan.make(query, about, **limits, noise=how["noise"])
+        planned = make(query, about, **limits, noise=how["noise"])
     owners = [row[unit] if unit else i for i, row in enumerate(data)]
     if without_unit == "each":
         owners = [f"row {i}" if owner is None else owner for i, owner in enumerate(owners)]
@@ -177,7 +177,7 @@ def check_pair(planned, whole, fewer):
         alone = [
             key for key in {*map(tuple, whole.keys)} - {*map(tuple, fewer.keys)} if not (planned.other and None in key)
         ]
-        assert len(alone) <= planned.groups
+        assert len(alone) <= planned.max_groups
         assert planned.selection.threshold > 1
     else:
         assert whole.keys == fewer.keys
@@ -225,7 +225,7 @@ def test_neighbors_can_tell_no_more_of_all_aggregations_than_is_charged(
     known = Counter(owner for owner in owners if owner is not None).most_common(1)
     fewer = [row for row, owner in zip(data, owners, strict=True) if not known or owner != known[0][0]]
     pure = normal = 0.0
-    for part in planned.aggregations:
+    for part in planned.parts:
         whole, less = bounded_tables(part, [table(data), table(fewer)], secret, place)
         losses_of_part = losses(part, whole, less)
         assert whole.keys == less.keys
@@ -247,7 +247,7 @@ def test_whose_groups_are_kept_depends_on_nobody_else_even_where_hashes_agree(ke
     """Keys that differ by 2^31 - 1 have the same hash under every secret: no tie may go by the order of rows."""
     step = (1 << 31) - 1
     by = (Group("code", Column("code")),) + ((Group("vip", VIP),) if key == "two columns" else ())
-    made = plan.make(Query({"n": Aggregate("count")}, by), card(), epsilon=1, delta=1e-6, max_groups=1)
+    made = make(Query({"n": Aggregate("count")}, by), card(), epsilon=1, delta=1e-6, max_groups=1)
     for some in range(60, 68):
         told = [(who, code) for who in range(some) for code in ((5, 5 + step) if who % 2 else (5 + step, 5))]
         mixed = random.SystemRandom().sample([*told, (-1, 5)], len(told) + 1)
@@ -262,7 +262,7 @@ def test_which_values_are_kept_depends_on_nobody_else():
     """With many rows in each bin, hashes over numbers of rows agree often; and rows are read by several threads."""
     columns = {"who": ColumnCard("integer"), "x": ColumnCard("number", (0, 100))}
     asked = Query({"h": Aggregate("histogram", Column("x"), edges=tuple(range(0, 101, 10)))})
-    made = plan.make(asked, Card("t", "", columns, "who"), epsilon=1, max_rows=2)
+    made = make(asked, Card("t", "", columns, "who"), epsilon=1, max_rows=2)
     drawn = np.random.default_rng().permutation(300_000)
     who, x = drawn % 50, (drawn // 50 % 10) * 10.0 + 5
     mine = who == 7

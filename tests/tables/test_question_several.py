@@ -67,9 +67,9 @@ def test_questions_that_differ_in_one_aggregation_have_answers_of_their_own():
 def test_columns_that_are_passed_on_keep_their_errors_and_others_have_one():
     with opened() as table:
         answer = table.sql(SHARE).release(epsilon=10)
-        alone = table.sql(SHARE).plan(epsilon=10).aggregations
+        alone = table.sql(SHARE).plan(epsilon=10).parts
     for name, plan in zip(("n", "total"), alone, strict=True):
-        (measure,) = plan.parts[name]
+        (measure,) = plan.measures_of[name]
         expected = plan.measures[measure].error(0.95, integer=True) / measure.unit(plan.limits)
         assert answer.errors[name] == pytest.approx([expected] * 3, abs=0.5)
     # n / total with 400 / 1200: the error of n is most of it

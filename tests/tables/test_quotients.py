@@ -66,7 +66,7 @@ def test_bounds_are_chosen_privately_and_the_answer_is_near_the_truth(sql):
 
 @each(("sql", "bounds"), FOLLOWING.items())
 def test_bounds_follow_where_the_divisor_is_away_from_0(sql, bounds):
-    plan = plan_question(parse(sql, CARD), CARD, ReleaseOptions(epsilon=1))
+    plan = plan_question(parse(sql, CARD), CARD, ReleaseOptions(epsilon=1)).parts[0]
     assert not plan.automatic
     assert plan.query.aggregates["x"].bounds == bounds
 

@@ -46,7 +46,7 @@ PERSON = VISITS.groupby("who")
 
 def answers(sql: str, card: Card = CARD) -> dict[str, list[object]]:
     """The answers without noise, by the names of the aggregates."""
-    plan = plan_question(parse(sql, card), card, ReleaseOptions(epsilon=1.0, noise="laplace"))
+    plan = plan_question(parse(sql, card), card, ReleaseOptions(epsilon=1.0, noise="laplace")).parts[0]
     return bounded(plan, ROWS).answer.answers
 
 
@@ -85,7 +85,7 @@ def test_spend_by_month_since_the_first_visit():
         "FROM visits v JOIN (SELECT who, MIN(day) AS first FROM visits GROUP BY who) f USING (who)) AS x "
         "WHERE m >= 0 GROUP BY m"
     )
-    plan = plan_question(parse(sql, CARD), CARD, ReleaseOptions(epsilon=1.0, noise="laplace"))
+    plan = plan_question(parse(sql, CARD), CARD, ReleaseOptions(epsilon=1.0, noise="laplace")).parts[0]
     first = VISITS.who.map(PERSON.day.min())
     months = [
         (late.year - early.year) * 12 + late.month - early.month for late, early in zip(VISITS.day, first, strict=True)
@@ -159,11 +159,13 @@ def test_one_row_for_each_person_needs_no_limits():
         "SELECT AVG(m) AS m FROM (SELECT who, AVG(amount) AS m FROM visits GROUP BY who) AS t",
         f"{first}ORDER BY day) = 1) AS t GROUP BY region",
     ):
-        plan = plan_question(parse(sql, card), card, ReleaseOptions(epsilon=1.0))
+        plan = plan_question(parse(sql, card), card, ReleaseOptions(epsilon=1.0)).parts[0]
         assert not plan.automatic
-        assert (plan.groups, plan.limit) == (1, 1)
+        assert (plan.max_groups, plan.max_rows) == (1, 1)
     sums = "SELECT AVG(s) AS m FROM (SELECT who, SUM(amount) AS s FROM visits GROUP BY who) AS t"
-    assert set(plan_question(parse(sums, card), card, ReleaseOptions(epsilon=1.0)).automatic) == {"bounds of m"}
+    assert set(plan_question(parse(sums, card), card, ReleaseOptions(epsilon=1.0)).parts[0].automatic) == {
+        "bounds of m"
+    }
 
 
 @pytest.fixture

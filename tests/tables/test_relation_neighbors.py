@@ -96,7 +96,7 @@ def test_what_reaches_a_mechanism_moves_by_no_more_than_is_paid_for(seed):
     random_source = random.Random(1000 + seed)
     sql = full_joined(random_source) if seed % 6 == 0 else relation(random_source)
     asked = random_source.choice(["COUNT(*) AS n", "COUNT(*) AS n, COUNT(x) AS c", "COUNT(x) AS c"])
-    plan = plan_question(parse(f"SELECT {asked} FROM ({sql}) AS q", CARD), CARD, ReleaseOptions(epsilon=1.0))
+    plan = plan_question(parse(f"SELECT {asked} FROM ({sql}) AS q", CARD), CARD, ReleaseOptions(epsilon=1.0)).parts[0]
     given = rows(random_source, 16)
     removed = random_source.choice([1, 2, 3])
     one = bounded(plan, table(given))

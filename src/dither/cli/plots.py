@@ -8,7 +8,7 @@ from typing import Any
 from dither.errors import InvalidArgument
 from dither.extras import need
 from dither.tables.execute.shape_answer import output_columns
-from dither.tables.planning.plan import Plan
+from dither.tables.planning.plan import QuestionPlan
 from dither.tables.query.tree import Column
 
 ENDINGS = ("png", "svg", "pdf", "jpg", "webp")
@@ -23,13 +23,13 @@ def check(path: str | None) -> None:
         need("matplotlib.figure", "plot")
 
 
-def column(path: str | None, plan: Plan) -> str | None:
+def column(path: str | None, plan: QuestionPlan) -> str | None:
     """The column of an answer that its plot will show: the first of noisy numbers, one to a group."""
     if path is None:
         return None
     by_sql = output_columns(plan)
     if by_sql is not None:  # by SQL: the first column of numbers that is not a group
-        groups = {group.name for part in plan.aggregations for group in part.query.groups}
+        groups = {group.name for part in plan.parts for group in part.query.groups}
         for name, kind in zip(by_sql.names, by_sql.types, strict=True):
             if kind in ("integer", "number") and name not in groups:
                 return name

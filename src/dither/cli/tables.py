@@ -243,7 +243,9 @@ def query(path: str, sql: str, options: ReleaseOptions, output: OutputOptions) -
             plan = question.plan(options=options) if card is not None or output.plot or output.report else None
             plotted = None if plan is None else plots.column(output.plot, plan)
             # what is chosen privately is in the answer's notes, and no explanation knows it
-            explained = output.report is not None and plan is not None and not plan.automatic
+            explained = (
+                output.report is not None and plan is not None and not any(part.automatic for part in plan.parts)
+            )
             explanation = question.explain(options=options) if explained else None
             with _explaining_failures(card, sql):
                 with nullcontext() if card is None else busy("asking…"):

@@ -23,7 +23,7 @@ from dither.tables.execute.progress import Progress, is_watched
 from dither.tables.options import ReleaseOptions
 from dither.tables.planning.calibrate import plan_question
 from dither.tables.planning.explain import Explanation
-from dither.tables.planning.plan import Plan, check
+from dither.tables.planning.plan import QuestionPlan, check
 from dither.tables.question import Question
 from dither.tables.table import Table
 from dither.wire.protocol import (
@@ -213,7 +213,7 @@ class ServerBackend:
         self._owns_transport = owns_transport
         self._is_closed = False
 
-    def plan(self, question: Question, options: ReleaseOptions) -> Plan:
+    def plan(self, question: Question, options: ReleaseOptions) -> QuestionPlan:
         """How a question would be answered, computed here by the card."""
         card = question.card
         for part in question.query.aggregations:

@@ -27,7 +27,7 @@ from dither.tables.execute.release import release
 from dither.tables.options import OptionKeywords, ReleaseOptions, release_options
 from dither.tables.planning.calibrate import plan_question
 from dither.tables.planning.explain import Explanation, explain
-from dither.tables.planning.plan import Plan, check
+from dither.tables.planning.plan import QuestionPlan, check
 from dither.tables.planning.plan_notes import bias_notes
 from dither.tables.query.relations import relation_card
 from dither.tables.query.tree import Aggregate, Query
@@ -36,7 +36,7 @@ from dither.tables.query.tree import Aggregate, Query
 class Backend(Protocol):
     """What answers the questions about a table."""
 
-    def plan(self, question: Question, options: ReleaseOptions) -> Plan:
+    def plan(self, question: Question, options: ReleaseOptions) -> QuestionPlan:
         """How a question would be answered; reads no rows."""
         ...
 
@@ -64,7 +64,7 @@ class Backend(Protocol):
 class LocalBackend:
     """Answers in this process, by the table's own engine and accounts."""
 
-    def plan(self, question: Question, options: ReleaseOptions) -> Plan:
+    def plan(self, question: Question, options: ReleaseOptions) -> QuestionPlan:
         """How a question would be answered; values of public tables are read, no others."""
         card = question.card
         for part in question.query.aggregations:
@@ -196,7 +196,7 @@ class Question(NotIterable):
         *,
         options: ReleaseOptions | None = None,
         **keywords: Unpack[OptionKeywords],
-    ) -> Plan:
+    ) -> QuestionPlan:
         """How it would be answered; reads no data."""
         return self.table.backend.plan(self, release_options(epsilon, options, keywords))
 

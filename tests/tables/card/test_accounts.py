@@ -355,11 +355,11 @@ NO_DELTA = {
 def test_noise_that_no_account_can_pay_for_is_not_chosen(tmp_path, limits, how):
     with dp.open(card(tmp_path, **limits)) as table:
         question = table.sql("SELECT COUNT(*) AS n FROM visits")
-        assert isinstance(question.plan(**how, delta=0.01).guarantee, dp.PureDP)
+        assert isinstance(question.plan(**how, delta=0.01).cost, dp.PureDP)
         assert question.release(**how, delta=0.01, analyst="a")["n"]
         automatic = table.agg(m=dp.mean("age", bounds="auto"))
         if "epsilon" in how:
-            assert isinstance(automatic.plan(**how, delta=0.01).guarantee, dp.PureDP)
+            assert isinstance(automatic.plan(**how, delta=0.01).cost, dp.PureDP)
             assert automatic.release(**how, delta=0.01, analyst="a")["m"]
 
 
@@ -379,8 +379,8 @@ def test_where_there_is_a_delta_it_is_used(tmp_path):
     with dp.open(card(tmp_path, budget=dp.ApproxDP(10, 0.5))) as table:
         question = table.sql("SELECT COUNT(*) AS n FROM visits")
         for how in ({"error": 1e9}, {"epsilon": 0.01}):
-            assert isinstance(question.plan(**how, delta=0.01).guarantee, dp.ApproxDP)
-        assert isinstance(table.agg(m=dp.mean("age", bounds="auto")).plan(0.01, delta=0.01).guarantee, dp.ApproxDP)
+            assert isinstance(question.plan(**how, delta=0.01).cost, dp.ApproxDP)
+        assert isinstance(table.agg(m=dp.mean("age", bounds="auto")).plan(0.01, delta=0.01).cost, dp.ApproxDP)
 
 
 def test_a_database_without_a_ledger_has_none_yet(tmp_path, postgres_server, monkeypatch):

@@ -21,13 +21,13 @@ from dither.tables.compile.context import StatementContext
 from dither.tables.compile.limits import Limits
 from dither.tables.compile.queries import DialectSql, alias, relation, select
 from dither.tables.compile.statements import Measure
-from dither.tables.planning import plan
 from dither.tables.query import nodes
 from dither.tables.query.evaluate import evaluate
 from dither.tables.query.operations import OPERATIONS
 from dither.tables.query.operations.casts import TYPES
 from dither.tables.query.tree import Aggregate, Call, Column, Group, Join, Literal, Query
 from tables import hostile
+from tables.planned import check, make
 
 # pyspark reads every answer from a socket that it leaves to the collector
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
@@ -100,12 +100,12 @@ def test_every_statement_is_total(engine, kind, count):
     refused = 0
     for aggregate in asked:
         try:
-            query_plan = plan.make(Query({"a": aggregate}), loaded.card, epsilon=1, max_rows=2)
-            plan.check(query_plan)
+            query_plan = make(Query({"a": aggregate}), loaded.card, epsilon=1, max_rows=2)
+            check(query_plan)
         except DitherError:
             refused += 1
             continue
-        frame = query_plan.frame(DialectSql(loaded.dialect), {"": loaded.table}, 7)
+        frame = query_plan.statement_context(DialectSql(loaded.dialect), {"": loaded.table}, 7)
         for sql in statements(query_plan, frame):
             loaded.run(sql)
     assert 0 < refused < len(asked)

@@ -27,11 +27,11 @@ from dither.tables.compile.context import StatementContext
 from dither.tables.compile.limits import Limits
 from dither.tables.compile.queries import DialectSql
 from dither.tables.compile.statements import PARTS, Measure, Moments, Pair, distinct_values, grid, pair_grid
-from dither.tables.planning import plan
 from dither.tables.query.tree import Aggregate, Call, Column, Group, Join, Literal, Query
 from support import each, refuses
 from support_series import Visit, by_hand, opened, random_history, series_of
 from tables.glass import bounded, card, losses, table
+from tables.planned import make
 from tables.weighted import weighted_sums
 
 # Py4J leaves its sockets to the garbage collector
@@ -367,11 +367,11 @@ def test_a_public_table_is_joined_alike(engine, left, tmp_path):
 def test_a_plan_reads_no_data_and_refuses_what_it_cannot_bound():
     card = Card("t", "", COLUMNS | {"free": ColumnCard("number")}, "who")
     with refuses(ValueError, "bounds"):
-        plan.make(Query({"s": Aggregate("sum", Column("free"))}), card, epsilon=1)
+        make(Query({"s": Aggregate("sum", Column("free"))}), card, epsilon=1)
     with refuses(ValueError, "delta"):
-        plan.make(Query({"n": Aggregate("count")}, (Group("region", Column("region")),)), card, epsilon=1)
+        make(Query({"n": Aggregate("count")}, (Group("region", Column("region")),)), card, epsilon=1)
     with refuses(ValueError, "at least one aggregate"):
-        plan.make(Query({}), card, epsilon=1)
+        make(Query({}), card, epsilon=1)
 
 
 @pytest.mark.parametrize("dialect", KINDS)
@@ -436,7 +436,7 @@ def different(lines: list[dict], column: str) -> dict[str, int]:
 @pytest.mark.parametrize("norm", ["laplace", "gaussian"])
 def test_every_value_counts_where_nobody_has_more_than_the_limit(column, norm):
     lines = rows(80)
-    made = plan.make(asked(column), card(), epsilon=1, delta=1e-6, max_groups=2, max_rows=20, noise=norm)
+    made = make(asked(column), card(), epsilon=1, delta=1e-6, max_groups=2, max_rows=20, noise=norm)
     answer = bounded(made, table(lines)).answer
     assert dict(zip(["north", "south"], answer.answers["n"], strict=True)) == different(lines, column)
 
@@ -446,7 +446,7 @@ def test_one_person_adds_no_more_than_the_limit_and_reaches_it(most_groups, most
     alone = [
         {"person": 1, "region": region, "town": town} for region in ("north", "south") for town in TOWNS for _ in "ab"
     ]
-    made = plan.make(asked("town"), card(), epsilon=1, max_groups=most_groups, max_rows=most_rows)
+    made = make(asked("town"), card(), epsilon=1, max_groups=most_groups, max_rows=most_rows)
     for secret in range(5):
         numbers = bounded(made, table(alone), secret).answer.answers["n"]
         assert sorted(numbers, reverse=True) == [most_rows] * most_groups + [0] * (2 - most_groups)
@@ -454,7 +454,7 @@ def test_one_person_adds_no_more_than_the_limit_and_reaches_it(most_groups, most
 
 def test_which_values_count_depends_on_the_secret_and_on_nobody_else():
     mine = [{"person": 1, "code": code} for code in range(9)]
-    made = plan.make(asked("code", None), card(), epsilon=1, max_rows=3)
+    made = make(asked("code", None), card(), epsilon=1, max_rows=3)
     hits = set()
     for secret in (0, 1):
         single = []
@@ -500,7 +500,7 @@ def values(size: int) -> list[dict]:
 
 def without_noise(kind: str, value: Column, other: Column, lines: list[dict]) -> float | None:
     query = Query({"r": Aggregate(kind, value, other=other)})
-    made = plan.make(query, card(), epsilon=1e6)
+    made = make(query, card(), epsilon=1e6)
     return bounded(made, table(lines)).answer.answers["r"][0]
 
 
@@ -520,7 +520,7 @@ def test_the_parts_of_every_row_are_not_negative_and_add_up_to_the_top():
             ]
         )
     ]
-    made = plan.make(Query({"r": Aggregate("corr", AMOUNT, other=AGE)}), card(None), epsilon=1)
+    made = make(Query({"r": Aggregate("corr", AMOUNT, other=AGE)}), card(None), epsilon=1)
     pair = next(iter(made.measures)).pair
     assert pair is not None
     for line in hostile:
@@ -562,7 +562,7 @@ def test_aggregates_of_the_same_two_columns_share_one_measurement():
             "c": Aggregate("covar_pop", AMOUNT, other=AGE),
         }
     )
-    made = plan.make(query, card(), epsilon=1)
+    made = make(query, card(), epsilon=1)
     assert len(made.measures) == PARTS
     assert all(noise.epsilon == 1 for noise in made.measures.values())
 
@@ -580,7 +580,7 @@ def test_a_weighted_person_adds_no_more_than_the_limit():
     lines = [{"person": 1, "region": "north", "age": 120 * (i % 2), "amount": 50.0 * (i % 3)} for i in range(50)]
     for noise in ("laplace", "gaussian"):
         query = Query({"r": Aggregate("corr", AMOUNT, other=AGE)}, (Group("region", Column("region")),))
-        made = plan.make(query, card(), epsilon=1, delta=1e-6, max_rows=3, max_groups=2, noise=noise)
+        made = make(query, card(), epsilon=1, delta=1e-6, max_rows=3, max_groups=2, noise=noise)
         seen = bounded(made, table(lines)).answer.measures
         numbers = np.array([seen[measure] for measure in made.measures], dtype=float)
         norm = np.abs(numbers).sum() if noise == "laplace" else math.sqrt((numbers**2).sum())
@@ -600,7 +600,7 @@ def test_a_slope_that_the_noise_hides_has_no_value():
 
 
 def test_a_measure_of_a_pair_is_in_rows():
-    made = plan.make(Query({"r": Aggregate("corr", AMOUNT, other=AGE)}), card(), epsilon=1, max_rows=2)
+    made = make(Query({"r": Aggregate("corr", AMOUNT, other=AGE)}), card(), epsilon=1, max_rows=2)
     measure = next(iter(made.measures))
     assert isinstance(measure, Measure)
     assert float(measure.sensitivity(made.limits)) / measure.unit(made.limits) == 2

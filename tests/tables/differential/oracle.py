@@ -76,10 +76,10 @@ class Tables:
             card = with_public_values(self.engine, card, part) if public_joins(part) else card
         plan = plan_question(query, card, options)
         tables: dict[str, Any] = {}
-        for part in plan.aggregations:
+        for part in plan.parts:
             tables |= {name or "": self.engine.private(name or part.card.name) for name in private_tables(part.query)}
             tables |= {name: self.engine.public(name) for name in public_tables(part.query)}
-        contexts = [part.frame(DialectSql("duckdb"), tables, 7) for part in plan.aggregations]
+        contexts = [part.statement_context(DialectSql("duckdb"), tables, 7) for part in plan.parts]
         shown = patch.object(KeySelection, "release", every_key) if all_keys else nullcontext()
         with glass(), shown, patch.object(shape_answer, "replicates", lambda *_: None):
             return run_plan(SimpleNamespace(query=query), plan, options, contexts, self._rows)

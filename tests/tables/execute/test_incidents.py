@@ -278,7 +278,7 @@ def test_a_question_costs_at_least_so_much(tmp_path, monkeypatch, least):
             with refuses(InvalidArgument, "at least"):
                 table.sql(COUNT).explain(epsilon, max_groups="auto")
         assert entries(table) == {"open": 1}
-        assert table.sql(COUNT).plan(least).guarantee == dp.PureDP(least)
+        assert table.sql(COUNT).plan(least).cost == dp.PureDP(least)
 
 
 def test_gaussian_questions_and_those_in_rho_cost_as_much(tmp_path):
@@ -303,4 +303,4 @@ def test_a_least_epsilon_for_a_frame():
 @pytest.mark.parametrize("error", [1e5, 1e9, 1e300])
 def test_an_error_that_anything_reaches_costs_the_least(tmp_path, error):
     with dp.open(card(tmp_path, min_epsilon=0.01)) as table:
-        assert table.sql(COUNT).plan(error=error).guarantee == dp.PureDP(0.01)
+        assert table.sql(COUNT).plan(error=error).cost == dp.PureDP(0.01)

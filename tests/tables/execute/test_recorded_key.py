@@ -97,7 +97,7 @@ def recorded(text: str | None, query: Query, options: dict[str, Any], card: Card
     stated = ReleaseOptions(**options)
     plan = plan_question(query, card, stated)
     request = canonical_request(text, query, card, plan, stated)
-    return {"request": request, "key": recorded_key(request, plan.guarantee, stated.analyst)}
+    return {"request": request, "key": recorded_key(request, plan.cost, stated.analyst)}
 
 
 def every_form() -> dict[str, dict[str, Any]]:

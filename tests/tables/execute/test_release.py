@@ -62,7 +62,7 @@ def test_stated_limits_can_be_asked_what_they_leave_out(table):
 
 def test_learning_it_is_part_of_the_cost_and_not_on_top(table):
     question = table.sql("SELECT COUNT(*) AS n FROM data")
-    plan, without = question.plan(1, max_rows=3, bias=True), question.plan(1, max_rows=3)
+    [plan], [without] = (question.plan(1, max_rows=3, bias=bias).parts for bias in (True, False))
     assert plan.guarantee == without.guarantee == dp.PureDP(1)
     assert plan.automatic == {"bias": SHARES["bias"]}
     [noise], [noise_without] = plan.measures.values(), without.measures.values()
@@ -115,13 +115,16 @@ def test_learning_works_beside_limits_that_are_chosen_privately():
     data = pa.table({"who": [i for i in range(3000) for _ in "abcd"], "region": [*"abcd"] * 3000})
     with dp.open(data, unit="who", budget=dp.ApproxDP(4000, 1e-3), delta=1e-6) as people:
         question = people.sql("SELECT region, COUNT(*) AS n FROM data GROUP BY region")
-        assert set(question.plan(200, max_groups=2, max_rows="auto", bias=True).automatic) == {"max_rows", "bias"}
+        assert set(question.plan(200, max_groups=2, max_rows="auto", bias=True).parts[0].automatic) == {
+            "max_rows",
+            "bias",
+        }
         learned = question.release(200, max_groups=2, max_rows="auto", bias=True)
         assert [values["of"] for values in noted(learned, "left_out")] == ["rows", "groups"]
         assert not noted(learned, "undercount_unknown")
         assert set(learned.left_out) == {"n"}
         nothing = {"max_groups": "auto", "max_rows": "auto", "bias": True}
-        assert "bias" not in question.plan(200, **nothing).automatic
+        assert "bias" not in question.plan(200, **nothing).parts[0].automatic
         for said in (question.explain(200, **nothing), question.release(200, **nothing)):
             assert noted(said, "bias_unused") == [{"reason": "limits_chosen"}]
 
@@ -138,11 +141,11 @@ def test_people_who_are_counted_in_fewer_groups(table):
 def test_where_nothing_can_be_left_out_nothing_is_spent():
     with dp.open(rows(), budget=dp.PureDP(10)) as table:
         question = table.agg(n=dp.count())
-        assert question.plan(1, bias=True).automatic == {}
+        assert question.plan(1, bias=True).parts[0].automatic == {}
         assert question.release(1, bias=True).left_out == {}
     with dp.open(rows(), unit="who", budget=dp.PureDP(10)) as table:
-        assert table.sql("SELECT COUNT(DISTINCT who) AS n FROM data").plan(1, bias=True).automatic == {}
-        assert list(table.agg(n=dp.count()).plan(1, bias=True, max_rows="auto").automatic) == ["max_rows"]
+        assert table.sql("SELECT COUNT(DISTINCT who) AS n FROM data").plan(1, bias=True).parts[0].automatic == {}
+        assert list(table.agg(n=dp.count()).plan(1, bias=True, max_rows="auto").parts[0].automatic) == ["max_rows"]
 
 
 def test_an_error_may_be_a_percentage_of_the_rows_that_are_public():

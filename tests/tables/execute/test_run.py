@@ -25,7 +25,6 @@ from dither.tables.compile.expressions import bounded as bounds_within
 from dither.tables.compile.queries import DialectSql
 from dither.tables.compile.statements import grid
 from dither.tables.execute import run as answering
-from dither.tables.planning import plan
 from dither.tables.planning.automatic import edges_of
 from dither.tables.planning.group_keys import every_group
 from dither.tables.planning.plan import answer_type
@@ -34,6 +33,7 @@ from dither.tables.query.tree import Aggregate, Call, Column, Group, Literal, Qu
 from support import assert_distribution, refuses
 from tables import questions
 from tables.glass import COLUMNS, bounded, card, table
+from tables.planned import check, make
 from tables.test_question_neighbors import rows as some_rows
 from tables.weighted import weighted_sums
 
@@ -111,7 +111,7 @@ def defined(query, data, made):
     return {
         key: {
             name: answered(
-                stated.kind, made, made.parts[name], dict(zip(measures, sums.get(key, nothing), strict=True))
+                stated.kind, made, made.measures_of[name], dict(zip(measures, sums.get(key, nothing), strict=True))
             )
             for name, stated in query.aggregates.items()
         }
@@ -174,8 +174,8 @@ QUESTIONS = {
 def judge(data, asked, by, where, limit):
     query = Query(asked, by, where)
     try:
-        planned = plan.make(query, card(), epsilon=1, delta=1e-6, max_groups=1000, max_rows=limit)
-        plan.check(planned)
+        planned = make(query, card(), epsilon=1, delta=1e-6, max_groups=1000, max_rows=limit)
+        check(planned)
     except DitherError:
         assume(False)  # bounds that cannot be had, numbers out of range: see test_plan
     seen = bounded(planned, table(data)).answer
@@ -212,12 +212,12 @@ def test_whole_numbers_take_part_in_arithmetic_within_their_bounds():
     age = Call("coalesce", (AGE, Literal(0)))
     inverse = Call("/", (Literal(1), age))
     data = [{"person": 1, "age": 1000}, {"person": 2, "age": -(1 << 63)}, {"person": 3, "age": 60}]
-    planned = plan.make(Query({"s": Aggregate("sum", inverse, bounds=(0, 1))}), card(), epsilon=1)
+    planned = make(Query({"s": Aggregate("sum", inverse, bounds=(0, 1))}), card(), epsilon=1)
     assert bounded(planned, table(data)).answer.answers["s"] == [pytest.approx(1 / 120 + 1 / 60, abs=1e-6)]
     power = age
     for _ in range(5):
         power = Call("*", (power, age))
-    planned = plan.make(Query({"s": Aggregate("sum", power, bounds=(0, 1))}), card(), epsilon=1)
+    planned = make(Query({"s": Aggregate("sum", power, bounds=(0, 1))}), card(), epsilon=1)
     assert "120" in nodes.render(rows.compile(power, rows.lookup(card(), {})).node, "duckdb")
     assert bounded(planned, table(data)).answer.answers["s"] == [2.0]
 
@@ -231,7 +231,7 @@ def test_choices_without_noise_are_in_the_middle():
         "mode": Aggregate("mode", TOWN, keys=("c", "b", "a")),
         "hist": Aggregate("histogram", AMOUNT, edges=(0, 10, 50, 100)),
     }
-    result = bounded(plan.make(Query(asked), card(), epsilon=1), table(data)).answer.answers
+    result = bounded(make(Query(asked), card(), epsilon=1), table(data)).answer.answers
     assert result["median"] == [50]
     assert result["third"] == [33]
     assert result["fine"][0] == pytest.approx(90, abs=1)
@@ -251,15 +251,13 @@ def discrete_laplace(b):
 
 def noise_of(made, lines):
     """The answers of a plan about whatever an engine would have said."""
-    frame = made.frame(DialectSql("duckdb"), {"": exp.to_table("t")}, 1)
+    frame = made.statement_context(DialectSql("duckdb"), {"": exp.to_table("t")}, 1)
     return answering.answer(made, frame, lines)
 
 
 def many(asked, noise="laplace", **how):
     keys = tuple(range(MANY))
-    return plan.make(
-        Query(asked, (Group("code", Column("code"), keys),)), card(), epsilon=1, delta=1e-6, noise=noise, **how
-    )
+    return make(Query(asked, (Group("code", Column("code"), keys),)), card(), epsilon=1, delta=1e-6, noise=noise, **how)
 
 
 @pytest.mark.slow
@@ -269,7 +267,7 @@ def test_the_noise_has_the_scale_of_the_plan(noise, kind):
     """What one person counts for over the share of epsilon: a scale 10 % off is refused."""
     asked = {"a": Aggregate(kind, AMOUNT if kind == "sum" else None), "b": Aggregate("people")}
     planned = many(asked, noise, max_groups=3, max_rows=2)
-    (measure,) = planned.parts["a"]
+    (measure,) = planned.measures_of["a"]
     mechanism, unit = planned.measures[measure], measure.unit(planned.limits)
     sample = np.array(noise_of(planned, lambda _: []).answers["a"])
     half = 0.5 if kind == "count" else 0.0  # counts are rounded to whole numbers
@@ -292,14 +290,14 @@ def test_the_noise_has_the_scale_of_the_plan(noise, kind):
 def test_histograms_have_noise_for_groups_times_rows():
     edges = tuple(range(MANY + 1))
     asked = Query({"h": Aggregate("histogram", AMOUNT, edges=edges)})
-    planned = plan.make(asked, card(), epsilon=1, max_rows=4)
+    planned = make(asked, card(), epsilon=1, max_rows=4)
     sample = np.array(noise_of(planned, lambda _: []).answers["h"][0])
 
     assert_distribution(sample, discrete_laplace, 4.0)
 
 
 def test_a_mode_is_chosen_with_the_odds_of_its_plan():
-    planned = plan.make(Query({"m": Aggregate("mode", TOWN, keys=("a", "b"))}), card(), epsilon=1)
+    planned = make(Query({"m": Aggregate("mode", TOWN, keys=("a", "b"))}), card(), epsilon=1)
     one = 1 << planned.bin_limits.bits()  # a row
     drawn = [
         answering._chosen(planned.choices[0], np.array([3 * one, 2 * one]), planned, 0.95).value == "a"
@@ -322,7 +320,7 @@ def test_errors_cover_what_they_say(noise):
         "d": Aggregate("std", AMOUNT),
     }
     keys = tuple(range(2000))
-    planned = plan.make(
+    planned = make(
         Query(asked, (Group("code", Column("code"), keys),)),
         card(), epsilon=1, delta=1e-6, noise=noise,
     )  # fmt: skip
@@ -347,7 +345,7 @@ def test_errors_cover_what_they_say(noise):
 
 
 def test_groups_are_in_an_order_that_says_nothing():
-    planned = plan.make(Query({"n": Aggregate("people")}, (Group("town", TOWN),)), card(), epsilon=1, delta=1e-6)
+    planned = make(Query({"n": Aggregate("people")}, (Group("town", TOWN),)), card(), epsilon=1, delta=1e-6)
     lines = [("b", 10**6), (None, 10**6), ("a", 10**6), ("Z", 10**6), ("few", 1)]
     for some in (lines, lines[::-1]):
         assert noise_of(planned, lambda _, some=some: some).keys == [("Z",), ("a",), ("b",), (None,)]
@@ -355,9 +353,7 @@ def test_groups_are_in_an_order_that_says_nothing():
 
 def test_what_is_not_shown_is_one_row_and_null_may_be_a_key_as_well():
     asked = {"n": Aggregate("people"), "m": Aggregate("quantile", AGE), "h": Aggregate("histogram", AGE, edges=(0, 9))}
-    planned = plan.make(
-        Query(asked, (Group("town", TOWN),)), card(), epsilon=10, delta=1e-6, other=True, noise="laplace"
-    )
+    planned = make(Query(asked, (Group("town", TOWN),)), card(), epsilon=10, delta=1e-6, other=True, noise="laplace")
 
     def run(sql):
         if re.search(r" AS b\b", sql.text):  # the bins
@@ -376,7 +372,7 @@ def test_too_many_groups_are_refused():
     keys = tuple(range(1001))
     by = (Group("a", Column("code"), keys), Group("b", AGE, keys))
     with refuses(DitherError, "at most 1000000"):
-        every_group(plan.make(Query({"n": Aggregate("count")}, by), card(), epsilon=1).keys)
+        every_group(make(Query({"n": Aggregate("count")}, by), card(), epsilon=1).keys)
 
 
 @pytest.mark.parametrize("drawn", [10**25, -(10**25), (1 << 63) - 1, -(1 << 63)])
@@ -388,15 +384,13 @@ def test_noise_wider_than_64_bits_is_answered(drawn):
     def wide(_self, values, **_):
         return drawn if isinstance(values, int) else np.full_like(values, max(min(drawn, (1 << 63) - 1), -(1 << 63)))
 
-    private = plan.make(
-        Query(asked, (Group("town", TOWN),)), card(), epsilon=1e-5, delta=1e-3, noise="laplace", other=True
-    )
-    public = plan.make(Query(asked, (Group("town", TOWN, keys=("a", "b")),)), card(), epsilon=1e-5, noise="laplace")
+    private = make(Query(asked, (Group("town", TOWN),)), card(), epsilon=1e-5, delta=1e-3, noise="laplace", other=True)
+    public = make(Query(asked, (Group("town", TOWN, keys=("a", "b")),)), card(), epsilon=1e-5, noise="laplace")
     with patch.object(Laplace, "release", wide):
         for planned, stated in ((private, lines), (public, [(0, 3, 40), (1, 2, 7)])):
             result = answering.answer(
                 planned,
-                planned.frame(DialectSql("duckdb"), {"": exp.to_table("t")}, 1),
+                planned.statement_context(DialectSql("duckdb"), {"": exp.to_table("t")}, 1),
                 lambda _, stated=stated: stated,
             )
             assert all(math.isfinite(value) for values in result.answers.values() for value in values)
@@ -404,13 +398,13 @@ def test_noise_wider_than_64_bits_is_answered(drawn):
 
 def test_keys_that_are_alike_share_no_line():
     """Were a key listed twice, a line would still count once: groups are told apart by the numbers of their keys."""
-    planned = plan.make(
+    planned = make(
         Query({"n": Aggregate("people")}, (Group("town", TOWN, keys=("a", "b")),)), card(), epsilon=1, max_groups=2
     )
     planned = replace(planned, keys=(("a", "a", "a"),))
     with patch.object(Laplace, "release", lambda _self, values, **_: values):
         result = answering.answer(
-            planned, planned.frame(DialectSql("duckdb"), {"": exp.to_table("t")}, 1), lambda _: [(0, 7)]
+            planned, planned.statement_context(DialectSql("duckdb"), {"": exp.to_table("t")}, 1), lambda _: [(0, 7)]
         )
     assert result.keys == [("a",)] * 3
     assert result.answers["n"] == [7, 0, 0]
@@ -418,7 +412,7 @@ def test_keys_that_are_alike_share_no_line():
 
 def test_an_extreme_at_the_smallest_epsilon_is_answered():
     for kind in ("min", "max"):
-        planned = plan.make(Query({"m": Aggregate(kind, AMOUNT)}), card(), epsilon=1e-18)
+        planned = make(Query({"m": Aggregate(kind, AMOUNT)}), card(), epsilon=1e-18)
         counts = np.zeros(planned.choices[0].bins, dtype=np.int64)
         counts[0] = 3
         assert isinstance(answering._chosen(planned.choices[0], counts, planned, 0.95).value, float)

@@ -44,7 +44,7 @@ from dither.tables.execute import shape_answer
 from dither.tables.execute.release import run_plan
 from dither.tables.options import ReleaseOptions
 from dither.tables.planning.calibrate import plan_question
-from dither.tables.planning.plan import Plan, statements_of
+from dither.tables.planning.plan import QuestionPlan, statements_of
 from dither.tables.query.tree import Query, private_tables, public_joins, public_tables
 from dither.tables.sql.parse import named_tables, parse
 from tables.neighbors import random_tables
@@ -117,7 +117,7 @@ class TablePair:
     _distinct: list[Statement] = field(default_factory=list)
     _results: dict[tuple[str, str], tuple[list[str], list[tuple[Any, ...]]]] = field(default_factory=dict)
 
-    def check(self, question: RandomQuestion) -> Plan | None:
+    def check(self, question: RandomQuestion) -> QuestionPlan | None:
         """Raise a :class:`Finding` if the question is not private. The plan; None if the question is refused, which
         no row decides."""
         with patch.object(statements, "distinct_values", self._remembered):
@@ -128,11 +128,11 @@ class TablePair:
         self._distinct.append(distinct_values(context, value))
         return self._distinct[-1]
 
-    def _check(self, question: RandomQuestion) -> Plan | None:
+    def _check(self, question: RandomQuestion) -> QuestionPlan | None:
         try:
             query, plan, options = self._planned(question)
             contexts = self._contexts(plan, question.pick)
-            for part, context in zip(plan.aggregations, contexts, strict=True):
+            for part, context in zip(plan.parts, contexts, strict=True):
                 statements_of(part, context)
         except DitherError:
             return None
@@ -143,7 +143,7 @@ class TablePair:
             self._forget()
         return plan
 
-    def _planned(self, question: RandomQuestion) -> tuple[Query, Plan, ReleaseOptions]:
+    def _planned(self, question: RandomQuestion) -> tuple[Query, QuestionPlan, ReleaseOptions]:
         about = named_tables(question.sql, self.card) if self.card.tables else ()
         card = self.card.for_table(*about) if about else self.card
         query = parse(question.sql, card)
@@ -155,15 +155,15 @@ class TablePair:
         plain = replace(options, other=False)
         return query, plan_question(query, card, plain), plain
 
-    def _contexts(self, plan: Plan, pick: random.Random) -> list[StatementContext]:
+    def _contexts(self, plan: QuestionPlan, pick: random.Random) -> list[StatementContext]:
         first, last = (exp.func("GETVARIABLE", exp.Literal.string(name)) for name in ("first", "last"))
         tables: dict[str, exp.Expr] = {}
-        for part in plan.aggregations:
+        for part in plan.parts:
             for name in private_tables(part.query):
                 rows = exp.select("*").from_(self.engine.private(name or part.card.name))
                 tables[name or ""] = rows.where(exp.column("removed").between(first, last)).subquery()
             tables |= {name: self.engine.public(name) for name in public_tables(part.query)}
-        return [part.frame(DialectSql("duckdb"), tables, pick.getrandbits(64)) for part in plan.aggregations]
+        return [part.statement_context(DialectSql("duckdb"), tables, pick.getrandbits(64)) for part in plan.parts]
 
     def run(self, text: str, side: str) -> tuple[list[str], list[tuple[Any, ...]]]:
         """What a statement says about a side: the names of its columns, and its rows."""
@@ -180,7 +180,12 @@ class TablePair:
         self._results.clear()
 
     def _replay(
-        self, query: Query, plan: Plan, options: ReleaseOptions, contexts: list[StatementContext], with_errors: bool
+        self,
+        query: Query,
+        plan: QuestionPlan,
+        options: ReleaseOptions,
+        contexts: list[StatementContext],
+        with_errors: bool,
     ) -> list[str]:
         """Run the plan on both tables with the same noise, and return the statements that were run."""
         sides: list[Side] = []

@@ -23,7 +23,7 @@ from dither.tables.compile.context import StatementContext
 from dither.tables.compile.limits import Limits
 from dither.tables.compile.queries import DialectSql
 from dither.tables.engines import duckdb as duckdb_engine
-from dither.tables.planning.plan import Plan
+from dither.tables.planning.plan import AggregationPlan, QuestionPlan
 from dither.tables.query.nodes import binary, call, cast, coalesce, double, integer, plain_column
 from dither.tables.query.operations import OPERATIONS
 from dither.tables.query.tree import Call, walk
@@ -75,11 +75,11 @@ def check_one(table_seed: int, question_seed: int, folder: Any) -> None:
         pair.check(RandomQuestion(random.Random(question_seed), pair.card.unit))
 
 
-def features(plan: Plan) -> list[str]:
+def features(plan: QuestionPlan) -> list[str]:
     """What a plan has to do with."""
-    result = [f"unit {plan.card.unit}", *(["several aggregations"] if len(plan.aggregations) > 1 else [])]
+    result = [f"unit {plan.parts[0].card.unit}", *(["several aggregations"] if len(plan.parts) > 1 else [])]
     result += ["outer SQL"] if plan.query.post is not None else []
-    for part in plan.aggregations:
+    for part in plan.parts:
         result.append(f"norm {part.limits.norm}")
         result.append("private keys" if part.selection is not None else "public keys" if part.keys else "one group")
         result += ["automatic"] if part.automatic else []
@@ -138,13 +138,13 @@ def _more_than_paid_for(limit: str) -> Plant:
     """Statements that let a person count for one group more, or for one row more, than the plan pays for."""
 
     def plant(monkeypatch: pytest.MonkeyPatch) -> None:
-        frame = Plan.frame
+        frame = AggregationPlan.statement_context
 
-        def with_more(self: Plan, *rest: Any) -> StatementContext:
+        def with_more(self: AggregationPlan, *rest: Any) -> StatementContext:
             context = frame(self, *rest)
             return replace(context, limits=replace(context.limits, **{limit: getattr(context.limits, limit) + 1}))
 
-        monkeypatch.setattr(Plan, "frame", with_more)
+        monkeypatch.setattr(AggregationPlan, "statement_context", with_more)
 
     return plant
 

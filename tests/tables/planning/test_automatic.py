@@ -121,7 +121,7 @@ def test_enough_groups_are_chosen(table):
 def test_a_row_is_in_one_group():
     """Without a unit there is nothing to choose, and nothing to pay for it."""
     with dp.open(ROWS, budget=dp.ApproxDP(100, 0.1), delta=1e-6) as table:
-        plan = table.group_by("town").agg(n=dp.count()).plan(1, max_groups="auto")
+        plan = table.group_by("town").agg(n=dp.count()).plan(1, max_groups="auto").parts[0]
         assert plan.automatic == {}
         result = table.group_by("town").agg(s=dp.mean("x", bounds="auto")).release(50, max_groups="auto")
         assert len(noted(result, *CHOSEN)) == 1
@@ -135,7 +135,7 @@ def test_the_choices_are_part_of_what_is_charged(delta):
     keys = {"town": ["t0", "t1", "t2"]}
     with dp.open(ROWS, unit="who", budget=dp.ApproxDP(100, 0.1), keys=keys, max_rows=3) as table:
         question = table.group_by("town").agg(m=dp.mean("x", bounds="auto"), n=dp.count())
-        plan = question.plan(1, delta=delta, max_groups="auto", noise="laplace")
+        plan = question.plan(1, delta=delta, max_groups="auto", noise="laplace").parts[0]
         assert plan.guarantee == PureDP(1)
         assert plan.automatic == {"max_groups": Fraction(1, 10), "bounds of m": Fraction(1, 20)}
         with glass() as seen:
@@ -280,11 +280,11 @@ def test_the_largest_limits_that_can_be_chosen_are_planned(max_groups, max_rows,
     with dp.open(ROWS, unit="who", budget=dp.ApproxDP(100, 0.1), delta=1e-6, bounds={"x": (0, 400)}) as table:
         question = table.group_by("town").agg(n=dp.count(), v=dp.var("x"))
         options = ReleaseOptions(epsilon=1, max_groups=max_groups, max_rows=max_rows)
-        planned = plan_question(question.query, table.card, options)
-        context = planned.frame(DialectSql("duckdb"), {"": table.engine.table}, 1)
+        planned = plan_question(question.query, table.card, options).parts[0]
+        context = planned.statement_context(DialectSql("duckdb"), {"": table.engine.table}, 1)
         # of very many people even keys of few of them are shown, whatever the number of groups
         choices = automatic.choose_limits(planned, question.query, context, lambda _: [(0, 10**12)])
-        limits = plan_after_choices(planned, choices, options).limits
+        limits = plan_after_choices(planned, choices).limits
         assert (1 << 19) < limits.groups * limits.rows <= 1 << 20
 
 
@@ -308,7 +308,7 @@ def test_a_delta_is_charged_only_where_noise_may_need_it_and_the_plan_says_so(no
     with dp.open(ROWS, unit="who", budget=dp.ApproxDP(100, 0.1), keys=keys, max_rows=3, delta=1e-6) as table:
         value = dp.mean("x", bounds="auto") if "bounds" in limits else dp.people()
         question = table.group_by("town").agg(n=dp.count(), m=value)
-        plan = question.plan(1, noise=noise, **options)
+        plan = question.plan(1, noise=noise, **options).parts[0]
         needed = noise == "gaussian" or (noise == "best" and (limits != {"max_rows": "auto"} or groups >= 16))
         assert isinstance(plan.guarantee, ApproxDP) == needed
         assert ("normal noise" in str(question.explain(1, noise=noise, **options))) == needed
@@ -318,7 +318,7 @@ def test_a_delta_is_charged_only_where_noise_may_need_it_and_the_plan_says_so(no
                 max_groups=None if choices.max_groups is None else min(many, groups),
                 max_rows=None if choices.max_rows is None else many,
             )
-            after = plan_after_choices(plan, chosen, ReleaseOptions(epsilon=1, noise=noise, **options))
+            after = plan_after_choices(plan, chosen)
             assert needed or isinstance(after.guarantee, PureDP)
 
 

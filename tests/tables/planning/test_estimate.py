@@ -30,8 +30,8 @@ def table():
 
 def released(table, what: str, values: list[int], epsilon: float):
     """Many answers about these values, with the noise of the question's own plan, and the ± of each."""
-    plan = table.sql(f"SELECT {what}(x) AS answer FROM data").plan(epsilon)
-    parts = plan.parts["answer"]
+    plan = table.sql(f"SELECT {what}(x) AS answer FROM data").plan(epsilon).parts[0]
+    parts = plan.measures_of["answer"]
     noisy = {}
     for measure in parts:
         total = sum(of_row(measure, round(x * measure.moments.grid.scale)) for x in values)

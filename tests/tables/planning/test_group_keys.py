@@ -28,7 +28,6 @@ from dither.tables.card.model import Card, ColumnCard, PublicTable
 from dither.tables.compile import statements
 from dither.tables.compile.queries import DialectSql
 from dither.tables.engines import connect, with_public_values
-from dither.tables.planning import plan
 from dither.tables.planning.group_keys import (
     MOST_INTEGERS,
     MOST_VALUES,
@@ -38,6 +37,7 @@ from dither.tables.planning.group_keys import (
     threshold,
     with_unstated_bounds,
 )
+from dither.tables.planning.plan import keys_of
 from dither.tables.query.evaluate import evaluate
 from dither.tables.query.operations import OPERATIONS
 from dither.tables.query.tree import (
@@ -54,6 +54,7 @@ from dither.tables.query.tree import (
 )
 from dither.tables.sql.parse import parse
 from support import each
+from tables.planned import make
 from tables.raw_rows import alike, answered, truth
 
 YEAR = (date(2013, 1, 1), date(2013, 12, 31))
@@ -81,7 +82,7 @@ FIRSTS = tuple(date(2013, month, 1) for month in range(1, 13))
 def keys(sql: str, card: Card = FLIGHTS) -> tuple[object, ...] | None:
     group, where, condition = sql.partition(" WHERE ")
     query = parse(f"SELECT {group} AS k, COUNT(*) AS n FROM flights{where}{condition} GROUP BY 1", card)
-    (result,) = plan.keys_of(query, card)
+    (result,) = keys_of(query, card)
     return result
 
 
@@ -197,8 +198,8 @@ def test_every_derived_key_is_what_the_engine_makes_of_the_values():
     with connect(pa.Table.from_pylist(rows), card) as engine:
         for group in groups:
             query = parse(f"SELECT {group} AS k, COUNT(*) AS n FROM flights GROUP BY 1", card)
-            planned = plan.make(query, card, epsilon=1)
-            context = planned.frame(DialectSql("duckdb"), {"": engine.table}, 1)
+            planned = make(query, card, epsilon=1)
+            context = planned.statement_context(DialectSql("duckdb"), {"": engine.table}, 1)
             kept = engine.run(statements.contributors(context)).num_rows
             assert kept == 240, group
 
@@ -224,14 +225,14 @@ def test_keys_of_rounded_numbers_are_those_that_some_number_has(group, low, high
 def test_lists_too_long_to_combine_are_not_used():
     query = Query({"n": Aggregate("count")}, tuple(Group(name, Call("+", (Column("hour"), Literal(i)))) for i, name in
                                                      enumerate("abcde")))  # fmt: skip
-    result = plan.keys_of(query, FLIGHTS)
+    result = keys_of(query, FLIGHTS)
     assert sum(listed is None for listed in result) == 1
     assert 24**4 <= 1_000_000 < 24**5
 
 
 def test_mode_chooses_among_derived_keys():
     query = Query({"k": Aggregate("mode", Column("hour"))}, where=Call("<", (Column("hour"), Literal(5))))
-    planned = plan.make(query, FLIGHTS, epsilon=1)
+    planned = make(query, FLIGHTS, epsilon=1)
     assert planned.choices[0].aggregate.keys == (0, 1, 2, 3, 4)
 
 
@@ -254,12 +255,12 @@ def test_values_of_a_public_table_are_keys_whatever_the_rows(tmp_path, left):
         (Group("name", Column("name", "airlines")),),
         joins=(Join("airlines", Column("carrier"), "code", left),),
     )
-    assert plan.keys_of(query, card) == (None,)
+    assert keys_of(query, card) == (None,)
     for rows in ([], ["AA"], ["AA", "ZZ", None]):
         table = pa.table({"plane": pa.array(rows, pa.string()), "carrier": pa.array(rows, pa.string())})
         with connect(table, card) as engine:
             known = with_public_values(engine, card, query)
-            (result,) = plan.keys_of(query, known)
+            (result,) = keys_of(query, known)
             assert result == ("American", "JetBlue", "United", *([None] if left else []))
             assert replace(known, public=card.public) == card
 
@@ -272,7 +273,7 @@ def test_long_public_tables_are_not_listed(tmp_path):
         joins=(Join("airlines", Column("carrier"), "code"),),
     )
     with connect(pa.table({"plane": ["a"], "carrier": ["1"]}), card) as engine:
-        assert plan.keys_of(query, with_public_values(engine, card, query)) == (None,)
+        assert keys_of(query, with_public_values(engine, card, query)) == (None,)
 
 
 def test_a_question_about_a_public_column_needs_no_delta(tmp_path):
@@ -316,7 +317,7 @@ def test_a_constant_that_is_cast_has_no_period():
     """A text that is made of a constant moment was looked up among the columns."""
     visits = Card("visits", "", {"region": ColumnCard("text")}, budget=dp.PureDP(1))
     sql = "SELECT region || CAST(TIMESTAMP '2024-01-01 00:00:00' AS TEXT) AS k, COUNT(*) AS n FROM visits GROUP BY 1"
-    assert plan.keys_of(parse(sql, visits), visits) == (None,)
+    assert keys_of(parse(sql, visits), visits) == (None,)
 
 
 VISITS = pa.table(

@@ -90,9 +90,9 @@ def test_levels_that_agree_already_are_not_moved_and_tables_before_the_groups_ar
 def test_the_stated_errors_cover_95_to_97_percent(factor, fits):
     """20,000 tables of Laplace noise. A share has a standard error of at most 0.16 %, and the margin is six of them."""
     planned = plan_of(ROLLUP, noise="laplace")
-    plans = planned.aggregations
-    (levels, sizes) = ([plan.together.level.columns for plan in plans], plans[0].together.level.sizes)
-    measure = plans[0].parts["s"][0]
+    plans = planned.parts
+    (levels, sizes) = ([plan.shared_bounds.level.columns for plan in plans], plans[0].shared_bounds.level.sizes)
+    measure = plans[0].measures_of["s"][0]
     scales = [plan.measures[measure].scale for plan in plans]
     random = np.random.default_rng(5)
     sizes_of = [math.prod(sizes[column] for column in level) for level in levels]
@@ -106,8 +106,8 @@ def test_the_stated_errors_cover_95_to_97_percent(factor, fits):
 
 def test_every_level_is_shown_with_the_error_that_least_squares_leaves():
     planned = plan_of(ROLLUP, noise="laplace")
-    measure = planned.parts["n"][0]
-    factors = [plan.reduced[measure] for plan in planned.aggregations]
+    measure = planned.parts[0].measures_of["n"][0]
+    factors = [plan.reduced[measure] for plan in planned.parts]
     after = variances_after([(0, 1), (0,), ()], [3, 3], [1.0] * 3)
     assert factors == pytest.approx(np.sqrt(after).tolist())
     assert all(factor < 0.95 for factor in factors)
@@ -116,16 +116,16 @@ def test_every_level_is_shown_with_the_error_that_least_squares_leaves():
 def test_levels_share_the_budget_and_the_limit():
     planned = plan_of(ROLLUP)
     assert planned.cost == PureDP(1)
-    assert [len(plan.query.groups) for plan in planned.aggregations] == [2, 1, 0]
-    for plan in planned.aggregations:
-        assert (plan.groups, plan.limit, plan.limits.norm) == (4, 5, 1)
+    assert [len(plan.query.groups) for plan in planned.parts] == [2, 1, 0]
+    for plan in planned.parts:
+        assert (plan.max_groups, plan.max_rows, plan.limits.norm) == (4, 5, 1)
         assert float(plan.guarantee.exact[0]) == pytest.approx(1 / 3)
 
 
 def test_numbers_of_people_have_the_groups_of_their_level_and_do_not_add_up():
     planned = plan_of("SELECT region, kind, COUNT(DISTINCT who) AS p FROM visits GROUP BY ROLLUP (region, kind)")
-    assert [plan.limits.of_people.groups for plan in planned.aggregations] == [4, 3, 1]
-    assert not any(plan.reduced for plan in planned.aggregations)
+    assert [plan.limits.of_people.groups for plan in planned.parts] == [4, 3, 1]
+    assert not any(plan.reduced for plan in planned.parts)
 
 
 def test_rows_of_a_level_have_public_keys_in_every_column():
@@ -137,15 +137,15 @@ def test_rows_of_a_level_have_public_keys_in_every_column():
 
 def test_levels_with_private_keys_are_answered_each_on_its_own():
     planned = plan_of("SELECT region, town, COUNT(*) AS n FROM visits GROUP BY ROLLUP (region, town)")
-    assert [plan.selection is not None for plan in planned.aggregations] == [True, False, False]
-    assert not any(plan.reduced for plan in planned.aggregations)
-    assert planned.cost.exact[1] == planned.guarantee.exact[1]
+    assert [plan.selection is not None for plan in planned.parts] == [True, False, False]
+    assert not any(plan.reduced for plan in planned.parts)
+    assert planned.cost.exact[1] == planned.parts[0].guarantee.exact[1]
 
 
 def test_a_ratio_of_two_aggregations_is_of_rows_with_the_same_weights():
     planned = plan_of(SHARE)
-    assert [plan.groups * plan.limit for plan in planned.aggregations] == [15, 15]
-    assert {plan.limits.norm for plan in planned.aggregations} == {1}
+    assert [plan.max_groups * plan.max_rows for plan in planned.parts] == [15, 15]
+    assert {plan.limits.norm for plan in planned.parts} == {1}
 
 
 def test_normal_noise_of_several_aggregations_is_one_vector():
@@ -153,7 +153,7 @@ def test_normal_noise_of_several_aggregations_is_one_vector():
     columns = ", ".join(f"SUM(x + {i}) AS s{i}" for i in range(12))
     planned = plan_of(f"SELECT region, {columns} FROM visits GROUP BY ROLLUP (region)")
     loss = 0.0
-    for plan in planned.aggregations:
+    for plan in planned.parts:
         vectors = {measure.measurement: (measure, noise) for measure, noise in plan.measures.items()}
         for measure, noise in vectors.values():
             assert isinstance(noise, Gaussian)
@@ -163,25 +163,25 @@ def test_normal_noise_of_several_aggregations_is_one_vector():
 
 
 def test_laplace_noise_is_used_where_it_is_smaller():
-    assert all(isinstance(noise, Laplace) for plan in plan_of(SHARE).aggregations for noise in plan.measures.values())
+    assert all(isinstance(noise, Laplace) for plan in plan_of(SHARE).parts for noise in plan.measures.values())
 
 
 def test_limits_are_chosen_once_for_aggregations_of_the_same_rows():
     planned = plan_of(SHARE, max_rows="auto", max_groups="auto")
-    first, second = (plan.automatic for plan in planned.aggregations)
+    first, second = (plan.automatic for plan in planned.parts)
     assert (float(first["max_rows"]), float(second["max_rows"])) == (pytest.approx(0.1), 0)
     assert planned.cost.exact[0] == 1
     other = plan_of(SHARE.replace("FROM visits)", "FROM visits WHERE x > 5)"), max_rows="auto")
-    assert [float(plan.automatic["max_rows"]) for plan in other.aggregations] == pytest.approx([0.05, 0.05])
+    assert [float(plan.automatic["max_rows"]) for plan in other.parts] == pytest.approx([0.05, 0.05])
 
 
 def test_an_error_holds_for_every_aggregation():
     planned = plan_of(ROLLUP.replace(", SUM(x) AS s", ""), epsilon=None, error=50)
     errors = [
-        plan.measures[plan.parts["n"][0]].error(0.95, integer=True)
-        * plan.reduced[plan.parts["n"][0]]
-        / plan.parts["n"][0].unit(plan.limits)
-        for plan in planned.aggregations
+        plan.measures[plan.measures_of["n"][0]].error(0.95, integer=True)
+        * plan.reduced[plan.measures_of["n"][0]]
+        / plan.measures_of["n"][0].unit(plan.limits)
+        for plan in planned.parts
     ]
     assert max(errors) == pytest.approx(50, rel=0.01)
 

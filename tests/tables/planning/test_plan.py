@@ -29,6 +29,7 @@ from dither.tables.planning import plan
 from dither.tables.query.tree import Aggregate, Call, Column, Group, Join, Literal, Query
 from support import SOON_S, each, refuses
 from tables.glass import card
+from tables.planned import check, make
 from tables.raw_rows import alike, answered, truth
 
 AMOUNT, AGE, TOWN = Column("amount"), Column("age"), Column("town")
@@ -74,7 +75,7 @@ def test_the_parts_add_up_to_what_is_charged(asked, by, noise, more, groups, lim
     query = Query({f"a{i}": item for i, item in enumerate(asked)}, BY[by])
     how = {more: True} if more else {}
     try:
-        planned = plan.make(
+        planned = make(
             query, card(), epsilon=epsilon, delta=delta, max_groups=groups, max_rows=limit, noise=noise, **how
         )
     except DitherError:
@@ -101,10 +102,10 @@ def test_the_parts_add_up_to_what_is_charged(asked, by, noise, more, groups, lim
         else:
             assert planned.limits.norm == 2
     for measure, item in planned.totals.items():
-        in_all_groups = 1 if planned.limits.norm == 1 else planned.groups
+        in_all_groups = 1 if planned.limits.norm == 1 else planned.max_groups
         assert Fraction(item.sensitivity) ** 2 >= measure.sensitivity(planned.limits) ** 2 * in_all_groups
     for count in planned.counts:
-        assert count.mechanism.sensitivity == planned.groups * planned.limit << planned.bin_limits.bits()
+        assert count.mechanism.sensitivity == planned.max_groups * planned.max_rows << planned.bin_limits.bits()
     vectors = {measure.measurement: (measure, noise) for measure, noise in planned.measures.items()}
     normal = {m: n for m, n in vectors.values() if isinstance(n, Gaussian)}
     spent += sum((Fraction(n.epsilon) for m, n in vectors.values() if m not in normal), Fraction(0))
@@ -130,7 +131,7 @@ def test_the_parts_add_up_to_what_is_charged(asked, by, noise, more, groups, lim
 @each("delta", [1e-2, 1e-6, 1e-12, 1e-100])
 def test_the_threshold_is_the_smallest_that_a_key_of_one_person_passes_rarely_enough(groups, epsilon, delta):
     query = Query({"n": Aggregate("people")}, BY["private"])
-    planned = plan.make(query, card(), epsilon=epsilon, delta=delta, max_groups=groups, noise="laplace")
+    planned = make(query, card(), epsilon=epsilon, delta=delta, max_groups=groups, noise="laplace")
     assert planned.selection is not None
     with mp.workdps(200):
         b = mp.mpf(planned.measures[Measure("people")].scale)
@@ -147,7 +148,7 @@ def test_the_threshold_is_the_smallest_that_a_key_of_one_person_passes_rarely_en
 @pytest.mark.parametrize("delta", [1e-2, 1e-6, 1e-50])
 def test_the_threshold_of_normal_noise(delta):
     query = Query({"n": Aggregate("people"), "s": Aggregate("sum", AMOUNT)}, BY["private"])
-    planned = plan.make(query, card(), epsilon=1, delta=delta, max_groups=9, noise="gaussian")
+    planned = make(query, card(), epsilon=1, delta=delta, max_groups=9, noise="gaussian")
     assert planned.selection is not None
     with mp.workdps(100):
         sigma = mp.mpf(planned.measures[Measure("people")].scale)
@@ -161,7 +162,7 @@ def test_every_budget_is_planned_at_once(epsilon, delta, noise):
     """No search runs for ever, however small the budget."""
     start = time.process_time()
     query = Query({"n": Aggregate("count"), "s": Aggregate("sum", AMOUNT)}, BY["private"])
-    planned = plan.make(query, card(), epsilon=epsilon, delta=delta, max_groups=5, noise=noise)
+    planned = make(query, card(), epsilon=epsilon, delta=delta, max_groups=5, noise=noise)
     assert time.process_time() - start < SOON_S
     if noise == "gaussian":
         ratio = gaussian_ratio(Fraction(str(epsilon)), Fraction(str(delta)) / 2)
@@ -180,7 +181,7 @@ def test_ranks_are_whole_numbers_of_64_bits(at):
 
 def test_a_quantile_of_whole_numbers_is_a_whole_number():
     for bounds in ((0, 120), (0.0, 120.0), (-3.0, 5)):
-        planned = plan.make(Query({"m": Aggregate("quantile", AGE, bounds=bounds)}), card(), epsilon=1)
+        planned = make(Query({"m": Aggregate("quantile", AGE, bounds=bounds)}), card(), epsilon=1)
         edges = planned.quantiles[0].aggregate.edges
         assert edges is not None
         assert all(isinstance(edge, int) for edge in edges)
@@ -209,20 +210,18 @@ def test_keys_are_of_the_type_they_are_compared_with(type, keys):
     """Otherwise two of them may be the same to the engine, and a row would be in two groups."""
     query = Query({"n": Aggregate("count")}, (Group("k", Column("k")),))
     with refuses(DitherError):
-        plan.make(query, with_keys(keys, type), epsilon=1)
+        make(query, with_keys(keys, type), epsilon=1)
     with refuses(DitherError):
-        plan.make(Query({"n": Aggregate("count")}, (Group("k", Column("k"), keys),)), with_keys(None, type), epsilon=1)
+        make(Query({"n": Aggregate("count")}, (Group("k", Column("k"), keys),)), with_keys(None, type), epsilon=1)
 
 
 def test_numbers_are_groups_where_their_keys_are_listed():
     listed = Query({"n": Aggregate("count")}, (Group("amount", AMOUNT, keys=(1.0, 2.0)),))
-    plan.check(plan.make(listed, card(), epsilon=1))
+    check(make(listed, card(), epsilon=1))
 
 
 def test_a_key_stated_twice_is_one_group():
-    planned = plan.make(
-        Query({"n": Aggregate("count")}, (Group("k", Column("k")),)), with_keys(("a", "b", "a")), epsilon=1
-    )
+    planned = make(Query({"n": Aggregate("count")}, (Group("k", Column("k")),)), with_keys(("a", "b", "a")), epsilon=1)
     assert planned.keys == (("a", "b"),)
 
 
@@ -231,9 +230,9 @@ def test_doubles_are_not_joined_with_whole_numbers():
     public = {"p": PublicTable("p.csv", {"code": ColumnCard("integer"), "same": ColumnCard("number")})}
     query = Query({"n": Aggregate("count")}, joins=(Join("p", AMOUNT, "code"),))
     with refuses(InvalidArgument, "keys of one type"):
-        plan.check(plan.make(query, card(public=public), epsilon=1))
+        check(make(query, card(public=public), epsilon=1))
     for join in (Join("p", AMOUNT, "same"), Join("p", AGE, "code")):
-        plan.check(plan.make(Query({"n": Aggregate("count")}, joins=(join,)), card(public=public), epsilon=1))
+        check(make(Query({"n": Aggregate("count")}, joins=(join,)), card(public=public), epsilon=1))
 
 
 @each(
@@ -261,7 +260,7 @@ def test_doubles_are_not_joined_with_whole_numbers():
 )
 def test_whatever_cannot_be_asked_is_refused_before_it_is_charged(query):
     with refuses(DitherError):
-        plan.check(plan.make(query, card(), epsilon=1, delta=1e-6))
+        check(make(query, card(), epsilon=1, delta=1e-6))
 
 
 @pytest.mark.parametrize(
@@ -286,7 +285,7 @@ def test_whatever_cannot_be_asked_is_refused_before_it_is_charged(query):
 def test_nonsense_is_refused(how, match):
     query = Query({"n": Aggregate("count")}, BY["private"])
     with pytest.raises(DitherError, match=match):
-        plan.make(query, card(), **{"epsilon": 1, "delta": 1e-6, **how})
+        make(query, card(), **{"epsilon": 1, "delta": 1e-6, **how})
 
 
 ONCE = {
@@ -305,11 +304,9 @@ ONCE = {
 @pytest.mark.parametrize("name", ONCE)
 def test_aggregates_of_the_same_rows_are_one_vector_that_is_paid_for_once(name, noise):
     asked = {f"a{i}": item for i, item in enumerate(ONCE[name])}
-    planned = plan.make(
-        Query(asked, BY["public"]), card(), epsilon=1, delta=1e-6, max_groups=2, max_rows=3, noise=noise
-    )
+    planned = make(Query(asked, BY["public"]), card(), epsilon=1, delta=1e-6, max_groups=2, max_rows=3, noise=noise)
     assert len({measure.measurement for measure in planned.measures}) == 1
-    assert len(set(planned.parts.values())) == 1
+    assert len(set(planned.measures_of.values())) == 1
     (mechanism,) = set(planned.measures.values())
     if noise == "laplace":
         assert mechanism.epsilon == 1
@@ -322,31 +319,31 @@ def test_aggregates_of_the_same_rows_are_one_vector_that_is_paid_for_once(name, 
 
 def test_columns_that_differ_are_vectors_of_their_own():
     asked = {"m": Aggregate("mean", AMOUNT), "a": Aggregate("mean", AGE), "n": Aggregate("count")}
-    planned = plan.make(Query(asked), card(), epsilon=1, max_rows=3, noise="laplace")
+    planned = make(Query(asked), card(), epsilon=1, max_rows=3, noise="laplace")
     assert len({measure.measurement for measure in planned.measures}) == 2
     assert {noise.epsilon for noise in planned.measures.values()} == {0.5}
-    assert planned.parts["n"] == planned.parts["m"]  # the number of rows follows from the first of them
+    assert planned.measures_of["n"] == planned.measures_of["m"]  # the number of rows follows from the first of them
 
 
 def test_a_lone_sum_is_measured_as_a_sum():
-    (measure,) = plan.make(Query({"s": Aggregate("sum", AMOUNT)}), card(), epsilon=1).measures
+    (measure,) = make(Query({"s": Aggregate("sum", AMOUNT)}), card(), epsilon=1).measures
     assert measure.kind == "sum"
 
 
 def test_variances_keep_a_fine_grid_under_large_limits():
     """Squares of steps take twice the places: they are divided, and the steps stay as fine as those of a mean."""
-    planned = plan.make(Query({"v": Aggregate("var", AMOUNT)}), card(), epsilon=1, max_rows=1 << 12)
-    moments = planned.parts["v"][0].moments
+    planned = make(Query({"v": Aggregate("var", AMOUNT)}), card(), epsilon=1, max_rows=1 << 12)
+    moments = planned.measures_of["v"][0].moments
     assert moments is not None
     assert moments.grid is not None
     assert moments.grid.width >= 1 << 15
     assert moments.top >= 1 << 15
-    assert planned.parts["v"][0].sensitivity(planned.limits) < 1 << 30
+    assert planned.measures_of["v"][0].sensitivity(planned.limits) < 1 << 30
 
 
 def test_the_total_of_rows_that_are_people_has_no_noise_for_many_groups():
     """A row is in one group: in the l2 norm its total is no larger than what it adds there."""
-    planned = plan.make(
+    planned = make(
         Query({"n": Aggregate("count")}, (Group("town", TOWN),)),
         card(None), epsilon=1, delta=1e-6, noise="gaussian", max_groups=100, other=True,
     )  # fmt: skip
@@ -406,7 +403,7 @@ def test_a_mean_is_as_fine_beside_a_variance_as_alone(rows, other):
 
 def test_a_third_of_the_budget_of_a_choice_goes_to_its_interval():
     query = Query({"m": Aggregate("max", Column("age")), "k": Aggregate("mode", Column("region"))})
-    without, asked = (plan.make(query, card(), epsilon=1, intervals=intervals) for intervals in (False, True))
+    without, asked = (make(query, card(), epsilon=1, quantile_interval=intervals) for intervals in (False, True))
     for before, after in zip(without.choices, asked.choices, strict=True):
         assert before.interval is None
         assert after.interval is not None
@@ -417,7 +414,9 @@ def test_a_third_of_the_budget_of_a_choice_goes_to_its_interval():
 
 def test_errors_for_a_population_take_squares_as_well():
     query = Query({"m": Aggregate("mean", Column("age")), "s": Aggregate("sum", Column("age"))})
-    noise, population = (plan.make(query, card(), epsilon=1, population=yes) for yes in (False, True))
+    noise, population = (
+        make(query, card(), epsilon=1, interval="population" if yes else "noise") for yes in (False, True)
+    )
     assert [len(made.measures) for made in (noise, population)] == [2, 3]
 
 

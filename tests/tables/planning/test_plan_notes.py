@@ -24,10 +24,12 @@ from dither.tables.engines import connect, with_public_values
 from dither.tables.planning import plan
 from dither.tables.planning.estimate import CONFIDENCE, without_values
 from dither.tables.planning.group_keys import card_of_question
+from dither.tables.planning.plan import AggregationPlan
 from dither.tables.planning.plan_notes import empty_group_notes, null_notes
 from dither.tables.sql.parse import parse
 from support import each, noted
 from tables.glass import glass
+from tables.planned import make
 from tables.raw_rows import alike, answered, truth
 from tables.test_conditions import AGE_BOUNDS, AGES
 
@@ -79,7 +81,7 @@ def notes(sql: str, card: Card = CARD) -> tuple[Note, ...]:
     query = parse(sql, card)
     with connect(VISITS, card) as engine:
         known = card_of_question(query, with_public_values(engine, card, query))
-    return null_notes(plan.make(query, known, epsilon=1))
+    return null_notes(make(query, known, epsilon=1))
 
 
 def has_null(sql: str) -> bool:
@@ -223,12 +225,12 @@ THREE_KINDS = Card(
 )
 
 
-def planned(aggregates: str, noise: str = "laplace") -> plan.Plan:
+def planned(aggregates: str, noise: str = "laplace") -> AggregationPlan:
     query = parse(f"SELECT kind, {aggregates} FROM visits GROUP BY kind", THREE_KINDS)
-    return plan.make(query, THREE_KINDS, epsilon=0.5, delta=1e-6 if noise == "gaussian" else None, noise=noise)
+    return make(query, THREE_KINDS, epsilon=0.5, delta=1e-6 if noise == "gaussian" else None, noise=noise)
 
 
-def tables(made: plan.Plan, people: int, count: int = 2000) -> list[dict[object, np.ndarray]]:
+def tables(made: AggregationPlan, people: int, count: int = 2000) -> list[dict[object, np.ndarray]]:
     """Noisy measures of groups with so many values, all at the lower bound, with noise at every level of its law."""
     result: list[dict[object, np.ndarray]] = [{} for _ in range(count)]
     for number, (measure, noise) in enumerate(made.measures.items()):
@@ -276,7 +278,7 @@ def test_what_has_an_answer_without_values_is_never_null():
 
 def test_a_question_without_groups_follows_the_same_rule():
     query = parse("SELECT AVG(x) AS m FROM visits", THREE_KINDS)
-    made = plan.make(query, THREE_KINDS, epsilon=0.5)
+    made = make(query, THREE_KINDS, epsilon=0.5)
     empty, many = ({measure: np.full(1, number) for measure in made.measures} for number in (0, 10**9))
     assert without_values(made, "m", empty).tolist() == [True]
     assert without_values(made, "m", many).tolist() == [False]

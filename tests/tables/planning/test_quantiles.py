@@ -14,10 +14,11 @@ from scipy import stats
 
 import dither as dp
 from dither.mechanisms import Exponential, Laplace
-from dither.tables.planning import plan, quantiles
+from dither.tables.planning import quantiles
 from dither.tables.planning.quantiles import extreme_interval, intervals
 from dither.tables.query.tree import Aggregate, Column, Query
 from tables.glass import bounded, card, table
+from tables.planned import make
 
 QUARTILES = [Fraction(1, 4), Fraction(1, 2), Fraction(3, 4)]
 
@@ -145,7 +146,7 @@ def test_one_value_for_all():
 
 def test_quartiles_of_a_table_are_in_order_and_cost_two_levels():
     aggregates = {f"q{i}": Aggregate("quantile", Column("amount"), at=i / 4) for i in (3, 1, 2)}
-    planned = plan.make(Query(aggregates), card(), epsilon=1)
+    planned = make(Query(aggregates), card(), epsilon=1)
     (ranked,) = planned.quantiles
     assert ranked.rank.mechanism.epsilon == 0.5
     data = table([{"person": i, "amount": float(i % 101)} for i in range(1010)])

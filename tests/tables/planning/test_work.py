@@ -24,7 +24,7 @@ from dither.tables.options import ReleaseOptions
 from dither.tables.planning import work
 from dither.tables.planning.calibrate import plan_question
 from dither.tables.planning.explain import explain
-from dither.tables.planning.plan import statements_of
+from dither.tables.planning.plan import QuestionPlan, statements_of
 from dither.tables.planning.plan_notes import combined_notes
 from dither.tables.planning.work import MAX_TEXT_OPERATIONS, MAX_WORK, with_limited_work
 from dither.tables.query import nodes
@@ -76,8 +76,12 @@ LINEAR = [
 ]
 
 
+def planned_parts(sql: str) -> Any:
+    return plan_question(parse(sql, CARD), CARD, ReleaseOptions(epsilon=1.0)).parts
+
+
 def planned(sql: str) -> Any:
-    return plan_question(parse(sql, CARD), CARD, ReleaseOptions(epsilon=1.0))
+    return planned_parts(sql)[0]
 
 
 def limits_of(source: Source | None) -> list[CappedRows]:
@@ -126,7 +130,7 @@ def test_no_operator_of_the_engine_has_more_rows_than_the_work_allows(sql):
     """As DuckDB counts them; every person's rows are as many as the linear part of a question takes, some times."""
     with_engine = connect(table(somebody(random.Random(2))), CARD)
     plan = planned(sql)
-    context = plan.frame(DialectSql("duckdb"), {"": with_engine.table}, 7)
+    context = plan.statement_context(DialectSql("duckdb"), {"": with_engine.table}, 7)
     for statement in statements_of(plan, context):
         text = f"EXPLAIN (ANALYZE, FORMAT JSON) {statement.text}"
         found = with_engine._connection.execute(text).fetchall()[0][1]
@@ -168,13 +172,13 @@ def test_the_answer_and_the_plan_say_how_many_rows_of_a_person_are_combined():
     [most] = {item.most for item in limits_of(joined.query.source)}
     [note] = combined_notes(joined)
     assert note == Note("join_limit", {"rows": most, "relation": "visits", "exists": False})
-    assert note in explain(joined, "").limitations
+    assert note in explain(QuestionPlan((joined,)), "").limitations
     assert combined_notes(exists)[0].values["exists"]
 
 
 def test_several_aggregations_are_about_the_same_rows():
     sql = f"SELECT a.region, b.vip, COUNT(*) AS n, SUM(b.amount) AS s {JOIN} GROUP BY ROLLUP (a.region, b.vip)"
-    first, *more = planned(sql).aggregations
+    first, *more = planned_parts(sql)
     assert more
     assert limits_of(first.query.source)
     assert {repr(part.query.source) for part in more} == {repr(first.query.source)}
@@ -213,7 +217,7 @@ def test_a_limit_that_binds_moves_nothing_further_than_is_paid_for(monkeypatch):
     monkeypatch.setattr(work, "MAX_WORK", 1500)
     random_source = random.Random(6)
     for sql in COMBINED[:5] + COMBINED[8:10]:
-        plan = plan_question(parse(sql, CARD), CARD, ReleaseOptions(epsilon=1.0))
+        plan = plan_question(parse(sql, CARD), CARD, ReleaseOptions(epsilon=1.0)).parts[0]
         given = rows(random_source, 30)
         one = bounded(plan, table(given))
         other = bounded(plan, table([row for row in given if row["person"] != 1]))

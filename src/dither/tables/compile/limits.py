@@ -135,7 +135,7 @@ class Level:
 
 
 @dataclass(frozen=True)
-class Together:
+class SharedBounds:
     """How an aggregation is bounded together with the others of its question, so that a ratio of their answers is an
     estimate of the ratio: all of them by the l1 norm, with the limit of the one that has the most groups.
     """

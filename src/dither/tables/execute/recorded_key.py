@@ -42,7 +42,7 @@ from dither.tables.card.model import Card
 from dither.tables.codec import to_json
 from dither.tables.options import ReleaseOptions
 from dither.tables.planning.automatic import BOUNDS_OF
-from dither.tables.planning.plan import Plan
+from dither.tables.planning.plan import AggregationPlan, QuestionPlan
 from dither.tables.query.tree import Query
 
 VERSION = 1
@@ -55,9 +55,10 @@ _ABOUT_ACCOUNTS = (
 
 
 def canonical_request(
-    text: str | None, query: Query, card: Card, plan: Plan, options: ReleaseOptions
+    text: str | None, query: Query, card: Card, plan: QuestionPlan, options: ReleaseOptions
 ) -> dict[str, Any]:
     """What the ledger keeps of a question: everything but guarantee and analyst."""
+    first, *more = plan.parts
     flags = ("integer", "nonnegative", "other", "quantile_interval")
     return {
         "version": VERSION,
@@ -65,19 +66,19 @@ def canonical_request(
         "query": to_json(query),
         "card": card_digest(card),
         "release": {
-            **_settled(plan, options),
-            **({"more": [_settled(part, options) for part in plan.more]} if plan.more else {}),
+            **_settled(first, options),
+            **({"more": [_settled(part, options) for part in more]} if more else {}),
             **{name: True for name in flags if getattr(options, name)},
             **({"interval": options.interval} if options.interval != "noise" else {}),
         },
     }
 
 
-def _settled(plan: Plan, options: ReleaseOptions) -> dict[str, Any]:
+def _settled(plan: AggregationPlan, options: ReleaseOptions) -> dict[str, Any]:
     """What was settled for one private aggregation."""
     return {
-        "max_groups": plan.groups,
-        "max_rows": plan.limit,
+        "max_groups": plan.max_groups,
+        "max_rows": plan.max_rows,
         "noise": sorted({type(noise).__name__.lower() for noise in plan.measures.values()}),
         "automatic": [name.removeprefix(BOUNDS_OF) for name in plan.automatic],
         **({"noise_option": options.noise} if tuple(plan.automatic) and options.noise != "best" else {}),

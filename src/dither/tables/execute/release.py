@@ -32,7 +32,7 @@ from dither.tables.planning import automatic
 from dither.tables.planning.calibrate import may_use_either_noise, plan_after_choices, plan_question
 from dither.tables.planning.estimate import with_least_squares
 from dither.tables.planning.group_keys import with_unstated_bounds
-from dither.tables.planning.plan import Plan, statements_of
+from dither.tables.planning.plan import AggregationPlan, QuestionPlan, statements_of
 from dither.tables.planning.plan_notes import ADDED, bias_notes, limitations, refuse_noise_only
 from dither.tables.query.tree import Column, private_tables, public_joins, public_tables, show
 
@@ -52,7 +52,7 @@ def release(question: Question, options: ReleaseOptions) -> Answer:
     if not options.force and options.error is None and not _is_recorded(question, plan, request, options):
         refuse_noise_only(plan)
     contexts = statement_contexts(question, plan)
-    check(question, plan, contexts, options)
+    check(question, plan, contexts)
 
     def compute(paid: Sequence[StatementContext], first_notes: Sequence[Note], people_notes: Sequence[Note]) -> bytes:
         def answer(rows: Callable[[Statement], list[tuple[Any, ...]]]) -> bytes:
@@ -67,7 +67,7 @@ def release(question: Question, options: ReleaseOptions) -> Answer:
     )
 
 
-def _is_recorded(question: Question, plan: Plan, request: Request, options: ReleaseOptions) -> bool:
+def _is_recorded(question: Question, plan: QuestionPlan, request: Request, options: ReleaseOptions) -> bool:
     """Whether the answer is there already, so that nothing is paid."""
     accounts, name = question.table.accounts, question.table.card.name
     if accounts.never_charged:
@@ -77,7 +77,7 @@ def _is_recorded(question: Question, plan: Plan, request: Request, options: Rele
     )
 
 
-def identify(question: Question, plan: Plan, options: ReleaseOptions) -> Request:
+def identify(question: Question, plan: QuestionPlan, options: ReleaseOptions) -> Request:
     """What the answer will be recorded under."""
     content = canonical_request(question.text, question.query, question.card, plan, options)
     if options.key is not None:
@@ -86,15 +86,15 @@ def identify(question: Question, plan: Plan, options: ReleaseOptions) -> Request
     return Request(key, content)
 
 
-def statement_contexts(question: Question, plan: Plan) -> list[StatementContext]:
+def statement_contexts(question: Question, plan: QuestionPlan) -> list[StatementContext]:
     """What the statements of each aggregation share: where its rows are, and a fresh secret for random choices."""
     engine = question.table.engine
     engine.check()
     tables: dict[str, Any] = {}
-    for part in plan.aggregations:
+    for part in plan.parts:
         tables |= {name or "": engine.private(name or part.card.name) for name in private_tables(part.query)}
         tables |= {name: engine.public(name) for name in public_tables(part.query)}
-    for join in dict.fromkeys(join for part in plan.aggregations for join in public_joins(part.query)):
+    for join in dict.fromkeys(join for part in plan.parts for join in public_joins(part.query)):
         if not engine.unique(join.table, join.other):
             # a row with several partners would count several times
             expected = f"each {join.other} once, since it is joined on it"
@@ -102,38 +102,38 @@ def statement_contexts(question: Question, plan: Plan) -> list[StatementContext]
             fix = f"join it on a column with different values, or keep rows that are in it: {kept}"
             raise InvalidData(f"public table {join.table}", expected, "one twice", fix)
     contexts = []
-    for part in plan.aggregations:
+    for part in plan.parts:
         high, low = resolve(None).words(2).tolist()
-        contexts.append(part.frame(DialectSql(engine.dialect), tables, high << 64 | low))
+        contexts.append(part.statement_context(DialectSql(engine.dialect), tables, high << 64 | low))
     return contexts
 
 
-def check(question: Question, plan: Plan, contexts: Sequence[StatementContext], options: ReleaseOptions) -> None:
+def check(question: Question, plan: QuestionPlan, contexts: Sequence[StatementContext]) -> None:
     """Refuse, before the charge, a receipt that could not be kept, statements that the engine cannot compile, and what
     could not be planned once limits are chosen."""
     check_receipt(question.table)
-    for part, context in zip(plan.aggregations, contexts, strict=True):
+    for part, context in zip(plan.parts, contexts, strict=True):
         run.rehearse(part, context, question.table.engine)
     rehearse(plan, contexts)
-    parts = plan.aggregations
+    parts = plan.parts
     if any(part.automatic for part in parts):
-        _after_choices(parts, contexts, [automatic.stand_in(part) for part in parts], options)
+        _after_choices(parts, contexts, [automatic.stand_in(part) for part in parts])
 
 
-def _statement_count(plan: Plan, contexts: Sequence[StatementContext]) -> int:
-    parts = zip(plan.aggregations, contexts, strict=True)
+def _statement_count(plan: QuestionPlan, contexts: Sequence[StatementContext]) -> int:
+    parts = zip(plan.parts, contexts, strict=True)
     return sum(len(statements_of(part, context)) + len(part.automatic) for part, context in parts)
 
 
 def run_plan(
     question: Question,
-    plan: Plan,
+    plan: QuestionPlan,
     options: ReleaseOptions,
     contexts: Sequence[StatementContext],
     rows: Callable[[Statement], list[tuple[Any, ...]]],
 ) -> Answer:
     """Compile, execute and estimate; limits that nobody stated are chosen privately first."""
-    plans, about_bias = plan.aggregations, bias_notes(plan, options.bias)
+    plans, about_bias = plan.parts, bias_notes(plan, options.bias)
     if not any(part.automatic for part in plans):
         tables = run.answers(plans, contexts, rows)
         return shape_answer(list(map(Released, plans, contexts, tables)), plan.cost, options, [*about_bias])
@@ -143,10 +143,10 @@ def run_plan(
         asked = replace(part.query, aggregates=with_unstated_bounds(query, part.card).aggregates)
         choice = None
         if any(part.automatic.values()):
-            choice = automatic.choose_limits(part, asked, context, rows, may_use_either_noise(part, options))
+            choice = automatic.choose_limits(part, asked, context, rows, may_use_either_noise(part))
         choices.append(choice)
     chosen = [_chosen_for(place, plans, choices) for place in range(len(plans))]
-    plans, contexts = _after_choices(plans, contexts, chosen, options)
+    plans, contexts = _after_choices(plans, contexts, chosen)
     released = list(map(Released, plans, contexts, run.answers(plans, contexts, rows)))
     for item, choice in zip(released, chosen, strict=True):
         for name in choice.without_bounds if choice is not None else ():
@@ -157,14 +157,14 @@ def run_plan(
 
 
 def _chosen_for(
-    place: int, plans: Sequence[Plan], choices: Sequence[automatic.Choices | None]
+    place: int, plans: Sequence[AggregationPlan], choices: Sequence[automatic.Choices | None]
 ) -> automatic.Choices | None:
     """What was chosen for an aggregation: limits for all of the same rows, bounds for it alone."""
-    own, together = choices[place], plans[place].together
+    own, together = choices[place], plans[place].shared_bounds
     if together is None or (own is not None and _chose_limits(plans[place])):
         return own
     for other, choice in zip(plans, choices, strict=True):
-        same = other.together is not None and other.together.rows == together.rows
+        same = other.shared_bounds is not None and other.shared_bounds.rows == together.rows
         if choice is not None and same and _chose_limits(other):
             return (
                 choice._replace(without_bounds=(), spent_again=Fraction(0))
@@ -174,23 +174,22 @@ def _chosen_for(
     return own
 
 
-def _chose_limits(plan: Plan) -> bool:
+def _chose_limits(plan: AggregationPlan) -> bool:
     """Whether limits are chosen for this aggregation itself."""
     return any(plan.automatic.get(name) for name in automatic.SHARES)
 
 
 def _after_choices(
-    plans: Sequence[Plan],
+    plans: Sequence[AggregationPlan],
     contexts: Sequence[StatementContext],
     chosen: Sequence[automatic.Choices | None],
-    options: ReleaseOptions,
-) -> tuple[tuple[Plan, ...], list[StatementContext]]:
+) -> tuple[tuple[AggregationPlan, ...], list[StatementContext]]:
     """The plans with the limits that were chosen, and what their statements need to know."""
     new_plans, new_contexts = [], []
     for plan, context, choice in zip(plans, contexts, chosen, strict=True):
         if choice is not None and plan.automatic.keys() != {"bias"}:  # otherwise the plan is complete
-            after = plan_after_choices(plan, choice, options)
-            context = after.frame(context.dialect_sql, context.tables, context.secret)
+            after = plan_after_choices(plan, choice)
+            context = after.statement_context(context.dialect_sql, context.tables, context.secret)
         else:
             after = plan
         chosen_bounds = {name: Fraction(0) for name in plan.automatic if name.startswith(automatic.BOUNDS_OF)}
@@ -201,7 +200,9 @@ def _after_choices(
     return tuple(new_plans), new_contexts
 
 
-def with_left_out(answer: Answer, plans: Sequence[Plan], chosen: Sequence[automatic.Choices | None]) -> Answer:
+def with_left_out(
+    answer: Answer, plans: Sequence[AggregationPlan], chosen: Sequence[automatic.Choices | None]
+) -> Answer:
     """The answer with the share that its limits leave out, as far as that was learned: of all rows for COUNT(*), and of
     all of people's groups for a count of people. It says nothing about other counts and sums, whose values may be
     spread otherwise; nor about a name that several aggregations have with different limits, or that SQL around them

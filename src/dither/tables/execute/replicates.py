@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dither.inference import NoiseLaw, level_table
 from dither.tables.compile.statements import Measure
 from dither.tables.planning.estimate import estimate, make_agree
-from dither.tables.planning.plan import Plan
+from dither.tables.planning.plan import AggregationPlan
 
 MOST_TABLES, FEWEST_TABLES = 1000, 200
 """How many tables are drawn, by the number of groups."""
@@ -35,7 +35,7 @@ Values = Sequence[Any]
 
 
 def replicates(
-    plans: Sequence[Plan], measures: Sequence[Mapping[Measure, NDArray[Any]]], groups: Sequence[int]
+    plans: Sequence[AggregationPlan], measures: Sequence[Mapping[Measure, NDArray[Any]]], groups: Sequence[int]
 ) -> list[Mapping[str, NDArray[np.float64]]] | None:
     """For each private aggregation, with so many groups, and for each of its aggregates whose noise has a known law,
     its answers in every table, a row for each table; None where they cannot be drawn: too many groups, or a row for
@@ -62,7 +62,7 @@ def replicates(
             for measure, values in known.items()
         }
         tables = {}
-        for name, parts in plan.parts.items():
+        for name, parts in plan.measures_of.items():
             answers, _ = estimate(plan, plan.query.aggregates[name], parts, possible, _VALUE_ONLY)
             values = np.array([math.nan if item is None else item for item in answers])
             tables[name] = values.reshape(count, size)

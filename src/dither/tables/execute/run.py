@@ -27,7 +27,7 @@ from dither.tables.planning.estimate import (
     without_values,
 )
 from dither.tables.planning.group_keys import Key, every_group, group_numbers, noisy_measures
-from dither.tables.planning.plan import Choice, Counts, Plan, answer_type, statements_of
+from dither.tables.planning.plan import AggregationPlan, Choice, Counts, answer_type, statements_of
 from dither.tables.planning.quantiles import Quantiles, choose, extreme_interval, intervals
 from dither.tables.query.tree import Aggregate, Expression
 
@@ -56,7 +56,7 @@ class NoisyTable:
     """The answers that are NULL in some group because it may have no values."""
 
 
-def answers(plans: Sequence[Plan], frames: Sequence[StatementContext], run: Run) -> list[NoisyTable]:
+def answers(plans: Sequence[AggregationPlan], frames: Sequence[StatementContext], run: Run) -> list[NoisyTable]:
     """Run the statements of every private aggregation of a question and add the noise; levels are made to agree."""
     if not any(plan.reduced for plan in plans):
         return [answer(plan, frame, run) for plan, frame in zip(plans, frames, strict=True)]
@@ -68,7 +68,7 @@ def answers(plans: Sequence[Plan], frames: Sequence[StatementContext], run: Run)
 
 
 def answer(
-    plan: Plan,
+    plan: AggregationPlan,
     frame: StatementContext,
     run: Run,
     confidence: float = 0.95,
@@ -78,8 +78,8 @@ def answer(
     groups, noisy = _measured(plan, frame, run) if measured is None else measured
     result = NoisyTable(every_group(plan.keys, plan.ties) or groups, measures=noisy)
     for name, aggregate in plan.query.aggregates.items():
-        if name in plan.parts:
-            values, errors = estimate(plan, aggregate, plan.parts[name], noisy, confidence)
+        if name in plan.measures_of:
+            values, errors = estimate(plan, aggregate, plan.measures_of[name], noisy, confidence)
             result.answers[name], result.errors[name] = values, errors
     shown = groups[:-1] if plan.other else groups
     for choice, lines in _binned(plan, frame, run, plan.choices):
@@ -126,7 +126,7 @@ def answer(
     return result
 
 
-def _set_null(table: NoisyTable, plan: Plan, noisy: Mapping[Measure, NDArray[Any]]) -> None:
+def _set_null(table: NoisyTable, plan: AggregationPlan, noisy: Mapping[Measure, NDArray[Any]]) -> None:
     """Leave out the answers about values of groups that may have none."""
     for name, values in table.answers.items():
         empty = without_values(plan, name, noisy)
@@ -138,7 +138,7 @@ def _set_null(table: NoisyTable, plan: Plan, noisy: Mapping[Measure, NDArray[Any
                 table.probabilities[name][place] = None
 
 
-def _group(plan: Plan, line: tuple[Any, ...]) -> Key:
+def _group(plan: AggregationPlan, line: tuple[Any, ...]) -> Key:
     """The group of a line, whose public keys are numbers: left so where all are, as even keys that were alike would
     have different numbers, and a line then counts in one group only; otherwise the keys, each of which is shown once.
     """
@@ -150,7 +150,9 @@ def _group(plan: Plan, line: tuple[Any, ...]) -> Key:
     )
 
 
-def _measured(plan: Plan, frame: StatementContext, run: Run) -> tuple[list[Key], dict[Measure, NDArray[Any]]]:
+def _measured(
+    plan: AggregationPlan, frame: StatementContext, run: Run
+) -> tuple[list[Key], dict[Measure, NDArray[Any]]]:
     """The groups that are shown, and every measure with its noise."""
     every = group_numbers(plan.keys, plan.ties)
     measures = list(plan.measures)
@@ -175,7 +177,7 @@ def _measured(plan: Plan, frame: StatementContext, run: Run) -> tuple[list[Key],
     return keys, noisy
 
 
-def _lines(plan: Plan, frame: StatementContext, run: Run) -> dict[Key, tuple[int, ...]]:
+def _lines(plan: AggregationPlan, frame: StatementContext, run: Run) -> dict[Key, tuple[int, ...]]:
     """Every measure of each group that has rows, before noise. A group is shown by the number of its people where keys
     are not public, which is in the first statement: what another statement has of other groups does not count.
     """
@@ -198,7 +200,7 @@ def _held(value: int) -> int:
 
 
 def _binned(
-    plan: Plan,
+    plan: AggregationPlan,
     frame: StatementContext,
     run: Run,
     items: tuple[Choice, ...] | tuple[Quantiles, ...] | tuple[Counts, ...],
@@ -238,7 +240,7 @@ class _Chosen:
     probability: float | None = None
 
 
-def _chosen(choice: Choice, filled: NDArray[np.int64], plan: Plan, confidence: float) -> _Chosen:
+def _chosen(choice: Choice, filled: NDArray[np.int64], plan: AggregationPlan, confidence: float) -> _Chosen:
     """The bin or key chosen for one group: a key, or the middle of a bin."""
     aggregate, noise = choice.aggregate, choice.interval
     if aggregate.kind == "mode":
@@ -280,7 +282,7 @@ def _middle(aggregate: Aggregate, place: int, whole: bool) -> float:
     return round(middle) if whole else middle
 
 
-def rehearse(plan: Plan, frame: StatementContext, engine: Any) -> None:
+def rehearse(plan: AggregationPlan, frame: StatementContext, engine: Any) -> None:
     """Run every statement of a plan on no rows: whatever an engine refuses to compile, it refuses before the charge.
 
     The stand-in for the rows is made from the card, so nothing here depends on the data.

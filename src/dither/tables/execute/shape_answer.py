@@ -27,7 +27,7 @@ from dither.tables.execute.unprocessed import NoisyColumns, unprocessed
 from dither.tables.options import ReleaseOptions
 from dither.tables.planning.estimate import estimate
 from dither.tables.planning.group_keys import bin_labels
-from dither.tables.planning.plan import Plan, answer_type, without_engine
+from dither.tables.planning.plan import AggregationPlan, QuestionPlan, answer_type, without_engine
 from dither.tables.planning.plan_notes import null_value_notes, plan_notes
 from dither.tables.query import evaluate
 from dither.tables.query.tree import SIMPLE, Aggregate, Column, Expression, PostProcessing, columns
@@ -44,7 +44,7 @@ _ONE_SIDED = Note("one_sided")
 class Released:
     """The noisy table of one private aggregation, with the plan and the context that it was made by."""
 
-    plan: Plan
+    plan: AggregationPlan
     context: StatementContext
     noisy: NoisyTable
 
@@ -62,22 +62,22 @@ class Released:
         return [(*key, *(values[i] for values in adjusted)) for i, key in enumerate(self.noisy.keys)]
 
 
-def rehearse(plan: Plan, contexts: Sequence[StatementContext]) -> PostProcessed | None:
+def rehearse(plan: QuestionPlan, contexts: Sequence[StatementContext]) -> PostProcessed | None:
     """Try the SQL of a question on made-up noisy tables: what DuckDB refuses, it refuses before the charge. Returns
     what it made of them; None where a question has no SQL."""
     if plan.query.post is None:
         return None
     from dither.tables.query import postprocess  # it loads DuckDB, which other questions may not need
 
-    parts = list(zip(plan.aggregations, contexts, strict=True))
+    parts = list(zip(plan.parts, contexts, strict=True))
     single = [name for name, (part, _) in zip(plan.query.post.tables, parts, strict=True) if not part.query.groups]
     columns = [_types(part, context) for part, context in parts]
     return postprocess.rehearse(plan.query.post, *columns, one_row=single)
 
 
-def output_columns(plan: Plan) -> PostProcessed | None:
+def output_columns(plan: QuestionPlan) -> PostProcessed | None:
     """The columns that the SQL of a question makes, on made-up noisy tables; None where it has no SQL."""
-    return rehearse(plan, [without_engine(part) for part in plan.aggregations])
+    return rehearse(plan, [without_engine(part) for part in plan.parts])
 
 
 def shape_answer(released: Sequence[Released], cost: Guarantee, options: ReleaseOptions, notes: list[Note]) -> Answer:
@@ -136,7 +136,7 @@ def shape_answer(released: Sequence[Released], cost: Guarantee, options: Release
 
 
 def _errors_of_arithmetic(
-    plan: Plan,
+    plan: AggregationPlan,
     noisy: NoisyTable,
     options: ReleaseOptions,
     lines: list[dict[str, Any]],
@@ -152,7 +152,7 @@ def _errors_of_arithmetic(
         for name, item in shown.items()
         if not isinstance(item, Column) and _uses(item, plan.query.aggregates)
     }
-    if plan.population or not any(_uses(item, plan.parts) for item in computed.values()):
+    if plan.population or not any(_uses(item, plan.measures_of) for item in computed.values()):
         return {}
     drawn = replicates([plan], [noisy.measures], [len(noisy.keys)])
     if drawn is None:
@@ -181,7 +181,7 @@ def _errors_at(item: Released, confidence: float) -> Mapping[str, Sequence[float
     if confidence == CONFIDENCE:
         return item.noisy.errors
     result = dict(item.noisy.errors)
-    for name, parts in item.plan.parts.items():
+    for name, parts in item.plan.measures_of.items():
         _, errors = estimate(item.plan, item.plan.query.aggregates[name], parts, item.noisy.measures, confidence)
         known = zip(item.noisy.errors[name], errors, strict=True)
         result[name] = [None if before is None else error for before, error in known]
@@ -359,7 +359,7 @@ def _passed_on(
     return every
 
 
-def _types(plan: Plan, context: StatementContext, integer: bool = False) -> dict[str, Type]:
+def _types(plan: AggregationPlan, context: StatementContext, integer: bool = False) -> dict[str, Type]:
     """The types of the columns of the noisy table, from the plan alone: the same when no group is shown; with
     ``integer`` counts and sums are whole numbers."""
     types = {group.name: typed.type for group, typed in zip(plan.query.groups, context.grouped, strict=True)}
@@ -393,7 +393,7 @@ def _kind(values: list[Any]) -> Type:
     return result.pop() if len(result) == 1 else "number" if result <= {"integer", "number"} else "text"
 
 
-def _notes(plan: Plan) -> tuple[Note, ...]:
+def _notes(plan: AggregationPlan) -> tuple[Note, ...]:
     result = [*plan_notes(plan)]
     if plan.selection is not None:
         result.append(Note("small_groups", {"people": plan.selection.threshold}))

@@ -86,14 +86,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither.accounting import gaussian_ratio
-from dither.guarantees import ApproxDP, Guarantee, PureDP
 from dither.mechanisms import Laplace
 from dither.present.notes import Note, share_left_out
 from dither.tables.compile import expressions, statements
 from dither.tables.compile.context import Statement, StatementContext
 from dither.tables.compile.limits import MAX_TOTAL, Limits
 from dither.tables.planning.group_keys import number_of_groups
-from dither.tables.planning.plan import Plan, below, variance_of
+from dither.tables.planning.plan import AggregationPlan, round_down, variance_of
 from dither.tables.query.tree import Aggregate, Expression, Query
 
 SHARES = {"max_rows": Fraction(1, 10), "max_groups": Fraction(1, 10), "bias": Fraction(1, 20)}
@@ -147,11 +146,6 @@ def _bounded(query: Query, bounds: dict[str, tuple[float, float]]) -> Query:
     return replace(query, aggregates=aggregates)
 
 
-def total_cost(epsilon: Fraction, delta: Fraction | None) -> Guarantee:
-    """What everything costs, whichever noise is chosen at the end."""
-    return PureDP(epsilon) if delta is None else ApproxDP(epsilon, delta)
-
-
 class Choices(NamedTuple):
     """What was chosen privately: the question with bounds, the limits, the aggregates for which no bounds were found,
     how much the limits leave out, and what to say of all of it.
@@ -170,14 +164,14 @@ class Choices(NamedTuple):
     """What a second look for bounds cost, out of what was left for the answers."""
 
 
-def stand_in(plan: Plan) -> Choices:
+def stand_in(plan: AggregationPlan) -> Choices:
     """Choices as they might be, to try what is done with them before anything is charged."""
     groups, rows = (1 if name in plan.automatic else None for name in ("max_groups", "max_rows"))
     return Choices(plan.query, groups, rows, plan.limits.norm, (), None, [])
 
 
 def choose_limits(
-    plan: Plan,
+    plan: AggregationPlan,
     query: Query,
     context: StatementContext,
     run: Callable[[Statement], list[Any]],
@@ -194,7 +188,7 @@ def choose_limits(
         lines = run(statements.people_by_size(context, EDGES, "groups"))
         histogram = noisy_histogram(lines, groups_epsilon)
         chosen = best_limit(histogram, groups_epsilon, _noise_of_one(plan), _assumed_groups(plan))
-        most = MAX_TOTAL if "max_rows" in plan.automatic else MAX_TOTAL // plan.limit
+        most = MAX_TOTAL if "max_rows" in plan.automatic else MAX_TOTAL // plan.max_rows
         groups = min(chosen.limit, _most_groups(plan), most)
         if plan.selection is not None:  # keys of few people are not shown, and the fewest grow with the groups
             groups = min(groups, max(1, int(float(histogram.sum()) * _SHARE_NOT_SHOWN / plan.selection.threshold)))
@@ -202,7 +196,7 @@ def choose_limits(
     if plan.automatic.get("max_rows"):
         norm, chosen, people, epsilon = _rows_limit(plan, context, run, either_norm)
         groups = None if groups is None else min(groups, chosen.limit)  # a person has a row in each group at least
-        in_each = groups or plan.groups
+        in_each = groups or plan.max_groups
         rows = math.ceil(chosen.limit / (in_each if norm == 1 else math.sqrt(in_each)))
         rows = min(rows, MAX_TOTAL // in_each)
     # what is left out is that of the limits that apply, which are not quite those that were best
@@ -228,7 +222,7 @@ def choose_limits(
     return Choices(_bounded(query, bounds), groups, rows, norm, unknown, left_out, notes, memberships, again)
 
 
-def _both(rows: LeftOut, memberships: LeftOut | None, plan: Plan) -> LeftOut | None:
+def _both(rows: LeftOut, memberships: LeftOut | None, plan: AggregationPlan) -> LeftOut | None:
     """What the limit on rows and the choice of a person's groups leave out together; None if one of them is unknown.
 
     Where keys are public, every row counts in its group, and the limit on rows is the only one. Otherwise rows are also
@@ -243,7 +237,7 @@ def _both(rows: LeftOut, memberships: LeftOut | None, plan: Plan) -> LeftOut | N
 
 
 def _beyond_stated_limits(
-    plan: Plan,
+    plan: AggregationPlan,
     chosen_groups: int | None,
     context: StatementContext,
     run: Callable[[Statement], list[Any]],
@@ -253,7 +247,7 @@ def _beyond_stated_limits(
     """How much of the rows, and of people's groups, is beyond the limits, None for what is not asked; and what each
     histogram cost. ``rows`` and ``memberships`` are known already where their limits were chosen privately."""
     kinds = {aggregate.kind for aggregate in plan.query.aggregates.values()}
-    limits = replace(plan.limits, groups=chosen_groups or plan.groups)
+    limits = replace(plan.limits, groups=chosen_groups or plan.max_groups)
     by_groups = bool(plan.query.groups) and memberships is None and (plan.selection is not None or "people" in kinds)
     by_rows = kinds != {"people"} and rows is None
     epsilon = plan.automatic["bias"] / (2 if by_groups and by_rows else 1)
@@ -267,7 +261,7 @@ def _beyond_stated_limits(
 
 
 def _rows_limit(
-    plan: Plan, context: StatementContext, run: Callable[[Statement], list[Any]], either_norm: bool
+    plan: AggregationPlan, context: StatementContext, run: Callable[[Statement], list[Any]], either_norm: bool
 ) -> tuple[Literal[1, 2], BestLimit, NDArray[np.float64], Fraction]:
     """The limit on a person's rows: in the norm of the plan, or where the noise may be either, in the better one; with
     the noisy histogram that it was chosen from, and what that cost."""
@@ -283,7 +277,7 @@ def _rows_limit(
     return min(results, key=lambda item: item[1].error)
 
 
-def _normal_noise_of_one(plan: Plan) -> float:
+def _normal_noise_of_one(plan: AggregationPlan) -> float:
     """The same with normal noise, for a plan with Laplace noise and a delta to spend."""
     epsilon, delta = plan.guarantee.exact
     left = epsilon - sum(plan.automatic.values(), Fraction(0))
@@ -292,18 +286,18 @@ def _normal_noise_of_one(plan: Plan) -> float:
     return float(gaussian_ratio(left, delta)) / math.sqrt(min(share, 1.0))
 
 
-def _most_groups(plan: Plan) -> int:
+def _most_groups(plan: AggregationPlan) -> int:
     """How many groups there can be, as far as that is public."""
     return min(number_of_groups(plan.keys, plan.ties, private=MAX_TOTAL), MAX_TOTAL)
 
 
-def _assumed_groups(plan: Plan) -> int:
+def _assumed_groups(plan: AggregationPlan) -> int:
     """How many groups what is left out is spread over: as many as there are public keys, or some number of private
     ones, of which nobody knows how many there are."""
     return min(number_of_groups(plan.keys, plan.ties, private=_PRIVATE_GROUPS), MAX_TOTAL)
 
 
-def _noise_of_one(plan: Plan) -> float:
+def _noise_of_one(plan: AggregationPlan) -> float:
     """The standard deviation of the noise in rows, if one person counts for one row."""
     if plan.measures:  # a row changes a sum by a quarter of the largest value, say, and everything else by 1
         measure, noise = next(iter(plan.measures.items()))
@@ -313,7 +307,7 @@ def _noise_of_one(plan: Plan) -> float:
 
 
 def _bounds(
-    plan: Plan,
+    plan: AggregationPlan,
     query: Query,
     context: StatementContext,
     run: Callable[[Statement], list[Any]],
@@ -370,7 +364,7 @@ def _edges(value: Expression, find: expressions.Lookup) -> tuple[tuple[float, ..
     return edges_of(typed.interval if stated is None else stated, whole), whole, stated is not None
 
 
-def unseen_bounds_notes(plan: Plan) -> tuple[Note, ...]:
+def unseen_bounds_notes(plan: AggregationPlan) -> tuple[Note, ...]:
     """What is said, before anything is charged, of bounds that may not be found: of how few people there are none, even
     if all of them have alike values and the second look is needed."""
     result = []
@@ -382,7 +376,7 @@ def unseen_bounds_notes(plan: Plan) -> tuple[Note, ...]:
         assert value is not None
         edges, _, is_stated = _edges(value, find)
         if not is_stated:
-            people = least_seen(Laplace(1, below(left * SECOND_LOOK_SHARE / len(names))), len(edges) - 1)
+            people = least_seen(Laplace(1, round_down(left * SECOND_LOOK_SHARE / len(names))), len(edges) - 1)
             result.append(Note("bounds_forecast", {"name": name, "people": people}))
     return tuple(result)
 
@@ -397,7 +391,7 @@ def _noisy(lines: list[Any], bins: int, sensitivity: int, epsilon: Fraction) -> 
     counts = np.zeros(bins, dtype=np.int64)
     for line in lines:
         counts[int(line[-2])] = int(line[-1])
-    mechanism = Laplace(sensitivity, below(epsilon))
+    mechanism = Laplace(sensitivity, round_down(epsilon))
     released: NDArray[np.int64] = np.asarray(mechanism.release(counts))
     return released, mechanism
 

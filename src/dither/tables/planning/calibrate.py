@@ -36,15 +36,24 @@ from sqlglot import exp
 from dither import arguments
 from dither.errors import InvalidArgument
 from dither.exact.search import bisect_floats
-from dither.guarantees import ApproxDP
+from dither.guarantees import ApproxDP, PureDP
 from dither.tables.card.accounts import pays_delta
 from dither.tables.card.model import Card
-from dither.tables.compile.limits import MAX_TOTAL, Level, Together
-from dither.tables.options import NoiseChoice, ReleaseOptions, percentage
-from dither.tables.planning import automatic, plan
+from dither.tables.compile.limits import MAX_TOTAL, Level, SharedBounds
+from dither.tables.options import ReleaseOptions, percentage
+from dither.tables.planning import automatic
 from dither.tables.planning.estimate import expected_error, rounded_error, with_least_squares
 from dither.tables.planning.group_keys import card_of_question, every_group, number_of_groups, with_unstated_bounds
-from dither.tables.planning.plan import Plan, first, keys_and_ties
+from dither.tables.planning.plan import (
+    Aggregation,
+    AggregationPlan,
+    QuestionPlan,
+    aggregation_of,
+    coalesce,
+    keys_and_ties,
+    make_keys_public,
+    variance_of,
+)
 from dither.tables.planning.work import refuse_much_text_work
 from dither.tables.query import evaluate, nodes
 from dither.tables.query.relations import base_of
@@ -55,7 +64,7 @@ _LARGEST_EPSILON = 100.0
 _MANY_GROUPS = 16
 
 
-def plan_question(query: Query, card: Card, options: ReleaseOptions) -> Plan:
+def plan_question(query: Query, card: Card, options: ReleaseOptions) -> QuestionPlan:
     """Return the plan of a question, checked as far as it can be without compiling it.
 
     Private aggregations of one question share its epsilon and its delta equally. Where all of them are normal noise,
@@ -66,20 +75,6 @@ def plan_question(query: Query, card: Card, options: ReleaseOptions) -> Plan:
         from dither.tables.planning.work import with_limited_work  # which other questions do not need
 
         query = with_limited_work(query, card)
-    if not query.more:
-        parts = [_Aggregation(query, None, card, options)]
-    else:
-        bounded = bounded_together(query.aggregations, card, options.other)
-        parts = [_Aggregation(item, together, card, options) for item, together in bounded]
-        _choose_together(parts)
-    least = arguments.epsilon(card.min_epsilon, "min_epsilon")
-    delta = plan.first(options.delta, query.delta, card.delta)
-    exact_delta = None if delta is None else arguments.delta(delta)
-
-    def at(epsilon: object) -> Plan:
-        whole = _at_least(arguments.epsilon(epsilon), least)
-        return parts[0].at(whole, exact_delta) if len(parts) == 1 else _sharing(parts, whole, exact_delta, options)
-
     epsilon = options.epsilon if options.epsilon is not None else query.epsilon
     if (epsilon is None) == (options.error is None):
         raise InvalidArgument(
@@ -88,12 +83,27 @@ def plan_question(query: Query, card: Card, options: ReleaseOptions) -> Plan:
             "neither" if options.error is None else "both",
             "pass epsilon=0.5, or error=50",
         )
-    if options.error is not None and any(part.unstated.keys() - {"bias"} for part in parts):
-        raise InvalidArgument(
-            "error", "stated bounds, max_groups and max_rows", "'auto'", "state them, or pass epsilon instead"
-        )
-    result = at(epsilon) if options.error is None else _for_error(at, options.error, float(least))
-    for part in result.aggregations:
+    least = arguments.epsilon(card.min_epsilon, "min_epsilon")
+    given = coalesce(options.delta, query.delta, card.delta)
+    delta = None if given is None else arguments.delta(given)
+    bounded = [(query, None)] if not query.more else bounded_together(query.aggregations, card, options.other)
+    parts = [_aggregation(item, card, options, shared_bounds) for item, shared_bounds in bounded]
+    if len(parts) > 1:
+        parts = _choosing_together(parts)
+
+    def at(epsilon: object) -> QuestionPlan:
+        whole = _at_least(arguments.epsilon(epsilon), least)
+        return QuestionPlan((_planned(parts[0], whole, delta),)) if len(parts) == 1 else _sharing(parts, whole, delta)
+
+    if options.error is None:
+        result = at(epsilon)
+    else:
+        if any(part.unstated.keys() - {"bias"} for part in parts):
+            raise InvalidArgument(
+                "error", "stated bounds, max_groups and max_rows", "'auto'", "state them, or pass epsilon instead"
+            )
+        result = _for_error(at, options.error, float(least))
+    for part in result.parts:
         every_group(part.keys, part.ties)
     refuse_counted_groups(result)
     return result
@@ -111,219 +121,169 @@ def _check_population(query: Query) -> None:
             raise InvalidArgument(name, expected, aggregate.kind.upper(), fix)
 
 
-class _Aggregation:
-    """A private aggregation of a question, with what does not depend on epsilon: keys, and what is chosen privately."""
+def _aggregation(query: Query, card: Card, options: ReleaseOptions, shared_bounds: SharedBounds | None) -> Aggregation:
+    """Return a private aggregation of a question: its keys, what is chosen privately, and stand-ins for that."""
+    if query.source is not None:
+        card = card_of_question(query, card)
+    query = with_unstated_bounds(query, card)
+    if options.interval == "population":
+        _check_population(query)
+    max_groups: Any = 1  # of a row that is a person of its own
+    max_rows: Any = 1
+    if card.unit is not None:
+        max_groups = coalesce(options.max_groups, query.max_groups, card.max_groups)
+        max_rows = coalesce(options.max_rows, query.max_rows, card.max_rows)
+    known = keys_and_ties(query, card, options.other)
+    bias = options.bias and card.unit is not None
+    unstated: dict[str, Fraction] = {}
+    if bias or "auto" in (max_groups, max_rows, *(aggregate.bounds for aggregate in query.aggregates.values())):
+        unstated = automatic.unstated_limits(query, max_groups, max_rows, None in known[0], bias)
+    evaluate.check(query.shape, [*(group.name for group in query.groups), *query.aggregates])
+    settled = replace(
+        options, max_groups=1 if max_groups == "auto" else max_groups, max_rows=1 if max_rows == "auto" else max_rows
+    )
+    result = aggregation_of(automatic.with_provisional_bounds(query), card, settled, shared_bounds, known)
+    return replace(result, unstated=unstated)
 
-    def __init__(
-        self,
-        query: Query,
-        together: Together | None,
-        card: Card,
-        options: ReleaseOptions,
-    ) -> None:
-        if query.source is not None:
-            card = card_of_question(query, card)
-        query = with_unstated_bounds(query, card)
-        if options.interval == "population":
-            _check_population(query)
-        self.query, self.together, self._card, self._options = query, together, card, options
-        self._max_groups, self._max_rows = limits_of(query, card, options)
-        self.has_delta = pays_delta(card)
-        self.keys, self.ties = plan.keys_and_ties(query, card, options.other)
-        bias = options.bias and card.unit is not None
-        self.unstated: dict[str, Fraction] = {}
-        """What is chosen privately, with its share of the epsilon."""
-        bounds = (aggregate.bounds for aggregate in query.aggregates.values())
-        if bias or "auto" in (self._max_groups, self._max_rows, *bounds):
-            private = any(keys is None for keys in self.keys)
-            self.unstated = automatic.unstated_limits(query, self._max_groups, self._max_rows, private, bias)
-        evaluate.check(query.shape, [*(group.name for group in query.groups), *query.aggregates])
 
-    @property
-    def rows(self) -> int:
-        """Which rows it is about, where the question has several aggregations."""
-        return 0 if self.together is None else self.together.rows
-
-    def at(self, epsilon: Fraction, delta: Fraction | None, unstated: Mapping[str, Fraction] | None = None) -> Plan:
-        """Its plan for this epsilon, of which ``unstated`` is spent on what is chosen privately."""
-        has_delta = self.has_delta
-        epsilons = {name: epsilon * share for name, share in self.unstated.items()} if unstated is None else unstated
-        laplace = self._options.noise == "best" and (not has_delta or "max_rows" in self.unstated)
-        noise: NoiseChoice = "laplace" if laplace else self._options.noise
-        max_groups, max_rows = self._max_groups, self._max_rows
-        result = self._make(
-            epsilon - sum(epsilons.values(), Fraction(0)),
-            delta,
-            1 if max_groups == "auto" else max_groups,
-            1 if max_rows == "auto" else max_rows,
-            noise,
+def _planned(
+    asked: Aggregation, epsilon: Fraction, delta: Fraction | None, choices: Mapping[str, Fraction] | None = None
+) -> AggregationPlan:
+    """Return the plan for this epsilon, of which ``choices`` is spent on what is chosen privately."""
+    if choices is None:
+        choices = {name: epsilon * share for name, share in asked.unstated.items()}
+    left = epsilon - sum(choices.values(), Fraction(0))
+    result = asked.with_budget(left, delta)
+    if {"max_groups", "max_rows"} & set(asked.unstated):  # whatever is chosen after the charge must not be refused
+        widest = replace(asked.options, max_groups=1, max_rows=MAX_TOTAL)
+        aggregation_of(asked.query, asked.card, widest, asked.shared_bounds, (asked.keys, asked.ties)).with_budget(
+            left, delta
         )
-        if {"max_groups", "max_rows"} & set(self.unstated):  # whatever is chosen after the charge must not be refused
-            self._make(result.guarantee.exact[0], delta, 1, MAX_TOTAL, noise)
-        spends_delta = isinstance(result.guarantee, ApproxDP)
-        if spends_delta and not has_delta:
-            if result.selection is None:
-                raise _no_delta("Gaussian noise", "ask for Laplace noise")
-            fix = plan.make_keys_public(self.query, self._card, self.keys)
-            raise _no_delta("a choice of groups that are not public", f"{fix}, ask for Laplace noise")
-        if not self.unstated:
-            return result
-        may_spend = spends_delta or (has_delta and self._may_choose_normal_noise())
-        cost = automatic.total_cost(epsilon, delta if may_spend else None)
-        return replace(result, guarantee=cost, automatic=epsilons)
-
-    def _may_choose_normal_noise(self) -> bool:
-        """Whether noise that costs a delta may turn out to be better once what is chosen privately is known."""
-        if self.unstated.keys() == {"bias"}:
-            return False
-        if self._options.noise == "best" and "max_rows" in self.unstated:
-            return self.together is None and number_of_groups(self.keys, self.ties) >= _MANY_GROUPS
-        return self._options.noise != "laplace"
-
-    def with_normal_noise(self, epsilon: Fraction, delta: Fraction, share: Fraction) -> Plan | None:
-        """Its plan as a share of one vector of normal noise; None where some of it has other noise."""
-        if self.unstated or any(keys is None for keys in self.keys):
-            return None
-        max_groups, max_rows = (1 if limit == "auto" else limit for limit in (self._max_groups, self._max_rows))
-        result = self._make(epsilon, delta, max_groups, max_rows, "gaussian", share)
-        return None if result.choices or result.quantiles or result.counts else result
-
-    def _make(
-        self,
-        epsilon: Fraction,
-        delta: Fraction | None,
-        max_groups: object,
-        max_rows: object,
-        noise: NoiseChoice,
-        joint: Fraction | None = None,
-    ) -> Plan:
-        return plan.make(
-            automatic.with_provisional_bounds(self.query) if self.unstated else self.query,
-            self._card,
-            epsilon=epsilon,
-            delta=delta,
-            max_groups=max_groups,
-            max_rows=max_rows,
-            noise=noise,
-            other=self._options.other,
-            intervals=self._options.quantile_interval,
-            population=self._options.interval == "population",
-            keys=self.keys,
-            ties=self.ties,
-            together=self.together,
-            joint=joint,
-        )
+    spends_delta, has_delta = isinstance(result.guarantee, ApproxDP), pays_delta(asked.card)
+    if spends_delta and not has_delta:
+        if result.selection is None:
+            raise _no_delta("Gaussian noise", "ask for Laplace noise")
+        fix = make_keys_public(asked)
+        raise _no_delta("a choice of groups that are not public", f"{fix}, ask for Laplace noise")
+    if not asked.unstated:
+        return result
+    may_spend = spends_delta or (has_delta and _may_choose_normal_noise(asked))
+    cost = ApproxDP(epsilon, delta) if may_spend and delta is not None else PureDP(epsilon)
+    return replace(result, guarantee=cost, automatic=choices)
 
 
-def _sharing(parts: list[_Aggregation], epsilon: Fraction, delta: Fraction | None, options: ReleaseOptions) -> Plan:
-    """The plan of several aggregations, each with an equal share; limits of levels are chosen once, for all of them."""
+def _may_choose_normal_noise(asked: Aggregation) -> bool:
+    """Whether noise that costs a delta may turn out to be better once what is chosen privately is known."""
+    if asked.unstated.keys() == {"bias"}:
+        return False
+    if asked.options.noise == "best" and "max_rows" in asked.unstated:
+        return asked.shared_bounds is None and number_of_groups(asked.keys, asked.ties) >= _MANY_GROUPS
+    return asked.options.noise != "laplace"
+
+
+def _sharing(parts: Sequence[Aggregation], epsilon: Fraction, delta: Fraction | None) -> QuestionPlan:
+    """Return the plan of several aggregations, each with an equal share; limits of levels are chosen once, for all."""
     share = Fraction(1, len(parts))
     share_of_delta = None if delta is None else delta * share
     plans = []
     for part in parts:
-        epsilons = {name: epsilon * share * item for name, item in part.unstated.items()}
+        choices = {name: epsilon * share * item for name, item in part.unstated.items()}
         own = epsilon * share
-        limits = {name: item for name, item in epsilons.items() if name in automatic.SHARES}
+        limits = {name: item for name, item in choices.items() if name in automatic.SHARES}
         if limits:
             members = _of_same_rows(part, parts)
             spent = sum(limits.values(), Fraction(0))
             if part is members[0]:  # it spends what all of them leave for the choice
-                epsilons |= {name: item * len(members) for name, item in limits.items()}
+                choices |= {name: item * len(members) for name, item in limits.items()}
                 own += spent * (len(members) - 1)
             else:
                 own -= spent
-                epsilons |= dict.fromkeys(limits, Fraction(0))
-        plans.append(part.at(own, share_of_delta, epsilons))
-    if share_of_delta is not None and options.noise != "laplace" and parts[0].has_delta:
-        normal = [part.with_normal_noise(epsilon * share, share_of_delta, share) for part in parts]
-        joint = [item for item in normal if item is not None]
-        if len(joint) == len(parts) and (options.noise == "gaussian" or _spread(joint) < _spread(plans)):
-            plans = joint
-    plans = with_least_squares(plans)
-    return replace(plans[0], more=tuple(plans[1:]))
+                choices |= dict.fromkeys(limits, Fraction(0))
+        plans.append(_planned(part, own, share_of_delta, choices))
+    noise = parts[0].options.noise
+    if share_of_delta is not None and noise != "laplace" and pays_delta(parts[0].card):
+        joint = [_with_normal_noise(part, epsilon * share, share_of_delta, share) for part in parts]
+        normal = [item for item in joint if item is not None]
+        if len(normal) == len(parts) and (noise == "gaussian" or _spread(normal) < _spread(plans)):
+            plans = normal
+    return QuestionPlan(tuple(with_least_squares(plans)))
 
 
-def _spread(plans: Sequence[Plan]) -> float:
+def _with_normal_noise(
+    asked: Aggregation, epsilon: Fraction, delta: Fraction, share: Fraction
+) -> AggregationPlan | None:
+    """Return the plan as a share of one vector of normal noise; None where some of it has other noise."""
+    if asked.unstated or asked.has_private_keys:
+        return None
+    normal = replace(asked, options=replace(asked.options, noise="gaussian"))
+    result = normal.with_budget(epsilon, delta, joint=share)
+    return None if result.choices or result.quantiles or result.counts else result
+
+
+def _spread(plans: Sequence[AggregationPlan]) -> float:
     """The logarithms of the standard deviations of everything that is measured, added up."""
     return sum(
-        math.log(plan.variance_of(noise)) / 2 - math.log(measure.unit(item.limits))
+        math.log(variance_of(noise)) / 2 - math.log(measure.unit(item.limits))
         for item in plans
         for measure, noise in item.measures.items()
     )
 
 
-def _of_same_rows(part: _Aggregation, parts: Sequence[_Aggregation]) -> list[_Aggregation]:
+def _of_same_rows(part: Aggregation, parts: Sequence[Aggregation]) -> list[Aggregation]:
     """The aggregations of the same rows, first the one for which limits are chosen: of rows rather than people, and
     with the most groups."""
-    members = [other for other in parts if other.together is not None and other.together.rows == part.rows]
+    members = [other for other in parts if _rows_number(other) == _rows_number(part)]
     counts_rows = [any(item.kind != "people" for item in other.query.aggregates.values()) for other in members]
     order = sorted(range(len(members)), key=lambda i: (not counts_rows[i], -len(members[i].query.groups)))
     return [members[i] for i in order]
 
 
-def _choose_together(parts: Sequence[_Aggregation]) -> None:
+def _rows_number(part: Aggregation) -> int | None:
+    """Which rows an aggregation is about, where the question has several."""
+    return None if part.shared_bounds is None else part.shared_bounds.rows
+
+
+def _choosing_together(parts: Sequence[Aggregation]) -> list[Aggregation]:
     """Let limits that are chosen privately for one aggregation be chosen for all of the same rows; bounds of values are
     chosen for each aggregation by itself."""
-    limits = [
-        {name for other in _of_same_rows(part, parts) for name in other.unstated if name in automatic.SHARES}
-        for part in parts
-    ]
-    for part, names in zip(parts, limits, strict=True):
+    result = []
+    for part in parts:
+        names = {name for other in _of_same_rows(part, parts) for name in other.unstated if name in automatic.SHARES}
         if "max_rows" in names:
             names.discard("bias")
         bounds = {name: item for name, item in part.unstated.items() if name not in automatic.SHARES}
-        part.unstated = {**{name: automatic.SHARES[name] for name in sorted(names)}, **bounds}
+        shares = {name: automatic.SHARES[name] for name in sorted(names)}
+        result.append(replace(part, unstated={**shares, **bounds}))
+    return result
 
 
-def limits_of(query: Query, card: Card, options: ReleaseOptions) -> tuple[object, object]:
-    """How many groups of a person count, and how many rows in each, "auto" included; a row that is a person of its own
-    is in one group."""
-    if card.unit is None:
-        return 1, 1
-    return (
-        plan.first(options.max_groups, query.max_groups, card.max_groups),
-        plan.first(options.max_rows, query.max_rows, card.max_rows),
-    )
-
-
-def may_use_either_noise(planned: Plan, options: ReleaseOptions) -> bool:
+def may_use_either_noise(planned: AggregationPlan) -> bool:
     """Whether limits are chosen together with the noise: many groups with public keys, and a delta that is paid for.
     Normal noise is better for people who are in many groups, and nobody knows yet whether they are."""
     return (
         "max_rows" in planned.automatic
-        and options.noise == "best"
+        and planned.options.noise == "best"
         and isinstance(planned.guarantee, ApproxDP)
         and planned.selection is None
-        and planned.together is None
+        and planned.shared_bounds is None
         and number_of_groups(planned.keys, planned.ties) >= _MANY_GROUPS
     )
 
 
-def plan_after_choices(charged: Plan, choices: automatic.Choices, options: ReleaseOptions) -> Plan:
-    """The plan of a question whose limits have been chosen privately, with what is left of the epsilon charged; also
-    that of a level for which they were chosen along with those of another."""
+def plan_after_choices(charged: AggregationPlan, choices: automatic.Choices) -> AggregationPlan:
+    """Return the plan of an aggregation whose limits have been chosen privately, with what is left of the epsilon
+    charged; also that of a level for which they were chosen along with those of another."""
     epsilon, *delta = charged.guarantee.exact
-    query = (
-        replace(charged.query, aggregates=choices.query.aggregates)
-        if any(charged.automatic.values())
-        else charged.query
-    )
-    max_groups, max_rows = limits_of(query, charged.card, options)
-    return plan.make(
-        query,
-        charged.card,
-        epsilon=epsilon - sum(charged.automatic.values(), Fraction(0)) - choices.spent_again,
-        delta=delta[0] if delta else None,
-        max_groups=first(choices.max_groups, 1 if max_groups == "auto" else max_groups),
-        max_rows=first(choices.max_rows, 1 if max_rows == "auto" else max_rows),
-        noise=("gaussian" if choices.norm == 2 else "laplace") if choices.max_rows is not None else options.noise,
-        other=options.other,
-        intervals=options.quantile_interval,
-        population=options.interval == "population",
-        keys=charged.keys,
-        ties=charged.ties,
-        together=charged.together,
-    )
+    query, options = charged.query, charged.options
+    if any(charged.automatic.values()):
+        query = replace(query, aggregates=choices.query.aggregates)
+    if choices.max_groups is not None:
+        options = replace(options, max_groups=choices.max_groups)
+    if choices.max_rows is not None:
+        options = replace(options, max_rows=choices.max_rows, noise="gaussian" if choices.norm == 2 else "laplace")
+    left = epsilon - sum(charged.automatic.values(), Fraction(0)) - choices.spent_again
+    settled = aggregation_of(query, charged.card, options, charged.shared_bounds, (charged.keys, charged.ties))
+    return settled.with_budget(left, delta[0] if delta else None)
 
 
 def _at_least(epsilon: Fraction, least: Fraction) -> Fraction:
@@ -338,14 +298,14 @@ def _no_delta(what: str, fix: str) -> InvalidArgument:
     return InvalidArgument("delta", expected, "a budget without one", f"{fix}, or have a delta added to the budget")
 
 
-def _for_error(at: Callable[[float], Plan], error: float | str, least: float) -> Plan:
+def _for_error(at: Callable[[float], QuestionPlan], error: float | str, least: float) -> QuestionPlan:
     """The plan with the smallest epsilon for which every count and sum is within the error, 95 %."""
     first_plan = at(max(1.0, least))
     wanted = _wanted_errors(first_plan, error)
 
     def reaches(epsilon: float) -> bool:
         result = at(epsilon)
-        kinds = {item.kind for part in result.aggregations for item in part.query.aggregates.values()}
+        kinds = {item.kind for part in result.parts for item in part.query.aggregates.values()}
         if not kinds & set(SIMPLE):
             raise InvalidArgument(
                 "error",
@@ -365,19 +325,19 @@ def _for_error(at: Callable[[float], Plan], error: float | str, least: float) ->
     return _with_noise(at(short if short >= least and reaches(short) else high), error, first_plan)
 
 
-def _larger_error(affordable: Plan) -> str:
+def _larger_error(affordable: QuestionPlan) -> str:
     """What to ask for instead of an error that is too small: one that a plan of little cost meets."""
-    return f"pass error={math.ceil(max(widths(affordable)))} or more, which costs {affordable.guarantee}"
+    return f"pass error={math.ceil(max(widths(affordable)))} or more, which costs {affordable.cost}"
 
 
-def _wanted_errors(planned: Plan, error: float | str) -> list[float]:
+def _wanted_errors(planned: QuestionPlan, error: float | str) -> list[float]:
     """The error that is good enough for each count, sum and histogram, in the order of :func:`widths`."""
-    return [wanted for part in planned.aggregations for wanted in _wanted_errors_of(part, error)]
+    return [wanted for part in planned.parts for wanted in _wanted_errors_of(part, error)]
 
 
-def _wanted_errors_of(planned: Plan, error: float | str) -> list[float]:
+def _wanted_errors_of(planned: AggregationPlan, error: float | str) -> list[float]:
     """The same of one private aggregation."""
-    names = [name for name in planned.parts if planned.query.aggregates[name].kind in SIMPLE]
+    names = [name for name in planned.measures_of if planned.query.aggregates[name].kind in SIMPLE]
     if not isinstance(error, str):
         return [arguments.positive(error, "error")] * (len(names) + len(planned.counts))
     share, rows = percentage(error), planned.card.rows
@@ -391,7 +351,7 @@ def _wanted_errors_of(planned: Plan, error: float | str) -> list[float]:
     in_group = share * rows / max(len(every), 1)
     result = []
     for name in names:
-        kind, moments = planned.query.aggregates[name].kind, planned.parts[name][0].moments
+        kind, moments = planned.query.aggregates[name].kind, planned.measures_of[name][0].moments
         if kind in ("people", "count_distinct"):
             counted = "people" if kind == "people" else "different values"
             fix = "pass error=50"
@@ -401,10 +361,10 @@ def _wanted_errors_of(planned: Plan, error: float | str) -> list[float]:
     return result + [in_group / (len(count.aggregate.edges or ()) - 1) for count in planned.counts]
 
 
-def _with_noise(planned: Plan, error: float | str, affordable: Plan) -> Plan:
+def _with_noise(planned: QuestionPlan, error: float | str, affordable: QuestionPlan) -> QuestionPlan:
     """The plan, unless its noise is nothing at all with 95 % confidence: whole numbers would be shown as they are."""
-    parts = planned.aggregations
-    kinds = {part.query.aggregates[name].kind for part in parts for name in part.parts}
+    parts = planned.parts
+    kinds = {part.query.aggregates[name].kind for part in parts for name in part.measures_of}
     counts = any(part.counts for part in parts) or kinds & {"count", "count_value", "count_distinct", "people"}
     if min(widths(planned)) == 0 or (counts and min(_wanted_errors(planned, error)) < 1):
         expected = "an error that leaves room for noise, from 1 on for counts"
@@ -412,11 +372,11 @@ def _with_noise(planned: Plan, error: float | str, affordable: Plan) -> Plan:
     return planned
 
 
-def widths(planned: Plan, confidence: float = 0.95) -> list[float]:
+def widths(planned: QuestionPlan, confidence: float = 0.95) -> list[float]:
     """How far each count, sum and histogram of a plan may be off."""
     result = []
-    for part in planned.aggregations:
-        for name in part.parts:
+    for part in planned.parts:
+        for name in part.measures_of:
             if part.query.aggregates[name].kind in SIMPLE:
                 result.append(expected_error(part, name, confidence))
         one = 1 << part.bin_limits.bits()
@@ -425,9 +385,9 @@ def widths(planned: Plan, confidence: float = 0.95) -> list[float]:
     return result
 
 
-def refuse_counted_groups(plan: Plan) -> None:
+def refuse_counted_groups(plan: QuestionPlan) -> None:
     """Refuse a question whose SQL uses groups with private keys but none of their keys."""
-    post, parts = plan.query.post, plan.aggregations
+    post, parts = plan.query.post, plan.parts
     if post is None or not any(part.selection for part in parts) or any(part.query.rolled_up for part in parts):
         return
     tree = nodes.parsed(post.sql)
@@ -456,7 +416,7 @@ def _columns(node: exp.Expr) -> set[str]:
     return {column.name for column in node.find_all(exp.Column)}
 
 
-def _refusal(part: Plan, private: list[str]) -> InvalidArgument:
+def _refusal(part: AggregationPlan, private: list[str]) -> InvalidArgument:
     keys = ", ".join(private)
     unit = base_of(part.card).unit
     fix = f"COUNT(DISTINCT {private[0]}) counts them; or show {keys} in the answer"
@@ -468,7 +428,7 @@ def _refusal(part: Plan, private: list[str]) -> InvalidArgument:
 
 def bounded_together(
     aggregations: Sequence[Query], card: Card, listed_only: bool = False
-) -> list[tuple[Query, Together]]:
+) -> list[tuple[Query, SharedBounds]]:
     """The aggregations of a question, and how they are bounded together. Levels with public keys only become those of
     rows that have all the keys.
     """
@@ -488,7 +448,7 @@ def bounded_together(
     result = []
     for place, query in enumerate(aggregations):
         with_keys, level = levels.get(place, (query, None))
-        result.append((with_keys, Together(numbers[place], min(most, MAX_TOTAL), level)))
+        result.append((with_keys, SharedBounds(numbers[place], min(most, MAX_TOTAL), level)))
     return result
 
 

@@ -59,7 +59,7 @@ from dither.inference import (
 from dither.inference.measured import limits
 from dither.tables.compile.limits import Level
 from dither.tables.compile.statements import Measure
-from dither.tables.planning.plan import Choice, Plan, answer_type, variance_of
+from dither.tables.planning.plan import AggregationPlan, Choice, Part, answer_type, variance_of
 from dither.tables.query.tree import (
     Aggregate,
 )
@@ -72,9 +72,9 @@ _FAR = 2.0**60  # beyond every rank, and still a number that NumPy adds
 
 
 def estimate(
-    plan: Plan,
+    plan: AggregationPlan,
     aggregate: Aggregate,
-    parts: tuple[Measure, ...],
+    parts: Part,
     noisy: Mapping[Measure, NDArray[Any]],
     confidence: float,
 ) -> tuple[list[Any], list[float | None]]:
@@ -99,9 +99,9 @@ def estimate(
     return np.asarray(answers.value).tolist(), errors
 
 
-def expected_error(plan: Plan, name: str, confidence: float = 0.95) -> float:
+def expected_error(plan: AggregationPlan, name: str, confidence: float = 0.95) -> float:
     """How far a count or a sum may be off by its noise, whatever the data are."""
-    parts, aggregate = plan.parts[name], plan.query.aggregates[name]
+    parts, aggregate = plan.measures_of[name], plan.query.aggregates[name]
     rounded = answer_type(plan, aggregate) == "integer"
     if len(parts) == 1:
         return _error(plan, parts[0], rounded, confidence)
@@ -111,17 +111,17 @@ def expected_error(plan: Plan, name: str, confidence: float = 0.95) -> float:
     return float(rounded_error(error)) if rounded else error
 
 
-def error_for_size(plan: Plan, name: str, size: int, confidence: float = 0.95) -> float | None:
+def error_for_size(plan: AggregationPlan, name: str, size: int, confidence: float = 0.95) -> float | None:
     """The ± of a mean, variance or deviation in a group of ``size`` rows, for values spread evenly between the bounds;
     None where it depends on the data."""
-    parts = plan.parts[name]
+    parts = plan.measures_of[name]
     unit, moments = parts[0].unit(plan.limits), parts[0].moments
     valued = len(parts) - (1 if moments is not None and moments.nulls else 0)
     noisy = {part: np.array([round(size * unit / valued) if i < valued else 0]) for i, part in enumerate(parts)}
     return estimate(plan, plan.query.aggregates[name], parts, noisy, confidence)[1][0]
 
 
-def _error(plan: Plan, measure: Measure, rounded: bool, confidence: float) -> float:
+def _error(plan: AggregationPlan, measure: Measure, rounded: bool, confidence: float) -> float:
     """How far an answer from one measure may be off, which is ``rounded`` to a whole number or not.
 
     Least squares makes of the noise of several levels noise of a smaller variance that is nearer to normal. It is taken
@@ -158,7 +158,7 @@ def _linear(number: Measured) -> IntervalEstimate:
 
 
 def _from_moments(
-    kind: str, plan: Plan, parts: tuple[Measure, ...], noisy: list[NDArray[Any]], confidence: float
+    kind: str, plan: AggregationPlan, parts: Part, noisy: list[NDArray[Any]], confidence: float
 ) -> IntervalEstimate:
     """An answer for each group from the parts of the moments of a value, in rows.
 
@@ -192,7 +192,7 @@ def _from_moments(
     return result if kind == "var" else standard_deviation(result)
 
 
-def _sums(plan: Plan, parts: tuple[Measure, ...], noisy: list[NDArray[Any]], confidence: float) -> tuple[Measured, ...]:
+def _sums(plan: AggregationPlan, parts: Part, noisy: list[NDArray[Any]], confidence: float) -> tuple[Measured, ...]:
     """The noisy sums in rows, and after them a sampling error in units of its standard deviation."""
     unit = parts[0].unit(plan.limits)
     law = NoiseLaw.of(plan.measures[parts[0]], integer=True, unit=1 / unit)
@@ -201,7 +201,7 @@ def _sums(plan: Plan, parts: tuple[Measure, ...], noisy: list[NDArray[Any]], con
 
 
 def _of_population(
-    kind: str, plan: Plan, parts: tuple[Measure, ...], noisy: list[NDArray[Any]], confidence: float
+    kind: str, plan: AggregationPlan, parts: Part, noisy: list[NDArray[Any]], confidence: float
 ) -> IntervalEstimate:
     """An answer for each group with limits for the population that its people were drawn from."""
     *sums, sampling = _sums(plan, parts, noisy, confidence)
@@ -229,13 +229,17 @@ def _of_population(
     return result if kind == "var" else standard_deviation(result)
 
 
-def most_rows_of_a_person(plan: Plan) -> float:
+def most_rows_of_a_person(plan: AggregationPlan) -> float:
     """For how many rows one person counts in a group at most: those of one person may be alike."""
     return 1.0 if plan.card.unit is None else float(plan.limits.total)
 
 
 def _from_pair(
-    plan: Plan, aggregate: Aggregate, parts: tuple[Measure, ...], noisy: list[NDArray[Any]], confidence: float
+    plan: AggregationPlan,
+    aggregate: Aggregate,
+    parts: Part,
+    noisy: list[NDArray[Any]],
+    confidence: float,
 ) -> IntervalEstimate:
     """An answer for each group from the sums of products of two values, in rows; values are ``low + distance a``,
     with ``a`` from 0 to 1/2 as in :mod:`dither.tables.compile.statements`. A line predicts ``value`` from ``other``.
@@ -266,7 +270,7 @@ def _known(numbers: Any) -> list[Any]:
     return [number if np.isfinite(number) else None for number in np.asarray(numbers).tolist()]
 
 
-def inside_rank(plan: Plan, choice: Choice) -> int:
+def inside_rank(plan: AggregationPlan, choice: Choice) -> int:
     """The rank at which an extreme is looked for, in units of the bins' counts: a rank a little inside keeps the empty
     stretch beyond the data from winning. It is public, as epsilon is."""
     sensitivity = float(plan.bin_limits.sensitivity())
@@ -280,7 +284,7 @@ CONFIDENCE = 0.95
 _OF_VALUES = ("mean", "var", "std", "min", "max", "quantile", "mode")
 
 
-def without_values(plan: Plan, name: str, noisy: Mapping[Measure, NDArray[Any]]) -> NDArray[np.bool_] | None:
+def without_values(plan: AggregationPlan, name: str, noisy: Mapping[Measure, NDArray[Any]]) -> NDArray[np.bool_] | None:
     """The groups that may have no values of an aggregate; None where nothing is known of their number, or where the
     aggregate has an answer without values."""
     parts = counting_parts(plan, name)
@@ -294,13 +298,13 @@ def without_values(plan: Plan, name: str, noisy: Mapping[Measure, NDArray[Any]])
     return result
 
 
-def counting_parts(plan: Plan, name: str) -> tuple[Measure, ...]:
+def counting_parts(plan: AggregationPlan, name: str) -> tuple[Measure, ...]:
     """The measures that add up to the number of values of an aggregate, or of the rows or people that may have them;
     none where there are no such measures."""
     aggregate = plan.query.aggregates[name]
     if aggregate.kind not in _OF_VALUES:
         return ()
-    known = [parts for parts in plan.parts.values() if parts[0].pair is None]
+    known = [parts for parts in plan.measures_of.values() if parts[0].pair is None]
     of_value = value_counting_parts(plan, name)
     if of_value:
         return of_value
@@ -309,22 +313,22 @@ def counting_parts(plan: Plan, name: str) -> tuple[Measure, ...]:
     return of_rows[0] if of_rows else ()
 
 
-def value_counting_parts(plan: Plan, name: str) -> tuple[Measure, ...]:
+def value_counting_parts(plan: AggregationPlan, name: str) -> tuple[Measure, ...]:
     """The measures that add up to the number of values that are not NULL."""
-    for parts in plan.parts.values():
+    for parts in plan.measures_of.values():
         moments = parts[0].moments
         if parts[0].pair is None and moments is not None and _is_of(parts, plan.query.aggregates[name]):
             return parts[: moments.degree + 1]
     return ()
 
 
-def _is_of(parts: tuple[Measure, ...], aggregate: Aggregate) -> bool:
+def _is_of(parts: Part, aggregate: Aggregate) -> bool:
     """Whether measures are all parts of the moments of an aggregate's value."""
     moments = parts[0].moments
     return moments is not None and parts[0].kind == "part" and moments.value == aggregate.value
 
 
-def with_least_squares(plans: Sequence[Plan]) -> list[Plan]:
+def with_least_squares(plans: Sequence[AggregationPlan]) -> list[AggregationPlan]:
     """The plans, each with what least squares will do to the noise of its measures."""
     result = list(plans)
     for measure, places in _shared(plans):
@@ -336,26 +340,28 @@ def with_least_squares(plans: Sequence[Plan]) -> list[Plan]:
     return result
 
 
-def _shared(plans: Sequence[Plan]) -> Iterator[tuple[Measure, list[int]]]:
+def _shared(plans: Sequence[AggregationPlan]) -> Iterator[tuple[Measure, list[int]]]:
     """The measures that several levels of a hierarchy have and that add up, each with the places of these levels.
     Numbers of people, and of different values, do not add up."""
     places_of: dict[tuple[int, Measure], list[int]] = {}
     for place, plan in enumerate(plans):
-        if plan.together is not None and plan.together.level is not None:
+        if plan.shared_bounds is not None and plan.shared_bounds.level is not None:
             for measure in plan.measures:
                 if measure.kind not in ("people", "distinct"):
-                    places_of.setdefault((plan.together.level.hierarchy, measure), []).append(place)
+                    places_of.setdefault((plan.shared_bounds.level.hierarchy, measure), []).append(place)
     yield from ((measure, places) for (_, measure), places in places_of.items() if len(places) > 1)
 
 
-def _of_measure(plans: Sequence[Plan], measure: Measure, places: list[int]) -> tuple[list[Level], list[float]]:
+def _of_measure(
+    plans: Sequence[AggregationPlan], measure: Measure, places: list[int]
+) -> tuple[list[Level], list[float]]:
     """The levels, and the variances of a measure as parts of the largest: at a tiny epsilon they are beyond what can be
     squared."""
     roots = [math.sqrt(variance_of(plans[place].measures[measure])) for place in places]
     return [_level(plans[place]) for place in places], [max(root / max(roots), 1e-100) ** 2 for root in roots]
 
 
-def make_agree(plans: Sequence[Plan], values: Sequence[dict[Measure, NDArray[Any]]]) -> None:
+def make_agree(plans: Sequence[AggregationPlan], values: Sequence[dict[Measure, NDArray[Any]]]) -> None:
     """Move the measures of each level so that they agree. The last axis of each array has the groups of its level; axes
     before it, for tables as they might have been, are kept.
     """
@@ -367,10 +373,10 @@ def make_agree(plans: Sequence[Plan], values: Sequence[dict[Measure, NDArray[Any
             values[place][measure] = table
 
 
-def _level(plan: Plan) -> Level:
-    assert plan.together is not None
-    assert plan.together.level is not None
-    return plan.together.level
+def _level(plan: AggregationPlan) -> Level:
+    assert plan.shared_bounds is not None
+    assert plan.shared_bounds.level is not None
+    return plan.shared_bounds.level
 
 
 def _size(columns: Sequence[int], sizes: Sequence[int]) -> int:

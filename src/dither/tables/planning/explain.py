@@ -23,7 +23,7 @@ from dither.tables.compile.statements import Measure
 from dither.tables.planning.automatic import BOUNDS_OF
 from dither.tables.planning.estimate import SAMPLE_SIZES, error_for_size, expected_error
 from dither.tables.planning.group_keys import Noise, every_group
-from dither.tables.planning.plan import Plan, variance_of
+from dither.tables.planning.plan import AggregationPlan, QuestionPlan, variance_of
 from dither.tables.planning.plan_notes import forecast_notes, plan_notes, stated_limits
 from dither.tables.planning.quantiles import errors
 from dither.tables.query.relations import base_of, describe_relation
@@ -96,7 +96,7 @@ class Explanation:
         )
 
 
-def explain(plan: Plan, left: str, more_notes: tuple[Note, ...] = (), refused: str = "") -> Explanation:
+def explain(plan: QuestionPlan, left: str, more_notes: tuple[Note, ...] = (), refused: str = "") -> Explanation:
     """Describe a plan; ``left`` says what may still be spent, ``more_notes`` what else the answer would say, such as
     what limits of people do to it, and ``refused`` why it would not be answered now.
 
@@ -104,10 +104,10 @@ def explain(plan: Plan, left: str, more_notes: tuple[Note, ...] = (), refused: s
     is expected (None if it depends on the data), and that error in words; all in the units of the answer. Of a question
     with several private aggregations each is described, and which share of the budget it has.
     """
-    parts = plan.aggregations
-    lines = [line for part in parts for line in _lines(part, _by(part) if plan.more else "")]
-    groups, bounding = _groups(plan), _bounding(plan)
-    if plan.more:
+    parts = plan.parts
+    lines = [line for part in parts for line in _lines(part, _by(part) if len(parts) > 1 else "")]
+    groups, bounding = _groups(parts[0]), _bounding(parts[0])
+    if len(parts) > 1:
         shares = [f"{_by(part).strip()}, for {part.guarantee}: {_groups(part)}" for part in parts]
         groups = "\n".join([f"{len(parts)} private aggregations share the budget:", *shares])
         in_words = sorted({_bounding(part) for part in parts}, key=len, reverse=True)
@@ -124,24 +124,24 @@ def explain(plan: Plan, left: str, more_notes: tuple[Note, ...] = (), refused: s
     return Explanation(tuple(lines), str(plan.cost), *about)
 
 
-def _asked_of(plan: Plan) -> str:
+def _asked_of(plan: AggregationPlan) -> str:
     """The private relation that is asked of, where it is not the table itself."""
     if plan.query.source is None:
         return ""
     return f"asked of: {describe_relation(plan.query.source, base_of(plan.card))}"
 
 
-def _by(plan: Plan) -> str:
+def _by(plan: AggregationPlan) -> str:
     """The groups of one of several aggregations, in brackets."""
     return f" (by {', '.join(group.name for group in plan.query.groups)})" if plan.query.groups else " (in all)"
 
 
-def _lines(plan: Plan, suffix: str) -> list[dict[str, Any]]:
+def _lines(plan: AggregationPlan, suffix: str) -> list[dict[str, Any]]:
     """A line for each answer of one private aggregation."""
     lines: list[dict[str, Any]] = []
     limit = ["the limit"] if "max_rows" in plan.automatic else []
     of_rows = _times(limit)
-    for name, parts in plan.parts.items():
+    for name, parts in plan.measures_of.items():
         moments = parts[0].moments
         what = _WHAT[parts[0].kind] if moments is None or len(parts) == 1 else _PARTS[moments.degree]
         kind = plan.query.aggregates[name].kind
@@ -176,16 +176,16 @@ def _lines(plan: Plan, suffix: str) -> list[dict[str, Any]]:
     return lines
 
 
-def _sharing(plan: Plan) -> list[Note]:
+def _sharing(plan: AggregationPlan) -> list[Note]:
     """What asking for several aggregates at once does to the noise of each."""
     result = []
-    several = [name for name, parts in plan.parts.items() if len(parts) > 1]
+    several = [name for name, parts in plan.measures_of.items() if len(parts) > 1]
     added = [name for name in several if plan.query.aggregates[name].kind in ("count", "count_value")]
     others = [name for name in several if name not in added]
     if added and others:
         result.append(Note("shared_parts", {"names": added, "others": others}))
-    shares = {*plan.parts.values(), *(choice.name for choice in plan.choices), *(count.name for count in plan.counts)}
-    if len(shares) + len(plan.quantiles) > 1:
+    shares = [*{*plan.measures_of.values()}, *plan.choices, *plan.counts, *plan.quantiles]
+    if len(shares) > 1:
         result.append(Note("shared_epsilon"))
     return result
 
@@ -199,7 +199,7 @@ def _times(chosen: Sequence[str], bounds: bool = False, kind: str = "") -> str:
     return f" times {' and '.join(factors)} that {are} chosen" if factors else ""
 
 
-def _groups(plan: Plan) -> str:
+def _groups(plan: AggregationPlan) -> str:
     """Which groups are shown."""
     every = every_group(plan.keys, plan.ties)
     if not plan.query.groups:
@@ -209,11 +209,11 @@ def _groups(plan: Plan) -> str:
     assert plan.selection is not None
     shown = f"groups: private; shown from a noisy {plan.selection.threshold} people on"
     if "max_groups" in plan.automatic:
-        return f"{shown} if max_groups = {plan.groups} is chosen, and from more for a larger one"
+        return f"{shown} if max_groups = {plan.max_groups} is chosen, and from more for a larger one"
     return shown
 
 
-def _bounding(plan: Plan) -> str:
+def _bounding(plan: AggregationPlan) -> str:
     """How much one person counts for."""
     bounding = "each row is a person of their own"
     if plan.query.source is not None:
@@ -242,7 +242,7 @@ def _plus_minus(error: float, times: str) -> str:
     return f"± {two_digits(error)}{times} (95 %)"
 
 
-def _noise(noise: Noise, measure: Measure, plan: Plan) -> str:
+def _noise(noise: Noise, measure: Measure, plan: AggregationPlan) -> str:
     """The noise in the units of the answer: rows, people, or those of the value."""
     kind = "normal noise" if isinstance(noise, Gaussian) else f"Laplace noise (ε = {noise.epsilon:.4g})"
     deviation = two_digits(math.sqrt(variance_of(noise)) / measure.unit(plan.limits))
@@ -250,7 +250,7 @@ def _noise(noise: Noise, measure: Measure, plan: Plan) -> str:
     return f"{kind} with a standard deviation of {deviation}{units}"
 
 
-def _expected_for_sizes(plan: Plan, name: str, times: str) -> str:
+def _expected_for_sizes(plan: AggregationPlan, name: str, times: str) -> str:
     """The ± of a mean, variance or deviation in groups of some sizes, for values spread evenly between the bounds."""
     texts = []
     for size in SAMPLE_SIZES:

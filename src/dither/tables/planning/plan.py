@@ -24,10 +24,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Literal
 
 from sqlglot import exp
 
@@ -37,11 +36,12 @@ from dither.errors import InvalidArgument
 from dither.exact import root_up, up
 from dither.guarantees import ApproxDP, Guarantee, PureDP
 from dither.mechanisms import Exponential, Gaussian, Laplace
+from dither.tables.card.accounts import pays_delta
 from dither.tables.card.model import Card, Type
 from dither.tables.compile import expressions, statements
 from dither.tables.compile.context import Statement, StatementContext
 from dither.tables.compile.expressions import GRID_BITS, Lookup, bounded
-from dither.tables.compile.limits import MAX_TOTAL, Limits, Together
+from dither.tables.compile.limits import MAX_TOTAL, Limits, SharedBounds
 from dither.tables.compile.queries import DialectSql
 from dither.tables.compile.statements import (
     PAIR_BITS,
@@ -53,6 +53,7 @@ from dither.tables.compile.statements import (
     pair_grid,
     pair_products,
 )
+from dither.tables.options import ReleaseOptions
 from dither.tables.planning.group_keys import (
     KeySelection,
     Noise,
@@ -288,58 +289,43 @@ _OF_ITS_TYPE = ("sum", "min", "max", "mode")
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What will be done, and what it costs: of one private aggregation, and with ``more`` of a question with several.
-
-    ``guarantee`` is the share of this aggregation, :attr:`cost` what the whole question costs.
-    """
+class Aggregation:
+    """One private aggregation of a question, with everything that its plan needs but a budget."""
 
     query: Query
     card: Card
+    options: ReleaseOptions
+    """With numbers for ``max_groups`` and ``max_rows``: 1 where they are still to be chosen privately."""
     keys: PublicKeys
-    limits: Limits
-    guarantee: Guarantee
-    measures: Mapping[Measure, Noise]
-    choices: tuple[Choice, ...] = ()
-    quantiles: tuple[Quantiles, ...] = ()
-    counts: tuple[Counts, ...] = ()
-    selection: KeySelection | None = None
-    parts: Mapping[str, tuple[Measure, ...]] = field(default_factory=dict)
-    totals: Mapping[Measure, Noise] = field(default_factory=dict)
-    """Grand totals measured as well, from which ``other`` follows."""
-    population: bool = False
-    """Whether the errors are for the population that the rows were drawn from."""
-    other: bool = False
-    """Whether what is in groups that are not shown is shown in one more row, as the totals less the rest."""
-    automatic: Mapping[str, Fraction] = field(default_factory=dict)
-    """What is still to be chosen privately, and the epsilon of each: ``max_rows``, ``max_groups``, and bounds of
-    aggregates; see :mod:`dither.tables.planning.automatic`. It is 0 where the choice is that of another aggregation of
-    the same rows, and for bounds that have been chosen."""
-    together: Together | None = None
-    """How it is bounded with other aggregations, where the question has several."""
-    reduced: Mapping[Measure, float] = field(default_factory=dict)
-    """What least squares over the levels does to the standard deviation of each measure: a factor of at most 1."""
-    more: tuple[Plan, ...] = ()
-    ties: tuple[Tie, ...] = ()
+    ties: tuple[Tie, ...]
     """Which keys occur together; all others in every combination."""
+    limits: Limits
+    needed: Measurements
+    shared_bounds: SharedBounds | None = None
+    """How it is bounded with other aggregations, where the question has several."""
+    unstated: Mapping[str, Fraction] = field(default_factory=dict)
+    """What is chosen privately, and the share of epsilon that each choice takes: ``max_rows``, ``max_groups``,
+    bounds of aggregates; see :mod:`dither.tables.planning.automatic`."""
 
     @property
-    def aggregations(self) -> tuple[Plan, ...]:
-        """The plan of every private aggregation of the question, this one first."""
-        return (replace(self, more=()), *self.more) if self.more else (self,)
+    def measures_of(self) -> Mapping[str, Part]:
+        """What each aggregate is estimated from, by the name of its answer."""
+        return self.needed.parts
 
-    @cached_property
-    def cost(self) -> Guarantee:
-        """What the question costs: the epsilons and deltas of its aggregations add up."""
-        if not self.more:
-            return self.guarantee
-        exact = [plan.guarantee.exact for plan in (self, *self.more)]
-        epsilon, delta = (sum((numbers[i] for numbers in exact if len(numbers) > i), Fraction(0)) for i in (0, 1))
-        return ApproxDP(epsilon, delta) if delta else PureDP(epsilon)
+    @property
+    def has_private_keys(self) -> bool:
+        """Whether the keys of some column of GROUP BY are not public."""
+        return any(listed is None for listed in self.keys)
 
-    def frame(self, dialect_sql: DialectSql, tables: Mapping[str, exp.Expr], secret: int) -> StatementContext:
-        """What the statements need to know of it."""
-        return StatementContext(self.query, self.card, self.keys, self.limits, secret, dialect_sql, tables)
+    @property
+    def population(self) -> bool:
+        """Whether the errors are for the population that the rows were drawn from."""
+        return self.options.interval == "population"
+
+    @property
+    def other(self) -> bool:
+        """Whether groups that are not shown are one more row, as the totals less the rest."""
+        return self.options.other
 
     @property
     def bin_limits(self) -> Limits:
@@ -347,71 +333,100 @@ class Plan:
         return statements.bin_limits(self.limits)
 
     @property
-    def groups(self) -> int:
+    def max_groups(self) -> int:
         """How many groups one person counts for at most."""
         return self.limits.groups
 
     @property
-    def limit(self) -> int:
-        """How many rows one person counts for at most in each of so many groups."""
+    def max_rows(self) -> int:
+        """How many rows one person counts for at most in each of ``max_groups`` groups."""
         return self.limits.rows
 
+    def statement_context(
+        self, dialect_sql: DialectSql, tables: Mapping[str, exp.Expr], secret: int
+    ) -> StatementContext:
+        """Return what the statements need to know of it."""
+        return StatementContext(self.query, self.card, self.keys, self.limits, secret, dialect_sql, tables)
 
-def make(
+    def with_budget(self, epsilon: Fraction, delta: Fraction | None, joint: Fraction | None = None) -> AggregationPlan:
+        """Return the plan at this budget; nothing but noise, thresholds and the norm of the limits depends on it.
+
+        With ``joint`` it is that share of a question whose aggregations are one vector of normal noise. Epsilon and
+        delta are this share of those of the question; ``sum (sensitivity / sigma)^2`` over all of it is what counts.
+        """
+        if self.has_private_keys and delta is None:
+            fix = f"pass delta=1e-6, or {make_keys_public(self)}"
+            raise InvalidArgument("delta", "a delta, to choose which keys may be shown", "none", fix)
+        return _divided(self, epsilon, delta, joint)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AggregationPlan(Aggregation):
+    """What will be done for one private aggregation, with which noise, and what it costs."""
+
+    guarantee: Guarantee
+    measures: Mapping[Measure, Noise]
+    choices: tuple[Choice, ...] = ()
+    quantiles: tuple[Quantiles, ...] = ()
+    counts: tuple[Counts, ...] = ()
+    selection: KeySelection | None = None
+    totals: Mapping[Measure, Noise] = field(default_factory=dict)
+    """Grand totals measured as well, from which ``other`` follows."""
+    automatic: Mapping[str, Fraction] = field(default_factory=dict)
+    """What is still to be chosen privately, and the epsilon of each. It is 0 where the choice is that of another
+    aggregation of the same rows, and for bounds that have been chosen."""
+    reduced: Mapping[Measure, float] = field(default_factory=dict)
+    """What least squares over the levels does to the standard deviation of each measure: a factor of at most 1."""
+
+
+@dataclass(frozen=True)
+class QuestionPlan:
+    """What will be done for a question: a plan for each of its private aggregations."""
+
+    parts: tuple[AggregationPlan, ...]
+
+    @property
+    def query(self) -> Query:
+        """The first aggregation, which has what is done with the answers of all of them: shape, SQL around them."""
+        return self.parts[0].query
+
+    @cached_property
+    def cost(self) -> Guarantee:
+        """What the question costs: the epsilons and deltas of its aggregations add up."""
+        if len(self.parts) == 1:
+            return self.parts[0].guarantee
+        exact = [part.guarantee.exact for part in self.parts]
+        epsilon, delta = (sum((numbers[i] for numbers in exact if len(numbers) > i), Fraction(0)) for i in (0, 1))
+        return ApproxDP(epsilon, delta) if delta else PureDP(epsilon)
+
+
+def aggregation_of(
     query: Query,
     card: Card,
-    *,
-    epsilon: object,
-    delta: object = None,
-    max_groups: object = None,
-    max_rows: object = None,
-    noise: Literal["best", "laplace", "gaussian"] = "best",
-    other: bool = False,
-    intervals: bool = False,
-    population: bool = False,
-    keys: PublicKeys | None = None,
-    ties: tuple[Tie, ...] = (),
-    together: Together | None = None,
-    joint: Fraction | None = None,
-) -> Plan:
-    """The plan for one private aggregation, or the reason why there is none. ``keys`` and ``ties`` are those of
-    :func:`keys_and_ties`, ``together`` is how it is bounded with other aggregations.
-
-    With ``joint`` it is that share of a question whose aggregations are one vector of normal noise. Epsilon and delta
-    are this share of those of the question; ``sum (sensitivity / sigma)^2`` over all of it is what counts.
-    """
-    whole = arguments.epsilon(epsilon)
-    epsilon_of_groups = whole * (1 - TOTAL_SHARE) if other else whole
-    exact_delta = None if delta is None else arguments.delta(delta)
-    limit = 1 if card.unit is None else arguments.whole(first(max_rows, query.max_rows, card.max_rows), "max_rows")
-    find = _lookup(query, card)
-    if keys is None:
-        keys, ties = keys_and_ties(query, card, other)
-    groups, level_groups = 1, None if together is None else 1
-    if card.unit is not None and (query.groups or together is not None):
-        groups = arguments.whole(first(max_groups, query.max_groups, card.max_groups), "max_groups")
-        possible = number_of_groups(keys, ties, private=groups)
-        if together is not None:
-            level_groups, possible = min(groups, possible), together.most_groups
-        groups = min(groups, possible)
-    if groups * limit > MAX_TOTAL:
-        raise InvalidArgument(
-            "max_rows", f"max_groups times max_rows at most {MAX_TOTAL}", groups * limit, "the noise grows with it"
-        )
-    private = any(listed is None for listed in keys)
-    most = groups if level_groups is None else level_groups
-    exceeded = not private and number_of_groups(keys, ties) > most
-    if private and exact_delta is None:
-        fix = f"pass delta=1e-6, or {make_keys_public(query, card, keys)}"
-        raise InvalidArgument("delta", "a delta, to choose which keys may be shown", "none", fix)
+    options: ReleaseOptions,
+    shared_bounds: SharedBounds | None = None,
+    known: tuple[PublicKeys, tuple[Tie, ...]] | None = None,
+) -> Aggregation:
+    """Return an aggregation whose limits are stated; ``known`` are its keys, where they were looked up before."""
     has_unit = card.unit is not None
-    limits = Limits(groups, limit, 1, has_unit, has_unit and exceeded, level_groups=level_groups)
-    draft = Plan(
-        query, card, keys, limits, PureDP(epsilon_of_groups), {}, together=together, population=population, ties=ties
-    )
-    needed = measurements(query, keys, limits, find, population)
-    result = _budget(draft, needed, epsilon_of_groups, exact_delta, private, noise, intervals or population, joint)
-    return _with_totals(result, whole) if other else result
+    keys, ties = keys_and_ties(query, card, options.other) if known is None else known
+    rows = arguments.whole(coalesce(options.max_rows, query.max_rows, card.max_rows), "max_rows") if has_unit else 1
+    groups, level_groups = 1, None if shared_bounds is None else 1
+    if has_unit and (query.groups or shared_bounds is not None):
+        groups = arguments.whole(coalesce(options.max_groups, query.max_groups, card.max_groups), "max_groups")
+        possible = number_of_groups(keys, ties, private=groups)
+        if shared_bounds is not None:
+            level_groups, possible = min(groups, possible), shared_bounds.most_groups
+        groups = min(groups, possible)
+    if groups * rows > MAX_TOTAL:
+        raise InvalidArgument(
+            "max_rows", f"max_groups times max_rows at most {MAX_TOTAL}", groups * rows, "the noise grows with it"
+        )
+    most = groups if level_groups is None else level_groups
+    exceeded = None not in keys and number_of_groups(keys, ties) > most
+    limits = Limits(groups, rows, 1, has_unit, has_unit and exceeded, level_groups=level_groups)
+    needed = measurements(query, keys, limits, _lookup(query, card), options.interval == "population")
+    return Aggregation(query, card, options, keys, ties, limits, needed, shared_bounds)
 
 
 def _lookup(query: Query, card: Card) -> Lookup:
@@ -431,58 +446,46 @@ def keys_and_ties(query: Query, card: Card, listed_only: bool = False) -> tuple[
     return keys, ties_of(query.groups, keys, tied)
 
 
-def make_keys_public(query: Query, card: Card, keys: PublicKeys) -> str:
+def make_keys_public(asked: Aggregation) -> str:
     """How a question can be asked of public keys: what a relation counts can be cut off, other keys can be listed."""
-    find = _lookup(query, card)
-    for group, listed in zip(query.groups, keys, strict=True):
+    find = _lookup(asked.query, asked.card)
+    for group, listed in zip(asked.query.groups, asked.keys, strict=True):
         if listed is None and expressions.compile(group.value, find).range is not None:
             value = show(group.value)
             return f"make its keys few numbers: GROUP BY LEAST({value}, 12), or WHERE {value} <= 12"
     return "state the public keys of the groups in the card"
 
 
-def _with_totals(plan: Plan, whole: Fraction) -> Plan:
-    """The plan with part of the budget spent on grand totals of counts and sums, less which the groups that are shown
-    are those that are not."""
-    if plan.selection is None:
+def _totals(
+    asked: Aggregation, noises: Mapping[Measure, Noise], limits: Limits, epsilon: Fraction
+) -> dict[Measure, Noise]:
+    """Return the noise of grand totals of counts and sums, less which the groups that are shown are those that are not.
+
+    One person changes a total by an l1 norm: an l2 norm of R over k groups is an l1 norm of at most ``sqrt(k) R``; a
+    person is in at most ``max_groups`` groups, and a row that is a person is in one.
+    """
+    if not asked.has_private_keys:
         raise InvalidArgument(
             "other", "groups whose keys are not public", "public keys", "leave other out: every group is shown"
         )
-    measurements = list(dict.fromkeys(measure.measurement for measure in plan.measures))
-    epsilon_each = below(whole * TOTAL_SHARE / max(len(measurements), 1))
-    totals: dict[Measure, Noise] = {m: Laplace(_sensitivity_of_total(plan, m), epsilon_each) for m in plan.measures}
-    guarantee = plan.guarantee
-    return replace(
-        plan,
-        totals=totals,
-        other=True,
-        guarantee=ApproxDP(whole, guarantee.exact[1]) if isinstance(guarantee, ApproxDP) else PureDP(whole),
-    )
+    several = root_up(Fraction(limits.groups), _BITS) if limits.norm == 2 and asked.card.unit is not None else 1
+    each = round_down(epsilon / max(len({measure.measurement for measure in noises}), 1))
+    return {measure: Laplace(up(measure.sensitivity(limits) * several), each) for measure in noises}
 
 
-def _sensitivity_of_total(plan: Plan, measure: Measure) -> float:
-    """What one person changes in a total over all groups. An l2 norm of R over k groups is an l1 norm of at most
-    ``sqrt(k) R``; a person is in at most ``groups`` groups, and a row that is a person is in one.
-    """
-    sensitivity = measure.sensitivity(plan.limits)
-    if plan.limits.norm == 2 and plan.card.unit is not None:
-        sensitivity *= root_up(Fraction(plan.groups), _BITS)
-    return up(sensitivity)
-
-
-def check(plan: Plan) -> None:
+def check(plan: QuestionPlan) -> None:
     """Write every statement of a plan without an engine: what cannot be written is refused before it is paid for."""
-    for part in plan.aggregations:
+    for part in plan.parts:
         statements_of(part, without_engine(part))
 
 
-def without_engine(plan: Plan) -> StatementContext:
+def without_engine(plan: AggregationPlan) -> StatementContext:
     """What statements of a plan need to know, for no engine in particular."""
     names = [*(name or "" for name in private_tables(plan.query)), *public_tables(plan.query)]
-    return plan.frame(DialectSql("duckdb"), dict.fromkeys(names, exp.to_table("t")), 0)
+    return plan.statement_context(DialectSql("duckdb"), dict.fromkeys(names, exp.to_table("t")), 0)
 
 
-def statements_of(plan: Plan, context: StatementContext) -> list[Statement]:
+def statements_of(plan: AggregationPlan, context: StatementContext) -> list[Statement]:
     """Every statement of a plan, each once."""
     result = [statement for statement, _ in statements.of_measures(context, list(plan.measures))]
     binned: list[Choice | Quantiles | Counts] = [*plan.choices, *plan.quantiles, *plan.counts]
@@ -492,29 +495,21 @@ def statements_of(plan: Plan, context: StatementContext) -> list[Statement]:
     return list(dict.fromkeys(result))
 
 
-def first(*given: object) -> object:
-    """The first that is stated."""
+def coalesce(*given: object) -> object:
+    """Return the first that is not None."""
     return next((value for value in given if value is not None), None)
 
 
-def _budget(
-    plan: Plan,
-    needed: Measurements,
-    epsilon: Fraction,
-    delta: Fraction | None,
-    private: bool,
-    noise: str,
-    intervals: bool,
-    joint: Fraction | None,
-) -> Plan:
+def _divided(asked: Aggregation, whole: Fraction, delta: Fraction | None, joint: Fraction | None) -> AggregationPlan:
     """Divide the budget: a measurement that serves several aggregates gets the largest of its weights once."""
+    epsilon = whole * (1 - TOTAL_SHARE) if asked.other else whole
+    needed, people = asked.needed, Measure("people")
     shares: dict[Part | str, Fraction] = {}
     for name, part in needed.parts.items():
         shares[part] = max(shares.get(part, Fraction(0)), Fraction(needed.weights[name]))
     for name, _, _ in needed.choices:
         shares[name] = Fraction(needed.weights.get(name, 1.0))
-    people = Measure("people")
-    if private and (people,) not in shares:
+    if asked.has_private_keys and (people,) not in shares:
         rest = sum(shares.values(), Fraction(0))
         shares[(people,)] = rest * KEY_SHARE / (1 - KEY_SHARE)
     total = sum(shares.values(), Fraction(0))
@@ -524,72 +519,77 @@ def _budget(
         )
     measured = {part: share / total for part, share in shares.items() if not isinstance(part, str)}
     picked = {name: share / total for name, share in shares.items() if isinstance(name, str)}
-    noises = _noises(plan, measured, epsilon, delta, private, noise, joint)
+    noises = _noises(asked, measured, epsilon, delta, joint)
     normal = any(isinstance(mechanism, Gaussian) for mechanism in noises.values())
+    limits = _limits_of_normal_noise(asked) if normal else asked.limits
     choices, counts = [], []
     ranked: dict[tuple[object, ...], list[tuple[str, Aggregate, int]]] = {}
     for name, aggregate, bins in needed.choices:
-        share_of_epsilon = epsilon * picked[name]
+        own = epsilon * picked[name]
         if aggregate.kind == "histogram":
-            counts.append(Counts(name, aggregate, Laplace(up(plan.bin_limits.sensitivity()), below(share_of_epsilon))))
+            counts.append(Counts(name, aggregate, Laplace(up(asked.bin_limits.sensitivity()), round_down(own))))
         elif aggregate.kind == "quantile":
             ranked.setdefault((aggregate.value, aggregate.edges), []).append((name, aggregate, bins))
         else:
-            choices.append(_choice(plan, name, aggregate, share_of_epsilon, bins, intervals))
-    return replace(
-        plan,
-        limits=_limits_of_normal_noise(plan) if normal else plan.limits,
-        guarantee=ApproxDP(epsilon, delta) if delta is not None and (private or normal) else PureDP(epsilon),
+            choices.append(_choice(asked, name, aggregate, own, bins))
+    selection = None
+    if asked.has_private_keys and delta is not None:
+        selection = threshold(noises[people], delta, asked.max_groups, normal)
+    spends_delta = delta is not None and (asked.has_private_keys or normal)
+    of_asked = {item.name: getattr(asked, item.name) for item in fields(Aggregation)}
+    return AggregationPlan(
+        **{**of_asked, "limits": limits},
+        guarantee=ApproxDP(whole, delta) if spends_delta and delta is not None else PureDP(whole),
         measures=noises,
         choices=tuple(choices),
         quantiles=tuple(
-            _quantiles(plan, same, epsilon * sum(picked[name] for name, *_ in same), intervals)
-            for same in ranked.values()
+            _quantiles(asked, same, epsilon * sum(picked[name] for name, *_ in same)) for same in ranked.values()
         ),
         counts=tuple(counts),
-        selection=threshold(noises[people], delta, plan.groups, normal) if private and delta is not None else None,
-        parts=needed.parts,
+        selection=selection,
+        totals=_totals(asked, noises, limits, whole * TOTAL_SHARE) if asked.other else {},
     )
 
 
-def _limits_of_normal_noise(plan: Plan) -> Limits:
+def _limits_of_normal_noise(asked: Aggregation) -> Limits:
     """The limits of the l2 norm; aggregations that are bounded together keep the l1 norm, which is no smaller."""
-    return plan.limits if plan.together is not None else replace(plan.limits, norm=2)
+    return asked.limits if asked.shared_bounds is not None else replace(asked.limits, norm=2)
 
 
-def below(epsilon: Fraction) -> float:
-    """A float not above it."""
+def round_down(epsilon: Fraction) -> float:
+    """Return the largest float that is not above it."""
     result = float(epsilon)
     return result if Fraction(result) <= epsilon else math.nextafter(result, 0.0)
 
 
 def _noises(
-    plan: Plan,
-    shares: dict[Part, Fraction],
+    asked: Aggregation,
+    shares: Mapping[Part, Fraction],
     epsilon: Fraction,
     delta: Fraction | None,
-    private: bool,
-    noise: str,
     joint: Fraction | None,
 ) -> dict[Measure, Noise]:
+    """Return the noise of each measure; Laplace noise where it has to do without a delta, and where limits are chosen
+    before the noise is."""
     if not shares:
         return {}
-    if noise not in ("best", "laplace", "gaussian"):
-        raise InvalidArgument("noise", "'best', 'laplace' or 'gaussian'", repr(noise), "leave it out")
+    noise = asked.options.noise
+    if noise == "best" and (not pays_delta(asked.card) or "max_rows" in asked.unstated):
+        noise = "laplace"
     laplace: dict[Measure, Noise] = {}
     for part, share in shares.items():
         # one vector, whose l1 norm a person changes by no more than this
-        mechanism = Laplace(up(part[0].sensitivity(plan.limits)), below(epsilon * share))
+        mechanism = Laplace(up(part[0].sensitivity(asked.limits)), round_down(epsilon * share))
         laplace |= dict.fromkeys(part, mechanism)
     if delta is None or noise == "laplace":
         if noise == "gaussian":
             raise InvalidArgument("delta", "a delta, for Gaussian noise", "none", "pass delta=1e-6")
         return laplace
     whole = sum(shares.values(), Fraction(0))
-    ratio = gaussian_ratio(epsilon * whole, delta / 2 if private else delta)
+    ratio = gaussian_ratio(epsilon * whole, delta / 2 if asked.has_private_keys else delta)
     if joint is not None:
         ratio = gaussian_ratio(epsilon / joint, delta / joint) * root_up(1 / joint, _BITS)
-    limits = _limits_of_normal_noise(plan)
+    limits = _limits_of_normal_noise(asked)
     gaussian: dict[Measure, Noise] = {}
     for part, share in shares.items():
         normal = _normal(up(part[0].sensitivity(limits)), ratio * root_up(whole / share, _BITS))
@@ -597,11 +597,11 @@ def _noises(
     if noise == "gaussian":
         return gaussian
 
-    def spread(measure: Measure, noise: Noise, limits: Limits) -> float:
+    def spread(measure: Measure, mechanism: Noise, limits: Limits) -> float:
         """The logarithm of the standard deviation: variances at a tiny epsilon are beyond what a float holds."""
-        return math.log(variance_of(noise)) / 2 - math.log(measure.unit(limits))
+        return math.log(variance_of(mechanism)) / 2 - math.log(measure.unit(limits))
 
-    better = sum(spread(m, gaussian[m], limits) - spread(m, laplace[m], plan.limits) for m in laplace)
+    better = sum(spread(m, gaussian[m], limits) - spread(m, laplace[m], asked.limits) for m in laplace)
     return gaussian if better < 0 else laplace
 
 
@@ -617,41 +617,43 @@ def _normal(sensitivity: float, ratio: Fraction) -> Gaussian:
     delta = min(Fraction(1, 10**6), 1 / (10 * ratio))  # less than its delta at epsilon = 0, about 0.4 / ratio
     epsilon = gaussian_epsilon(ratio, delta)
     while True:
-        result = Gaussian(sensitivity, below(epsilon), float(delta))
+        result = Gaussian(sensitivity, round_down(epsilon), float(delta))
         assert isinstance(result.scale, float)  # one sensitivity has one scale
         if Fraction(result.scale) >= Fraction(sensitivity) * ratio:
             return result
         epsilon *= 1 - Fraction(1, 1 << 30)
 
 
-def _chooser(plan: Plan, aggregate: Aggregate, epsilon: Fraction) -> Exponential:
+def _chooser(asked: Aggregation, aggregate: Aggregate, epsilon: Fraction) -> Exponential:
     """The mechanism of one choice in one group.
 
     A person who adds r_g to the bins of group g changes its scores by at most r_g, which costs ``epsilon r_g / R``,
     with R the sensitivity. The r_g add up to at most R over all groups, so all choices together cost epsilon.
     """
-    return Exponential(up(plan.bin_limits.sensitivity()), below(epsilon), aggregate.kind == "mode")
+    return Exponential(up(asked.bin_limits.sensitivity()), round_down(epsilon), aggregate.kind == "mode")
 
 
-def _choice(plan: Plan, name: str, aggregate: Aggregate, epsilon: Fraction, bins: int, intervals: bool) -> Choice:
+def _choice(asked: Aggregation, name: str, aggregate: Aggregate, epsilon: Fraction, bins: int) -> Choice:
     """One choice; what is said of its error takes a third of its epsilon, where that is asked for."""
+    intervals = asked.options.quantile_interval or asked.population
     of_interval = epsilon * INTERVAL_SHARE if intervals else Fraction(0)
-    interval = Laplace(up(plan.bin_limits.sensitivity()), below(of_interval)) if intervals else None
-    return Choice(name, aggregate, _chooser(plan, aggregate, epsilon - of_interval), bins, interval)
+    interval = Laplace(up(asked.bin_limits.sensitivity()), round_down(of_interval)) if intervals else None
+    return Choice(name, aggregate, _chooser(asked, aggregate, epsilon - of_interval), bins, interval)
 
 
-def _quantiles(plan: Plan, same: list[tuple[str, Aggregate, int]], epsilon: Fraction, intervals: bool) -> Quantiles:
+def _quantiles(asked: Aggregation, same: list[tuple[str, Aggregate, int]], epsilon: Fraction) -> Quantiles:
     """Quantiles of the same value, which share what their names would get; their intervals take a third of it."""
+    intervals = asked.options.quantile_interval or asked.population
     of_intervals = epsilon * INTERVAL_SHARE if intervals else Fraction(0)
     shares = {name: share_of(aggregate) for name, aggregate, _ in same}
     ordered = sorted(set(shares.values()))
-    epsilon_each = below((epsilon - of_intervals) / levels(ordered))
-    sensitivity = int(plan.bin_limits.sensitivity())
-    interval = Laplace(sensitivity, below(of_intervals)) if intervals else None
+    epsilon_each = round_down((epsilon - of_intervals) / levels(ordered))
+    sensitivity = int(asked.bin_limits.sensitivity())
+    interval = Laplace(sensitivity, round_down(of_intervals)) if intervals else None
     return Quantiles(shares, same[0][1], ranks(ordered, epsilon_each, sensitivity), same[0][2], interval)
 
 
-def answer_type(plan: Plan, aggregate: Aggregate) -> Type:
+def answer_type(plan: Aggregation, aggregate: Aggregate) -> Type:
     """The type of the answers of an aggregate, as SQL has it, by the question and the card alone.
 
     An answer that is a whole number in SQL is rounded to one where it is estimated, once: SQL on top of it means

@@ -60,7 +60,7 @@ from dither.tables.planning.estimate import (
     value_counting_parts,
 )
 from dither.tables.planning.group_keys import PublicFacts, Rows, card_of_question, every_group
-from dither.tables.planning.plan import Choice, Plan
+from dither.tables.planning.plan import AggregationPlan, Choice, QuestionPlan
 from dither.tables.planning.quantiles import Quantiles
 from dither.tables.planning.quantiles import errors as rank_errors
 from dither.tables.query import nodes
@@ -93,7 +93,7 @@ _NEVER_NULL = ("is_null", "is_distinct")
 _COUNTS = ("count", "count_value", "count_distinct", "row_number", "rank", "dense_rank")
 
 
-def null_notes(plan: Plan) -> tuple[Note, ...]:
+def null_notes(plan: AggregationPlan) -> tuple[Note, ...]:
     """What an answer says about rows that are in none of its groups, because a key is NULL, or because a date or a
     whole number is beyond the bounds that its keys are derived from."""
     query = plan.query
@@ -119,7 +119,7 @@ def null_notes(plan: Plan) -> tuple[Note, ...]:
     return tuple(result)
 
 
-def may_be_null(plan: Plan, expression: Expression) -> bool:
+def may_be_null(plan: AggregationPlan, expression: Expression) -> bool:
     """Whether an expression may be NULL in some of the rows that a plan is about, as far as is public."""
     return _may_be_null(folded(expression), Rows.asked(plan.query), base_of(plan.card).unit)
 
@@ -144,7 +144,9 @@ def _with_null(group: Group, find: Lookup) -> str:
     return f"COALESCE({text}, …)"
 
 
-def _beyond(key: Expression, keys: tuple[Value, ...], plan: Plan) -> Iterator[tuple[str, Sequence[object], bool]]:
+def _beyond(
+    key: Expression, keys: tuple[Value, ...], plan: AggregationPlan
+) -> Iterator[tuple[str, Sequence[object], bool]]:
     """The columns of a key, in the rows that it comes from, each with its bounds in the card, beyond which rows have no
     key, where keys follow from bounds, and not from the question alone; and whether that is certain: what is computed
     from a number beyond them may be one of the keys."""
@@ -233,7 +235,7 @@ def _is_null(expression: Expression, column: Column) -> bool:
     return expression.op in ("between", "in") and _is_null(expression.args[0], column)
 
 
-def empty_group_notes(plan: Plan) -> tuple[Note, ...]:
+def empty_group_notes(plan: AggregationPlan) -> tuple[Note, ...]:
     """What an answer says about values that are chosen whether anybody has one or not."""
     result = []
     public = plan.query.groups and plan.selection is None
@@ -253,13 +255,13 @@ def empty_group_notes(plan: Plan) -> tuple[Note, ...]:
     return tuple(result)
 
 
-def _value_may_be_null(plan: Plan, name: str) -> bool:
+def _value_may_be_null(plan: AggregationPlan, name: str) -> bool:
     """Whether all values of an aggregate may be NULL although there are rows, as far as is public."""
     value = plan.query.aggregates[name].value
     return value is not None and may_be_null(plan, value)
 
 
-def _without_a_count(plan: Plan, names: Sequence[str]) -> dict[str, Any]:
+def _without_a_count(plan: AggregationPlan, names: Sequence[str]) -> dict[str, Any]:
     """The answers, and the counts by which they are NULL where there are no values; COUNT(*) for what is no column."""
     values = [plan.query.aggregates[name].value for name in names]
     counts = [f"COUNT({value.name})" if isinstance(value, Column) else "COUNT(*)" for value in values]
@@ -277,14 +279,14 @@ def _aggregates(sql: str) -> bool:
     return False
 
 
-def null_value_notes(plan: Plan, names: Sequence[str]) -> tuple[Note, ...]:
+def null_value_notes(plan: AggregationPlan, names: Sequence[str]) -> tuple[Note, ...]:
     """What an answer says about these, which have values that are NULL by the rule."""
     if not names:
         return ()
     return (Note("null_values", {"names": [*names], "grouped": bool(plan.query.groups)}),)
 
 
-def person_sum_notes(plan: Plan) -> tuple[Note, ...]:
+def person_sum_notes(plan: AggregationPlan) -> tuple[Note, ...]:
     """What a question says about columns that are held within their bounds before a person's values are added up."""
     if plan.query.source is None:
         return ()
@@ -343,7 +345,7 @@ ADDED = ("count", "count_value", "sum", "histogram")
 """The kinds of aggregates that are too low by as much as the limits leave out."""
 
 
-def forecast_notes(plan: Plan) -> list[Note]:
+def forecast_notes(plan: QuestionPlan) -> list[Note]:
     """What a plan says about answers that would be nothing but noise."""
     return [
         Note("noise_only", {"name": item.name, "rows": item.rows, "low": item.low, "high": item.high})
@@ -366,14 +368,14 @@ def unit_notes(card: Card) -> tuple[Note, ...]:
     return (Note("rows_as_people" if as_people else "rows_without_person", {"column": unit}),)
 
 
-def plan_notes(plan: Plan) -> tuple[Note, ...]:
+def plan_notes(plan: AggregationPlan) -> tuple[Note, ...]:
     """Return what an explanation and an answer say about one private aggregation of a question."""
     left_out = (*limitations(plan), *combined_notes(plan), *unit_notes(plan.card), *null_notes(plan))
     return (*left_out, *held_notes(plan), *unseen_bounds_notes(plan), *interval_notes(plan), *empty_group_notes(plan))
 
 
 def limitations(
-    plan: Plan, stated: typing.Literal["", "beside them", "as a share"] = "", limits_are_stated: bool = True
+    plan: AggregationPlan, stated: typing.Literal["", "beside them", "as a share"] = "", limits_are_stated: bool = True
 ) -> tuple[Note, ...]:
     """Return the limits of a plan and what they do to its answers; nothing where every row is a person.
 
@@ -412,7 +414,7 @@ def limitations(
     return tuple(result)
 
 
-def combined_notes(plan: Plan) -> tuple[Note, ...]:
+def combined_notes(plan: AggregationPlan) -> tuple[Note, ...]:
     """What is said of rows of a person that are combined with each other, of which only so many are."""
     result = []
     for item in () if plan.query.source is None else sources(plan.query.source):
@@ -425,9 +427,9 @@ def combined_notes(plan: Plan) -> tuple[Note, ...]:
     return tuple(dict.fromkeys(result))
 
 
-def bias_notes(plan: Plan, bias: bool) -> tuple[Note, ...]:
+def bias_notes(plan: QuestionPlan, bias: bool) -> tuple[Note, ...]:
     """What a plan and an answer say where ``bias=True`` learns nothing."""
-    parts = plan.aggregations
+    parts = plan.parts
     if not bias or any("bias" in part.automatic for part in parts):
         return ()
     reason = "people"
@@ -438,7 +440,7 @@ def bias_notes(plan: Plan, bias: bool) -> tuple[Note, ...]:
     return (Note("bias_unused", {"reason": reason}),)
 
 
-def held_notes(plan: Plan) -> tuple[Note, ...]:
+def held_notes(plan: AggregationPlan) -> tuple[Note, ...]:
     """What a question of a relation says about bounds that it states, where values can lie beyond them; bounds that are
     chosen privately have a note of their own."""
     if not isinstance(plan.card, RelationCard):
@@ -455,7 +457,7 @@ def held_notes(plan: Plan) -> tuple[Note, ...]:
     return (*dict.fromkeys(result), *person_sum_notes(plan))
 
 
-def interval_notes(plan: Plan) -> tuple[Note, ...]:
+def interval_notes(plan: AggregationPlan) -> tuple[Note, ...]:
     """What an answer says about errors that are not in its table, or not those of the noise alone."""
     result = []
     if plan.population:
@@ -486,7 +488,7 @@ def interval_notes(plan: Plan) -> tuple[Note, ...]:
     return tuple(result)
 
 
-def _bin_width(plan: Plan, name: str, aggregate: Aggregate) -> float | None:
+def _bin_width(plan: AggregationPlan, name: str, aggregate: Aggregate) -> float | None:
     """How wide the bins are that a value is chosen among, of which it is the middle; None for whole numbers, which
     have a bin each, and where the bounds are still to be chosen."""
     if plan.automatic.get(BOUNDS_OF + name) or aggregate.edges is None or isinstance(aggregate.edges[0], int):
@@ -494,7 +496,7 @@ def _bin_width(plan: Plan, name: str, aggregate: Aggregate) -> float | None:
     return float(np.diff(np.asarray(aggregate.edges, dtype=np.float64)).max())
 
 
-def stated_limits(plan: Plan) -> dict[str, Any]:
+def stated_limits(plan: AggregationPlan) -> dict[str, Any]:
     """Return what one person counts for, as values of a note: rows, groups, or rows in each of some groups.
 
     The limits are on all groups together: one that has fewer groups may have more rows in each of them.
@@ -502,12 +504,14 @@ def stated_limits(plan: Plan) -> dict[str, Any]:
     if "max_rows" in plan.automatic:
         return {"rows": "auto", "groups": None}
     only_people = all(aggregate.kind == "people" for aggregate in plan.query.aggregates.values())
-    if plan.together is not None and not only_people:
-        return {"rows": plan.groups * plan.limit, "groups": None}
-    if not plan.query.groups or (plan.groups == 1 and plan.selection is None and "max_groups" not in plan.automatic):
-        return {"rows": plan.limit, "groups": None}
-    groups = "auto" if "max_groups" in plan.automatic else plan.groups
-    return {"rows": None if only_people else plan.limit, "groups": groups}
+    if plan.shared_bounds is not None and not only_people:
+        return {"rows": plan.max_groups * plan.max_rows, "groups": None}
+    if not plan.query.groups or (
+        plan.max_groups == 1 and plan.selection is None and "max_groups" not in plan.automatic
+    ):
+        return {"rows": plan.max_rows, "groups": None}
+    groups = "auto" if "max_groups" in plan.automatic else plan.max_groups
+    return {"rows": None if only_people else plan.max_rows, "groups": groups}
 
 
 ASSUMED_ROWS = 10_000
@@ -531,7 +535,7 @@ class NoiseOnly:
     rows: int
 
 
-def noise_only(plan: Plan) -> tuple[NoiseOnly, ...]:
+def noise_only(plan: QuestionPlan) -> tuple[NoiseOnly, ...]:
     """The answers of a plan that would be nothing but noise.
 
     Means lie between the bounds, variances below a quarter of the squared width, deviations below half of it: a ± of
@@ -540,10 +544,10 @@ def noise_only(plan: Plan) -> tuple[NoiseOnly, ...]:
     groups, or :data:`ASSUMED_ROWS`.
     """
     result = []
-    for part in plan.aggregations:
+    for part in plan.parts:
         groups, stated = every_group(part.keys, part.ties), part.card.rows
         rows = ASSUMED_ROWS if stated is None else max(1, stated // max(1, len(groups or ())))
-        for name, parts in part.parts.items():
+        for name, parts in part.measures_of.items():
             kind, moments = part.query.aggregates[name].kind, parts[0].moments
             if BOUNDS_OF + name in part.automatic:
                 continue
@@ -562,7 +566,7 @@ def noise_only(plan: Plan) -> tuple[NoiseOnly, ...]:
     return tuple(result)
 
 
-def refuse_noise_only(plan: Plan) -> None:
+def refuse_noise_only(plan: QuestionPlan) -> None:
     """Refuse a question of which an answer would be nothing but noise."""
     for item in noise_only(plan):
         raise InvalidArgument(

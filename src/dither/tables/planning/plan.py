@@ -469,8 +469,8 @@ def _totals(
             "other", "groups whose keys are not public", "public keys", "leave other out: every group is shown"
         )
     several = root_up(Fraction(limits.groups), _BITS) if limits.norm == 2 and asked.card.unit is not None else 1
-    each = round_down(epsilon / max(len({measure.measurement for measure in noises}), 1))
-    return {measure: Laplace(up(measure.sensitivity(limits) * several), each) for measure in noises}
+    epsilon_each = round_down(epsilon / max(len({measure.measurement for measure in noises}), 1))
+    return {measure: Laplace(up(measure.sensitivity(limits) * several), epsilon_each) for measure in noises}
 
 
 def check(plan: QuestionPlan) -> None:

@@ -50,7 +50,7 @@ REASONS = {  # where a name that is elsewhere another's is right
     ("dither.audit.Certificate", "at"): "the same",
     ("dither.audit.Certificate.of", "at"): "the same",
     ("dither.ledger.Entry", "at"): "when the entry was made, not a quantile",
-    ("dither.learn.selection", "seed"): "which rows are held out, by scikit-learn: no noise",
+    ("dither.learn.compare", "seed"): "which rows are held out, by scikit-learn: no noise",
     ("dither.Question.explain", "options"): "the options of a release, not candidates",
     ("dither.Question.plan", "options"): "the same",
     ("dither.Question.release", "options"): "the same",

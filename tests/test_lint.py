@@ -17,7 +17,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 
 # modules without a test file of their own name in the mirrored folder: the file that tests them, and which they are
 TESTED_BY = {
-    "accounting/test_accountants.py": "amplification bridge composition events noise_events pure sampling",
+    "accounting/test_accountants.py": "bridge composition events noise_events sampling",
     "accounting/test_distribution.py": "pairs",
     "audit/blackbox/test_measure.py": "sampling",
     "audit/blackbox/test_region.py": "features views",
@@ -29,7 +29,6 @@ TESTED_BY = {
     "cli/test_edge.py": "audit charges guard opening plots",
     "density/test_histograms.py": "result",
     "learn/test_base.py": "sklearn_base",
-    "mechanisms/test_contract.py": "noise releasing",
     "local/test_protocol.py": "estimates hadamard_response sketch subset_selection",
     "ledger/test_store.py": "schema",
     "randomness/test_discrete.py": "coins discrete_gaussian",

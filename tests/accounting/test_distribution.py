@@ -41,7 +41,7 @@ from dither.accounting import (
 )
 from dither.accounting import pld as accountant
 from dither.accounting.distribution import Composed, compose
-from dither.accounting.pairs import Pair
+from dither.accounting.pairs import LossPair
 from support import each, refuses
 
 pytestmark = pytest.mark.slow
@@ -278,7 +278,12 @@ def test_more_of_the_same_costs_more(count: int) -> None:
 
 def test_masses_on_a_grid_dominate_the_pair() -> None:
     grid = np.linspace(-1.7, 1.9, 41)
-    pairs: list[Pair] = [LaplaceNoise(1).pair, BoundedRange(1.2).pair, Pure(1).pair, DiscreteLaplaceNoise(3, 4).pair]
+    pairs: list[LossPair] = [
+        LaplaceNoise(1).pair,
+        BoundedRange(1.2).pair,
+        Pure(1).pair,
+        DiscreteLaplaceNoise(3, 4).pair,
+    ]
     for pair in pairs:
         mass, beyond = pair.on(grid)
         assert beyond == 0
@@ -295,13 +300,13 @@ def test_these_tests_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     with mp.workdps(40):
         truth = epsilon_of(composed([response(1)] * 10), 1e-6)
         assert real(honest * Fraction(99, 100)) < truth <= real(honest)
-    whole = Pair.on
+    whole = LossPair.on
 
-    def rounded_down(self: Pair, grid: Any) -> Any:
+    def rounded_down(self: LossPair, grid: Any) -> Any:
         mass, beyond = whole(self, grid)
         return np.append(mass[1:], 0.0), beyond
 
-    monkeypatch.setattr(Pair, "on", rounded_down)
+    monkeypatch.setattr(LossPair, "on", rounded_down)
     with mp.workdps(40):
         law = composed([response(0.1)] * 50)
         assert real(accountant.guarantee(50 * Pure(0.1), 1e-6).exact[0]) < epsilon_of(law, 1e-6)

@@ -61,13 +61,13 @@ def enumerated(x: tuple[int, ...], k: int, rate: Any) -> dict[Any, Any]:
 
 def rate_of(x: tuple[int, ...], k: int, epsilon: Fraction) -> tuple[float, float]:
     """The rate that a release really uses, and what it sets aside."""
-    spare = ks.set_aside(ks.Problem(x, k), epsilon)
+    spare = ks.set_aside(ks.PathProblem(x, k), epsilon)
     return float(epsilon - Fraction(spare)) / 2 * (1 - 2.0**-50), spare
 
 
 def sampled(x: tuple[int, ...], k: int, rate: float) -> dict[Any, Any]:
     """The law the code samples, from the floats of blocks() and forward(), with no randomness."""
-    problem = ks.Problem(x, k)
+    problem = ks.PathProblem(x, k)
     weights = problem.log_weights()
     law: dict[Any, Any] = {z: mp.mpf(0) for z in paths(len(x), k)}
     cells = len(x)
@@ -133,7 +133,7 @@ def test_many_records_do_not_outgrow_what_is_set_aside(n: int, epsilon: int) -> 
 @pytest.mark.parametrize(("n", "cells", "k"), [(1, 2, 3), (3, 3, 4), (4, 4, 3), (6, 2, 5), (5, 3, 2)])
 def test_the_score_and_its_sensitivity(n: int, cells: int, k: int) -> None:
     for x in tables(n, cells):
-        problem = ks.Problem(x, k)
+        problem = ks.PathProblem(x, k)
         for z in paths(cells, k):
             assert problem.score(np.array(z)) == true_score(x, z)
             for y in neighbors(x):
@@ -142,7 +142,7 @@ def test_the_score_and_its_sensitivity(n: int, cells: int, k: int) -> None:
 
 @pytest.mark.parametrize(("x", "k"), [((1, 2), 2), ((3, 3, 7), 4), ((0, 5, 9, 10), 5), ((2, 2, 2, 4), 3)])
 def test_the_recursion_counts_paths(x: Any, k: int) -> None:
-    problem = ks.Problem(x, k)
+    problem = ks.PathProblem(x, k)
     weights, cells = problem.log_weights(), len(x)
     unit = mp.power(mp.mpf(k) / cells, k) * mp.exp(-k)
     for threshold in range(x[-1] + 2):
@@ -164,7 +164,7 @@ def test_rounding_bounds_the_float_recursion(n: int, cells: int, k: int, shape: 
         "one": [0] * (cells - 1) + [n],
         "ends": [n // 2] * (cells - 1) + [n],
     }[shape]
-    problem = ks.Problem(tuple(x), k)
+    problem = ks.PathProblem(tuple(x), k)
     weights = problem.log_weights()
     whole = [math.factorial(k) // math.factorial(c) for c in range(k + 1)]
     size = float(np.abs(weights).max()) + k * (math.log(cells) + 3) + 64
@@ -187,7 +187,7 @@ def test_rounding_bounds_the_float_recursion(n: int, cells: int, k: int, shape: 
 
 def acceptance(x: tuple[int, ...], k: int, epsilon: float) -> float:
     """The share of proposals that are kept: the lower sum of the blocks is at most the weight itself."""
-    problem = ks.Problem(x, k)
+    problem = ks.PathProblem(x, k)
     result = ks.blocks(problem, epsilon / 2, problem.log_weights())
     upper = max(block.upper for block in result)
     total = math.fsum(math.exp(block.upper - upper) for block in result)
@@ -214,7 +214,7 @@ def test_sampling_ends_soon_for_all_data(n: int, epsilon: float) -> None:
 @pytest.mark.parametrize(("x", "k", "epsilon"), [((3, 3, 7), 4, 2), ((0, 5, 9, 10), 3, 1)])
 def test_draws_follow_the_enumerated_law(x: Any, k: int, epsilon: int, monkeypatch: pytest.MonkeyPatch) -> None:
     source = SeededSource(11)
-    problem, rate = ks.Problem(x, k), rate_of(x, k, Fraction(epsilon))[0]
+    problem, rate = ks.PathProblem(x, k), rate_of(x, k, Fraction(epsilon))[0]
     blocks = ks.blocks(problem, rate, problem.log_weights())
     monkeypatch.setattr(ks, "blocks", lambda *_: blocks)  # they are the same for every draw
     places = {z: i for i, z in enumerate(paths(len(x), k))}

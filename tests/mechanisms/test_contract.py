@@ -13,7 +13,6 @@ import pandas as pd
 import polars as pl
 import pytest
 
-import dither as dp
 from dither import ApproxDP, BoundedLaplace, Gaussian, Laplace, MixedNoise, PureDP, RandomizedResponse, Staircase
 from dither.guarantees import ZCDP
 from dither.randomness import SeededSource
@@ -60,7 +59,7 @@ def test_frozen_values(m: Any) -> None:
             setattr(m, name, 5)
     with pytest.raises(dataclasses.FrozenInstanceError):
         m.anything = 5
-    again = eval(repr(m), {**vars(dp), "Fraction": Fraction})
+    again = eval(repr(m), {type(m).__name__: type(m), "Fraction": Fraction})
     for twin in (again, pickle.loads(pickle.dumps(m)), copy.copy(m), copy.deepcopy(m)):
         assert twin == m
         assert hash(twin) == hash(m)

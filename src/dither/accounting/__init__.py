@@ -21,7 +21,6 @@ from dither.accounting.accountants import (
     renyi,
     zcdp,
 )
-from dither.accounting.amplification import amplify, post_process
 from dither.accounting.bridge import to_dp_event
 from dither.accounting.calibration import Calibration, calibrate, epsilon_for_error, split
 from dither.accounting.composition import privacy_curve
@@ -36,9 +35,9 @@ from dither.accounting.noise_events import (
     LaplaceNoise,
     Pure,
     ResponseReport,
+    pure_delta,
 )
-from dither.accounting.pure import pure_delta
-from dither.accounting.sampling import PoissonSampled
+from dither.accounting.sampling import PoissonSampled, amplify, post_process
 from dither.accounting.shuffling import Shuffled, shuffled
 from dither.accounting.smooth import (
     POWERS,

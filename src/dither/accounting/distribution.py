@@ -44,7 +44,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dither.accounting.pairs import UNIT, Floats, Pair, normal_tail
+from dither.accounting.pairs import UNIT, Floats, LossPair, normal_tail
 from dither.errors import NotPrivate
 from dither.exact.search import bisect_floats, crossing
 
@@ -57,7 +57,7 @@ _MAX_WINDOW = 1 << 22
 _LARGEST_LOSS = 2e6  # twice what any guarantee may say
 _FAR = 35.0  # exp(-35) of the mass lies outside the window, on either side
 
-Losses = Sequence[tuple[Pair, int]]
+Losses = Sequence[tuple[LossPair, int]]
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from typing import TypeVar
 
 from dither import arguments
 from dither.accounting import concentrated
-from dither.accounting.pairs import EnvelopePair, Floats, Pair
+from dither.accounting.pairs import EnvelopePair, Floats, LossPair
 from dither.errors import InvalidArgument, NotPrivate, WrongType
 from dither.guarantees import ZCDP, Guarantee, PureDP, parallel, sequential
 from dither.neighbors import Neighbors
@@ -90,12 +90,12 @@ class Event:
         return None if self.pure_epsilon is None else concentrated.pure_rho(self.pure_epsilon)
 
     @property
-    def pair(self) -> Pair | None:
+    def pair(self) -> LossPair | None:
         """A dominating pair of laws."""
         return None
 
     @property
-    def pairs(self) -> tuple[Pair, Pair] | None:
+    def pairs(self) -> tuple[LossPair, LossPair] | None:
         """Dominating pairs for a person removed and for one added; mostly the same."""
         pair = self.pair
         return None if pair is None else (pair, pair)
@@ -247,12 +247,12 @@ class Parallel(Event):
         return parallel(*(event.guarantee for event in self.groups))
 
     @property
-    def pair(self) -> Pair | None:
+    def pair(self) -> LossPair | None:
         """One that dominates every group's, where each group is one release with a pair."""
         return _envelope([event.pair for event in self.groups])
 
     @property
-    def pairs(self) -> tuple[Pair, Pair] | None:
+    def pairs(self) -> tuple[LossPair, LossPair] | None:
         """The same for either direction."""
         dominating = [event.pairs for event in self.groups]
         if all(pairs is not None and pairs[0] is pairs[1] for pairs in dominating):
@@ -303,7 +303,7 @@ class PostProcessed(Event):
         return self.event.fold(leaf, add, most)
 
 
-def _envelope(pairs: Sequence[Pair | None]) -> Pair | None:
+def _envelope(pairs: Sequence[LossPair | None]) -> LossPair | None:
     known = [pair for pair in pairs if pair is not None]
     if len(known) < len(pairs):
         return None

@@ -12,10 +12,27 @@ from dither import arguments
 from dither.accounting import concentrated
 from dither.accounting.events import ERROR, Event
 from dither.accounting.gaussian import gaussian_epsilon
-from dither.accounting.pairs import AtomsPair, Floats, GaussianPair, LaplacePair, Pair, RangePair
+from dither.accounting.pairs import AtomsPair, Floats, GaussianPair, LaplacePair, LossPair, RangePair
 from dither.errors import InvalidArgument
-from dither.exact import decimal, up
+from dither.exact import decimal, exp_neg, up
 from dither.guarantees import ZCDP, ApproxDP, Guarantee
+
+_BITS = 96
+
+
+def pure_delta(epsilon: Fraction, other: Fraction) -> Fraction:
+    """The largest delta at the epsilon ``other`` of any ``epsilon``-DP release, from above; 0 from ``epsilon`` on.
+
+    The least private of them is randomized response: ``(1 - exp(other - epsilon)) / (1 + exp(-epsilon))``.
+
+    >>> round(float(pure_delta(Fraction(1), Fraction(0))), 6)
+    0.462117
+    """
+    if other >= epsilon:
+        return Fraction(0)
+    one = 1 << _BITS
+    return (1 - Fraction(exp_neg(epsilon - other, _BITS)[0], one)) / (1 + Fraction(exp_neg(epsilon, _BITS)[0], one))
+
 
 _MAX_ATOMS = 1 << 14
 
@@ -44,7 +61,7 @@ class LaplaceNoise(Event):
         return concentrated.laplace_rho(self.pure_epsilon)
 
     @property
-    def pair(self) -> Pair:
+    def pair(self) -> LossPair:
         """That of a shift by the whole sensitivity."""
         return LaplacePair(up(self.pure_epsilon))
 
@@ -86,7 +103,7 @@ class DiscreteLaplaceNoise(Event):
         return concentrated.discrete_laplace_rho(self.scale, self.sensitivity)
 
     @property
-    def pair(self) -> Pair:
+    def pair(self) -> LossPair:
         """Losses ``(D - 2k) / scale``, k = 0 to D; for D above 16384 that of its pure loss."""
         size, t = self.sensitivity, math.exp(-1 / float(self.scale))
         if size > _MAX_ATOMS:
@@ -127,7 +144,7 @@ class GaussianNoise(Event):
         return 1 / (2 * self.ratio**2)
 
     @property
-    def pair(self) -> Pair:
+    def pair(self) -> LossPair:
         """Two normal laws whose means differ by the sensitivity."""
         return GaussianPair(up(1 / self.ratio))
 
@@ -173,7 +190,7 @@ class BoundedRange(_Bounded):
         return concentrated.range_rho(self.epsilon)
 
     @property
-    def pair(self) -> Pair:
+    def pair(self) -> LossPair:
         """The upper envelope over all such intervals."""
         return RangePair(up(self.epsilon))
 
@@ -208,7 +225,7 @@ class ResponseReport(_Bounded):
         return concentrated.response_rho(self.epsilon, self.categories)
 
     @property
-    def pair(self) -> Pair:
+    def pair(self) -> LossPair:
         """Losses -epsilon, 0 and epsilon."""
         return response_pair(self.epsilon, self.categories)
 
@@ -235,7 +252,7 @@ class Pure(_Bounded):
         return concentrated.pure_rho(self.epsilon)
 
     @property
-    def pair(self) -> Pair:
+    def pair(self) -> LossPair:
         """Randomized response."""
         return response_pair(self.epsilon, 2)
 
@@ -271,7 +288,7 @@ class Approximate(Event):
         return self.delta
 
     @property
-    def pair(self) -> Pair:
+    def pair(self) -> LossPair:
         """Randomized response, and delta where the loss is infinite."""
         return response_pair(self.epsilon, 2, float(self.delta) * (1 + 2.0**-50))
 
@@ -311,7 +328,7 @@ class Concentrated(Event):
         return Concentrated(self.rho / factor**2)
 
 
-def response_pair(epsilon: Fraction, categories: int, infinite: float = 0.0) -> Pair:
+def response_pair(epsilon: Fraction, categories: int, infinite: float = 0.0) -> LossPair:
     """Losses -epsilon, 0 and epsilon with the masses of randomized response, times 1 - infinite.
 
     >>> response_pair(Fraction(1), 2).losses

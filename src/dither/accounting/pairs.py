@@ -5,7 +5,7 @@ below the release's; the product of dominating pairs dominates the composition, 
 2022, theorem 10). Every pair here is symmetric, L under P having the law of -L under Q, except samples, which have
 one pair for each direction.
 
-``tails(l)`` gives ``P(L > l)`` and ``Q(L > l)`` in floats, each within a relative ``slack``. :meth:`Pair.on` puts
+``tails(l)`` gives ``P(L > l)`` and ``Q(L > l)`` in floats, each within a relative ``slack``. :meth:`LossPair.on` puts
 the loss on a grid so that P and Q keep their mass in every cell ("connect the dots", Doroshenko, Ghazi, Kamath,
 Kumar and Manurangsi 2022): the curve then agrees with the pair's at every grid point and is linear in e^epsilon in
 between, and a curve is convex in e^epsilon, so the result dominates.
@@ -37,7 +37,7 @@ def normal_tail(z: Floats) -> Floats:
     return np.array([0.5 * math.erfc(x * root) for x in z.tolist()])
 
 
-class Pair:
+class LossPair:
     """Base: losses in [low, high], and ``infinite``, the mass of P where Q has none."""
 
     low: float
@@ -80,7 +80,7 @@ class Pair:
         return result * (1 + 8 * UNIT), float(p[-1]) * (1 + self.slack)
 
 
-class LaplacePair(Pair):
+class LaplacePair(LossPair):
     """Laplace noise of ratio 1/e: ``P(L > l) = 1 - exp(-(e - l)/2) / 2``, ``Q(L > l) = exp(-(e + l)/2) / 2``.
 
     >>> LaplacePair(1.0).tails(np.array([-2.0, 0.0, 1.0]))[1].round(4).tolist()
@@ -98,7 +98,7 @@ class LaplacePair(Pair):
         return np.where(below, 1.0, np.where(above, 0.0, p)), np.where(below, 1.0, np.where(above, 0.0, q))
 
 
-class RangePair(Pair):
+class RangePair(LossPair):
     """Losses within an unknown interval of length e: the curve ``(1 - exp((epsilon - e)/2))^2 / (1 - exp(-e))``
     (Dong, Durfee and Rogers 2020), so ``P(L > l) = (1 - exp((l - e)/2)) / (1 - exp(-e))`` and ``Q = exp(-(e +
     l)/2) P``.
@@ -117,7 +117,7 @@ class RangePair(Pair):
         return np.where(at < self.low, 1.0, p), np.where(at < self.low, 1.0, np.exp(0.5 * (self.low - clipped)) * p)
 
 
-class AtomsPair(Pair):
+class AtomsPair(LossPair):
     """Finitely many losses, in increasing order, and the mass of P at each; the rest of P is where Q has none.
 
     >>> AtomsPair([Fraction(-1), Fraction(1)], [1 / (1 + math.e), math.e / (1 + math.e)]).tails(np.zeros(1))[0].round(4)
@@ -140,7 +140,7 @@ class AtomsPair(Pair):
         return self._p[index], self._q[index]
 
 
-class GaussianPair(Pair):
+class GaussianPair(LossPair):
     """Normal noise: L is normal with mean s^2/2 under P, -s^2/2 under Q, and deviation s, s = 1/ratio.
 
     >>> GaussianPair(1.0).tails(np.array([0.5]))[0].tolist()
@@ -164,7 +164,7 @@ class GaussianPair(Pair):
         return -width, width
 
 
-class SampledPair(Pair):
+class SampledPair(LossPair):
     """A symmetric pair when each person is in the sample with this rate below 1, in one of the two directions.
 
     *Removing* somebody: ``((1 - rate) Q + rate P, Q)``, with loss ``m = ln(1 - rate + rate e^l)``; *adding* somebody:
@@ -176,7 +176,7 @@ class SampledPair(Pair):
     (-0.3799, 0.6201)
     """
 
-    def __init__(self, base: Pair, rate: float, *, adding: bool) -> None:
+    def __init__(self, base: LossPair, rate: float, *, adding: bool) -> None:
         self._base, self._rate, self._adding = base, rate, adding
         self.slack = 2 * base.slack + 64 * UNIT
         self.infinite = 0.0 if adding else rate * base.infinite
@@ -218,7 +218,7 @@ class SampledPair(Pair):
         return np.unique(-places if self._adding else places)
 
 
-class EnvelopePair(Pair):
+class EnvelopePair(LossPair):
     """The pair whose curve is the largest of several curves, at every epsilon: it dominates each of them, and so also
     a choice among them that depends on earlier answers.
 
@@ -231,7 +231,7 @@ class EnvelopePair(Pair):
     array([ True])
     """
 
-    def __init__(self, pairs: Sequence[Pair]) -> None:
+    def __init__(self, pairs: Sequence[LossPair]) -> None:
         self._pairs = tuple(pairs)
         self.low, self.high = min(pair.low for pair in pairs), max(pair.high for pair in pairs)
         self.infinite = max(pair.infinite for pair in pairs)

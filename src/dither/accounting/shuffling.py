@@ -46,7 +46,7 @@ import numpy as np
 from dither import arguments
 from dither.accounting import concentrated
 from dither.accounting.events import Event
-from dither.accounting.pairs import UNIT, Floats, Pair
+from dither.accounting.pairs import UNIT, Floats, LossPair
 from dither.errors import WrongType
 from dither.exact import up
 from dither.exact.search import bisect_floats
@@ -162,7 +162,7 @@ class Shuffled(Event):
         return concentrated.pure_rho(self.epsilon)
 
     @property
-    def pair(self) -> Pair:
+    def pair(self) -> LossPair:
         """The pair of the module's first lines, or the blanket's where that is known to be better."""
         return _pair(up(self.epsilon), self.n, self.response_categories, self.distinct, _PAIR_ATOMS)
 
@@ -177,7 +177,7 @@ class Shuffled(Event):
         return min(max(Fraction(fast), arguments.MIN_EPSILON), self.epsilon)
 
 
-class ShufflePair(Pair):
+class ShufflePair(LossPair):
     """Many losses and the mass of P at each, both as floats.
 
     >>> pair = ShufflePair(np.array([-1.0, 1.0]), np.array([1 / (1 + math.e), math.e / (1 + math.e)]), 1e-15)

@@ -41,7 +41,7 @@ _MAX_BLOCKS = 80
 
 
 @dataclass(frozen=True)
-class Problem:
+class PathProblem:
     """The data's cumulative counts at the cells' right edges, the number k of points to place, and the
     logarithm of each count's weight.
     """
@@ -94,10 +94,10 @@ class Forward:
         return float(self.logs[-1][-1])
 
 
-def forward(problem: Problem, threshold: int, weights: Floats) -> Forward:
+def forward(problem: PathProblem, threshold: int, weights: Floats) -> Forward:
     """Sum over all paths inside the band, edge by edge.
 
-    >>> problem = Problem((1, 2), 2)
+    >>> problem = PathProblem((1, 2), 2)
     >>> result = forward(problem, 2, problem.log_weights())      # all 4 placements of 2 points in 2 cells
     >>> abs(result.total - problem.everything()) < 1e-12
     True
@@ -121,7 +121,7 @@ def forward(problem: Problem, threshold: int, weights: Floats) -> Forward:
     return Forward(threshold, band, logs)
 
 
-def rounding(problem: Problem, width: int, size: float) -> float:
+def rounding(problem: PathProblem, width: int, size: float) -> float:
     """A bound on the sum of the relative errors of the recursion's sums, and of the blocks' weights.
 
     One sum: adding logarithms of size at most s rounds to 2^-50 s in all, exp and log are within 2^-46
@@ -129,7 +129,7 @@ def rounding(problem: Problem, width: int, size: float) -> float:
     underflows is below w exp(-745). The rest of 2^-48 s is for the weights of the cells, known to a few units
     in the last place, which the draws of the last block do not use, and for the weights of the blocks.
 
-    >>> rounding(Problem((1, 2), 2), 3, 10.0) < 1e-11
+    >>> rounding(PathProblem((1, 2), 2), 3, 10.0) < 1e-11
     True
     """
     step_error = 2.0**-52 * (16 * size + 745 + width) + 2.0**-44 + 2.0**-46 * math.log(width + 1)
@@ -153,7 +153,7 @@ def _log_geometric(start: int, end: int | None, rate: float) -> float:
     return -rate * (start + 1) + math.log(-math.expm1(-rate * (end - start)))
 
 
-def blocks(problem: Problem, rate: float, weights: Floats) -> list[Block]:
+def blocks(problem: PathProblem, rate: float, weights: Floats) -> list[Block]:
     """Cut the thresholds into blocks until the bound on their weights is near the weights themselves."""
     n = problem.records
     computed: dict[int, Forward] = {}
@@ -226,10 +226,10 @@ def draw_path(inner: Forward, weights: Floats, source: Source) -> Integers:
     return path
 
 
-def set_aside(problem: Problem, epsilon: Fraction) -> float:
+def set_aside(problem: PathProblem, epsilon: Fraction) -> float:
     """4 eta, from sizes known beforehand: the same for all data of as many records.
 
-    >>> set_aside(Problem((50, 100), 10), Fraction(1)) < 1e-9
+    >>> set_aside(PathProblem((50, 100), 10), Fraction(1)) < 1e-9
     True
     """
     points, cells = problem.points, len(problem.cumulative)
@@ -248,7 +248,7 @@ def release(cumulative: Integers, points: int, epsilon: Fraction, source: Source
     >>> int(path[-1]), spare < 1e-9
     (10, True)
     """
-    problem = Problem(tuple(int(x) for x in cumulative), points)
+    problem = PathProblem(tuple(int(x) for x in cumulative), points)
     weights = problem.log_weights()
     spare = set_aside(problem, epsilon)
     selection_epsilon = epsilon - Fraction(spare)

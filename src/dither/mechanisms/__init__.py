@@ -5,6 +5,7 @@
 PureDP(1)
 """
 
+from dither.mechanisms.additive import Noise
 from dither.mechanisms.bounded import BoundedLaplace
 from dither.mechanisms.continuous import ContinuousExponential, mean_pieces, piecewise_constant
 from dither.mechanisms.exponential import Exponential
@@ -12,7 +13,6 @@ from dither.mechanisms.gaussian import Gaussian
 from dither.mechanisms.holdout import HoldoutAnswer, ReusableHoldout
 from dither.mechanisms.laplace import Laplace
 from dither.mechanisms.mixed import MixedNoise
-from dither.mechanisms.noise import Noise
 from dither.mechanisms.noisy_max import NoisyMax, PermuteAndFlip
 from dither.mechanisms.propose_test_release import ProposeTestRelease
 from dither.mechanisms.randomized_response import Frequencies, RandomizedResponse

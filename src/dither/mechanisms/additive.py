@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, cast
+from typing import Any, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dither import arguments
+from dither.budget_hooks import spends
 from dither.errors import InvalidArgument
 from dither.guarantees import Guarantee
 from dither.mechanisms import values
-from dither.mechanisms.noise import Noise
-from dither.mechanisms.releasing import ReleasesNumbers
+from dither.mechanisms.pictures import Pictured
 from dither.mechanisms.values import Scalar, Vector
 from dither.randomness import (
     BLOCK,
@@ -33,6 +34,60 @@ from dither.randomness import (
     round_nearest_all,
     spacing,
 )
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The noise of a mechanism: coordinate i gets ``scales[i]`` times a draw from ``laws[i]``.
+
+    A *joint* mechanism has one law, one scale, one sensitivity and one lattice, which hold for every coordinate of
+    vectors of any length; its sensitivity bounds the norm of the whole vector's change. Any other mechanism has one of
+    each for every coordinate.
+
+    >>> import dither as dp
+    >>> noise = dp.Laplace(sensitivity=2, epsilon=1).noise
+    >>> noise.scales, noise.sensitivities, noise.joint
+    ((2.0,), (Fraction(2, 1),), True)
+    """
+
+    laws: tuple[Law, ...]
+    """The standard laws, of scale 1."""
+    scales: tuple[float, ...]
+    """What each standard law is multiplied by."""
+    sensitivities: tuple[Fraction, ...]
+    """How far one person moves each coordinate, or the whole vector, at most."""
+    lattice_steps: tuple[float, ...]
+    """The spacing, a power of two, of the public lattice that real-valued releases are rounded to."""
+    joint: bool
+    """Whether one law and one sensitivity hold for vectors of any length."""
+
+
+class ReleasesNumbers(Pictured):
+    """Base of the mechanisms that release an int for an int, a float for a float and an array for an array."""
+
+    @overload
+    def release(self, value: int | np.integer[Any], *, source: Source | None = None) -> int: ...
+    @overload
+    def release(self, value: float | Fraction | np.floating[Any], *, source: Source | None = None) -> float: ...
+    @overload
+    def release(self, value: NDArray[Any], *, source: Source | None = None) -> NDArray[Any]: ...
+    @overload
+    def release(self, value: list[int] | tuple[int, ...], *, source: Source | None = None) -> list[int]: ...
+    @overload
+    def release(self, value: list[float] | tuple[float, ...], *, source: Source | None = None) -> list[float]: ...
+    @overload
+    def release(self, value: Any, *, source: Source | None = None) -> Any: ...
+    @spends
+    def release(self, value: Any, *, source: Source | None = None) -> Any:
+        """``value`` with noise: an int for an int, a float on the public lattice for a float or a Fraction, and
+        the like for lists, arrays and pandas or polars Series, which count as one vector with the sensitivity
+        of the mechanism.
+        """
+        return self._release(value, source)
+
+    def _release(self, value: Any, source: Source | None) -> Any:
+        raise AssertionError("each mechanism draws its own noise")
+
 
 _MAX_COORDINATES = 10**15
 

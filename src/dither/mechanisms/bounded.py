@@ -18,8 +18,7 @@ from dither.exact import Enclosure, decimal, exactly, exp_neg, log, up
 from dither.exact.search import smallest_float
 from dither.guarantees import ApproxDP, PureDP
 from dither.mechanisms import values
-from dither.mechanisms.additive import plain
-from dither.mechanisms.releasing import ReleasesNumbers
+from dither.mechanisms.additive import ReleasesNumbers, plain
 from dither.mechanisms.values import Scalar, Vector
 from dither.randomness import Source, draw_one, resolve, round_nearest, spacing, truncated_tail
 

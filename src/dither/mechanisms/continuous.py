@@ -17,7 +17,7 @@ from dither.budget_hooks import spends
 from dither.errors import InvalidArgument, InvalidData
 from dither.exact import exactly
 from dither.guarantees import PureDP
-from dither.mechanisms.selection import Selection
+from dither.mechanisms.selection import SelectionMechanism
 from dither.randomness import Source, bernoulli_exp, exponential_race, mark, resolve, spacing, uniform_integers
 
 _LATTICE_BITS = 30
@@ -29,7 +29,7 @@ Piece = tuple[float, float, Sequence[float]]
 
 
 @dataclass(frozen=True)
-class ContinuousExponential(Selection):
+class ContinuousExponential(SelectionMechanism):
     """Choose t in [lower, upper] with density proportional to ``exp(epsilon * score(t) / (2 * sensitivity))``.
 
     *Statement.* If ``sup over t of |score_x(t) - score_y(t)| <= sensitivity`` for all neighbors x, y, the

@@ -19,7 +19,7 @@ from dither.errors import InvalidData, NotPrivate
 from dither.exact import exactly, exp, up
 from dither.guarantees import ZCDP, PureDP
 from dither.mechanisms.continuous import ContinuousExponential
-from dither.mechanisms.selection import Candidate, Selection, paired, read_scores
+from dither.mechanisms.selection import Candidate, SelectionMechanism, paired, read_scores
 from dither.randomness import MIN_SCALE, Source, bernoulli_exp, discrete_laplace_one, exponential_race, mark, resolve
 
 _BITS = 80
@@ -27,7 +27,7 @@ _NEVER = Fraction(2) ** 60  # a coin that shows heads with probability exp(-2^60
 
 
 @dataclass(frozen=True)
-class Exponential(Selection):
+class Exponential(SelectionMechanism):
     """Choose y with probability proportional to ``exp(epsilon * score(y) / (2 * sensitivity))``.
 
     *Statement.* If no score moves by more than ``sensitivity`` between neighbors, the choice is epsilon-DP

@@ -11,11 +11,9 @@ from dither import arguments
 from dither.accounting import Event
 from dither.budget_hooks import covered
 from dither.guarantees import ApproxDP, PureDP
-from dither.mechanisms.additive import PerCoordinate, plain
+from dither.mechanisms.additive import Noise, PerCoordinate, ReleasesNumbers, plain
 from dither.mechanisms.gaussian import Gaussian
 from dither.mechanisms.laplace import Laplace
-from dither.mechanisms.noise import Noise
-from dither.mechanisms.releasing import ReleasesNumbers
 from dither.randomness import Source
 
 

@@ -16,7 +16,7 @@ from dither.budget_hooks import covered, spends
 from dither.errors import InvalidArgument
 from dither.guarantees import PureDP
 from dither.mechanisms.exponential import relative_rates
-from dither.mechanisms.selection import Candidate, Selection, paired, read_scores
+from dither.mechanisms.selection import Candidate, SelectionMechanism, paired, read_scores
 from dither.randomness import Exponential as ExponentialLaw
 from dither.randomness import Gumbel, Source, exponential_race, mark, resolve
 
@@ -30,7 +30,7 @@ _LAWS: dict[str, Gumbel | ExponentialLaw] = {
 
 
 @dataclass(frozen=True)
-class NoisyMax(Selection):
+class NoisyMax(SelectionMechanism):
     """The index of the largest score after noise of scale ``2 * sensitivity / epsilon`` on each.
 
     *Statement.* epsilon-DP with Gumbel, Laplace or exponential noise; if all scores move in the same direction

@@ -106,7 +106,7 @@ def paired(candidates: Sequence[Candidate], scores: Any) -> Sequence[Candidate]:
 
 
 @dataclass(frozen=True)
-class Selection(Pictured):
+class SelectionMechanism(Pictured):
     """Base of the mechanisms that choose one of many candidates by their scores.
 
     ``sensitivity`` is how far one person can move any one score. ``monotone=True`` is allowed where between any two

@@ -12,9 +12,8 @@ True
 """
 
 from dither.public_module import name_by_home as _name_by_home
-from dither.stats.binned import histogram
 from dither.stats.estimate import Estimate, EstimateFloat, EstimateInt, Histogram
-from dither.stats.moments import count, mean, std, sum, var
+from dither.stats.moments import count, histogram, mean, std, sum, var
 from dither.stats.order import iqr, max, median, min, mode, quantile, quantiles
 
 __all__ = [

@@ -39,7 +39,7 @@ from dither.mechanisms import (
 )
 from dither.mechanisms.additive import Additive
 from dither.mechanisms.continuous import ContinuousExponential
-from dither.mechanisms.selection import Selection
+from dither.mechanisms.selection import SelectionMechanism
 from dither.mechanisms.sparse_vector import SparseVectorSession
 from dither.mechanisms.top_k import TopK
 from dither.mechanisms.values import scalar
@@ -143,7 +143,7 @@ def _(mechanism: PaddedSets, one: Arguments, other: Arguments) -> InputChange:
     return InputChange(ratio, epsilon=ratio * float(mechanism.guarantee.epsilon))
 
 
-@input_change.register(Selection)
+@input_change.register(SelectionMechanism)
 @input_change.register(TopK)
 def _(mechanism: Any, one: Arguments, other: Arguments) -> InputChange:
     if "score" in one:  # over all integers

@@ -56,7 +56,7 @@ EXAMPLES = {
     "rows_outside": {"name": "age", "null": False, "other": None, "outside": {"low": 0.0, "high": 18.0}},
     "columns_without_domain": {"names": ["age"]},
     "series_row_is_person": {"unit": "day"},
-    "series_limits": {"unit": "day", "rows": 1, "periods": 3, "apart": 2},
+    "series_limits": {"unit": "day", "rows": 1, "periods": 3, "separation": 2},
     "series_falling": {"unit": "day"},
     "series_people": {"names": ["n"], "unit": "day"},
     "late_arrival": {"column": "day", "arrived": "seen"},

@@ -292,10 +292,10 @@ def _rows_outside(values: Mapping[str, Any]) -> str:
 
 
 def _series_limits(values: Mapping[str, Any]) -> str:
-    unit, apart = values["unit"], values["apart"]
+    unit, separation = values["unit"], values["separation"]
     rows, periods = counted(values["rows"], "row"), counted(values["periods"], unit)
     text = f"At most {rows} of a person count in a {unit}, in at most {periods}"
-    return f"{text}, at least {apart} apart." if apart > 1 else f"{text}."
+    return f"{text}, at least {separation} apart." if separation > 1 else f"{text}."
 
 
 # -- the sentence of each kind ----------------------------------------------------------------------------------------

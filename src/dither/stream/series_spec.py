@@ -321,7 +321,7 @@ class SeriesSpec:
         if self.card.unit is None:
             result = [Note("series_row_is_person", {"unit": unit})]
         else:
-            limits = {"rows": self.max_rows, "periods": rule.max_participations, "apart": rule.min_separation}
+            limits = {"rows": self.max_rows, "periods": rule.max_participations, "separation": rule.min_separation}
             result = [Note("series_limits", {"unit": unit, **limits}), Note("undercount_elsewhere")]
             if rule.is_bounded(calendar.horizon):
                 result.append(Note("series_falling", {"unit": unit}))

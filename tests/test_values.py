@@ -119,7 +119,7 @@ WITHOUT_HASH: dict[type, Callable[[], Any]] = {
     learn.Trace: lambda: learn.Trace(np.zeros((2, 1)), np.ones(1)),
     learn.Comparison: lambda: learn.Comparison("Ridge", (1.0,), np.zeros((1, 2)), None),
     Charge: lambda: Charge("visits", "june", dp.PureDP(1), RECEIPT, np.array([True])),
-    dp.Answer: lambda: dp.Answer(("n",), ("integer",), ((41,),), {"n": (6.0,)}, "ε = 0.5"),
+    dp.Answer: lambda: dp.Answer(("n",), ("integer",), ((41,),), {"n": (6.0,)}, dp.PureDP(0.5)),
     dp.Card: lambda: dp.Card("visits", "visits.csv", {"age": ColumnCard("integer", bounds=(0, 120))}),
     dp.Explanation: lambda: TABLE.agg(n=dp.count()).explain(epsilon=1),
 }

@@ -16,6 +16,7 @@ from typing import Any
 
 import dither as dp
 from dither.errors import DitherError
+from dither.ledger.accounts import Remaining
 from dither.tables.codec import to_json
 from dither.wire.protocol import problem_to_json
 from dither.wire.requests import options_from_json, question_from_json
@@ -49,14 +50,12 @@ class FakeServer:
     def document(self, method: str, parts: list[str], headers: dict[str, str], body: dict[str, Any]) -> Any:
         name = self.table.card.name
         if parts == ["tables"]:
-            return {"tables": [{"name": name, "granted": True, "left": "some", "open": True}]}
+            left = to_json(Remaining("no limit"))
+            return {"tables": [{"name": name, "granted": True, "left": left, "open": True}]}
         if parts[0] == "tables" and parts[1] != name:
             raise dp.InvalidArgument("table", "one that you may see", "none", "check the name")
         if parts == ["tables", name]:
-            left = self.table.left
-            exact = None if left is None else to_json(left)
-            card = card_to_json(self.table.card)
-            return {"card": card, "left": self.table.accounts.left(None), "left_exact": exact}
+            return {"card": card_to_json(self.table.card), "left": to_json(self.table.accounts.remaining(None))}
         if parts[0] == "jobs":
             job = self.jobs[parts[1]]
             if method == "DELETE":

@@ -13,7 +13,9 @@ import dither as dp
 from client.fake_server import TOKEN, FakeServer, fake_server
 from dither.client import connecting
 from dither.client.transport import Transport
+from dither.ledger.accounts import Remaining
 from dither.tables.card.model import ColumnCard, PublicTable
+from dither.tables.codec import to_json
 from dither.wire.protocol import MAX_KEY
 from support import refuses
 
@@ -48,7 +50,10 @@ def test_several_tables(served, monkeypatch):
     def several(self, method, parts, headers, body):
         document = real(self, method, parts, headers, body)
         if parts == ["tables"]:
-            document["tables"] += [{"name": "<b>", "left": "ε = 1"}, {"name": "hidden", "granted": False}]
+            document["tables"] += [
+                {"name": "<b>", "left": to_json(Remaining(dp.PureDP(1)))},
+                {"name": "hidden", "granted": False},
+            ]
         return document
 
     monkeypatch.setattr(FakeServer, "document", several)

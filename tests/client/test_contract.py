@@ -204,7 +204,7 @@ def test_a_card_is_what_is_public(visits, place):
 def test_what_is_left_is_exact(visits):
     question = QUESTIONS["count"](visits)
     assert visits.left == dp.ApproxDP(10, 1e-3)
-    assert question.release(epsilon=0.1).left == str(visits.left)
+    assert question.release(epsilon=0.1).left == visits.left
     assert question.release(epsilon=0.1).replayed  # free
     question.release(epsilon=0.1, again=True)
     question.release(epsilon=0.1, again=True)

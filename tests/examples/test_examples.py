@@ -186,7 +186,7 @@ def ask_a_server(figures: dict[str, Any]) -> None:
     assert figures["again"] == answer
     assert figures["again"].replayed
     assert sum(answer["n"]) == pytest.approx(30_000, rel=0.2)
-    assert figures["bob"].left == "you nothing; the table ε = 2"
+    assert str(figures["bob"].remaining) == "you nothing; the table ε = 2"
     assert len(figures["refusals"]) == 2
     assert "analyst 'ann'" in figures["refusals"][0]
     assert str(figures["left"]) == "ε = 2"

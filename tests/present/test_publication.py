@@ -43,7 +43,7 @@ def test_cost_receipt_and_notes_of_a_charged_release_are_shown():
     with dp.open(rows, keys={"sex": ["f", "m"]}, budget=dp.ZCDP(1)) as people:
         publication = dp.publish.Plan(table=people, tables=[("sex",)]).release(rho=0.5)
     text = " ".join(check_safe(publication_page(publication)).text)
-    for part in (publication.cost, publication.left, publication.receipt, *map(str, publication.notes)):
+    for part in (str(publication.cost), str(publication.remaining), publication.receipt, *map(str, publication.notes)):
         assert part in text
 
 

@@ -97,7 +97,7 @@ def simple(**more: Any) -> Answer:
         "types": ("text", "integer", "number"),
         "rows": (("north", 41, 1 / 3), ("south", 60, 12.5)),
         "errors": {"n": (6.0, 6.0), "spend": (0.25, None)},
-        "cost": "ε = 0.5",
+        "cost": dp.PureDP(0.5),
     }
     return Answer(**(stated | more))
 
@@ -138,7 +138,8 @@ def test_the_page_says_what_has_to_be_said(released):
     _, answer, explanation, history = released
     words_ = " ".join(read(present.html(answer, explanation, history, question="SELECT 1")).text)
     for part in (
-        "SELECT 1", "(ε, δ) = (10, 1e-06)", str(answer.left), answer.receipt, "Laplace noise", "exponential mechanism",
+        "SELECT 1", "(ε, δ) = (10, 1e-06)", str(answer.remaining), answer.receipt, "Laplace noise",
+        "exponential mechanism",
         "Spent so far", "ε = 11", "this answer", "What is guaranteed", "What is not", "are not shown", "95 %",
     ):  # fmt: skip
         assert part in words_
@@ -175,7 +176,7 @@ def test_what_is_left_when_that_is_nothing_or_private():
     rows = pa.table({"who": list(range(50))})
     with dp.open(rows, unit="who", budget=dp.PureDP(1)) as table:
         answer = table.agg(n=dp.count()).release(epsilon=1)
-        assert answer.left == "nothing"
+        assert (answer.left, str(answer.remaining)) == (None, "nothing")
         assert "<td>nothing</td>" in present.html(answer, history=table.ledger.history("data"))
         table.ledger.create("others", each_person=dp.PureDP(1))
         assert "counted for each person, and private" in present.html(simple(), history=table.ledger.history("others"))
@@ -281,11 +282,10 @@ def test_writing_is_whole_or_refused(tmp_path: Path):
 
 
 def test_words_round_the_promise_up():
-    assert words.factor("ε = 1e-05") == "1.01"
-    assert words.factor("ε = 0") == "1.00"
-    assert words.factor("ε = 300") is None
-    assert "nearly as likely" in words.guaranteed(simple(cost="ρ = 0.1 (zCDP)"), False)[0]
-    assert "probability at most δ" in words.guaranteed(simple(cost="(ε, δ) = (1, 1e-07)"), False)[0]
+    assert words.factor(dp.PureDP(1e-05)) == "1.01"
+    assert words.factor(dp.PureDP(300)) is None
+    assert "nearly as likely" in words.guaranteed(simple(cost=dp.ZCDP(0.1)), False)[0]
+    assert "probability at most δ" in words.guaranteed(simple(cost=dp.ApproxDP(1, 1e-7)), False)[0]
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from datetime import date, timedelta
 import pyarrow as pa
 
 import dither as dp
+from dither.ledger.accounts import Remaining
 from dither.present.notes import Note
 from dither.stream.series_answer import SeriesAnswer
 from support import noted, refuses
@@ -20,9 +21,9 @@ def test_a_page_has_a_line_and_a_band_for_each_group_and_is_escaped():
         ("date", "text", "number"),
         rows,
         {"n": (2.0,) * 600},
-        "ε = 1",
+        dp.PureDP(1),
         (Note("levels"),),
-        "nothing",
+        Remaining("nothing"),
     )
     page = dp.present.series_page(answer, "<title>")
     assert page.count("<polygon") == page.count("<polyline") == 2
@@ -35,7 +36,7 @@ def test_a_page_has_a_line_and_a_band_for_each_group_and_is_escaped():
 
 def test_only_points_of_a_series_have_such_a_page():
     with refuses(dp.InvalidArgument, "series"):
-        dp.present.series_page(dp.Answer(("n",), ("integer",), ((7,),), {"n": (6.0,)}, "ε = 1"))
+        dp.present.series_page(dp.Answer(("n",), ("integer",), ((7,),), {"n": (6.0,)}, dp.PureDP(1)))
 
 
 def test_what_limits_leave_out_stands_below_the_lines_before_the_cost():
@@ -65,9 +66,9 @@ def test_one_period_is_a_point_with_a_bar_and_groups_that_are_not_drawn_are_coun
         ("date", "text", "number"),
         rows,
         {"n": (2.0,) * 15},
-        "ε = 1",
+        dp.PureDP(1),
         (Note("levels"),),
-        "nothing",
+        Remaining("nothing"),
     )
     page = dp.present.series_page(answer)
     assert page.count("<circle") == 12

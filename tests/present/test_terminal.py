@@ -38,7 +38,7 @@ def test_an_answer_and_its_notes_are_printed_without_commands(key: str) -> None:
         ("text", "integer"),
         ((key, 3),),
         {"n": (1.0,)},
-        "ε = 1",
+        dp.PureDP(1),
         (Note("null_values", {"names": [key], "grouped": True}),),
     )
     assert not commands(str(answer))

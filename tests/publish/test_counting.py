@@ -148,7 +148,7 @@ def test_a_publication_is_charged_once_and_then_given_again(tmp_path):
         assert (again.stored, again.replayed, again.receipt, compute.times) == (first.stored, True, first.receipt, 1)
         assert first.notes == ()  # nothing of the ledger: whoever reads it has asked nothing
         assert again.notes == first.notes
-        assert first.left == "ε = 4"
+        assert first.remaining.guarantee == dp.PureDP(4)
         assert str(table.left) == "ε = 4"
         others = [
             (counting, TABLES, dp.PureDP(1), {"method": 2}),
@@ -189,7 +189,7 @@ def test_an_error_in_between_wastes_the_charge_and_says_nothing(tmp_path):
             counting_of(table).release(TABLES, dp.PureDP(1), {}, fail)
         assert kinds(table) == ["charge", "incident"]
         released = counting_of(table).release(TABLES, dp.PureDP(1), {}, Computed())
-        assert (released.replayed, released.left) == (False, "ε = 3")
+        assert (released.replayed, released.remaining.guarantee) == (False, dp.PureDP(3))
 
 
 def test_a_stop_in_between_wastes_the_charge(tmp_path):

@@ -54,7 +54,7 @@ def test_a_publication_is_shown_with_its_cost_and_errors(publication):
     assert str(publication).splitlines()[0] == "cost: ρ = 0.5 (zCDP)"
     assert "county × sex: 6 cells, ± " in str(publication)
     assert "expected ± (95 %)" in publication._repr_html_()
-    assert (publication.cost, publication.left, publication.replayed) == ("ρ = 0.5 (zCDP)", "", False)
+    assert (publication.cost, publication.left, publication.replayed) == (dp.ZCDP(0.5), None, False)
     assert [*publication.errors] == [("county", "sex"), ("state",)]
 
 

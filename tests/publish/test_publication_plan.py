@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dither as dp
+from dither.ledger.accounts import Remaining
 from dither.publish import Attribute, Domain, ExpectedTable, Plan, PlanExplanation
 from dither.publish.publication_plan import (
     WantedTable,
@@ -83,7 +84,7 @@ def test_tables_are_said_with_mean_and_largest_error_and_their_target():
 
 
 def test_an_explanation_says_that_it_would_be_refused():
-    explanation = PlanExplanation(TABLES, "ρ = 1 (zCDP)", "ρ = 0.5 (zCDP)", ("note",), "cost: too much")
+    explanation = PlanExplanation(TABLES, dp.ZCDP(1), Remaining(dp.ZCDP(0.5)), (), "cost: too much")
     assert str(explanation).splitlines()[:3] == [
         "cost: ρ = 1 (zCDP); left: ρ = 0.5 (zCDP)",
         "would be refused: cost: too much",

@@ -201,7 +201,10 @@ def test_without_waiting_the_answer_is_a_job(site):
 def test_explain_and_card(site):
     with site.client("ann") as client:
         body = {"question": {"sql": COUNT}, "options": {"epsilon": 0.5}}
-        assert client.post(f"{API}/tables/visits/explain", json=body).json()["cost"] == "ε = 0.5"
+        assert client.post(f"{API}/tables/visits/explain", json=body).json()["cost"] == {
+            "kind": "pure",
+            "epsilon": "1/2",
+        }
         table = client.get(f"{API}/tables/visits").json()
         assert table["card"]["columns"]["amount"]["bounds"] == [0, 100]
         for secret in (str(site.folder), "visits.csv", "sqlite", "incident"):

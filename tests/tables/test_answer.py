@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import dither as dp
 from dither import present
 from dither.errors import DitherError
+from dither.guarantees import PureDP
 from dither.ledger.recorded import decode, encode
 from dither.present.notes import Note
 from dither.tables.answer import Answer
@@ -32,7 +33,7 @@ ANSWER = Answer(
         (date(1, 1, 1), datetime(9999, 12, 31), "Ångström\n😀, \"x\"", False, 1 << 60, -0.0, [5, 5]),
     ),
     {"n": (3.0, 3.0, 3.0), "mean": (0.1, None, 0.3), "hist": (2.0, 2.0, 2.0)},
-    "ε = 1",
+    PureDP(1),
     (Note("levels"),),
 )  # fmt: skip
 
@@ -116,7 +117,7 @@ def test_a_plot_has_bars_and_errors():
         with refuses(DitherError, "column"):
             ANSWER.plot(name)
     with refuses(DitherError, "column"):
-        Answer(("k",), ("text",), (("a",),), {}, "ε = 1").plot()
+        Answer(("k",), ("text",), (("a",),), {}, PureDP(1)).plot()
     mpl.pyplot.close("all")
 
 
@@ -145,7 +146,7 @@ def test_modes_histograms_and_dates_of_a_real_answer():
 
 
 def test_a_column_may_be_called_like_an_error():
-    content = Answer(("n", "n_error"), ("integer", "integer"), ((5, 7),), {"n": (1.0,), "n_error": (2.0,)}, "ε = 1")
+    content = Answer(("n", "n_error"), ("integer", "integer"), ((5, 7),), {"n": (1.0,), "n_error": (2.0,)}, PureDP(1))
     assert content.to_arrow().to_pylist() == [{"n": 5, "n_error": 7, "n_error_": 1.0, "n_error_error": 2.0}]
     assert content.to_csv().splitlines() == ["n,n_error,n_error_,n_error_error", "5,7,1.0,2.0"]
     assert content.dicts(errors=True) == content.to_arrow().to_pylist()
@@ -156,7 +157,7 @@ LOW = Answer(
     ("k", "n", "s", "h"), ("text", "integer", "number", "integer"),
     (("a", 900, -45.0, [9, 90]), ("b", -3, 1234567.5, [0, 0]), ("c", None, None, [None, 1])),
     {"n": (6.0, 6.0, 6.0), "s": (2.5, 40000.0, None), "h": (2.0, 2.0, 2.0)},
-    "ε = 1", left_out={"n": SHARES, "s": SHARES, "h": SHARES},
+    PureDP(1), left_out={"n": SHARES, "s": SHARES, "h": SHARES},
 )  # fmt: skip
 TOTAL = replace(
     LOW,
@@ -174,10 +175,10 @@ def test_what_the_limits_leave_out_is_in_units_of_the_answer():
     assert TOTAL.low_by("h")[0] == ([1.0, 10.0], [0.0, 0.0], [3.0, 30.0])
     below = replace(TOTAL, rows=((-3, None, [0, 0]),))
     assert (below.low_by("n"), below.low_by("s")) == ([(0.0, 0.0, 0.0)], [None])
-    everything = Answer(("n",), ("integer",), ((5,),), {"n": (1.0,)}, "ε = 1", left_out={"n": (0.5, 0.1, 1.0)})
+    everything = Answer(("n",), ("integer",), ((5,),), {"n": (1.0,)}, PureDP(1), left_out={"n": (0.5, 0.1, 1.0)})
     assert everything.low_by("n")[0][2] is None
     assert " at least 1\n" in everything.text()
-    negative = Answer(("s",), ("number",), ((-90.0,),), {"s": (1.0,)}, "ε = 1", left_out={"s": (0.1, 0.1, 1.0)})
+    negative = Answer(("s",), ("number",), ((-90.0,),), {"s": (1.0,)}, PureDP(1), left_out={"s": (0.1, 0.1, 1.0)})
     assert negative.low_by("s") == [(-10.0, None, -10.0)]
     assert " at most -10\n" in negative.text()
     assert "at least 1" in everything._repr_html_()
@@ -230,12 +231,12 @@ def test_people_see_the_digits_that_the_error_allows():
 
 
 def test_keys_are_no_quantities():
-    answer = Answer(("year", "n"), ("integer", "integer"), ((2013, 2013),), {"n": (12.0,)}, "ε = 1")
+    answer = Answer(("year", "n"), ("integer", "integer"), ((2013, 2013),), {"n": (12.0,)}, PureDP(1))
     assert str(answer).splitlines()[2].split() == ["2013", "2,013", "12"]
 
 
 def test_long_answers_say_how_to_see_the_rest():
-    many = Answer(("k",), ("integer",), tuple((i,) for i in range(192)), {}, "ε = 1")
+    many = Answer(("k",), ("integer",), tuple((i,) for i in range(192)), {}, PureDP(1))
     assert "192 rows, 40 shown: " in str(many)
     assert "192 rows, 40 shown" in many._repr_html_()
     assert len(many.text(most=None).splitlines()) == 2 + 192 + 1
@@ -243,7 +244,7 @@ def test_long_answers_say_how_to_see_the_rest():
 
 def test_a_notebook_shows_text_and_nothing_else():
     answer = Answer(
-        ("<b>k", "n"), ("text", "integer"), (("<script>alert(1)</script>", 5), (None, 7)), {"n": (1.0, 1.0)}, "ε = 1",
+        ("<b>k", "n"), ("text", "integer"), (("<script>alert(1)</script>", 5), (None, 7)), {"n": (1.0, 1.0)}, PureDP(1),
         (Note("unused_columns", {"names": ["<i>note</i>"]}),),
     )  # fmt: skip
     page = answer._repr_html_()
@@ -252,4 +253,4 @@ def test_a_notebook_shows_text_and_nothing_else():
     assert "<i>" not in page
     assert "&lt;script&gt;" in page
     assert "<em>NULL</em>" in page
-    assert "No group has enough people" in Answer(("n",), ("integer",), (), {"n": ()}, "ε = 1")._repr_html_()
+    assert "No group has enough people" in Answer(("n",), ("integer",), (), {"n": ()}, PureDP(1))._repr_html_()

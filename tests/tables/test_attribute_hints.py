@@ -110,10 +110,10 @@ REFUSED = [
 
 @pytest.mark.parametrize(("attempt", "kind", "fix"), REFUSED, ids=[fix for _, _, fix in REFUSED])
 def test_wrong_arguments_are_refused_before_any_charge(table, attempt, kind, fix):
-    before = table.accounts.left(None)
+    before = table.accounts.remaining(None)
     with refuses(kind, fix, hiding=HIDDEN):
         attempt(table)
-    assert table.accounts.left(None) == before
+    assert table.accounts.remaining(None) == before
 
 
 @pytest.mark.parametrize(("name", "instead"), [("avg", "dither.mean"), ("read_csv", "dither.open"), ("xyz", "'xyz'")])

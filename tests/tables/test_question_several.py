@@ -51,7 +51,7 @@ def test_there_is_one_charge_for_all_of_them_and_one_recorded_answer():
         first, second = question.release(epsilon=1), question.release(epsilon=1)
         assert (first.cost, first.replayed, second.replayed) == ("ε = 1", False, True)
         assert first.rows == second.rows
-        assert str(table.accounts.left(None)) == "ε = 0.5"
+        assert str(table.accounts.remaining(None)) == "ε = 0.5"
         with pytest.raises(BudgetExceeded):
             question.release(epsilon=1, again=True)
 

@@ -10,6 +10,7 @@ import pytest
 
 import dither as dp
 from dither.errors import DitherError
+from dither.ledger.accounts import Remaining
 from dither.present.notes import Note
 from dither.tables.answer import Answer
 from dither.tables.card.model import Card, ColumnCard, PrivateTable, PublicTable
@@ -29,9 +30,9 @@ ANSWER = Answer(
     ("date", "timestamp", "integer", "number", "text"),
     ((date(2024, 1, 31), datetime(2024, 1, 31, 12), 2**70, [1, 2.5], None), (None, None, -1, [], "ä<b>")),
     {"n": (6.0, None), "h": (0.1, 0.2)},
-    "ε = 0.5",
+    dp.PureDP(0.5),
     (Note("small_groups", {"people": 30}),),
-    left="ε = 1",
+    remaining=Remaining(dp.PureDP(9), dp.PureDP(1)),
     replayed=True,
     receipt="5-abc",
     left_out={"n": (0.1, 0.0, 0.5)},
@@ -47,7 +48,8 @@ def over_the_wire(document):
 def test_an_answer_comes_back_with_its_bytes():
     back = answer_from_json(over_the_wire(answer_to_json(ANSWER)))
     assert back == ANSWER
-    assert (back.left, back.replayed, back.receipt) == ("ε = 1", True, "5-abc")
+    assert (back.remaining, back.left, back.replayed) == (ANSWER.remaining, dp.PureDP(1), True)
+    assert back.receipt == "5-abc"
     assert recorded_bytes(back) == recorded_bytes(ANSWER)
     assert back.to_json() == ANSWER.to_json()
 
@@ -63,7 +65,13 @@ def test_a_released_answer_comes_back():
     assert str(back) == str(explanation)
 
 
-@pytest.mark.parametrize("change", [{"recorded": "{}"}, {"recorded": 5}, {"replayed": 1}, {"left": 5}, {"more": 1}])
+@pytest.mark.parametrize(
+    "change",
+    [
+        *({"recorded": "{}"}, {"recorded": 5}, {"replayed": 1}, {"more": 1}),
+        *({"left": 5}, {"left": {}}, {"left": {"table": "much"}}),
+    ],
+)
 def test_another_answer_is_refused(change):
     with refuses(DitherError, "answer"):
         answer_from_json({**answer_to_json(ANSWER), **change})
@@ -71,7 +79,7 @@ def test_another_answer_is_refused(change):
 
 @pytest.mark.parametrize("change", [{"lines": {}}, {"lines": [{}]}, {"cost": 5}, {"limitations": "a"}, {"x": 1}])
 def test_another_explanation_is_refused(change):
-    explanation = dp.Explanation((), "ε = 1", "groups", "bounding", "left")
+    explanation = dp.Explanation((), dp.PureDP(1), "groups", "bounding", Remaining("private", None, dp.PureDP(2)))
     with refuses(DitherError, "explanation"):
         explanation_from_json({**explanation_to_json(explanation), **change})
 

@@ -105,7 +105,7 @@ def _print_remote(url: str) -> None:
     connected = dither.connect(url)
     with connected:
         tables = [connected] if isinstance(connected, Table) else [connected[name] for name in connected.tables]
-        rows = [(table.card.name, table.backend.left_text(table)) for table in tables]
+        rows = [(table.card.name, str(table.backend.remaining(table))) for table in tables]
     printing.table(("table", "left"), rows)
 
 

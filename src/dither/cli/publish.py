@@ -195,7 +195,7 @@ def _print_table(publication: Publication, names: tuple[str, ...]) -> None:
 
 def _print(explanation: PlanExplanation) -> None:
     """An explanation, its tables in columns."""
-    echo(f"cost: {explanation.cost}; left: {explanation.left}")
+    echo(f"cost: {explanation.cost}; left: {explanation.remaining}")
     if explanation.refused:
         echo(as_options(f"would be refused: {explanation.refused}"))
     echo()
@@ -217,8 +217,8 @@ def _as_json(explanation: PlanExplanation) -> dict[str, Any]:
         for item in explanation.tables
     ]
     return {
-        "cost": explanation.cost,
-        "left": explanation.left,
+        "cost": str(explanation.cost),
+        "left": str(explanation.remaining),
         "refused": explanation.refused or None,
         "tables": tables,
         "notes": [*map(str, explanation.notes)],
@@ -228,8 +228,8 @@ def _as_json(explanation: PlanExplanation) -> dict[str, Any]:
 def _tables_as_json(publication: Publication) -> dict[str, Any]:
     names = [publication.names_of(levels) for levels in publication.tables]
     return {
-        "cost": publication.cost,
-        "left": publication.left,
+        "cost": str(publication.cost),
+        "left": "" if publication.remaining is None else str(publication.remaining),
         "receipt": publication.receipt,
         "replayed": publication.replayed,
         "max_rows": publication.max_rows,

@@ -36,7 +36,11 @@ def dry_run(card: str, name: str, options: SeriesOptions) -> None:
     with open_table(card, read_only=True) as table:
         explanation = named_series(table, name).explain(window=options.window, analyst=options.analyst)
     if options.json:
-        shown = {"cost": explanation.cost, "left": explanation.left, "refused": explanation.refused or None}
+        shown = {
+            "cost": str(explanation.cost),
+            "left": str(explanation.remaining),
+            "refused": explanation.refused or None,
+        }
         lines = {"periods": explanation.periods, "errors": explanation.errors, "notes": [*map(str, explanation.notes)]}
         echo(json.dumps({**shown, **lines}, ensure_ascii=False))
     else:

@@ -111,7 +111,7 @@ def _write(released: SyntheticRecords, plan: SyntheticPlan, outputs: Outputs, op
         _print(records)
     outputs.write("--report", lambda room: _write_page(room, released, plan))
     paid = "replayed for free" if released.replayed else f"cost {plan.guarantee}"
-    echo(f"{records.num_rows:,} synthetic records; {paid}; left: {released.left}", err=True)
+    echo(f"{records.num_rows:,} synthetic records; {paid}; left: {released.remaining}", err=True)
     for note in (*released.notes, Note("rows_outside_domains")):
         echo(f"- {note}", err=True)
     for place in (options.output, options.report):
@@ -144,5 +144,5 @@ def _write_page(room: str, released: SyntheticRecords, plan: SyntheticPlan) -> N
         f"Synthetic records of {name}",
         constraints=plan.constraints,
         notes=(*plan.notes, *released.notes),
-        facts=[("left", released.left), ("receipt", released.receipt)],
+        facts=[("left", str(released.remaining)), ("receipt", released.receipt)],
     )

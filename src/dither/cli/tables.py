@@ -87,7 +87,7 @@ def check(path: str) -> None:
             gaps = [gap for gap in toml.gaps(table.card) if not gap.startswith("no ledger")]
             for gap in gaps:
                 item(gap)
-            echo(f"{path}: {_complete(gaps)}; left: {table.backend.left_text(table)}")
+            echo(f"{path}: {_complete(gaps)}; left: {table.backend.remaining(table)}")
         return
     card = toml.read(path)
     _print_tables(card.tables)

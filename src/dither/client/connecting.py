@@ -12,7 +12,7 @@ from typing import Any, NoReturn, SupportsIndex, overload
 from dither import arguments
 from dither.client.transport import Token, Transport, parse
 from dither.errors import Cancelled, DitherError, InvalidArgument, WrongType
-from dither.guarantees import Guarantee
+from dither.ledger.accounts import Remaining
 from dither.present import markup
 from dither.public_module import public_in
 from dither.tables.answer import Answer
@@ -91,7 +91,10 @@ class Connection:
 
     def _repr_html_(self) -> str:
         """For a notebook: the tables and what is left of each."""
-        lines = [[item["name"], str(item.get("left", ""))] for item in _listed(self._transport)]
+        lines = [
+            [item["name"], str(from_json(item.get("left"), Remaining, "table.left"))]
+            for item in _listed(self._transport)
+        ]
         title = markup.heading(f"Tables on {self._transport.address}")
         return markup.block(title, markup.table(["table", "left"], lines, [False, False]))
 
@@ -249,14 +252,10 @@ class ServerBackend:
             raise Cancelled("question", "an answer", "that it was cancelled", fix)
         raise problem_from_json(job.get("problem"))
 
-    def left(self, table: Table) -> Guarantee | None:
-        """What the dataset has left."""
-        exact = self._table().get("left_exact")
-        return None if exact is None else from_json(exact, Guarantee, "left")
-
-    def left_text(self, table: Table) -> str:
-        """What whoever asks may still spend, in words."""
-        return str(self._table()["left"])
+    def remaining(self, table: Table) -> Remaining:
+        """What may still be spent on the table, and by whoever asks."""
+        result: Remaining = from_json(self._table()["left"], Remaining, "table.left")
+        return result
 
     def close(self, table: Table) -> None:
         """Close the connection, if the table has one of its own."""
@@ -269,7 +268,7 @@ class ServerBackend:
         return Table.remote(card_from_json(self._table()["card"]), self)
 
     def _table(self) -> dict[str, Any]:
-        names = ("left_exact", "granted", "open", "gaps", "own_limit", "own_left", "whole_limit")
+        names = ("granted", "open", "gaps", "own_limit", "own_left", "whole_limit")
         return fields(self._send("GET", table_path(self._name)), "table", ("card", "left"), names)
 
     def _send(

@@ -47,6 +47,54 @@ def accounts_html(accounts: Iterable[Account]) -> str:
     return markup.block(markup.table(HEADER, [account.cells for account in accounts], [False] * len(HEADER)))
 
 
+Left = Literal["nothing", "no limit", "private", "no budget"] | Guarantee
+"""What may still be charged to an account, or why that is no guarantee."""
+
+
+def left_words(left: Left) -> str:
+    """Return what may still be charged as text, rounded toward zero, so that what is printed can be spent."""
+    return str(rounded_down(left)) if isinstance(left, Guarantee) else left
+
+
+@dataclass(frozen=True)
+class Remaining:
+    """What may still be spent on a table, and by the analyst who asks where analysts have accounts.
+
+    ``each_person`` is what each person may spend for life, where they have accounts; ``has_ledger`` is False before the
+    first charge, when it is the card that says it.
+
+    >>> from dither.guarantees import PureDP
+    >>> remaining = Remaining(PureDP(9), analyst=PureDP(1))
+    >>> print(remaining, remaining.guarantee, sep="; ")
+    you ε = 1; the table ε = 9; ε = 1
+    """
+
+    table: Left
+    analyst: Left | None = None
+    each_person: Guarantee | None = None
+    has_ledger: bool = True
+
+    @property
+    def guarantee(self) -> Guarantee | None:
+        """What whoever asks may still spend; None for nothing, and where it is not known."""
+        left = self.table if self.analyst is None else self.analyst
+        return left if isinstance(left, Guarantee) else None
+
+    @property
+    def table_words(self) -> str:
+        """What the table has left, as text."""
+        if self.table == "private":
+            return f"private; each person has {self.each_person} for life"
+        if self.table == "no budget":
+            return "nothing: the card states no budget"
+        return left_words(self.table) + ("" if self.has_ledger or self.table == "no limit" else " (no ledger yet)")
+
+    def __str__(self) -> str:
+        if self.analyst is None:
+            return self.table_words
+        return f"you {left_words(self.analyst)}; the table {self.table_words}"
+
+
 @dataclass(frozen=True)
 class Account:
     """An account as it stands. What people have spent is private, and never shown: their account has a limit only.
@@ -108,13 +156,18 @@ class Account:
         return None if min(rest.loss, rest.delta) < 0 else guarantee_of(rest, self.unit)
 
     @property
-    def left_text(self) -> str:
-        """What may still be charged, as text. It is rounded toward zero, so that what is printed can be spent."""
+    def left_or_why(self) -> Left:
+        """What may still be charged, or why that is no guarantee."""
         if self.kind == "people":
             return "private"
         if self.room is None:
             return "no limit"
-        return "nothing" if self.left is None else str(rounded_down(self.left))
+        return "nothing" if self.left is None else self.left
+
+    @property
+    def left_text(self) -> str:
+        """What may still be charged, as text."""
+        return left_words(self.left_or_why)
 
     @property
     def cells(self) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ is needed for plots alone.
 
 >>> import dither as dp
 >>> rows = (("north", 41), ("south", 60))
->>> answer = dp.Answer(("region", "n"), ("text", "integer"), rows, {"n": (6.0, 6.0)}, "ε = 0.5")
+>>> answer = dp.Answer(("region", "n"), ("text", "integer"), rows, {"n": (6.0, 6.0)}, dp.PureDP(0.5))
 >>> page = dp.present.html(answer, question="SELECT region, COUNT(*) AS n FROM visits GROUP BY region")
 >>> page.startswith("<!DOCTYPE html>"), "<script" in page
 (True, False)

@@ -20,7 +20,8 @@ _MAX_LABEL = 26
 def chart(answer: Answer, column: str | None = None) -> str:
     """An SVG picture of one noisy column, by default the first that holds numbers: a bar and its 95 % error a row.
 
-    >>> answer = Answer(("region", "n"), ("text", "integer"), (("a<b", 4), ("c", 6)), {"n": (1.0, 1.0)}, "ε = 1")
+    >>> from dither.guarantees import PureDP
+    >>> answer = Answer(("region", "n"), ("text", "integer"), (("a<b", 4), ("c", 6)), {"n": (1.0, 1.0)}, PureDP(1))
     >>> picture = chart(answer)
     >>> picture.startswith("<svg "), picture.count("<rect"), "a&lt;b" in picture
     (True, 2, True)

@@ -3,36 +3,43 @@
 from __future__ import annotations
 
 import math
-import re
 
+from dither.guarantees import ZCDP, ApproxDP, Guarantee
 from dither.present.notes import kinds_of
 from dither.tables.answer import Answer, is_total
 
-_EPSILON = re.compile(r"(?:ε = |\(ε, δ\) = \()([0-9.]+(?:e[-+]?[0-9]+)?)")
 
+def factor(cost: Guarantee) -> str | None:
+    """How much likelier anything may become by one person's data: e to the epsilon, if the cost states one.
 
-def factor(cost: str) -> str | None:
-    """How much likelier anything may become by one person's data: e to the epsilon, if the cost says one.
-
-    >>> factor("ε = 0.5"), factor("(ε, δ) = (1, 1e-07)"), factor("ρ = 0.1 (zCDP)")
-    ('1.65', '2.72', None)
+    >>> from dither.guarantees import PureDP
+    >>> factor(PureDP(0.5)), factor(ApproxDP(1, 1e-7)), factor(ZCDP(0.1)), factor(PureDP(30))
+    ('1.65', '2.72', None, None)
     """
-    result = _EPSILON.match(cost)
-    epsilon = float(result[1]) if result else math.inf
+    epsilon = math.inf if isinstance(cost, ZCDP) else float(cost.exact[0])
     if epsilon > 20:
         return None
     return f"{math.ceil(math.exp(epsilon) * 100 - 1e-9) / 100:.2f}"
+
+
+def likelihood(cost: Guarantee) -> str:
+    """How much likelier any conclusion may become by one person's data, in words.
+
+    >>> likelihood(ApproxDP(1, 1e-7))
+    'be at most 2.72 times as likely, or as unlikely, except with probability at most δ'
+    """
+    times = factor(cost)
+    change = f"be at most {times} times as likely, or as unlikely" if times else "be nearly as likely"
+    return f"{change}, except with probability at most δ" if isinstance(cost, ApproxDP) else change
 
 
 def guaranteed(answer: Answer, rows_are_people: bool) -> list[str]:
     """What holds, whoever reads the page and whatever else they know."""
     who = "row" if rows_are_people else "person"
     whose = "that one row" if rows_are_people else "all the rows of one person"
-    times = factor(answer.cost)
-    change = f"be at most {times} times as likely, or as unlikely" if times else "be nearly as likely"
-    exception = ", except with probability at most δ" if "δ" in answer.cost else ""
+    change = likelihood(answer.cost)
     result = [
-        f"Add or remove {whose}: every conclusion drawn from this page would {change}{exception}. This holds against "
+        f"Add or remove {whose}: every conclusion drawn from this page would {change}. This holds against "
         "anybody, whatever they know already, for the cost stated above.",
         "Further answers about the same people add up. The ledger keeps the sum, and refuses what would exceed the "
         "budget.",

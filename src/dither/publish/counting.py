@@ -46,6 +46,7 @@ from dither import arguments
 from dither.budget_hooks import charging_to
 from dither.errors import InvalidArgument, WrongType
 from dither.guarantees import ZCDP, Guarantee
+from dither.ledger.accounts import Remaining
 from dither.ledger.recorded import canonical, decode, encode
 from dither.present.notes import Note
 from dither.publish.domain import Attribute, Domain, Integers, Levels, contains
@@ -215,13 +216,13 @@ _DERIVED_KEY = re.compile("[0-9a-f]{64}")
 class Recorded:
     """What was recorded, and what whoever asked should know of it.
 
-    >>> Recorded(b"[]", "receipt", "ε = 1", False, ()).replayed
+    >>> Recorded(b"[]", "receipt", Remaining("nothing"), False, ()).replayed
     False
     """
 
     stored: bytes
     receipt: str
-    left: str
+    remaining: Remaining
     replayed: bool
     notes: tuple[Note, ...]
     limit: PersonLimit | None = None
@@ -415,11 +416,11 @@ class Counting:
 
         with self._context(tables) as context:
             self._check(context, tables)
-            released, left = charged_release(self.table, guarantee, request, [context], recorded, analyst)
+            released, remaining = charged_release(self.table, guarantee, request, [context], recorded, analyst)
         answer = decode(released.stored)
         limit = PersonLimit.from_recorded(answer["limit"]) if "limit" in answer else None
         notes = tuple(map(Note.restored, answer["notes"]))
-        return Recorded(answer["publication"], str(released.receipt), left, released.replayed, notes, limit)
+        return Recorded(answer["publication"], str(released.receipt), remaining, released.replayed, notes, limit)
 
     # -- what is refused before the charge ----------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from dither.errors import InvalidArgument
 from dither.guarantees import Guarantee
+from dither.ledger.accounts import Remaining
 from dither.present import markup
 from dither.present.digits import two_digits
 from dither.present.notes import Note, share_left_out
@@ -37,7 +38,7 @@ from dither.tables.planning.automatic import LeftOut
 class Publication:
     """What was released: estimates with intervals, whole counts that add up, and records.
 
-    ``left`` says what the accounts had left after it, ``receipt`` is the ledger's, ``replayed`` says that it was
+    ``remaining`` is what the accounts had left after it, ``receipt`` is the ledger's, ``replayed`` says that it was
     recorded earlier and cost nothing now, ``notes`` what its numbers leave out, and ``plan`` what was asked for.
 
     Every ± is of the counts of bounded rows: each person counts for at most ``max_rows`` rows (None: every row is a
@@ -61,7 +62,7 @@ class Publication:
     has_whole_counts: bool = True
     """Whether all tables are margins of one that is small enough to hold."""
     source: Source | None = field(default=None, repr=False, kw_only=True)
-    left: str = field(default="", kw_only=True)
+    remaining: Remaining | None = field(default=None, kw_only=True)
     receipt: str = field(default="", kw_only=True)
     replayed: bool = field(default=False, kw_only=True)
     notes: tuple[Note, ...] = field(default=(), repr=False, kw_only=True)
@@ -72,9 +73,14 @@ class Publication:
     """The names of the tables' columns, in the order in which they were asked for."""
 
     @property
-    def cost(self) -> str:
-        """What it cost, in words."""
-        return str(self.guarantee)
+    def cost(self) -> Guarantee:
+        """What it cost."""
+        return self.guarantee
+
+    @property
+    def left(self) -> Guarantee | None:
+        """What whoever asked may still spend; None for nothing, and where it is not known."""
+        return None if self.remaining is None else self.remaining.guarantee
 
     @cached_property
     def counts(self) -> WholeCounts:
@@ -166,7 +172,7 @@ class Publication:
 
     def __str__(self) -> str:
         output = [f"cost: {self.cost}" + (" (paid earlier: this is the recorded publication)" if self.replayed else "")]
-        output += [f"left: {self.left}"] if self.left else []
+        output += [] if self.remaining is None else [f"left: {self.remaining}"]
         beside = "" if self.left_out is None else f"; {self.left_out}"
         output += [
             f"{name}: {size:,} cell{'s' if size != 1 else ''}, {_plus_minus(error)}{beside}"
@@ -176,7 +182,8 @@ class Publication:
 
     def _repr_html_(self) -> str:
         """For a notebook: the cost, what is left, every table with its ±, and the notes."""
-        facts = [("cost", self.cost), *([("left", self.left)] if self.left else [])]
+        facts = [("cost", str(self.cost))]
+        facts += [] if self.remaining is None else [("left", str(self.remaining))]
         facts += [] if self.left_out is None else [("beside every ±", str(self.left_out))]
         lines = [[name, f"{size:,}", _plus_minus(error)] for name, size, error in self._sizes()]
         return markup.block(
@@ -251,7 +258,7 @@ def interval_promise(max_rows: int, left_out: LeftOut | None) -> str:
     """What is promised of intervals where the rows of a person are bounded.
 
     >>> interval_promise(4, LeftOut(0.12, 0.1, 0.15)).split(". ")[1]
-    'Of all rows in the domain, about 12 % of them are left out (10 % to 15 %), which is not part of the interval.'
+    'About 12 % of all rows in the domain are excluded (10 % to 15 %), which is not part of the interval.'
     """
     rows = "one row" if max_rows == 1 else f"{max_rows:,} rows"
     known = _NOT_KNOWN
@@ -373,7 +380,7 @@ def description(publication: Publication, files: list[str]) -> dict[str, Any]:
     return {
         "version": 1,
         "dither": __version__,
-        "guarantee": publication.cost,
+        "guarantee": str(publication.cost),
         "neighbors": "one person is added or removed, with all rows",
         "receipt": publication.receipt,
         "tables": tables,

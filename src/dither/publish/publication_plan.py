@@ -23,6 +23,7 @@ import numpy as np
 from dither import arguments
 from dither.errors import InvalidArgument, NotPrivate, WrongType
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
+from dither.ledger.accounts import Remaining
 from dither.present import markup
 from dither.present.digits import two_digits
 from dither.present.notes import Note
@@ -336,20 +337,21 @@ class PlanExplanation:
     """What a plan would publish: the tables with their expected ±, what it costs, and what is left; nothing was read
     and nothing charged.
 
-    >>> print(PlanExplanation((ExpectedTable("sex", 2, 3.0, 3.0),), "ρ = 0.5 (zCDP)", "ρ = 1 (zCDP)"))
+    >>> from dither.guarantees import ZCDP
+    >>> print(PlanExplanation((ExpectedTable("sex", 2, 3.0, 3.0),), ZCDP(0.5), Remaining(ZCDP(1))))
     cost: ρ = 0.5 (zCDP); left: ρ = 1 (zCDP)
     expected ± of each cell (95 %):
       sex: 2 cells, ± 3.0
     """
 
     tables: tuple[ExpectedTable, ...]
-    cost: str
-    left: str
+    cost: Guarantee
+    remaining: Remaining
     notes: tuple[Note, ...] = ()
     refused: str = ""
 
     def __str__(self) -> str:
-        output = [f"cost: {self.cost}; left: {self.left}"]
+        output = [f"cost: {self.cost}; left: {self.remaining}"]
         output += [f"would be refused: {self.refused}"] if self.refused else []
         output += ["expected ± of each cell (95 %):", *(f"  {table}" for table in self.tables)]
         output += [*map(str, self.notes)]
@@ -357,7 +359,7 @@ class PlanExplanation:
 
     def _repr_html_(self) -> str:
         """For a notebook: the cost, what is left, and a table of the tables."""
-        facts = [("cost", self.cost), ("left", self.left)]
+        facts = [("cost", str(self.cost)), ("left", str(self.remaining))]
         facts += [("would be refused", self.refused)] if self.refused else []
         header, lines = table_lines(self.tables)
         return markup.block(
@@ -580,8 +582,8 @@ class Plan:
         notes += accounts.people_notes(guarantee)
         return PlanExplanation(
             tuple(tables),
-            str(guarantee),
-            accounts.left(analyst),
+            guarantee,
+            accounts.remaining(analyst),
             tuple(notes),
             accounts.refusal(guarantee, analyst),
         )
@@ -633,7 +635,7 @@ class Plan:
         released = self._marginal_of(limited).publication(parts, variances, guarantee)
         return replace(
             released,
-            left=recorded.left,
+            remaining=recorded.remaining,
             receipt=recorded.receipt,
             replayed=recorded.replayed,
             notes=(*recorded.notes, *self._notes(limit)),

@@ -31,6 +31,7 @@ from typing import Any
 from dither.budget_hooks import covered
 from dither.errors import InvalidArgument
 from dither.guarantees import Guarantee
+from dither.ledger.accounts import Remaining
 from dither.present.notes import Note
 from dither.publish.card_columns import PERIODS, CardColumn, ColumnReader, stated_keys
 from dither.publish.counting import Counting
@@ -53,13 +54,13 @@ class SyntheticRecords:
     >>> import dither as dp, pyarrow as pa
     >>> with dp.open(pa.table({"vip": [True, False] * 500}), budget=dp.ApproxDP(1, 1e-6)) as people:
     ...     released = synthetic_plan(people, ["vip"], epsilon=1, delta=1e-9).release(rows=10)
-    >>> released.table.num_rows, released.left, released.replayed
+    >>> released.table.num_rows, str(released.remaining), released.replayed
     (10, '(ε, δ) = (0, 9.99e-07)', False)
     """
 
     synthesis: Synthesis
     receipt: str
-    left: str
+    remaining: Remaining
     replayed: bool
     notes: tuple[Note, ...] = ()
     max_rows: int | None = None
@@ -109,7 +110,7 @@ class SyntheticPlan:
     def explain(self, *, analyst: str | None = None) -> str:
         """What would be measured, what it would cost, and what is left, in words; nothing is read or charged."""
         domain, synthesizer, accounts = self.synthesizer.domain, self.synthesizer, self.table.accounts
-        lines = [f"cost: {self.guarantee}; left: {accounts.left(analyst)}"]
+        lines = [f"cost: {self.guarantee}; left: {accounts.remaining(analyst)}"]
         refusal = accounts.refusal(self.guarantee, analyst)
         if refusal:
             lines.append(f"would be refused: {refusal}")
@@ -157,7 +158,7 @@ class SyntheticPlan:
         return SyntheticRecords(
             synthesis,
             released.receipt,
-            released.left,
+            released.remaining,
             released.replayed,
             (*released.notes, *counting.notes(limit)),
             None if counting.card.unit is None else limited.limits.rows,

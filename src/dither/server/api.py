@@ -298,8 +298,8 @@ def _response(endpoint: Endpoint, service: Service, who: Principal, result: Any)
         answer = service.answers.of_job(who, result.answer_id)
         if result.id.startswith("recorded-"):
             folder = service.context.folder
-            left = TableAccounts(folder.get(result.table).card, folder.ledger(result.table)).left(who.name)
-            answer |= {"replayed": True, "left": left}
+            left = TableAccounts(folder.get(result.table).card, folder.ledger(result.table)).remaining(who.name)
+            answer |= {"replayed": True, "left": codec.to_json(left)}
         found["answer"] = answer
     return JSONResponse(found, 202 if result.state == "waiting" else 200)
 
@@ -363,7 +363,7 @@ _SCHEMAS = {
         "properties": {
             "version": {"type": "integer"},
             "recorded": _TEXT,
-            "left": _NULLABLE_TEXT,
+            "left": {"type": ["object", "null"]},
             "replayed": {"type": "boolean"},
             "receipt": _TEXT,
         },

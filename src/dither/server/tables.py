@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from dither.errors import InvalidArgument, LedgerError
 from dither.guarantees import Guarantee
 from dither.ledger import Account, Ledger, Receipt
-from dither.ledger.accounts import checked_name, promised
+from dither.ledger.accounts import Remaining, checked_name, promised
 from dither.ledger.charging import Closure
 from dither.ledger.report import line, running_totals
 from dither.ledger.units import LOSS_UNIT, Limit
@@ -36,13 +36,13 @@ from dither.wire.results import card_from_json, card_to_json
 
 @dataclass(frozen=True)
 class TableSummary:
-    """A table that a principal may know of. ``granted`` says that they may ask; ``left`` is in words."""
+    """A table that a principal may know of. ``granted`` says that they may ask."""
 
     name: str
     tables: tuple[str, ...]
     columns: int
     granted: bool
-    left: str
+    left: Remaining
     open: bool
 
 
@@ -50,20 +50,19 @@ class TableSummary:
 class TableCard:
     """The public part of a card: no sources, ledgers or paths. ``gaps`` are for stewards and auditors, else empty.
 
-    ``own_limit`` and ``own_left`` are, in words, of the account that whoever asks pays from first: an analyst's own, or
-    the table's, of which ``whole_limit`` is the limit. They are the ledger's, where a limit may have been changed since
-    the card was written.
+    ``own_limit`` and ``own_left`` are of the account that whoever asks pays from first: an analyst's own, or the
+    table's, of which ``whole_limit`` is the limit; None where there is none, and for nothing. They are the ledger's,
+    where a limit may have been changed since the card was written.
     """
 
     card: Card
-    left: str
+    left: Remaining
     granted: bool
     open: bool
     gaps: tuple[str, ...] = ()
-    left_exact: Guarantee | None = None
-    own_limit: str = ""
-    own_left: str = ""
-    whole_limit: str = ""
+    own_limit: Guarantee | None = None
+    own_left: Guarantee | None = None
+    whole_limit: Guarantee | None = None
 
 
 @dataclass(frozen=True)
@@ -242,8 +241,7 @@ class Tables:
                 public = self._public(served)
             left, is_open = self._state(served.card, who)
             gaps = tuple(toml.gaps(served.card)) if may(who, "tables.gaps") else ()
-            exact = context.folder.ledger(table).left(table)
-            return TableCard(public, left, granted, is_open, gaps, exact, *self._limits(table, who))
+            return TableCard(public, left, granted, is_open, gaps, *self._limits(table, who))
 
     def problems(self, who: Principal) -> tuple[CardProblem, ...]:
         """The cards and plans that are not in force as they stand in their files, and why."""
@@ -280,19 +278,18 @@ class Tables:
             raise error_of(event["problem"])
         return card_from_json(event["card"])
 
-    def _limits(self, table: str, who: Principal) -> tuple[str, str, str]:
+    def _limits(self, table: str, who: Principal) -> tuple[Guarantee | None, Guarantee | None, Guarantee | None]:
         """The limit of the account that whoever asks pays from first, what it has left, and the limit of the table."""
         accounts = self._context.folder.ledger(table).accounts(table)
         by_name = {account.name: account for account in accounts if account.kind == "analyst"}
         whole = next(account for account in accounts if account.kind == "dataset")
         account = by_name.get(who.name, by_name.get("", whole))
-        own = ("", "") if account.limit is None else (str(account.limit), account.left_text)
-        return *own, "" if whole.limit is None else str(whole.limit)
+        return account.limit, account.left, whole.limit
 
-    def _state(self, card: Card, who: Principal) -> tuple[str, bool]:
-        """What is left in words, and whether the table takes questions."""
+    def _state(self, card: Card, who: Principal) -> tuple[Remaining, bool]:
+        """What is left, and whether the table takes questions."""
         ledger = self._context.folder.ledger(card.name)
-        left = TableAccounts(card, ledger).left(who.name)
+        left = TableAccounts(card, ledger).remaining(who.name)
         closure = Closure.of(ledger.incidents_by_analyst(card.name), card.max_incidents)
         if may(who, "questions.ask") and not _knows_all(who):  # others see whether it is open for all
             return left, not closure.everybody and who.name not in closure.analysts
@@ -324,7 +321,7 @@ class Budgets:
         for name in context.folder.names():
             if context.is_granted(who.name, name):
                 ledger, card = context.folder.ledger(name), context.folder.get(name).card
-                words = TableAccounts(card, ledger).left(who.name)
+                words = str(TableAccounts(card, ledger).remaining(who.name))
                 by_name = {account.name: account for account in ledger.accounts(name) if account.kind == "analyst"}
                 account = by_name.get(who.name, by_name.get(""))
                 if account is None or account.room is None:

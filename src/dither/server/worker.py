@@ -127,7 +127,7 @@ def _ask(table: Table, task: Mapping[str, Any]) -> Event:
     asked = question_from_json(task["question"], table)
     stated = options_from_json(task["options"], analyst=task["analyst"], key=task["key"])
     answer = asked.release(options=stated)
-    return {"answers": [answer_to_json(answer)], "cost": answer.cost, "parts": [""]}
+    return {"answers": [answer_to_json(answer)], "cost": str(answer.cost), "parts": [""]}
 
 
 def _card(table: Table, _task: Mapping[str, Any]) -> Event:
@@ -140,16 +140,16 @@ def _card(table: Table, _task: Mapping[str, Any]) -> Event:
 def _explain_plan(table: Table, task: Mapping[str, Any]) -> Event:
     plan = plan_file.plan(task["plan"], table)
     explained = plan.explain(analyst=task["analyst"])
-    return {
-        "cost": explained.cost, "text": str(explained), "left": explained.left, "refused": explained.refused
-    }  # fmt: skip
+    cost, left = str(explained.cost), str(explained.remaining)
+    return {"cost": cost, "text": str(explained), "left": left, "refused": explained.refused}
 
 
 def _release_plan(table: Table, task: Mapping[str, Any]) -> Event:
     publication = plan_file.plan(task["plan"], table).release(analyst=task["analyst"], key=task["key"])
     parts = [publication.names_of(levels) for levels in publication.tables]
     documents = [answer_to_json(_published(publication, names)) for names in parts]
-    return {"answers": documents, "cost": publication.cost, "parts": [", ".join(names) or "all" for names in parts]}
+    named = [", ".join(names) or "all" for names in parts]
+    return {"answers": documents, "cost": str(publication.cost), "parts": named}
 
 
 def _published(publication: Any, names: tuple[str, ...]) -> Answer:

@@ -13,7 +13,7 @@ bounded over the whole horizon (:mod:`dither.stream.participants`, with the proo
 ...     daily = days.agg(n=dp.count())
 ...     first = daily.release(through="2026-01-03")
 ...     later = daily.release(through="2026-01-06")
->>> len(first), len(later), later.rows[:3] == first.rows, str(later.left)
+>>> len(first), len(later), later.rows[:3] == first.rows, str(later.remaining)
 (3, 6, True, 'nothing')
 
 What one reading of a table says of a series: lines of people in periods, and which of them count.
@@ -41,6 +41,7 @@ from dither.comparison import unhashable
 from dither.errors import DitherError, InvalidArgument, LedgerError
 from dither.guarantees import ZCDP
 from dither.ledger import Receipt
+from dither.ledger.accounts import Remaining
 from dither.ledger.recorded import decode, encode
 from dither.ledger.series import Advance, Pay, SeriesRecord, SeriesState
 from dither.present import markup
@@ -319,7 +320,7 @@ class Series(NotIterable):
         labels = tuple(calendar.label(step) for step in periods)
         refused = accounts.refusal(spec.budget, analyst)
         notes = (*spec.notes(), *accounts.people_notes(spec.budget))
-        return SeriesExplanation(str(spec.budget), accounts.left(analyst), labels, errors, notes, refused)
+        return SeriesExplanation(spec.budget, accounts.remaining(analyst), labels, errors, notes, refused)
 
     # -- release ------------------------------------------------------------------------------------------------------
 
@@ -367,7 +368,7 @@ class Series(NotIterable):
                 raise LedgerError("series", "a state that is as far as its points", "another", fix)
         table.accounts.note_answer()
         keep_receipt(table, Receipt.read(released.receipt))
-        return self._answer(released, target, window, table.accounts.left(analyst), replayed)
+        return self._answer(released, target, window, table.accounts.remaining(analyst), replayed)
 
     def _check_cost(self) -> None:
         least = arguments.epsilon(self.spec.card.min_epsilon, "min_epsilon")
@@ -464,7 +465,9 @@ class Series(NotIterable):
 
     # -- the answer ---------------------------------------------------------------------------------------------------
 
-    def _answer(self, released: _Released, target: int, window: int | None, left: str, replayed: bool) -> SeriesAnswer:
+    def _answer(
+        self, released: _Released, target: int, window: int | None, remaining: Remaining, replayed: bool
+    ) -> SeriesAnswer:
         spec, calendar, mechanism = self.spec, self.spec.calendar, released.mechanism
         points = released.points[:target]
         if window is not None:
@@ -483,9 +486,9 @@ class Series(NotIterable):
             ("timestamp" if calendar.unit == "hour" else "date", *types, *["number"] * len(names)),  # type: ignore[arg-type]
             rows,
             errors,
-            str(spec.budget),
+            spec.budget,
             (*spec.notes(), *self.table.accounts.people_notes(spec.budget, paid=True)),
-            left,
+            remaining,
             replayed,
             released.receipt,
             name=spec.name or "",

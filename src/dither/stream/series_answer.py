@@ -9,6 +9,8 @@ from typing import Any, Literal  # noqa: F401
 from dither.comparison import unhashable
 from dither.errors import InvalidArgument
 from dither.extras import Axes, need
+from dither.guarantees import Guarantee
+from dither.ledger.accounts import Remaining
 from dither.present import markup
 from dither.present.digits import two_digits
 from dither.present.notes import Note
@@ -30,7 +32,8 @@ class SeriesAnswer(Answer):
     ``window`` is None for running totals, or says over how many periods each number is a sum. Points that were released
     before are the same numbers as then.
 
-    >>> answer = SeriesAnswer(("day", "n"), ("date", "number"), (), {"n": ()}, "ε = 1", name="daily", unit="day")
+    >>> from dither.guarantees import PureDP
+    >>> answer = SeriesAnswer(("day", "n"), ("date", "number"), (), {"n": ()}, PureDP(1), name="daily", unit="day")
     >>> answer.name, len(answer)
     ('daily', 0)
     """
@@ -66,7 +69,8 @@ class SeriesAnswer(Answer):
     def summary(self) -> str:
         """What the numbers are, the cost of the whole series, what is left, and the notes, a line each.
 
-        >>> print(SeriesAnswer(("day", "n"), ("date", "number"), (), {"n": ()}, "ε = 1", unit="day").summary())
+        >>> from dither.guarantees import PureDP
+        >>> print(SeriesAnswer(("day", "n"), ("date", "number"), (), {"n": ()}, PureDP(1), unit="day").summary())
         each line is a running total since the first day
         cost: ε = 1, once for the whole series
         """
@@ -75,7 +79,7 @@ class SeriesAnswer(Answer):
         else:
             numbers = f"of one {self.unit}" if self.window == 1 else f"a sum over the last {self.window} {self.unit}s"
         output = [f"each line is {numbers}", f"cost: {self.cost}, once for the whole series"]
-        output += [f"left: {self.left}"] if self.left is not None else []
+        output += [] if self.remaining is None else [f"left: {self.remaining}"]
         return "\n".join([*output, *(printable(str(note)) for note in self.notes)])
 
     def plot(self, name: str | None = None, *, axes: Axes | None = None) -> Axes:
@@ -118,21 +122,22 @@ class SeriesExplanation:
 
     ``errors`` has, for each aggregate, the ± after every period.
 
-    >>> print(SeriesExplanation("ε = 1", "ε = 2", ("2026-01-01", "2026-01-02"), {"n": (3.0, 4.2)}))
+    >>> from dither.guarantees import PureDP
+    >>> print(SeriesExplanation(PureDP(1), Remaining(PureDP(2)), ("2026-01-01", "2026-01-02"), {"n": (3.0, 4.2)}))
     cost: ε = 1, once for all 2 periods; left: ε = 2
     2026-01-01  n ± 3.0
     2026-01-02  n ± 4.2
     """
 
-    cost: str
-    left: str
+    cost: Guarantee
+    remaining: Remaining
     periods: tuple[str, ...]
     errors: dict[str, tuple[float, ...]]
     notes: tuple[Note, ...] = ()
     refused: str = ""
 
     def __str__(self) -> str:
-        output = [f"cost: {self.cost}, once for all {len(self.periods):,} periods; left: {self.left}"]
+        output = [f"cost: {self.cost}, once for all {len(self.periods):,} periods; left: {self.remaining}"]
         output += [f"would be refused: {self.refused}"] if self.refused else []
         for place in self.places():
             parts = [f"{name} ± {two_digits(errors[place])}" for name, errors in self.errors.items()]
@@ -153,6 +158,6 @@ class SeriesExplanation:
             for place in self.places()
         ]
         table = markup.table(["period", *self.errors], lines, [False, *[True] * len(self.errors)])
-        facts = [f"cost: {self.cost}, once for all {len(self.periods):,} periods; left: {self.left}"]
+        facts = [f"cost: {self.cost}, once for all {len(self.periods):,} periods; left: {self.remaining}"]
         facts += map(str, self.notes)
         return markup.block(markup.lines(facts), table)

@@ -21,9 +21,10 @@ _COLUMNS, _LINE = 3, 17
 def line_chart(answer: SeriesAnswer, column: str) -> str:
     """The points of one aggregate over time.
 
+    >>> from dither.guarantees import PureDP
     >>> from datetime import date
     >>> rows = ((date(2026, 1, 1), 4.0), (date(2026, 1, 2), 7.0))
-    >>> answer = SeriesAnswer(("day", "n<"), ("date", "number"), rows, {"n<": (1.0, 1.5)}, "ε = 1", unit="day")
+    >>> answer = SeriesAnswer(("day", "n<"), ("date", "number"), rows, {"n<": (1.0, 1.5)}, PureDP(1), unit="day")
     >>> picture = line_chart(answer, "n<")
     >>> picture.startswith("<svg "), picture.count("<polyline"), picture.count("<polygon"), "n&lt;" in picture
     (True, 1, 1, True)

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 from dither.comparison import unhashable
 from dither.errors import InvalidArgument
 from dither.extras import Axes, PandasFrame, PolarsFrame, need
+from dither.guarantees import Guarantee, restored, stored
+from dither.ledger.accounts import Remaining
 from dither.ledger.report import safe
 from dither.present import markup, terminal
 from dither.present.digits import rounded, significant, two_digit_decimals, with_error
@@ -49,7 +51,7 @@ class Answer:
 
     ``columns`` are the names, ``rows`` the values, ``errors`` for each noisy column how far each value may be off with
     95 % confidence (None where no such number can be had without another release). ``cost`` is what it cost, ``left``
-    what the dataset has left. ``len(answer)`` is the number of rows, and iteration gives each row as a dict.
+    what whoever asked may still spend. ``len(answer)`` is the number of rows, and iteration gives each row as a dict.
 
     The errors are about the noise. What the limits on one person's rows leave out comes on top: ``left_out`` has, for
     each count for which it was estimated, the share of all rows (for people: of all their groups) that is left out, and
@@ -60,7 +62,8 @@ class Answer:
     errors are about: the noise, or the population that the rows were drawn from. ``probabilities`` has, for a mode,
     how probable it is that nothing is more common.
 
-    >>> answer = Answer(("region", "n"), ("text", "integer"), (("north", 41),), {"n": (6.0,)}, "ε = 0.5")
+    >>> from dither.guarantees import PureDP
+    >>> answer = Answer(("region", "n"), ("text", "integer"), (("north", 41),), {"n": (6.0,)}, PureDP(0.5))
     >>> answer["n"], answer.error("n"), answer.dicts()
     ([41], [6.0], [{'region': 'north', 'n': 41}])
     >>> len(answer), [row["n"] for row in answer]
@@ -71,14 +74,19 @@ class Answer:
     types: tuple[Type, ...]
     rows: tuple[tuple[Any, ...], ...]
     errors: Mapping[str, tuple[float | None, ...]]
-    cost: str
+    cost: Guarantee
     notes: tuple[Note, ...] = ()
-    left: str | None = field(default=None, compare=False)
+    remaining: Remaining | None = field(default=None, compare=False)
     replayed: bool = field(default=False, compare=False)
     receipt: str = field(default="", compare=False)
     left_out: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
     interval: Literal["noise", "population"] = "noise"
     probabilities: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
+
+    @property
+    def left(self) -> Guarantee | None:
+        """What whoever asked may still spend; None for nothing, and where it is not known."""
+        return None if self.remaining is None else self.remaining.guarantee
 
     def __len__(self) -> int:
         """The number of rows."""
@@ -117,7 +125,8 @@ class Answer:
         Of all rows a share s is left out, so their number v is low by ``v s / (1 - s)``. The share of a single group
         may be any other one, so that of an answer with groups nothing is said.
 
-        >>> answer = Answer(("n",), ("integer",), ((900,),), {"n": (6.0,)}, "ε = 1", left_out={"n": (0.1, 0.0, 0.25)})
+        >>> from dither.guarantees import PureDP
+        >>> answer = Answer(("n",), ("integer",), ((900,),), {"n": (6.0,)}, PureDP(1), left_out={"n": (0.1, 0.0, 0.25)})
         >>> answer.low_by("n")
         [(100.0, 0.0, 300.0)]
         """
@@ -209,8 +218,8 @@ class Answer:
         about = {
             "left_out": {name: dict(zip(names, shares, strict=True)) for name, shares in self.left_out.items()},
             "interval": self.interval,
-            "cost": self.cost,
-            "left": self.left,
+            "cost": str(self.cost),
+            "left": None if self.remaining is None else str(self.remaining),
             "notes": [*map(str, self.notes)],
             "note_kinds": kinds_of(self.notes),
             "replayed": self.replayed,
@@ -321,8 +330,8 @@ class Answer:
     def summary(self) -> str:
         """The cost, what is left, and the notes, a line each."""
         output = [f"cost: {self.cost}" + (" (paid earlier: this is the recorded answer)" if self.replayed else "")]
-        if self.left is not None:
-            output.append(f"left: {self.left}")
+        if self.remaining is not None:
+            output.append(f"left: {self.remaining}")
         return "\n".join(
             [*output, *(printable(str(note)) for note in (lasting(self.notes) if self.replayed else self.notes))]
         )
@@ -334,7 +343,7 @@ class Answer:
             "types": list(self.types),
             "rows": [[_plain(value) for value in row] for row in self.rows],
             "errors": {name: list(values) for name, values in self.errors.items()},
-            "cost": self.cost,
+            "cost": stored(self.cost),
             "notes": [note.stored() for note in self.notes],
             **({"left_out": {name: list(shares) for name, shares in self.left_out.items()}} if self.left_out else {}),
             **({"interval": self.interval} if self.interval != "noise" else {}),
@@ -346,19 +355,21 @@ class Answer:
         }
 
     @classmethod
-    def restored(cls, stored: Mapping[str, Any], **more: Any) -> Answer:
+    def restored(cls, document: Mapping[str, Any], **more: Any) -> Answer:
         """The answer that was stored."""
-        types = tuple(stored["types"])
+        types = tuple(document["types"])
         return cls(
-            tuple(stored["columns"]),
+            tuple(document["columns"]),
             types,
-            tuple(tuple(_rich(value, kind) for value, kind in zip(row, types, strict=True)) for row in stored["rows"]),
-            {name: tuple(errors) for name, errors in stored["errors"].items()},
-            stored["cost"],
-            tuple(map(Note.restored, stored["notes"])),
-            left_out={name: (a, b, c) for name, (a, b, c) in stored.get("left_out", {}).items()},
-            interval=stored.get("interval", "noise"),
-            probabilities={name: tuple(values) for name, values in stored.get("probabilities", {}).items()},
+            tuple(
+                tuple(_rich(value, kind) for value, kind in zip(row, types, strict=True)) for row in document["rows"]
+            ),
+            {name: tuple(errors) for name, errors in document["errors"].items()},
+            restored(document["cost"]),
+            tuple(map(Note.restored, document["notes"])),
+            left_out={name: (a, b, c) for name, (a, b, c) in document.get("left_out", {}).items()},
+            interval=document.get("interval", "noise"),
+            probabilities={name: tuple(values) for name, values in document.get("probabilities", {}).items()},
             **more,
         )
 
@@ -366,7 +377,8 @@ class Answer:
 def is_total(answer: Answer) -> bool:
     """Whether an answer is one row without keys: that of all rows, so that what is said of all rows is said of it.
 
-    >>> is_total(Answer(("n",), ("integer",), ((41,),), {"n": (6.0,)}, "ε = 0.5"))
+    >>> from dither.guarantees import PureDP
+    >>> is_total(Answer(("n",), ("integer",), ((41,),), {"n": (6.0,)}, PureDP(0.5)))
     True
     """
     return len(answer.rows) == 1 and set(answer.columns) <= set(answer.errors)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NoReturn, Protocol, Unpack
 
 import dither
 from dither.comparison import unhashable
-from dither.guarantees import Guarantee
+from dither.ledger.accounts import Remaining
 from dither.present import markup
 from dither.public_module import public_in
 from dither.tables.answer import Answer
@@ -48,12 +48,8 @@ class Backend(Protocol):
         """Charge, run, add noise, record, and answer."""
         ...
 
-    def left(self, table: dither.Table) -> Guarantee | None:
-        """What the dataset has left."""
-        ...
-
-    def left_text(self, table: dither.Table) -> str:
-        """What whoever asks may still spend, in words."""
+    def remaining(self, table: dither.Table) -> Remaining:
+        """What may still be spent on the table, and by whoever asks."""
         ...
 
     def close(self, table: dither.Table) -> None:
@@ -78,19 +74,15 @@ class LocalBackend:
         plan, accounts = self.plan(question, options), question.table.accounts
         refused = accounts.refusal(plan.cost, options.analyst)
         notes = (*bias_notes(plan, options.bias), *accounts.people_notes(plan.cost))
-        return explain(plan, accounts.left(options.analyst), notes, refused)
+        return explain(plan, accounts.remaining(options.analyst), notes, refused)
 
     def release(self, question: Question, options: ReleaseOptions) -> Answer:
         """Charge, run, add noise, record, and answer."""
         return release(question, options)
 
-    def left(self, table: dither.Table) -> Guarantee | None:
-        """What the dataset has left; None for nothing, and where only people have limits."""
-        return table.accounts.dataset_left
-
-    def left_text(self, table: dither.Table) -> str:
-        """What is left, in words."""
-        return table.accounts.left(None)
+    def remaining(self, table: dither.Table) -> Remaining:
+        """What may still be spent on the table."""
+        return table.accounts.remaining(None)
 
     def close(self, table: dither.Table) -> None:
         """Let go of the engine and the ledger."""

@@ -206,7 +206,8 @@ class Table(NotIterable):
     @property
     def left(self) -> Guarantee | None:
         """What the dataset has left; None for nothing, and where only people have limits."""
-        return self.backend.left(self)
+        left = self.backend.remaining(self).table
+        return left if isinstance(left, Guarantee) else None
 
     def close(self) -> None:
         """Let go of the engine and the ledger; no question can be released afterwards."""
@@ -254,7 +255,7 @@ class Table(NotIterable):
 
     def _left_text(self) -> str:
         try:
-            return self.backend.left_text(self)
+            return str(self.backend.remaining(self))
         except InvalidArgument:
             return "this table is closed; open it again to ask"
 

@@ -4,10 +4,11 @@ An answer carries what the ledger recorded as text, byte for byte, so that a cli
 A card is all that a question is parsed, checked and explained by; where the rows, the ledger, the receipt and the
 incident log are is not in it, nor the formats of the source's texts.
 
->>> answer = Answer(("n",), ("integer",), ((41,),), {"n": (6.0,)}, "ε = 0.5", left="ε = 9.5", receipt="3-ab")
+>>> from dither.guarantees import PureDP
+>>> answer = Answer(("n",), ("integer",), ((41,),), {"n": (6.0,)}, PureDP(0.5), receipt="3-ab")
 >>> sent = answer_to_json(answer)
 >>> sent["recorded"]
-'{"columns":["n"],"cost":"ε = 0.5","errors":{"n":[6.0]},"notes":[],"rows":[[41]],"types":["integer"]}'
+'{"columns":["n"],"cost":{"kind":"PureDP","numbers":["1/2"]},"errors":{"n":[6.0]},"notes":[],"rows":[[41]],"types":["integer"]}'
 >>> answer_from_json(sent) == answer
 True
 """
@@ -21,6 +22,7 @@ from typing import Any
 
 from dither import arguments
 from dither.errors import DitherError, InvalidArgument
+from dither.ledger.accounts import Remaining
 from dither.ledger.recorded import decode as decode_answer
 from dither.ledger.recorded import encode as encode_answer
 from dither.present.notes import Note
@@ -43,7 +45,7 @@ def answer_to_json(answer: Answer) -> dict[str, Any]:
     """Return an answer as JSON has it."""
     return {
         "recorded": recorded_bytes(answer).decode("utf-8", "surrogatepass"),
-        "left": answer.left,
+        "left": to_json(answer.remaining),
         "replayed": answer.replayed,
         "receipt": answer.receipt,
     }
@@ -54,7 +56,7 @@ def answer_from_json(document: object) -> Answer:
     given = fields(document, "answer", ("recorded",), ("left", "replayed", "receipt"))
     stored: str = from_json(given["recorded"], str, "answer.recorded")
     about = {
-        "left": from_json(given.get("left"), str | None, "answer.left"),
+        "remaining": from_json(given.get("left"), Remaining | None, "answer.left"),
         "replayed": from_json(given.get("replayed", False), bool, "answer.replayed"),
         "receipt": from_json(given.get("receipt", ""), str, "answer.receipt"),
     }
@@ -68,9 +70,10 @@ def answer_from_json(document: object) -> Answer:
 def explanation_to_json(explanation: Explanation) -> dict[str, Any]:
     """Return an explanation as JSON has it.
 
-    >>> sent = explanation_to_json(Explanation((), "ε = 1", "groups: one", "each row is a person", "ε = 9"))
+    >>> from dither.guarantees import PureDP
+    >>> sent = explanation_to_json(Explanation((), PureDP(1), "groups: one", "each is one", Remaining(PureDP(9))))
     >>> explanation_from_json(sent).cost
-    'ε = 1'
+    PureDP(1)
     """
     lines = [{**line, "error": _finite(line["error"])} for line in explanation.lines]
     notes = [note.stored() for note in explanation.limitations]

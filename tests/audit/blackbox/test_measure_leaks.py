@@ -67,7 +67,7 @@ def frame(rows, library):
     if library == "answer":
         columns = tuple(rows[0])
         kinds = tuple("text" if isinstance(v, str) else "integer" for v in rows[0].values())
-        return Answer(columns, kinds, tuple(tuple(row.values()) for row in rows), {}, "epsilon = 0.01")
+        return Answer(columns, kinds, tuple(tuple(row.values()) for row in rows), {}, dp.PureDP(0.01))
     return rows
 
 

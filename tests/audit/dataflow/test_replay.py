@@ -511,7 +511,7 @@ def pipeline(history):
         for day, rows in history:
             with opened(rows, Path(folder, "ledger")) as table:
                 answer = series_of(table).release(through=through(day))
-                shown.append((answer.rows, answer.errors, answer.notes, answer.left))
+                shown.append((answer.rows, answer.errors, answer.notes, answer.remaining))
     return shown
 
 

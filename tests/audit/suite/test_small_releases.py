@@ -59,7 +59,7 @@ def test_a_plan_depends_on_a_person_of_twenty_rows_through_its_mechanism_alone()
             )
             publication = plan.release(epsilon=1, delta=0.01)
             tables = [publication.table(*names).to_pylist() for names in (("part", "late"), ("town",))]
-            return tables, publication.records().to_pylist(), publication.left, publication.notes
+            return tables, publication.records().to_pylist(), publication.remaining, publication.notes
 
     result = replay(pipeline, ONE, OTHER, claim=small.PUBLISHING_CLAIM, rounds=1)
     assert result.passed, result

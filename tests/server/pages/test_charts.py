@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
+import dither as dp
 from dither.server.pages.charts import BAR_WIDTH, bar_charts, meter, row_labels, timeline
 from dither.tables.answer import Answer
 
@@ -17,7 +18,7 @@ errors = st.one_of(st.none(), st.floats(0, 1e300))
 @given(st.lists(st.tuples(values, errors), min_size=1, max_size=8))
 def test_every_bar_lies_inside_the_picture(pairs):
     rows = tuple((f"k{i}", value) for i, (value, _) in enumerate(pairs))
-    answer = Answer(("key", "n"), ("text", "number"), rows, {"n": tuple(error for _, error in pairs)}, "ε = 1")
+    answer = Answer(("key", "n"), ("text", "number"), rows, {"n": tuple(error for _, error in pairs)}, dp.PureDP(1))
     for chart in bar_charts(answer):
         assert len(chart.bars) == len(pairs)
         for bar in chart.bars:
@@ -26,7 +27,7 @@ def test_every_bar_lies_inside_the_picture(pairs):
 
 
 def test_bars_are_in_proportion_and_negative_ones_lie_left_of_zero():
-    answer = Answer(("key", "n"), ("text", "integer"), (("a", -10), ("b", 30)), {"n": (1.0, 1.0)}, "ε = 1")
+    answer = Answer(("key", "n"), ("text", "integer"), (("a", -10), ("b", 30)), {"n": (1.0, 1.0)}, dp.PureDP(1))
     (chart,) = bar_charts(answer)
     below, above = chart.bars
     assert abs(above.length - 3 * below.length) < 1
@@ -35,17 +36,17 @@ def test_bars_are_in_proportion_and_negative_ones_lie_left_of_zero():
 
 
 def test_an_answer_without_rows_or_numbers_has_no_chart():
-    assert bar_charts(Answer(("n",), ("integer",), (), {"n": ()}, "ε = 1")) == []
-    assert bar_charts(Answer(("m",), ("text",), (("x",),), {"m": (None,)}, "ε = 1")) == []
+    assert bar_charts(Answer(("n",), ("integer",), (), {"n": ()}, dp.PureDP(1))) == []
+    assert bar_charts(Answer(("m",), ("text",), (("x",),), {"m": (None,)}, dp.PureDP(1))) == []
 
 
 def test_labels_are_the_keys_and_only_so_many_rows_are_drawn():
     rows = tuple((None if i == 0 else i, i) for i in range(100))
-    answer = Answer(("key", "n"), ("integer", "integer"), rows, {"n": (1.0,) * 100}, "ε = 1")
+    answer = Answer(("key", "n"), ("integer", "integer"), rows, {"n": (1.0,) * 100}, dp.PureDP(1))
     assert row_labels(answer)[:2] == ["NULL", "1"]
     (chart,) = bar_charts(answer)
     assert (len(chart.bars), chart.more) == (60, 40)
-    assert row_labels(Answer(("n",), ("integer",), ((3,),), {"n": (1.0,)}, "ε = 1")) == ["all rows"]
+    assert row_labels(Answer(("n",), ("integer",), ((3,),), {"n": (1.0,)}, dp.PureDP(1))) == ["all rows"]
 
 
 def test_a_meter_never_shows_more_than_the_limit():

@@ -10,7 +10,6 @@ import pytest
 import dither as dp
 from dither.errors import DitherError
 from dither.server.pages.forms import (
-    amount,
     budget_meter,
     completion_words,
     contribution,
@@ -76,9 +75,8 @@ def test_many_keys_are_cut_and_public_tables_are_named():
 
 
 def test_amounts_meters_and_options():
-    assert amount("counted for each person") is None
-    assert budget_meter("ε = 2", "nothing")[0].spent == 100.0
-    assert budget_meter("ε = 2", "counted for each person")[0] is None
-    assert budget_meter("ρ = 2", "ε = 1") == (None, "ρ")
-    assert budget_meter("ε = 2", "ε = 2.5") == (None, "ε"), "the card says less than the ledger"
+    assert budget_meter(dp.PureDP(2), None)[0].spent == 100.0
+    assert budget_meter(None, None) == (None, "ε")
+    assert budget_meter(dp.ZCDP(2), dp.PureDP(1)) == (None, "ρ")
+    assert budget_meter(dp.PureDP(2), dp.PureDP(2.5)) == (None, "ε"), "the card says less than the ledger"
     assert options_in_words({"error": 50, "noise": "best", "max_rows": 3}) == ["± = 50", "max_rows = 3"]

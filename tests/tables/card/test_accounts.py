@@ -102,7 +102,7 @@ def test_before_the_first_charge_a_limit_is_what_the_card_says(tmp_path, change)
     changed = replace(stated, **change)
     before = state(tmp_path)
     with dp.open(changed, read_only=True) as table:
-        assert table.accounts.left().startswith(str(changed.budget))
+        assert table.accounts.remaining().table == changed.budget
     assert state(tmp_path) == before
     with dp.open(changed) as table:
         limits = {account.kind: account.limit for account in table.ledger.accounts("visits")}

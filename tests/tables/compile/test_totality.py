@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import dither as dp
 from dither.errors import InvalidArgument
+from dither.guarantees import PureDP
 from dither.ledger.recorded import decode, encode
 from dither.tables.answer import Answer
 from dither.tables.card.model import Card, ColumnCard
@@ -41,7 +42,7 @@ def test_every_value_can_be_recorded_shown_and_exported(expression, lines, squar
     for _ in range(squared):
         expression = Call("*", (expression, expression)) if squared < 5 else Call("+", (expression, Column("n")))
     values = [evaluate.evaluate(expression, {"n": n, "x": x}) for n, x in lines]
-    answer = Answer(("y",), (_kind(values),), tuple((value,) for value in values), {}, "ε = 1")
+    answer = Answer(("y",), (_kind(values),), tuple((value,) for value in values), {}, PureDP(1))
     again = Answer.restored(decode(encode(answer.stored())))
     assert again == answer
     assert str(again)

@@ -260,7 +260,7 @@ def test_after_a_crash_nothing_depends_on_who_came_or_went(tmp_path, monkeypatch
         answer = table.sql(COUNT).release(1, key="k")
         assert not answer.replayed
         assert entries(table) == {"open": 1, "charge": 2, "answer": 1}
-        assert answer.left == "private; each person has ε = 100 for life"
+        assert str(answer.remaining) == "private; each person has ε = 100 for life"
 
 
 # -- what a question costs at least ---------------------------------------------------------------------------------

@@ -458,11 +458,11 @@ def numbered() -> dp.Table:
 @pytest.mark.parametrize("sql", COUNTED)
 def test_groups_of_private_keys_that_are_only_counted_are_refused_before_the_charge(sql):
     with numbered() as table:
-        before = table.accounts.left(None)
+        before = table.accounts.remaining(None)
         for ask in (table.sql(sql).release, table.sql(sql).explain):
             with pytest.raises(dp.InvalidArgument, match="add who to GROUP BY, for a row for each person and visit"):
                 ask(epsilon=1)
-        assert table.accounts.left(None) == before
+        assert table.accounts.remaining(None) == before
 
 
 @pytest.mark.parametrize("sql", SHOWN)

@@ -29,12 +29,12 @@ def test_a_question_is_answered_in_one_try(tables: dict[str, dp.Table], name: st
     if statement.says is None:
         assert table.sql(statement.sql).release(epsilon=1).columns
         return
-    before = table.accounts.left(None)
+    before = table.accounts.remaining(None)
     with refuses(dp.InvalidArgument, statement.says, hiding=HIDDEN) as refusal:
         table.sql(statement.sql).release(epsilon=1)
     assert type(refusal.value) is dp.InvalidArgument
     assert refusal.value.__cause__ is None
-    assert table.accounts.left(None) == before
+    assert table.accounts.remaining(None) == before
     assert table.sql(statement.then).release(epsilon=1).columns
 
 

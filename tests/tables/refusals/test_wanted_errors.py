@@ -91,11 +91,11 @@ REFUSED = [
 
 @pytest.mark.parametrize(("sql", "error", "words"), REFUSED)
 def test_other_errors_are_refused_in_words_before_any_charge(table, sql, error, words):
-    before, question = table.accounts.left(None), table.sql(sql)
+    before, question = table.accounts.remaining(None), table.sql(sql)
     for attempt in (question.explain, question.release):
         with refuses(dp.InvalidArgument, words) as refusal:
             attempt(error=error)
-    assert table.accounts.left(None) == before
+    assert table.accounts.remaining(None) == before
     larger = re.search(r"error=([0-9]+) or more, which costs ε = 1\.", str(refusal.value))
     assert larger is not None or "or more" not in str(refusal.value)
     if larger is not None:

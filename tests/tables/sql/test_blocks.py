@@ -166,7 +166,7 @@ def test_an_analysts_question_is_answered_as_duckdb_answers_it(flights, question
 @pytest.mark.parametrize("question", SEVERAL)
 def test_several_private_aggregations_are_answered_as_duckdb_answers_them(more_flights, question):
     answer = more_flights.sql(question).release(epsilon=400)
-    assert answer.cost == "ε = 400"
+    assert answer.cost == dp.PureDP(400)
     check_answer(answer, question)
 
 

@@ -47,8 +47,9 @@ def html(
 
     Examples
     --------
+    >>> from dither.guarantees import PureDP
     >>> from dither.tables.answer import Answer
-    >>> answer = Answer(("word", "n"), ("text", "integer"), (("<script>alert(1)</script>", 9),), {"n": (6.0,)}, "ε = 1")
+    >>> answer = Answer(("word", "n"), ("text", "integer"), (("<script>x</script>", 9),), {"n": (6.0,)}, PureDP(1))
     >>> "<script" in html(answer), "&lt;script&gt;" in html(answer)
     (False, True)
     """
@@ -83,11 +84,12 @@ def write_html(
 ) -> None:
     """Write the page to a file; it appears whole or not at all.
 
+    >>> from dither.guarantees import PureDP
     >>> import tempfile
     >>> from pathlib import Path
     >>> from dither.tables.answer import Answer
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_html(folder + "/answer.html", Answer(("n",), ("integer",), ((7,),), {"n": (6.0,)}, "ε = 1"))
+    ...     write_html(folder + "/answer.html", Answer(("n",), ("integer",), ((7,),), {"n": (6.0,)}, PureDP(1)))
     ...     Path(folder, "answer.html").read_text(encoding="utf-8")[:15]
     '<!DOCTYPE html>'
     """
@@ -156,7 +158,7 @@ def _caption(answer: Answer) -> str:
 def _cost(answer: Answer, entries: list[Entry] | None) -> str:
     paid = " (paid earlier: this is the recorded answer)" if answer.replayed else ""
     facts = [("cost", f"{answer.cost}{paid}")]
-    left = answer.left if answer.left is not None else _nothing(entries)
+    left = _nothing(entries) if answer.remaining is None else str(answer.remaining)
     if left is not None:
         facts.append(("left of the budget", left))
     facts += [("note", str(note)) for note in lasting(answer.notes)]

@@ -78,16 +78,13 @@ def _name(publication: Publication, levels: Levels) -> str:
 
 
 def _summary(publication: Publication, tables: Sequence[Levels]) -> str:
-    cost = str(publication.guarantee)
-    times = words.factor(cost)
-    change = f"be at most {times} times as likely, or as unlikely" if times else "be nearly as likely"
-    exception = ", except with probability at most δ" if "δ" in cost else ""
+    cost = publication.guarantee
     domain = publication.estimates.domain
     cells = sum(domain.size(levels) for levels in tables)
     return (
         f"<p>{len(tables)} table{'s' if len(tables) != 1 else ''} with {cells:,} cells, published in one release.</p>\n"
-        f"<h2>What is guaranteed</h2>\n<p>{escaped(cost)} for the whole page: add or remove all the rows of "
-        f"one person, and every conclusion drawn from it would {change}{exception}. This holds against anybody, "
+        f"<h2>What is guaranteed</h2>\n<p>{escaped(str(cost))} for the whole page: add or remove all the rows of "
+        f"one person, and every conclusion drawn from it would {words.likelihood(cost)}. This holds against anybody, "
         "whatever they know already. Estimates, whole counts and records are computed from the same release, so that "
         "all of them together cost no more than one.</p>\n"
     )
@@ -129,9 +126,9 @@ def _promises(publication: Publication) -> str:
 
 
 def _cost(publication: Publication) -> str:
-    facts = [("cost", publication.cost + (" (paid earlier: this was recorded then)" if publication.replayed else ""))]
-    if publication.left:
-        facts.append(("left of the budget", publication.left))
+    facts = [("cost", f"{publication.cost}{' (paid earlier: this was recorded then)' if publication.replayed else ''}")]
+    if publication.remaining is not None:
+        facts.append(("left of the budget", str(publication.remaining)))
     if publication.left_out is not None:
         facts.append(("left out by the limit on a person's rows", str(publication.left_out)))
     facts += [("note", str(note)) for note in publication.notes]
@@ -236,7 +233,7 @@ def _all_tables(publication: Publication, tables: Sequence[Levels]) -> list[str]
         parts.append(_table(headings, lines, caption, keys=len(keys[0])))
         if 1 < size <= MAX_BARS and charts < MAX_CHARTS and any(error > 0 for error in errors):
             rows = tuple((", ".join(key), value) for key, value in zip(keys, values, strict=True))
-            answer = Answer(("key", "count"), ("text", "number"), rows, {"count": tuple(errors)}, "")
+            answer = Answer(("key", "count"), ("text", "number"), rows, {"count": tuple(errors)}, publication.cost)
             parts.append(f"<figure>\n{chart(answer)}</figure>\n")
             charts += 1
     if len(tables) > MAX_TABLES:

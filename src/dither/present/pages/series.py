@@ -16,9 +16,10 @@ MAX_ROWS = 200
 def series_page(answer: SeriesAnswer, title: str = "A series of private numbers") -> str:
     """The page, as text.
 
+    >>> from dither.guarantees import PureDP
     >>> from datetime import date
     >>> rows = ((date(2026, 1, 1), 4.0), (date(2026, 1, 2), 7.0))
-    >>> page = series_page(SeriesAnswer(("day", "n"), ("date", "number"), rows, {"n": (1.0, 1.5)}, "ε = 1"), "a < b")
+    >>> page = series_page(SeriesAnswer(("day", "n"), ("date", "number"), rows, {"n": (1.0, 1.5)}, PureDP(1)), "a < b")
     >>> page.startswith("<!DOCTYPE html>"), page.count("<polygon"), "<script" in page, "a &lt; b" in page
     (True, 1, False, True)
     """
@@ -39,9 +40,10 @@ def write_series(
 ) -> None:
     """Write the page to a file; it appears whole or not at all.
 
+    >>> from dither.guarantees import PureDP
     >>> import tempfile
     >>> from pathlib import Path
-    >>> answer = SeriesAnswer(("day", "n"), ("date", "number"), (), {"n": ()}, "ε = 1")
+    >>> answer = SeriesAnswer(("day", "n"), ("date", "number"), (), {"n": ()}, PureDP(1))
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_series(folder + "/series.html", answer)
     ...     Path(folder, "series.html").read_text(encoding="utf-8")[:15]
@@ -52,7 +54,7 @@ def write_series(
 
 def _facts(answer: SeriesAnswer) -> str:
     facts = [("cost", f"{answer.cost}, once for the whole series")]
-    facts += [("left of the budget", answer.left)] if answer.left else []
+    facts += [] if answer.remaining is None else [("left of the budget", str(answer.remaining))]
     facts += [("receipt", answer.receipt)] if answer.receipt else []
     lines = "".join(f'<tr><th scope="row">{name}</th><td>{escaped(text)}</td></tr>\n' for name, text in facts)
     return (

@@ -90,10 +90,7 @@ _NOT_PROMISED = (
 
 
 def _summary(synthesis: Synthesis, measured: Sequence[TableComparison], facts: Sequence[tuple[str, str]]) -> str:
-    cost = str(synthesis.guarantee)
-    times = words.factor(cost)
-    change = f"be at most {times} times as likely, or as unlikely" if times else "be nearly as likely"
-    exception = ", except with probability at most δ" if "δ" in cost else ""
+    cost, change = str(synthesis.guarantee), words.likelihood(synthesis.guarantee)
     rows = [
         ("records", f"{synthesis.records.num_rows:,} of {len(synthesis.columns)} columns"),
         ("measured", f"{len(measured)} tables in {len(synthesis.rounds)} measurements"),
@@ -104,7 +101,7 @@ def _summary(synthesis: Synthesis, measured: Sequence[TableComparison], facts: S
     return (
         f'<table class="facts">\n<tbody>\n{lines}</tbody>\n</table>\n'
         f"<h2>What is guaranteed</h2>\n<p>{escaped(cost)} for the records and this page together: add or remove all "
-        f"the rows of one person, and every conclusion drawn from them would {change}{exception}. This holds against "
+        f"the rows of one person, and every conclusion drawn from them would {change}. This holds against "
         "anybody, whatever they know already.</p>\n"
     )
 

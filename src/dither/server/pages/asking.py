@@ -264,7 +264,7 @@ def _file(record: AnswerRecord, ending: str) -> Response:
     raise NotFound.of("file")
 
 
-_NOTHING_LEFT: dict[str, Any] = {"left": "", "meter": None, "unit": "ε"}
+_NOTHING_LEFT: dict[str, Any] = {"left": None, "meter": None, "unit": "ε"}
 
 
 def _left(visit: Visit, table: str) -> dict[str, Any]:

@@ -45,7 +45,8 @@ class Bars:
 def bar_charts(answer: Answer) -> list[Bars]:
     """A chart for each of the first noisy columns of numbers.
 
-    >>> answer = Answer(("region", "n"), ("text", "integer"), (("a", 50), ("b", 100)), {"n": (10.0, 10.0)}, "ε = 1")
+    >>> from dither.guarantees import PureDP
+    >>> answer = Answer(("region", "n"), ("text", "integer"), (("a", 50), ("b", 100)), {"n": (10.0, 10.0)}, PureDP(1))
     >>> chart, = bar_charts(answer)
     >>> [(bar.label, bar.value, round(bar.length)) for bar in chart.bars]
     [('a', '50 ± 10', 454), ('b', '100 ± 10', 909)]

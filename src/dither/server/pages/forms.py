@@ -293,8 +293,6 @@ def literal(text: str, type: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-_AMOUNT = re.compile(r"(ε|ρ) = ([0-9.]+(?:e[-+]?[0-9]+)?)|\(ε, δ\) = \(([0-9.]+(?:e[-+]?[0-9]+)?)")
-
 _SUGGESTED = ("SELECT", "FROM", "WHERE", "GROUP BY", "ORDER BY", "AS", "AND", "OR", "NOT", "BETWEEN", "IN", "IS NULL",
              "CASE WHEN", "THEN", "ELSE", "END", "DISTINCT", "LIMIT", "HAVING", "JOIN", "ON", "ROLLUP")  # fmt: skip
 
@@ -430,33 +428,28 @@ def completion_words(card: Card) -> str:
     return json.dumps([*words.items()], ensure_ascii=True)
 
 
-def amount(text: str) -> tuple[str, float] | None:
-    """The ε or ρ that a text begins with.
+def budget_meter(
+    limit: Guarantee | None, left: Guarantee | None, cost: Guarantee | None = None
+) -> tuple[Meter | None, str]:
+    """Return a meter from a limit, what is left of it and a cost; and the unit.
 
-    >>> amount("ε = 0.5"), amount("(ε, δ) = (2, 1e-06)"), amount("ρ = 0.1 (zCDP)"), amount("nothing")
-    (('ε', 0.5), ('ε', 2.0), ('ρ', 0.1), None)
-    """
-    result = _AMOUNT.match(text)
-    if result is None:
-        return None
-    return (result[1], float(result[2])) if result[1] else ("ε", float(result[3]))
-
-
-def budget_meter(limit: str, left: str, cost: str = "") -> tuple[Meter | None, str]:
-    """A meter from a limit, what is left of it and a cost, all in words; and the unit.
-
-    >>> budget_meter("ε = 2", "ε = 1.5", "ε = 0.5")[0].now
+    >>> from dither.guarantees import PureDP
+    >>> budget_meter(PureDP(2), PureDP(1.5), PureDP(0.5))[0].now
     25.0
     """
-    whole, rest, now = amount(limit), amount(left), amount(cost)
-    if whole is None:
+    if limit is None:
         return None, "ε"
-    unit, size = whole
-    remaining = rest[1] if rest is not None and rest[0] == unit else 0.0 if left.startswith("nothing") else None
-    if remaining is None or remaining > size:  # a limit that was raised in the ledger, and not yet in the card
+    unit, size = _amount(limit)
+    rest_unit, rest = (unit, 0.0) if left is None else _amount(left)
+    if rest_unit != unit or rest > size:  # a limit that was raised in the ledger, and not yet in the card
         return None, unit
-    added = now[1] if now is not None and now[0] == unit else 0.0
-    return meter(max(size - remaining, 0.0), size, added), unit
+    cost_unit, added = (unit, 0.0) if cost is None else _amount(cost)
+    return meter(max(size - rest, 0.0), size, added if cost_unit == unit else 0.0), unit
+
+
+def _amount(guarantee: Guarantee) -> tuple[str, float]:
+    """Return the unit that a guarantee is counted in, and how much of it it is."""
+    return "ρ" if isinstance(guarantee, ZCDP) else "ε", float(guarantee.exact[0])
 
 
 def options_in_words(options: Any) -> list[str]:

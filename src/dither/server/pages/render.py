@@ -27,6 +27,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from dither.errors import AccessDenied, DitherError
+from dither.ledger.accounts import Remaining, left_words
 from dither.present.markup import visible
 from dither.present.notes import Note
 from dither.present.notes import sentence as note_sentence
@@ -252,27 +253,30 @@ def glued(text: str) -> str:
     return text.replace(" = ", "\xa0=\xa0").replace("(ε, δ)", "(ε,\xa0δ)").replace(" %", "\xa0%")
 
 
-def left_sentence(left: str, own: bool = True) -> str:
+def left_sentence(left: Remaining, own: bool = True) -> str:
     """What is left, as a sentence to whoever may spend it, or about the table.
 
-    >>> left_sentence("ε = 2"), left_sentence("nothing"), left_sentence("ε = 2", own=False)
-    ('You have ε = 2 left.', 'You have nothing left.', 'The table has ε = 2 left.')
-    >>> left_sentence("you ε = 1; the table ε = 9")
+    >>> from dither.guarantees import PureDP
+    >>> left_sentence(Remaining("nothing")), left_sentence(Remaining(PureDP(2)), own=False)
+    ('You have nothing left.', 'The table has ε = 2 left.')
+    >>> left_sentence(Remaining(PureDP(9), PureDP(1)))
     'You have ε = 1 left. The table has ε = 9 left, for everybody who asks.'
-    >>> left_sentence("private; each person has ε = 1 for life"), left_sentence("no limit")
+    >>> left_sentence(Remaining("private", each_person=PureDP(1))), left_sentence(Remaining("no limit"))
     ('What is left is private: each person has ε = 1 for life.', 'There is no limit.')
     """
-    parts = re.fullmatch("you (.*); the table (.*)", left, re.DOTALL)
-    if parts is not None and not own:
-        return left_sentence(parts[2], own=False)
-    if parts is not None:
-        whole = left_sentence(parts[2], own=False)
-        return f"You have {parts[1]} left. " + whole.replace(" left.", " left, for everybody who asks.")
-    if left.startswith("private; "):
-        return f"What is left is private: {left.removeprefix('private; ')}."
-    if left == "no limit":
+    if own and left.analyst is not None:
+        return (
+            f"You have {left_words(left.analyst)} left. {_of_table(left, 'The table has', ', for everybody who asks')}"
+        )
+    return _of_table(left, "You have" if own else "The table has", "")
+
+
+def _of_table(left: Remaining, whose: str, after: str) -> str:
+    if left.table == "private":
+        return f"What is left is private: each person has {left.each_person} for life."
+    if left.table == "no limit":
         return "There is no limit."
-    return f"{'You have' if own else 'The table has'} {left} left."
+    return f"{whose} {left.table_words} left{after}."
 
 
 def page_words(fix: str) -> str:

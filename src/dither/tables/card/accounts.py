@@ -10,7 +10,7 @@ from dither.errors import BudgetExceeded, DatasetClosed, InvalidArgument, Ledger
 from dither.guarantees import ApproxDP, Guarantee, stored
 from dither.ledger import Account, Ledger, Receipt, receipts
 from dither.ledger import open as open_at
-from dither.ledger.accounts import BY_CARD, charge_each, opened, promised
+from dither.ledger.accounts import BY_CARD, Remaining, charge_each, opened, promised
 from dither.ledger.charging import check_person_limit
 from dither.ledger.units import Amount, Limit, Price, cost, guarantee_of
 from dither.present.notes import Note
@@ -152,12 +152,6 @@ class TableAccounts:
         return self._ledger
 
     @property
-    def dataset_left(self) -> Guarantee | None:
-        """What the dataset has left; None for nothing, and where only people have limits."""
-        ledger = self._ledger_if_any()
-        return self.card.budget if ledger is None else ledger.left(self.card.name)
-
-    @property
     def started_ledger(self) -> bool:
         """Whether a new ledger was started together with the accounts: it holds no other tables."""
         return self.opened_now and not self._holds_others()
@@ -202,22 +196,20 @@ class TableAccounts:
         """An answer was recorded: the next one is not the first."""
         self._unanswered = False
 
-    def left(self, analyst: str | None = None) -> str:
-        """What may still be spent, in words: of people, who may each have another amount left, only their limit; of
-        an analyst with an account of their own, that too.
+    def remaining(self, analyst: str | None = None) -> Remaining:
+        """What may still be spent: of people, who may each have another amount left, only their limit; of an analyst
+        with an account of their own, that too.
 
         Where there is no ledger yet, what the card says.
         """
         card, ledger = self.card, self._ledger_if_any()
         if ledger is None and card.budget is None and card.each_person is None:
-            return "nothing: the card states no budget"
+            return Remaining("no budget", has_ledger=False)
         accounts = {account.kind: account for account in self._charged_accounts(analyst)}
         dataset, people, of_analyst = accounts["dataset"], accounts.get("people"), accounts.get("analyst")
-        if dataset.room is not None:
-            whole = dataset.left_text + ("" if ledger else " (no ledger yet)")
-        else:
-            whole = f"private; each person has {people.limit} for life" if people is not None else "no limit"
-        return whole if of_analyst is None else f"you {of_analyst.left_text}; the table {whole}"
+        whole = dataset.left_or_why if dataset.room is not None or people is None else people.left_or_why
+        own = None if of_analyst is None else of_analyst.left_or_why
+        return Remaining(whole, own, None if people is None else people.limit, ledger is not None)
 
     def refusal(self, guarantee: Guarantee, analyst: str | None = None) -> str:
         """Why a question at this cost would be refused, as the accounts are now; nothing where it would not be."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from dither.errors import DataIncident, DitherError, InvalidArgument
 from dither.guarantees import Guarantee
 from dither.ledger import Charge, Receipt, Released, receipts
+from dither.ledger.accounts import Remaining
 from dither.present.notes import Note
 from dither.tables.compile.context import Statement, StatementContext
 from dither.tables.engines.base import withheld_errors
@@ -74,8 +75,8 @@ def charged_release(
     contexts: Sequence[StatementContext],
     compute: Compute,
     analyst: str | None = None,
-) -> tuple[Released, str]:
-    """Charge, compute and record, or find what is recorded: the release, and what is left in words.
+) -> tuple[Released, Remaining]:
+    """Charge, compute and record, or find what is recorded: the release, and what is left.
 
     ``contexts`` say whom it is about: where people have accounts, they pay, and ``compute`` gets the rows of those who
     did.
@@ -90,7 +91,7 @@ def charged_release(
     released = table.accounts.ledger.record(charge, stored)
     table.accounts.note_answer()
     keep_receipt(table, released.receipt)
-    return released, table.accounts.left(analyst)
+    return released, table.accounts.remaining(analyst)
 
 
 def _pay(

@@ -61,9 +61,9 @@ def release(question: Question, options: ReleaseOptions) -> Answer:
 
         return watched(answer, _rows_of(table.engine), lambda: _statement_count(plan, paid))
 
-    released, left = charged_release(table, plan.cost, request, contexts, compute, options.analyst)
+    released, remaining = charged_release(table, plan.cost, request, contexts, compute, options.analyst)
     return Answer.restored(
-        decode(released.stored), left=left, replayed=released.replayed, receipt=str(released.receipt)
+        decode(released.stored), remaining=remaining, replayed=released.replayed, receipt=str(released.receipt)
     )
 
 

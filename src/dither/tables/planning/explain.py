@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dither.comparison import unhashable
+from dither.guarantees import Guarantee
+from dither.ledger.accounts import Remaining
 from dither.mechanisms import Gaussian
 from dither.present import markup
 from dither.present.digits import two_digits
@@ -57,18 +59,23 @@ class Explanation:
     """
 
     lines: tuple[dict[str, Any], ...]
-    cost: str
+    cost: Guarantee
     groups: str
     bounding: str
-    left: str
+    remaining: Remaining
     limitations: tuple[Note, ...] = ()
     refused: str = ""
     asked_of: str = ""
     rows_are_people: bool = False
     """Whether each row is a person of its own."""
 
+    @property
+    def left(self) -> Guarantee | None:
+        """What whoever asks may still spend; None for nothing, and where it is not known."""
+        return self.remaining.guarantee
+
     def __str__(self) -> str:
-        output = [f"cost: {self.cost}; left: {self.left}"]
+        output = [f"cost: {self.cost}; left: {self.remaining}"]
         output += [f"would be refused: {self.refused}"] if self.refused else []
         output += [self.asked_of] if self.asked_of else []
         output += [*self.groups.split("\n"), *self.bounding.split("\n")]
@@ -78,7 +85,7 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         """For a notebook: the cost, a table of what is measured, and what the answers leave out."""
-        facts = [("cost", self.cost), ("left", self.left)]
+        facts = [("cost", str(self.cost)), ("left", str(self.remaining))]
         facts += [("would be refused", self.refused)] if self.refused else []
         lines = [[line[name] for name in ("answer", "measure", "mechanism", "expected")] for line in self.lines]
         measured = markup.table(["answer", "measured", "by", "expected ±"], lines, [False] * 4)
@@ -96,8 +103,10 @@ class Explanation:
         )
 
 
-def explain(plan: QuestionPlan, left: str, more_notes: tuple[Note, ...] = (), refused: str = "") -> Explanation:
-    """Describe a plan; ``left`` says what may still be spent, ``more_notes`` what else the answer would say, such as
+def explain(
+    plan: QuestionPlan, remaining: Remaining, more_notes: tuple[Note, ...] = (), refused: str = ""
+) -> Explanation:
+    """Describe a plan; ``remaining`` is what may still be spent, ``more_notes`` what else the answer would say, such as
     what limits of people do to it, and ``refused`` why it would not be answered now.
 
     Every line has the name of the answer, what is measured for it, by which mechanism with which noise, the error that
@@ -120,8 +129,8 @@ def explain(plan: QuestionPlan, left: str, more_notes: tuple[Note, ...] = (), re
     every_note = tuple(dict.fromkeys([*notes, *more_notes]))
     asked_of = "; ".join(dict.fromkeys(filter(None, map(_asked_of, parts))))
     rows_are_people = all(part.card.unit is None and part.query.source is None for part in parts)
-    about = (groups, bounding, left, every_note, refused, asked_of, rows_are_people)
-    return Explanation(tuple(lines), str(plan.cost), *about)
+    about = (groups, bounding, remaining, every_note, refused, asked_of, rows_are_people)
+    return Explanation(tuple(lines), plan.cost, *about)
 
 
 def _asked_of(plan: AggregationPlan) -> str:

@@ -49,7 +49,7 @@ def test_there_is_one_charge_for_all_of_them_and_one_recorded_answer():
     with opened(budget=dp.PureDP(1.5)) as table:
         question = table.sql(SHARE)
         first, second = question.release(epsilon=1), question.release(epsilon=1)
-        assert (first.cost, first.replayed, second.replayed) == ("ε = 1", False, True)
+        assert (first.cost, first.replayed, second.replayed) == (dp.PureDP(1), False, True)
         assert first.rows == second.rows
         assert str(table.accounts.remaining(None)) == "ε = 0.5"
         with pytest.raises(BudgetExceeded):

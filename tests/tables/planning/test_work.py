@@ -15,6 +15,7 @@ import duckdb
 import pytest
 
 from dither.errors import InvalidArgument
+from dither.ledger.accounts import Remaining
 from dither.present.notes import Note
 from dither.tables.compile import expressions
 from dither.tables.compile.queries import DialectSql, placeholder
@@ -172,7 +173,7 @@ def test_the_answer_and_the_plan_say_how_many_rows_of_a_person_are_combined():
     [most] = {item.most for item in limits_of(joined.query.source)}
     [note] = combined_notes(joined)
     assert note == Note("join_limit", {"rows": most, "relation": "visits", "exists": False})
-    assert note in explain(QuestionPlan((joined,)), "").limitations
+    assert note in explain(QuestionPlan((joined,)), Remaining("nothing")).limitations
     assert combined_notes(exists)[0].values["exists"]
 
 

@@ -177,6 +177,18 @@ def test_a_question_is_planned_and_charged_and_recorded_once(release):
         assert len(calls) == 1, step
 
 
+@pytest.mark.parametrize("how", [("--epsilon", "1"), ("--epsilon", "1", "--report", "page.html"), ("--error", "50")])
+def test_a_command_plans_once_reads_the_card_once_and_rehearses_once(card, monkeypatch, capsys, how):
+    monkeypatch.setattr(sys, "argv", ["dither", "query", card, SQL, *how])
+    trace = trace_of(lambda: query(card))
+    assert "cost: ε = " in capsys.readouterr().out
+    steps = {step: (module.removeprefix("src/dither/"), function) for step, module, function in STEPS}
+    counted = [steps["plan"], steps["rehearse"], ("tables/card/toml.py", "read")]
+    # beside a file to be written, cards are looked for so that no file of theirs is written over
+    calls = [(file, name) for file, name, caller in trace.calls if caller != "cli/files.py"]
+    assert {function: calls.count(function) for function in counted} == dict.fromkeys(counted, 1)
+
+
 def test_the_walk_is_short_enough_to_be_read(release):
     assert len(release.files_of_tables()) <= MOST_FILES_OF_THE_WALK, sorted(release.files_of_tables())
 

@@ -37,9 +37,11 @@ def read_card(path: str) -> Card:
     return card
 
 
-def open_table(path: str, *, receipt: str | None = None, read_only: bool = False) -> Table:
-    """The table of a card; its ledger holds the receipt that was kept, and the one that is given."""
-    card = read_card(path)
+def open_table(
+    path: str, *, card: Card | None = None, receipt: str | None = None, read_only: bool = False
+) -> Table:
+    """Open the table of a card, which may be read already; its ledger holds the receipts that were kept and given."""
+    card = read_card(path) if card is None else card
     if not read_only:
         check_receipt(path, card)
     given = None if receipt is None else Receipt.read(receipt)

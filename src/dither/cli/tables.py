@@ -238,7 +238,7 @@ def query(path: str, sql: str, options: ReleaseOptions, output: OutputOptions) -
         outputs.add("--output", output.output, FORMATS if format is None else ())
         outputs.add("--plot", output.plot, plots.ENDINGS)
         outputs.add("--report", output.report, ("html", "htm"))
-        with open_remote(path) if card is None else open_table(path, receipt=output.receipt) as table:
+        with open_remote(path) if card is None else open_table(path, card=card, receipt=output.receipt) as table:
             question = table.sql(sql)
             plan = question.plan(options=options) if card is not None or output.plot or output.report else None
             plotted = None if plan is None else plots.column(output.plot, plan)
@@ -246,10 +246,10 @@ def query(path: str, sql: str, options: ReleaseOptions, output: OutputOptions) -
             explained = (
                 output.report is not None and plan is not None and not any(part.automatic for part in plan.parts)
             )
-            explanation = question.explain(options=options) if explained else None
+            explanation = table.backend.explain(question, options, plan) if explained else None
             with _explaining_failures(card, sql):
                 with nullcontext() if card is None else busy("asking…"):
-                    answer = question.release(options=options)
+                    answer = table.backend.release(question, options, plan)
                 _write(outputs, output, answer, plotted, explanation, table, sql)
 
 

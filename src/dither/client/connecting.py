@@ -225,12 +225,12 @@ class ServerBackend:
         check(plan)
         return plan
 
-    def explain(self, question: Question, options: ReleaseOptions) -> Explanation:
+    def explain(self, question: Question, options: ReleaseOptions, plan: QuestionPlan | None = None) -> Explanation:
         """The explanation of the server, which knows what is left."""
         reply = self._send("POST", explain_path(self._name), _request(question, options))
         return explanation_from_json(reply)
 
-    def release(self, question: Question, options: ReleaseOptions) -> Answer:
+    def release(self, question: Question, options: ReleaseOptions, plan: QuestionPlan | None = None) -> Answer:
         """Ask, wait, and fetch the answer."""
         key = options.key
         if key is None and options.again:

@@ -22,10 +22,8 @@ from dither.tables.builder.expressions import Condition
 from dither.tables.builder.steps import Grouping
 from dither.tables.card.model import Card
 from dither.tables.card.values import clip
-from dither.tables.engines import with_public_values
-from dither.tables.execute.release import release
+from dither.tables.execute.release import planned, release
 from dither.tables.options import OptionKeywords, ReleaseOptions, release_options
-from dither.tables.planning.calibrate import plan_question
 from dither.tables.planning.explain import Explanation, explain
 from dither.tables.planning.plan import QuestionPlan, check
 from dither.tables.planning.plan_notes import bias_notes
@@ -40,12 +38,13 @@ class Backend(Protocol):
         """How a question would be answered; reads no rows."""
         ...
 
-    def explain(self, question: Question, options: ReleaseOptions) -> Explanation:
-        """Mechanisms, expected errors and the cost, and whether that would be refused; reads no rows."""
+    def explain(self, question: Question, options: ReleaseOptions, plan: QuestionPlan | None = None) -> Explanation:
+        """Mechanisms, expected errors and the cost, and whether that would be refused; reads no rows. ``plan`` is what
+        :meth:`plan` returned for these options."""
         ...
 
-    def release(self, question: Question, options: ReleaseOptions) -> Answer:
-        """Charge, run, add noise, record, and answer."""
+    def release(self, question: Question, options: ReleaseOptions, plan: QuestionPlan | None = None) -> Answer:
+        """Charge, run, add noise, record, and answer, by the plan that :meth:`plan` returned."""
         ...
 
     def remaining(self, table: dither.Table) -> Remaining:
@@ -62,23 +61,20 @@ class LocalBackend:
 
     def plan(self, question: Question, options: ReleaseOptions) -> QuestionPlan:
         """How a question would be answered; values of public tables are read, no others."""
-        card = question.card
-        for part in question.query.aggregations:
-            card = with_public_values(question.table.engine, card, part)
-        plan = plan_question(question.query, card, options)
+        plan = planned(question, options)
         check(plan)
         return plan
 
-    def explain(self, question: Question, options: ReleaseOptions) -> Explanation:
+    def explain(self, question: Question, options: ReleaseOptions, plan: QuestionPlan | None = None) -> Explanation:
         """The plan in words, what is left, and whether it would be refused."""
-        plan, accounts = self.plan(question, options), question.table.accounts
+        plan, accounts = self.plan(question, options) if plan is None else plan, question.table.accounts
         refused = accounts.refusal(plan.cost, options.analyst)
         notes = (*bias_notes(plan, options.bias), *accounts.people_notes(plan.cost))
         return explain(plan, accounts.remaining(options.analyst), notes, refused)
 
-    def release(self, question: Question, options: ReleaseOptions) -> Answer:
+    def release(self, question: Question, options: ReleaseOptions, plan: QuestionPlan | None = None) -> Answer:
         """Charge, run, add noise, record, and answer."""
-        return release(question, options)
+        return release(question, options, plan)
 
     def remaining(self, table: dither.Table) -> Remaining:
         """What may still be spent on the table."""

@@ -40,14 +40,22 @@ if TYPE_CHECKING:
     from dither.tables.question import Question
 
 
-def release(question: Question, options: ReleaseOptions) -> Answer:
-    """Charge, run, add noise, record, and answer; an answer that is recorded already is given again, for free."""
-    table = question.table
-    refuse_read_only(table)
+def planned(question: Question, options: ReleaseOptions) -> QuestionPlan:
+    """Return the plan of a question; values of public tables are read, no others."""
     card = question.card
     for part in question.query.aggregations:
-        card = with_public_values(table.engine, card, part) if public_joins(part) else card
-    plan = plan_question(question.query, card, options)
+        card = with_public_values(question.table.engine, card, part) if public_joins(part) else card
+    return plan_question(question.query, card, options)
+
+
+def release(question: Question, options: ReleaseOptions, plan: QuestionPlan | None = None) -> Answer:
+    """Charge, run, add noise, record, and answer; an answer that is recorded already is given again, for free.
+
+    ``plan`` is the question's, where it was planned with these options before.
+    """
+    table = question.table
+    refuse_read_only(table)
+    plan = planned(question, options) if plan is None else plan
     request = identify(question, plan, options)
     if not options.force and options.error is None and not _is_recorded(question, plan, request, options):
         refuse_noise_only(plan)

@@ -37,9 +37,7 @@ def read_card(path: str) -> Card:
     return card
 
 
-def open_table(
-    path: str, *, card: Card | None = None, receipt: str | None = None, read_only: bool = False
-) -> Table:
+def open_table(path: str, *, card: Card | None = None, receipt: str | None = None, read_only: bool = False) -> Table:
     """Open the table of a card, which may be read already; its ledger holds the receipts that were kept and given."""
     card = read_card(path) if card is None else card
     if not read_only:

@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 import dither as dp
-from dither.present import write_publication
+from dither.present import write_html
 from dither.present.pages.treemap import CLASSES, color_of, layout
 from dither.publish import Attribute, Domain, MarginalPlan, Publication, table_spec
 
@@ -98,7 +98,7 @@ def main(out: Path | None = None, quick: bool = False, full: bool = False) -> di
     folder.mkdir(parents=True, exist_ok=True)
     plot(published, lookup, kinds).savefig(folder / "publish_country.png", dpi=150)
     if not quick:
-        write_publication(folder / "publish_country.html", published, "A country in miniature")
+        write_html(folder / "publish_country.html", published, "A country in miniature")
     total = published.estimates.table([])
     return {
         "rmse": kinds, "covered": covered, "people": int(counts.sum()), "records": records.num_rows,

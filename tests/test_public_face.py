@@ -86,8 +86,7 @@ DECIDED = {
         ThresholdAlarm optimum
     """,
     "present": """
-        chart compare density error_over_time html local_variance noise_beside_data privacy_curve publication_page
-        series_page synthetic_page trade_off write_html write_publication write_series write_synthetic
+        compare density error_over_time html local_variance noise_beside_data privacy_curve svg trade_off write_html
     """,
     "publish": """
         allocate Allocation Attribute cost_of Domain Estimates ExpectedTable MarginalMechanism MarginalPlan

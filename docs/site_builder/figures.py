@@ -17,7 +17,8 @@ import numpy as np
 
 import dither as dp
 from dither.mechanisms.densities import density_at, grid
-from dither.present import drawing
+from dither.present import chart
+from dither.present.drawing import svg
 from dither.randomness import SeededSource
 
 
@@ -30,6 +31,10 @@ class Figure:
     data: Any = None
 
 
+def _lines(series: list[tuple[str, Any, Any]], **labels: str) -> str:
+    return svg(chart.lines(series, **labels), width=420)
+
+
 def laplace() -> Figure:
     """Two neighbors' densities."""
     m = dp.Laplace(sensitivity=1, epsilon=1)
@@ -39,7 +44,7 @@ def laplace() -> Figure:
         "The density of a release about two neighbors whose answers are Δ apart. Nowhere is one curve more than e^ε times the "
         "other: that is the promise. More ε or less Δ makes the curves narrower."
     )
-    return Figure(drawing.line_chart(lines, title="Laplace densities, ε = 1, Δ = 1", x_label="released value"), text)
+    return Figure(_lines(lines, title="Laplace densities, ε = 1, Δ = 1", x_label="released value"), text)
 
 
 def power() -> Figure:
@@ -51,7 +56,7 @@ def power() -> Figure:
         "Whoever tests from a release whether you are in the data, and accuses falsely with probability α, is right with "
         "probability at most α·e^ε. The closer the curve is to the diagonal, the closer the test is to guessing."
     )
-    return Figure(drawing.line_chart(lines, title="Power at most α·e^ε", x_label="α: false accusations"), text)
+    return Figure(_lines(lines, title="Power at most α·e^ε", x_label="α: false accusations"), text)
 
 
 def exponential() -> Figure:
@@ -61,7 +66,7 @@ def exponential() -> Figure:
     text = (
         "Which candidate wins, by the exponential mechanism with sensitivity 1: P(y) is proportional to exp(ε·score/2)."
     )
-    return Figure(drawing.bar_chart(bars, title="Who wins, ε = 1"), text)
+    return Figure(svg(chart.bars(bars, title="Who wins, ε = 1"), width=420), text)
 
 
 def composition() -> Figure:
@@ -78,7 +83,7 @@ def composition() -> Figure:
         "privacy (ρ = ε·tanh(ε/2) for each). The accountants of dither do better still: dp.accounting.best_of."
     )
     lines = [(name, [float(n) for n in k], values) for name, values in curves.items()]
-    return Figure(drawing.line_chart(lines, title="ε of k releases of ε = 0.1", x_label="releases"), text)
+    return Figure(_lines(lines, title="ε of k releases of ε = 0.1", x_label="releases"), text)
 
 
 def zcdp(rho: float, delta: float) -> float:
@@ -98,7 +103,7 @@ def smooth() -> Figure:
         "the largest is the smooth sensitivity. At k = 0 it is the local sensitivity: 100 and 0, which tells the two apart. The largest "
         "values are never more than a factor e^β apart."
     )
-    return Figure(drawing.line_chart(lines, title="Example 12, β = 0.1", x_label="distance k"), text)
+    return Figure(_lines(lines, title="Example 12, β = 0.1", x_label="distance k"), text)
 
 
 def local_at(values: list[float], k: int, low: float, high: float) -> float:
@@ -123,7 +128,7 @@ def mixed() -> Figure:
         "2Δ/(√π·ε). The true δ is the level line: it does not depend on Δ. Left of where they cross, the theorem claims privacy that is "
         "not there. Move ε, and Δ: only the claim moves with Δ."
     )
-    return Figure(drawing.line_chart(lines, title="Theorem 10, ε = 1", x_label="sensitivity Δ", y_label="δ"), text)
+    return Figure(_lines(lines, title="Theorem 10, ε = 1", x_label="sensitivity Δ", y_label="δ"), text)
 
 
 def gaussian_delta(epsilon: float, ratio: float) -> float:
@@ -144,7 +149,7 @@ def bounded() -> Figure:
         "The release of 1 inside [0, 10], with ε = 1. The bounded law stays inside and has a larger scale; Laplace noise has 18 % of "
         "its mass below 0, which may be clamped for free."
     )
-    return Figure(drawing.line_chart(lines, title="Bounded Laplace", x_label="released value"), text)
+    return Figure(_lines(lines, title="Bounded Laplace", x_label="released value"), text)
 
 
 def steps() -> Figure:
@@ -157,7 +162,7 @@ def steps() -> Figure:
             path.append(b)
         lines.append((f"γ = {gamma}", [float(i) for i in range(21)], path))
     text = "Descent on f(b) = b² from b = 1. Each step multiplies b by 1 − 2γ: too small is slow, too large swings, and above 1 it diverges."
-    return Figure(drawing.line_chart(lines, title="Gradient descent on a parabola", x_label="step", y_label="b"), text)
+    return Figure(_lines(lines, title="Gradient descent on a parabola", x_label="step", y_label="b"), text)
 
 
 KS_EPSILONS = (0.1, 0.5, 1.0, 5.0)
@@ -179,7 +184,7 @@ def ks() -> Figure:
     )
     lines = [("the data", places, truth), ("released, ε = 1", places, curves["1"])]
     data = {"x": places, "truth": [round(v, 4) for v in truth], "curves": curves}
-    return Figure(drawing.line_chart(lines, title="KS release, ε = 1", x_label="value"), text, data)
+    return Figure(_lines(lines, title="KS release, ε = 1", x_label="value"), text, data)
 
 
 DESCENT_EPSILONS = (0.1, 0.3, 1.0, 3.0)
@@ -206,7 +211,7 @@ def descent() -> Figure:
     target = float(targets.mean())
     lines = [("the mean", [0.0, 60.0], [target, target]), ("ε = 1", places, paths["1"])]
     data = {"paths": paths, "target": round(target, 4)}
-    return Figure(drawing.line_chart(lines, title="Private descent, ε = 1", x_label="step", y_label="b"), text, data)
+    return Figure(_lines(lines, title="Private descent, ε = 1", x_label="step", y_label="b"), text, data)
 
 
 FIGURES: dict[str, Callable[[], Figure]] = {

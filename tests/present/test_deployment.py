@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 import dither as dp
+from dither.present import html
 from dither.present.pages.deployment import OPEN, deployment
 from dither.tables.card.model import Card, ColumnCard, PublicTable
 from support import each
@@ -112,7 +113,7 @@ def test_what_the_ledger_holds_comes_before_what_the_card_says(tmp_path):
     assert items["Which noise was used?"].answer == "laplace"
     assert "signed by Gray" in items["Was a limit changed, by whom and why?"].answer
     assert "verified" in items["Is the history of the budget complete?"].answer
-    page = record.html()
+    page = html(record)
     assert "<b>decision</b>" not in page
     assert "&lt;b&gt;decision" in page
     assert "<script" not in page

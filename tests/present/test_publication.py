@@ -6,11 +6,10 @@ import numpy as np
 import pyarrow as pa
 
 import dither as dp
-from dither.present import publication_page, write_publication
+from dither.present import html, write_html
 from dither.publish import Attribute, Domain, MarginalPlan, public_totals, table_spec
-from support import refuses
 
-from .test_report import NASTY, check_safe
+from .test_pages import NASTY, check_safe
 
 KEYS = [sign.replace("\ud800", "") for sign in NASTY]
 LOOKUP = {"state": [KEYS[i // 20] for i in range(180)], "county": [f"{KEYS[i // 20]} {i}" for i in range(180)]}
@@ -25,7 +24,7 @@ def released(names, **options):
 
 def test_every_table_is_shown_and_nothing_breaks_out():
     publication = released([["county", "sex"], ["state"], ["sex"], []])
-    page = publication_page(publication, KEYS[0])
+    page = html(publication, KEYS[0])
     reader = check_safe(page)
     text = " ".join(reader.text)
     for part in ("county × sex. The first 25 of 540 rows.", "(ε, δ) = (1, 1e-09)", "at most 2.72 times", "NULL"):
@@ -35,21 +34,21 @@ def test_every_table_is_shown_and_nothing_breaks_out():
     for value in publication.table("sex").column("integer").to_pylist():
         assert f"{value:,}" in reader.text
     assert page.count("<svg") == 4  # treemaps of both levels, bars of the states and of the sexes
-    assert page == publication_page(publication, KEYS[0])
+    assert page == html(publication, KEYS[0])
 
 
 def test_cost_receipt_and_notes_of_a_charged_release_are_shown():
     rows = pa.table({"sex": ["f", "m"] * 300})
     with dp.open(rows, keys={"sex": ["f", "m"]}, budget=dp.ZCDP(1)) as people:
         publication = dp.publish.Plan(table=people, tables=[("sex",)]).release(rho=0.5)
-    text = " ".join(check_safe(publication_page(publication)).text)
+    text = " ".join(check_safe(html(publication)).text)
     for part in (str(publication.cost), str(publication.remaining), publication.receipt, *map(str, publication.notes)):
         assert part in text
 
 
 def test_public_totals_are_exact_on_the_page():
     totals = public_totals(DOMAIN, {"sex": COUNTS.sum(axis=0).tolist()})
-    page = publication_page(released([["state", "sex"], ["sex"]], totals=totals))
+    page = html(released([["state", "sex"], ["sex"]], totals=totals))
     text = " ".join(check_safe(page).text)
     assert "sex: numbers of the plan that were public before" in text
     assert f"{COUNTS[:, 0].sum():,} exact" in " ".join(text.split())
@@ -58,13 +57,11 @@ def test_public_totals_are_exact_on_the_page():
 def test_estimates_without_whole_counts_do_not_speak_of_them():
     wide = Domain([Attribute.flat(name, range(1000)) for name in "ijk"])
     plan = MarginalPlan(wide, [table_spec(wide, [name]) for name in "ijk"])
-    page = publication_page(plan.release({levels: np.full(1000, 5) for levels in plan.needed}, dp.ZCDP(0.5)))
+    page = html(plan.release({levels: np.full(1000, 5) for levels in plan.needed}, dp.ZCDP(0.5)))
     assert "whole" not in check_safe(page).text
     assert "records" not in check_safe(page).text
 
 
 def test_a_page_is_written_whole_and_only_of_publications(tmp_path):
-    write_publication(tmp_path / "tables.html", released([["sex"]]), "Sexes")
+    write_html(tmp_path / "tables.html", released([["sex"]]), "Sexes")
     assert (tmp_path / "tables.html").read_text(encoding="utf-8").endswith("</html>\n")
-    with refuses(dp.InvalidArgument, "a publication", "list"):
-        publication_page([])

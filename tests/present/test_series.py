@@ -10,10 +10,10 @@ import dither as dp
 from dither.ledger.accounts import Remaining
 from dither.present.notes import Note
 from dither.stream.series_answer import SeriesAnswer
-from support import noted, refuses
+from support import noted
 
 
-def test_a_page_has_a_line_and_a_band_for_each_group_and_is_escaped():
+def test_a_page_shows_the_last_points_and_is_escaped():
     days = [date(2026, 1, 1) + timedelta(days=i) for i in range(300)]
     rows = tuple((day, ward, float(i)) for i, day in enumerate(days) for ward in ("<a>", None))
     answer = SeriesAnswer(
@@ -25,18 +25,12 @@ def test_a_page_has_a_line_and_a_band_for_each_group_and_is_escaped():
         (Note("levels"),),
         Remaining("nothing"),
     )
-    page = dp.present.series_page(answer, "<title>")
-    assert page.count("<polygon") == page.count("<polyline") == 2
+    page = dp.present.html(answer, "<title>")
     assert "<a>" not in page
     assert "&lt;a&gt;" in page
     assert "<script" not in page
     assert "The last 200 of 600 points." in page
     assert "Levels add up" in page
-
-
-def test_only_points_of_a_series_have_such_a_page():
-    with refuses(dp.InvalidArgument, "series"):
-        dp.present.series_page(dp.Answer(("n",), ("integer",), ((7,),), {"n": (6.0,)}, dp.PureDP(1)))
 
 
 def test_what_limits_leave_out_stands_below_the_lines_before_the_cost():
@@ -49,7 +43,7 @@ def test_what_limits_leave_out_stands_below_the_lines_before_the_cost():
         ).agg(n=dp.count())
         assert not noted(free.explain(), "series_falling")
         assert noted(free.explain(), "undercount_elsewhere")
-    page = dp.present.series_page(answer)
+    page = dp.present.html(answer)
     for words in (
         "too low by an unknown amount",
         "a falling line",
@@ -57,22 +51,3 @@ def test_what_limits_leave_out_stands_below_the_lines_before_the_cost():
         "rows with null",
     ):
         assert page.lower().index("</svg>") < page.lower().index(words) < page.index("What it cost")
-
-
-def test_one_period_is_a_point_with_a_bar_and_groups_that_are_not_drawn_are_counted():
-    rows = tuple((date(2026, 1, 1), f"ward {i}", float(i)) for i in range(15))
-    answer = SeriesAnswer(
-        ("day", "ward", "n"),
-        ("date", "text", "number"),
-        rows,
-        {"n": (2.0,) * 15},
-        dp.PureDP(1),
-        (Note("levels"),),
-        Remaining("nothing"),
-    )
-    page = dp.present.series_page(answer)
-    assert page.count("<circle") == 12
-    assert "the first 12 of 15 groups" in page
-    colors = [part.split('"')[0] for part in page.split('r="3" fill="')[1:]]
-    assert len(set(colors)) == 12
-    assert "the first 12 of 15 groups" in answer.plot().get_title()

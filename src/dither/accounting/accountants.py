@@ -27,7 +27,7 @@ from dither.accounting.pairs import Floats
 from dither.errors import DitherError, InvalidArgument, NotPrivate
 from dither.exact import exp, log, square_root, up
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
-from dither.present import drawing, markup
+from dither.present import chart, markup
 
 _BITS = 96
 _MANY = 64
@@ -277,7 +277,7 @@ class Best:
         others = [f"{name}: {answer}" for name, answer in self.answers if not isinstance(answer, Guarantee)]
         return markup.block(
             markup.heading(f"{self.guarantee}, by {self.accountant}"),
-            drawing.bar_chart(bars, title="The epsilon of each accountant"),
+            markup.picture(chart.bars(bars, title="The epsilon of each accountant")),
             markup.lines(others),
         )
 

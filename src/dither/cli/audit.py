@@ -25,7 +25,8 @@ from dither.cli.printing import echo
 from dither.errors import InvalidArgument
 from dither.guarantees import ApproxDP, Guarantee, PureDP
 from dither.neighbors import AddRemove, ReplaceOne
-from dither.present.pages.audit import COLUMNS, cells, write_audit
+from dither.present import write_html
+from dither.present.pages.audit import COLUMNS, cells
 
 RELATIONS = {"add-remove": AddRemove, "replace-one": ReplaceOne}
 
@@ -159,7 +160,7 @@ def _outputs(out: str | None, page: str | None, force: bool, target: str | None 
 def _write(result: Audit, outputs: Outputs, out: str | None, page: str | None) -> None:
     text = json.dumps(result.to_dict(), indent=1) + "\n"
     outputs.write("--json", lambda path: Path(path).write_text(text, encoding="utf-8"))
-    outputs.write("--html", lambda path: write_audit(path, result))
+    outputs.write("--html", lambda path: write_html(path, result))
     for content, path in (("findings", out), ("page", page)):
         if path is not None:
             echo(f"{content} written to {path}")

@@ -111,6 +111,7 @@ def _print_remote(url: str) -> None:
 
 def report(path: str, output: str | None, force: bool) -> None:
     """Print the deployment record of a card as Markdown, or write it as .md, .html or .json."""
+    from dither.present import html
     from dither.present.pages.deployment import deployment
 
     card = read_card(path)
@@ -123,7 +124,8 @@ def report(path: str, output: str | None, force: bool) -> None:
         if output is None:
             echo(record.markdown())
             return
-        text = {"html": record.html, "json": record.to_json}.get(output.rpartition(".")[2].lower(), record.markdown)()
+        ending = output.rpartition(".")[2].lower()
+        text = html(record) if ending == "html" else record.to_json() if ending == "json" else record.markdown()
         outputs.write("--output", lambda room: Path(room).write_text(text, encoding="utf-8"))
         echo(f"record written to {output}; {record.unanswered} questions are left to the steward")
 

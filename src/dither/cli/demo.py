@@ -162,9 +162,9 @@ def run(rows: int, folder: str) -> None:
     _command("budget", card, "--verify")
 
     _step(9, "The answer by region as a picture and as a page to hand on.")
-    from dither.present import chart
+    from dither.present import svg
 
-    (place / "regions.svg").write_text(chart(answer, "visits"), encoding="utf-8")
+    (place / "regions.svg").write_text(svg(answer.chart("visits")), encoding="utf-8")
     _bars(answer)
     _say(f"\npicture: {place / 'regions.svg'}\npage:    {page}\n")
     me = sys.argv[0] if Path(sys.argv[0]).name == "dither" else "dither"

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import zip_longest
 
-from dither.present.terminal import printable
+from dither.present.text import printable
 
 _WORDS = {
     "±": "+/-", "ε": "epsilon", "δ": "delta", "ρ": "rho", "σ": "sigma", "…": "...", "×": "x", "≤": "<=", "≥": ">=",

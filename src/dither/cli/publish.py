@@ -166,9 +166,9 @@ def _write(publication: Publication, outputs: Outputs, options: PublishOptions) 
 
 
 def _write_page(place: str, publication: Publication, plan: Plan) -> None:
-    from dither import present
+    from dither.present import write_html
 
-    present.write_publication(place, publication, f"Tables of {plan.card.name}")
+    write_html(place, publication, f"Tables of {plan.card.name}")
 
 
 MOST_LINES = 20

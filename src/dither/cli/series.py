@@ -71,9 +71,9 @@ def release(card: str, name: str, options: SeriesOptions) -> None:
 
 
 def _write_page(place: str, answer: SeriesAnswer, table: str) -> None:
-    from dither import present
+    from dither.present import write_html
 
-    present.write_series(place, answer, f"{answer.name or 'A series'} of {table}")
+    write_html(place, answer, f"{answer.name or 'A series'} of {table}")
 
 
 def _print(answer: SeriesAnswer) -> None:

@@ -135,14 +135,6 @@ def _print(records: Any) -> None:
 
 
 def _write_page(room: str, released: SyntheticRecords, plan: SyntheticPlan) -> None:
-    from dither.present.pages.synthetic import write_synthetic
+    from dither.present import write_html
 
-    name = plan.counting.card.name
-    write_synthetic(
-        room,
-        released.synthesis,
-        f"Synthetic records of {name}",
-        constraints=plan.constraints,
-        notes=(*plan.notes, *released.notes),
-        facts=[("left", str(released.remaining)), ("receipt", released.receipt)],
-    )
+    write_html(room, released, f"Synthetic records of {plan.counting.card.name}", explanation=plan)

@@ -295,4 +295,5 @@ def _write(
 
         history = table.ledger.history(table.card.name) if hasattr(table, "accounts") else None
         title = f"A private answer about {table.card.name}"
-        outputs.write("--report", lambda room: write_html(room, answer, explanation, history, title, question=sql))
+        page = {"explanation": explanation, "history": history, "question": sql}
+        outputs.write("--report", lambda room: write_html(room, answer, title, **page))

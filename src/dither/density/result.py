@@ -16,7 +16,7 @@ from dither.errors import InvalidArgument
 from dither.extras import Axes
 from dither.guarantees import Guarantee
 from dither.neighbors import Neighbors
-from dither.present import drawing, markup
+from dither.present import chart, markup
 from dither.randomness import Source, resolve
 from dither.randomness.seeded import NOTICE
 
@@ -142,7 +142,9 @@ class Density(ComparedByValue):
             heights = [float(height) for height in self.density() for _ in range(2)]
             edges = self.edges[0]
             places = [float(edge) for pair in pairwise(edges) for edge in pair]
-            picture = drawing.line_chart([("", places, heights)], title="The released density", x_label="value")
+            picture = markup.picture(
+                chart.lines([("", places, heights)], title="The released density", x_label="value")
+            )
         return markup.block(markup.heading(repr(self)), picture)
 
     def __repr__(self) -> str:

@@ -16,11 +16,13 @@ from pathlib import Path
 from typing import IO, Any
 
 from dither.errors import InvalidArgument, LedgerError
-from dither.extras import Axes, need
+from dither.extras import Axes
 from dither.ledger.accounts import Account
 from dither.ledger.chain import Entry
 from dither.ledger.recorded import canonical
 from dither.ledger.units import LOSS_UNIT
+from dither.present.axes import draw
+from dither.present.chart import spending
 
 COLUMNS = ("seq", "at", "kind", "dataset", "key", "answers", "account", "loss", "delta", "details", "hash")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
@@ -126,24 +128,16 @@ def running_totals(entries: Iterable[Entry], account: Account) -> list[tuple[dat
 
 
 def plot(entries: Iterable[Entry], account: Account, axes: Axes | None = None) -> Axes:
-    """Spending over time as steps, with a marker at each charge, and the limit; returns the axes."""
+    """Draw spending over time as steps, with a marker at each charge, and the limit; returns the axes."""
     if account.kind == "people":
         raise InvalidArgument(
             "account", "a dataset or an analyst", "people, whose spending is private", "plot the dataset"
         )
-    if axes is None:
-        axes = need("matplotlib.pyplot", "plot").subplots()[1]
-    points = running_totals(entries, account)
-    times: Any = [time for time, _ in points]  # matplotlib takes moments, but its types do not say so
-    totals = [total for _, total in points]
-    # a marker is visible also where all charges are of the same moment and the steps have no width
-    axes.step(times, totals, where="post", marker="o", markersize=4, label="spent")
-    if account.room is not None:
-        axes.axhline(account.room.loss / LOSS_UNIT, linestyle="--", color="gray", label=f"limit: {account.limit}")
-    axes.set_xlabel("time (UTC)")
-    axes.set_ylabel({"epsilon": "ε", "rho": "ρ"}[account.unit])
-    axes.set_title(str(account))
-    axes.set_ylim(bottom=0)
-    axes.tick_params(axis="x", labelrotation=30)
-    axes.legend(loc="best")
-    return axes
+    chart = spending(
+        running_totals(entries, account),
+        None if account.room is None else account.room.loss / LOSS_UNIT,
+        title=str(account),
+        unit={"epsilon": "ε", "rho": "ρ"}[account.unit],
+        limit_name=f"limit: {account.limit}",
+    )
+    return draw(chart, axes)

@@ -13,7 +13,7 @@ from dither import arguments
 from dither.comparison import ComparedByValue
 from dither.errors import InvalidArgument
 from dither.present.digits import with_error
-from dither.present.terminal import printable, table
+from dither.present.text import printable, table
 
 Floats = NDArray[np.float64]
 

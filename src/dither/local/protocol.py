@@ -33,6 +33,7 @@ from dither.local import labels
 from dither.local.estimates import LocalFrequencies, normal_quantile
 from dither.local.reports import Records, Reports, protocol_name
 from dither.mechanisms.additive import plain
+from dither.present import chart, markup
 from dither.randomness import Source, resolve
 
 Codes = NDArray[np.int64]
@@ -42,6 +43,8 @@ Result = TypeVar("Result")
 
 MIN_EPSILON = Fraction(1, 10_000)  # below, a thousand million people are too few, and floats cannot tell p from q
 MAX_EPSILON = 64
+_PEOPLE = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
+"""Numbers of people for whom a notebook shows the error."""
 
 
 class LocalProtocol(ABC, Generic[Result]):
@@ -56,6 +59,9 @@ class LocalProtocol(ABC, Generic[Result]):
     >>> isinstance(p, LocalProtocol), p.guarantee
     (True, PureDP(1))
     """
+
+    _estimated: ClassVar[str] = "the share of a rare category"
+    """What the error of a protocol is about."""
 
     wire_code: ClassVar[int]
     """The number of the protocol in the byte format of reports."""
@@ -148,9 +154,15 @@ class LocalProtocol(ABC, Generic[Result]):
 
     def _repr_html_(self) -> str:
         """For a notebook: the promise, the size of a report, and the error by how many people report."""
-        from dither.local.pictures import fragment
-
-        return fragment(self)
+        what = self._estimated
+        facts = [
+            ("promises", f"{self.guarantee} for each report"),
+            ("a report has", f"{self.report_bits:,} bits"),
+            ("variance × people", f"{self.variance(1):.4g}, for {what}"),
+        ]
+        rows = [(f"{n:,} people", self.error(n=n), None) for n in _PEOPLE]
+        picture = chart.bars(rows, title=f"± of {what} (95 %), by how many people report")
+        return markup.block(markup.heading(repr(self)), markup.facts(facts), markup.picture(picture))
 
     # accuracy
 

@@ -32,7 +32,7 @@ from dither.local.estimates import half_width, reports_line
 from dither.local.protocol import Codes, Floats, Tally, refuse_choice
 from dither.local.reports import WIRE_CODES, Records
 from dither.present.digits import significant, with_error
-from dither.present.terminal import table
+from dither.present.text import table
 from dither.randomness import Source, bernoulli, trials, uniform_integers
 from dither.validation import as_values
 
@@ -212,6 +212,7 @@ class Mean(IndexProtocol[LocalMean]):
     method: Method = "best"
     categories: int = field(default=STEPS + 1, init=False, repr=False)
     wire_code: ClassVar[int] = WIRE_CODES["Mean"]
+    _estimated: ClassVar[str] = "the mean"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bounds", line_bounds(self.bounds))

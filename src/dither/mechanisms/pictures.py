@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dither.present import drawing, markup
+from dither.present import chart, markup
 
 
 class Pictured:
@@ -52,19 +52,21 @@ def _picture(mechanism: Any) -> str:
         heights = [densities.density_at(mechanism, place, value=value) for place in places]
         unit = ", in smooth sensitivities" if isinstance(mechanism, SmoothNoise) else ""
         about = f"the release of {value:g}{unit}"
-        return drawing.line_chart([("", places, heights)], title=f"Density of {about}", x_label=about)
+        density = chart.lines([("", places, heights)], title=f"Density of {about}", x_label=about)
+        return markup.picture(density)
     if isinstance(mechanism, RandomizedResponse):
         truth = mechanism.truth_probability(60)[0] / 2.0**60
         others = (1 - truth) / (mechanism.category_count - 1)
-        bars = [("the truth", truth, 0.0), ("each other category", others, 0.0)]
-        return drawing.bar_chart(bars, title="What is reported, with which probability")
+        bars = [("the truth", truth, None), ("each other category", others, None)]
+        return markup.picture(chart.bars(bars, title="What is reported, with which probability"))
     probabilities = getattr(mechanism, "probabilities", None)
     if probabilities is None:
         return ""
     steps = range(6)
     values = probabilities([-float(mechanism.sensitivity) * step for step in steps])
     bars = [
-        ("the best" if not step else f"worse by {step} Δ", float(p), 0.0) for step, p in zip(steps, values, strict=True)
+        ("the best" if not step else f"worse by {step} Δ", float(p), None)
+        for step, p in zip(steps, values, strict=True)
     ]
     lines = markup.lines(["The probability of six candidates whose scores are 0 to 5 sensitivities Δ below the best."])
-    return drawing.bar_chart(bars, title="Which candidate is chosen, with which probability") + lines
+    return markup.picture(chart.bars(bars, title="Which candidate is chosen, with which probability")) + lines

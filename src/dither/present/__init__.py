@@ -16,11 +16,8 @@ from __future__ import annotations
 import typing as _typing
 
 if _typing.TYPE_CHECKING:
-    from dither.present.bars import chart
-    from dither.present.pages.answer import html, write_html
-    from dither.present.pages.publication import publication_page, write_publication
-    from dither.present.pages.series import series_page, write_series
-    from dither.present.pages.synthetic import synthetic_page, write_synthetic
+    from dither.present.drawing import svg
+    from dither.present.pages import html, write_html
     from dither.present.plot import (
         compare,
         density,
@@ -32,7 +29,6 @@ if _typing.TYPE_CHECKING:
     )
 
 __all__ = [
-    "chart",
     "compare",
     "density",
     "error_over_time",
@@ -40,22 +36,14 @@ __all__ = [
     "local_variance",
     "noise_beside_data",
     "privacy_curve",
-    "publication_page",
-    "series_page",
-    "synthetic_page",
+    "svg",
     "trade_off",
     "write_html",
-    "write_publication",
-    "write_series",
-    "write_synthetic",
 ]
 
 _LATER = {
-    "chart": "bars",
-    **dict.fromkeys(["html", "write_html"], "pages.answer"),
-    **dict.fromkeys(["publication_page", "write_publication"], "pages.publication"),
-    **dict.fromkeys(["series_page", "write_series"], "pages.series"),
-    **dict.fromkeys(["synthetic_page", "write_synthetic"], "pages.synthetic"),
+    "svg": "drawing",
+    **dict.fromkeys(["html", "write_html"], "pages"),
     **dict.fromkeys(
         ["compare", "density", "error_over_time", "local_variance", "noise_beside_data", "privacy_curve", "trade_off"],
         "plot",

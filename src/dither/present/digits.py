@@ -6,7 +6,11 @@ Programs get full numbers; these functions are for tables on a terminal, on a pa
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from decimal import ROUND_CEILING, Decimal
+from typing import Any
+
+from dither.present.text import printable
 
 _LARGEST = 1e15
 _SMALLEST = 1e-6
@@ -101,3 +105,52 @@ def with_error(value: float, error: float | None) -> tuple[str, str]:
     if isinstance(value, int) and two_digit_decimals(error) > 0:
         return f"{value:,}", f"{math.ceil(error):,}"
     return rounded(value, decimals), rounded(float(error), decimals)
+
+
+def noisy(value: Any, error: float | None) -> tuple[str, str]:
+    """Return a noisy value and its ±, as people write them; those of a histogram share their ±.
+
+    >>> noisy(15.6828, 0.848), noisy([98845, 10], 181.7), noisy("north", None), noisy(None, 2.5)
+    (('15.7', '0.8'), ('[98,840, 10]', '180'), ('north', ''), ('', ''))
+    """
+    if value is None:
+        return "", ""
+    if isinstance(value, list):
+        pairs = [noisy(item, error) for item in value]
+        return "[" + ", ".join(text for text, _ in pairs) + "]", pairs[0][1] if pairs else ""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return with_error(value, error)
+    return shown(value), "" if error is None else with_error(0.0, error)[1]
+
+
+def shown(value: Any) -> str:
+    """Return a value on one line: six digits of a fraction, nothing for None, no control characters.
+
+    >>> shown(1 / 3), shown(12), shown(None), shown([1, 2])
+    ('0.333333', '12', '', '[1, 2]')
+    """
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return significant(value)
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return "[" + ", ".join(shown(item) for item in value) + "]"
+    return printable(str(value).replace("\n", " "))
+
+
+def keys_shown(values: Iterable[Any]) -> str:
+    """Return the keys of a row as one label.
+
+    >>> keys_shown(["north", None]), keys_shown([])
+    ('north, NULL', '')
+    """
+    return ", ".join("NULL" if value is None else shown(value) for value in values)
+
+
+def percent(share: float) -> str:
+    """Return a share with two significant digits.
+
+    >>> percent(0.0123), percent(3.456)
+    ('1.2 %', '346 %')
+    """
+    return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * min(share, 99.99):,.0f} %"

@@ -1,132 +1,256 @@
-"""Small line charts and bars as SVG text, for notebooks and pages: no script, no font, no library.
+"""Charts as SVG text: no script, no font, no library, and the same text for the same chart.
 
-A picture takes its color from where it is shown (``currentColor``), so that it is legible on a light and on a dark
-ground, and has a text that says what it shows. Numbers are written with one digit after the point: the same values
-give the same text everywhere.
+Places across are percentages and texts have a fixed size, so that a chart is as wide as its page and as legible on a
+phone as on a desk. Colors of text and lines are ``currentColor``: a picture is legible on a light and on a dark ground.
+A style sheet may color marks by their classes. A nested picture without an aspect ratio holds what has no percentages,
+such as paths; its strokes do not scale.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from datetime import date
+from typing import Any, NamedTuple
 
-from dither.present.markup import escaped
+from dither.present.chart import Axis, Chart, Mark, position, ticks, time_texts
+from dither.present.digits import significant
+from dither.present.text import escaped, shortened
 
-_WIDTH, _HEIGHT = 420, 170
-_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 12, 14, 34
-COLORS = ("#2c7fb8", "#d95f02", "#1b9e77", "#a64ca6")
-"""Colors that stand out from light and from dark, one for each line."""
+COLORS = (
+    "#2c7fb8", "#d95f02", "#1b9e77", "#a64ca6", "#e45756", "#8a7a00", "#5b6bd6", "#9d755d", "#35807b", "#d6407f",
+    "#6b8e23", "#7f7f7f",
+)  # fmt: skip
+"""Colors that stand out from light and from dark, one for each mark."""
 
-Series = tuple[str, Sequence[float], Sequence[float]]
-"""A line: its name, and the places and heights of its points."""
+_PHONE = 330
+"""The narrowest page that texts are placed for, in pixels."""
+_SIGN, _MAX_LABEL, _MAX_NAME = 7, 26, 40
+"""The width of a character in pixels, and how many a label of a row and a name in a legend have at most."""
+_ROW, _STACKED_ROW = 24, 40
+_INNER = 1000
+"""The width of a nested picture in its own units."""
 
 
-def line_chart(lines: Sequence[Series], *, title: str, x_label: str, y_label: str = "") -> str:
-    """Lines over one axis, with a legend where there are several.
+def svg(chart: Chart, *, width: int = 680, height: int = 200, style: str = "") -> str:
+    """Return a chart as SVG: a row for each category, or a plane of this height.
 
-    >>> picture = line_chart([("a<b", [0, 1, 2], [0, 4, 1])], title="An example", x_label="x")
-    >>> picture.startswith("<svg "), picture.count("<path"), "An example" in picture
+    It is ``width`` pixels wide, and narrower where a style sheet limits it; ``style`` is for pages without one.
+
+    >>> from dither.present.chart import bars
+    >>> picture = svg(bars([("a<b", 41, 6.0), ("south", 60, 6.0)], title="Counts"))
+    >>> picture.startswith("<svg "), picture.count("<rect"), "a&lt;b" in picture
     (True, 2, True)
     """
-    drawn = [(name, *_finite(x, y)) for name, x, y in lines]
-    across_all = [value for _, x, _ in drawn for value in x]
-    heights = [value for _, _, y in drawn for value in y]
-    x_low, x_high = _span(across_all)
-    y_low, y_high = _span([*heights, 0.0])
-    parts = [_opening(title), *_frame(x_low, x_high, y_low, y_high, x_label, y_label)]
-    for i, (name, x, y) in enumerate(drawn):
-        color = COLORS[i % len(COLORS)]
-        places = [(_place_x(a, x_low, x_high), _place_y(b, y_low, y_high)) for a, b in zip(x, y, strict=True)]
-        path = "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in places)
-        if places:
-            parts.append(f'<path d="{path}" fill="none" stroke="{color}" stroke-width="2"/>')
-        if len(drawn) > 1:
-            height = _TOP + 12 + 15 * i
-            parts.append(f'<text x="{_WIDTH - _RIGHT - 4}" y="{height}" text-anchor="end" fill="{color}">')
-            parts.append(f"{escaped(name)}</text>")
-    return "".join(parts) + "</svg>"
+    body, top, phone = [], 4, min(width, _PHONE)
+    if chart.heading:
+        heading = escaped(shortened(chart.heading, phone // 8))
+        body, top = [f'<text y="15" font-weight="bold" font-size="13" fill="currentColor">{heading}</text>'], 24
+    drawn, bottom = _rows(chart, top, phone) if chart.categories else _plane(chart, top, phone, height)
+    body += drawn
+    if chart.note:
+        bottom += 18
+        body.append(_text(0, bottom - 4, chart.note))
+    return frame(chart.title, body, width, bottom, style=style)
 
 
-def bar_chart(bars: Sequence[tuple[str, float, float]], *, title: str, most: int = 40) -> str:
-    """Bars that lie, one a row: a name, a value and a half-width of its error, which may be 0.
-
-    >>> bar_chart([("north", 41, 6), ("south", 60, 6)], title="Counts").count("<rect")
-    2
-    """
-    shown = bars[:most]
-    ends = [0.0, *(value - width for _, value, width in shown), *(value + width for _, value, width in shown)]
-    low, high = _span([end for end in ends if math.isfinite(end)])
-    height = 22 * len(shown) + 10
-    left, width = 130, _WIDTH - 130 - 90
-    parts = [_opening(title, height)]
-
-    def x(value: float) -> float:
-        return left + width * min(max((value - low) / (high - low), 0.0), 1.0)
-
-    for i, (name, value, error) in enumerate(shown):
-        middle = 5 + 22 * i + 11
-        first, last = sorted((x(0.0), x(value)))
-        parts.append(f'<text x="{left - 8}" y="{middle + 4}" text-anchor="end" fill="currentColor">')
-        parts.append(f"{escaped(_short(name))}</text>")
-        parts.append(
-            f'<rect x="{first:.1f}" y="{middle - 7}" width="{last - first:.1f}" height="14" fill="{COLORS[0]}"/>'
-        )
-        if error > 0 and math.isfinite(error):
-            path = f"M{x(value - error):.1f} {middle}H{x(value + error):.1f}"
-            parts.append(f'<path d="{path}" stroke="currentColor" stroke-width="1.5" fill="none"/>')
-        parts.append(
-            f'<text x="{left + width + 8}" y="{middle + 4}" fill="currentColor">{escaped(f"{value:.4g}")}</text>'
-        )
-    return "".join(parts) + "</svg>"
-
-
-def _opening(title: str, height: int = _HEIGHT) -> str:
+def frame(title: str, body: Sequence[str], width: int, height: int, *, scaled: bool = False, style: str = "") -> str:
+    """Return a picture around its body, with a title for readers who do not see it."""
+    box = f' viewBox="0 0 {width} {height}"' if scaled else ""
+    inline = f' style="{style}"' if style else ""
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" height="{height}" '
-        f'style="max-width:100%;height:auto" role="img" aria-label="{escaped(title)}" font-family="sans-serif" '
-        f'font-size="12"><title>{escaped(title)}</title>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="{"scaled" if scaled else "chart"}" width="{width}" '
+        f'height="{height}"{box}{inline} role="img" aria-label="{escaped(title)}" font-family="system-ui, sans-serif" '
+        f'font-size="12"><title>{escaped(title)}</title>{"".join(body)}</svg>'
     )
 
 
-def _frame(x_low: float, x_high: float, y_low: float, y_high: float, x_label: str, y_label: str) -> list[str]:
-    bottom, right = _HEIGHT - _BOTTOM, _WIDTH - _RIGHT
-    parts = [
-        f'<path d="M{_LEFT} {_TOP}V{bottom}H{right}" fill="none" stroke="currentColor" stroke-opacity=".5"/>',
-        f'<text x="{(_LEFT + right) / 2:.1f}" y="{_HEIGHT - 4}" text-anchor="middle" fill="currentColor">'
-        f"{escaped(x_label)}</text>",
-    ]
-    if y_label:
-        parts.append(f'<text x="{_LEFT + 4}" y="{_TOP - 2}" fill="currentColor">{escaped(y_label)}</text>')
-    for value, anchor in ((x_low, "start"), (x_high, "end")):
-        place = _place_x(value, x_low, x_high)
-        parts.append(
-            f'<text x="{place:.1f}" y="{bottom + 14}" text-anchor="{anchor}" fill="currentColor">{value:.3g}</text>'
-        )
-    for value in (y_low, y_high):
-        place = _place_y(value, y_low, y_high)
-        parts.append(
-            f'<text x="{_LEFT - 4}" y="{place + 4:.1f}" text-anchor="end" fill="currentColor">{value:.2g}</text>'
-        )
-    return parts
+class _Scale(NamedTuple):
+    """The ends of an axis, and where a value lies between them."""
+
+    low: float
+    high: float
+    log: bool = False
+
+    def share(self, value: float) -> float:
+        low, high, at = (math.log10(max(v, 1e-300)) if self.log else v for v in (self.low, self.high, value))
+        return min(max((at - low) / (high - low), 0.0), 1.0) if high > low else 0.5
 
 
-def _place_x(value: float, low: float, high: float) -> float:
-    return _LEFT + (_WIDTH - _LEFT - _RIGHT) * (value - low) / (high - low)
+def _rows(chart: Chart, top: int, phone: int) -> tuple[list[str], int]:
+    """Draw a row for each category: its label, its bars and points with their intervals, and its number."""
+    scale = _Scale(*chart.span())
+    labels = [shortened(label, _MAX_LABEL) for label in chart.categories]
+    texts = next((mark.texts for mark in chart.marks if mark.texts), [""] * len(labels))
+    left, right = ((_SIGN * max(map(len, column)) + 10) / phone for column in (labels, texts))
+    stacked = left + right > 0.64  # texts stand above the bars where they would leave too little room beside them
+    left, right, row = (0.0, 0.0, _STACKED_ROW) if stacked else (left, right, _ROW)
+
+    def x(value: float) -> float:
+        return left + (1 - left - right) * scale.share(value)
+
+    parts = []
+    for i, (label, text) in enumerate(zip(labels, texts, strict=True)):
+        base = top + row * i + (13 if stacked else 16)
+        parts.append(_text(0, base, label) if stacked else _text(left, base, label, "end", -8))
+        if text:
+            parts.append(_text(1, base, text, "end") if stacked else _text(1 - right, base, text, dx=8))
+    for number, mark in enumerate(chart.marks):
+        color = _color(mark, number)
+        for i, y, error in mark.points():
+            middle = top + row * i + (26 if stacked else 12)
+            if mark.style == "bars":
+                begin, end = sorted((x(0.0), x(y)))
+                parts.append(
+                    f'<rect class="bar" x="{_percent(begin)}" y="{middle - 7}" width="{_percent(end - begin)}" '
+                    f'height="14" fill="{color}" fill-opacity="0.55"/>'
+                )
+            else:
+                parts.append(f'<circle class="point" cx="{_percent(x(y))}" cy="{middle}" r="4" fill="{color}"/>')
+            if error:
+                ends = y - error, y + error
+                parts.append(_line(x(ends[0]), middle, x(ends[1]), middle))
+                # an end beyond the picture has no cap: the interval goes on
+                caps = [x(end) for end in ends if scale.low <= end <= scale.high]
+                parts += [_line(at, middle - 5, at, middle + 5) for at in caps]
+    foot = top + row * len(labels)
+    return [*parts, _line(x(0.0), top, x(0.0), foot, "zero", 1)], foot + 4
 
 
-def _place_y(value: float, low: float, high: float) -> float:
-    return _HEIGHT - _BOTTOM - (_HEIGHT - _BOTTOM - _TOP) * (value - low) / (high - low)
+def _plane(chart: Chart, top: int, phone: int, height: int) -> tuple[list[str], int]:
+    """Draw marks over two axes, with a legend above them where there are several."""
+    points = [mark.points() for mark in chart.marks]
+    y_scale = _Scale(*chart.span(), chart.y.log)
+    x_scale, places = _x_scale([point.x for group in points for point in group], chart.x)
+    levels = chart.y.ticks or [(at, significant(at, 3)) for at in ticks(*y_scale)]
+    left = (_SIGN * max((len(text) for _, text in levels), default=0) + 10) / phone
+    wide = 0.98 - left
+    parts, top = _legend(chart, top, phone)
+    if chart.y.label:
+        parts.append(_text(left, top + 11, chart.y.label))
+        top += 18
+
+    def y(value: float) -> float:
+        return height * (1 - y_scale.share(value))
+
+    grid = "".join(f"M0 {y(at):.1f}H{_INNER}" for at, _ in levels)
+    inner = [_path("grid", grid, "currentColor", ' stroke-opacity="0.18"', 1)]
+    for number, (mark, group) in enumerate(zip(chart.marks, points, strict=True)):
+        xs = [_INNER * x_scale.share(position(point.x)) for point in group]
+        if x_scale.low == x_scale.high:  # all at one place: side by side
+            xs = [_INNER * (number + 1) / (len(chart.marks) + 1) for _ in group]
+        bar = 0.8 * _INNER / max(x_scale.high - x_scale.low, 1)
+        drawn = [(x, y(p.y), y(p.y - p.error), y(p.y + p.error)) for x, p in zip(xs, group, strict=True)]
+        inner += _drawn(mark, _color(mark, number), drawn, y(0.0), bar)
+    parts.append(
+        f'<svg x="{_percent(left)}" y="{top}" width="{_percent(wide)}" height="{height}" '
+        f'viewBox="0 0 {_INNER} {height}" preserveAspectRatio="none" overflow="visible">{"".join(inner)}</svg>'
+    )
+    parts += [_text(left, top + y(at) + 4, text, "end", -6) for at, text in levels]
+    foot = top + height + 16
+    for at, text in places:
+        share = x_scale.share(at)
+        parts.append(_text(left + wide * share, foot, text, _anchor(share)))
+    if chart.x.label:
+        foot += 17
+        parts.append(_text(left + wide / 2, foot, chart.x.label, "middle"))
+    return parts, foot + 6
 
 
-def _span(values: Sequence[float]) -> tuple[float, float]:
-    low, high = (min(values), max(values)) if values else (0.0, 1.0)
-    return (low, high) if high > low else (low, low + 1.0)
+def _x_scale(places: Sequence[Any], axis: Axis) -> tuple[_Scale, Sequence[tuple[float, str]]]:
+    """Return the scale of the axis across, and its ticks: round numbers, or the first and the last of times."""
+    ordered = sorted(places, key=position) or [0.0, 1.0]
+    low = position(ordered[0]) if axis.low is None else axis.low
+    high = position(ordered[-1]) if axis.high is None else axis.high
+    scale = _Scale(low, high, axis.log)
+    if axis.ticks:
+        return scale, axis.ticks
+    if isinstance(ordered[0], date):
+        return scale, [*dict.fromkeys(zip((low, high), time_texts(ordered[0], ordered[-1]), strict=True))]
+    return scale, [(at, significant(at, 3)) for at in (ticks(*scale) if high > low else [low])]
 
 
-def _finite(x: Sequence[float], y: Sequence[float]) -> tuple[list[float], list[float]]:
-    pairs = [(float(a), float(b)) for a, b in zip(x, y, strict=True) if math.isfinite(a) and math.isfinite(b)]
-    return [a for a, _ in pairs], [b for _, b in pairs]
+def _legend(chart: Chart, top: int, phone: int) -> tuple[list[str], int]:
+    """Name the marks, beside each other as far as a phone has room; one mark alone needs no name."""
+    named = [(i, mark) for i, mark in enumerate(chart.marks) if mark.name]
+    if len(chart.marks) < 2 or not named:
+        return [], top
+    names = [shortened(mark.name, _MAX_NAME) for _, mark in named]
+    columns = max(1, min(3, phone // (_SIGN * max(map(len, names)) + 34)))
+    parts = []
+    for place, ((i, mark), name) in enumerate(zip(named, names, strict=True)):
+        at, base = place % columns / columns, top + 12 + 17 * (place // columns)
+        dash = ' stroke-dasharray="4 3"' if mark.style in ("dashed", "reference") else ""
+        ends = f'x1="{_percent(at)}" x2="{_percent(at + 0.05)}" y1="{base - 4}" y2="{base - 4}"'
+        parts.append(f'<line class="{mark.style}" {ends} stroke="{_color(mark, i)}" stroke-width="3"{dash}/>')
+        parts.append(_text(at + 0.05, base, name, dx=6))
+    return parts, top + 17 * math.ceil(len(named) / columns) + 6
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= 18 else text[:17] + "…"
+def _drawn(
+    mark: Mark, color: str, places: Sequence[tuple[float, float, float, float]], zero: float, bar: float
+) -> list[str]:
+    """Draw one mark in a plane: places are x, y and the ends of the interval, in units of the nested picture."""
+    if not places:
+        return []
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y, _, _ in places)
+    band = [f"{x:.1f},{high:.1f}" for x, _, _, high in places] + [f"{x:.1f},{low:.1f}" for x, _, low, _ in places[::-1]]
+    dots = "".join(f"M{x:.1f} {y:.1f}h0" for x, y, _, _ in places)
+    intervals = "".join(f"M{x:.1f} {low:.1f}V{high:.1f}" for x, _, low, high in places if low != high)
+    shown = []
+    if mark.style == "bars":
+        shown = [
+            f'<rect class="bar" x="{x - bar / 2:.1f}" y="{min(y, zero):.1f}" width="{bar:.1f}" '
+            f'height="{abs(zero - y):.1f}" fill="{color}" fill-opacity="0.55"/>'
+            for x, y, _, _ in places
+        ]
+    if mark.style in ("bars", "points") or (mark.style == "line" and len(places) == 1):
+        shown += [_path("interval", intervals, "currentColor", "", 1.5)] if intervals else []
+        size = ' stroke-linecap="round"'
+        return shown if mark.style == "bars" else [*shown, _path("point", dots, color, size, 6)]
+    if mark.style == "area" or (intervals and mark.style == "line"):
+        edge = f' stroke="{color}"{_STEADY}' if mark.style == "area" else ""
+        shown.append(f'<polygon points="{" ".join(band)}" fill="{color}" fill-opacity="0.2"{edge}/>')
+    if mark.style == "steps":
+        (x, y, _, _), *rest = places
+        step = f"M{x:.1f} {y:.1f}" + "".join(f"H{x:.1f}V{y:.1f}" for x, y, _, _ in rest)
+        area = f'<path class="below" d="{step}V{zero:.1f}H{x:.1f}Z" fill="{color}" fill-opacity="0.15"/>'
+        line = _path("steps", step, color, "", 2)
+        return [area, line, _path("point", dots, color, ' stroke-linecap="round"', 7)]
+    if mark.style != "area":
+        dash = ' stroke-dasharray="6 4"' if mark.style in ("dashed", "reference") else ""
+        line = f'<polyline class="{mark.style}" points="{path}" fill="none" stroke="{color}" stroke-width="2"'
+        shown.append(f"{line}{dash}{_STEADY}/>")
+    return shown
+
+
+_STEADY = ' vector-effect="non-scaling-stroke"'
+
+
+def _path(name: str, path: str, color: str, more: str, width: float) -> str:
+    return f'<path class="{name}" d="{path}" fill="none" stroke="{color}" stroke-width="{width:g}"{more}{_STEADY}/>'
+
+
+def _line(x1: float, y1: float, x2: float, y2: float, name: str = "interval", width: float = 1.5) -> str:
+    ends = f'x1="{_percent(x1)}" y1="{y1}" x2="{_percent(x2)}" y2="{y2}"'
+    return f'<line class="{name}" {ends} stroke="currentColor" stroke-width="{width:g}"/>'
+
+
+def _text(x: float, y: float, text: str, anchor: str = "start", dx: int = 0) -> str:
+    place = f'x="{_percent(x)}" y="{y:g}"' + (f' dx="{dx}"' if dx else "")
+    side = "" if anchor == "start" else f' text-anchor="{anchor}"'
+    return f'<text {place}{side} fill="currentColor">{escaped(text)}</text>'
+
+
+def _anchor(share: float) -> str:
+    return "start" if share < 0.1 else "end" if share > 0.9 else "middle"
+
+
+def _color(mark: Mark, number: int) -> str:
+    if mark.style == "reference":
+        return "#7f7f7f"
+    return COLORS[(number if mark.color is None else mark.color) % len(COLORS)]
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2f}".rstrip("0").rstrip(".") + "%"

@@ -1,109 +1,118 @@
-"""HTML fragments for notebooks, and escaping for every page: nothing from the data becomes a tag.
+"""HTML of notebooks and pages: tables, lists of facts, code and pictures, in which nothing from the data is a tag.
 
-A fragment has no script and no style sheet, and takes its colors from where it is shown: it is legible on a light and
-on a dark ground, whatever the notebook's theme is.
+A fragment for a notebook has no script and no style sheet, and takes its colors from where it is shown: it is legible
+on a light and on a dark ground. A page has a style sheet, so that its parts are made with ``inline=False``.
 """
 
 from __future__ import annotations
 
-import html
 import math
-import unicodedata
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from typing import NamedTuple
+
+from dither.present import drawing
+from dither.present.chart import Chart
+from dither.present.text import escaped
 
 _CELL = "padding:.15em 1em .15em 0;border-bottom:1px solid rgba(128,128,128,.35);vertical-align:top"
 _SIDES = {
     True: f"{_CELL};text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap",
     False: f"{_CELL};text-align:left",
 }
+_TABLE = "border-collapse:collapse;background:transparent;color:inherit;margin:.5em 0"
 
 
-def escaped(text: object) -> str:
-    """Text between tags or inside a quoted attribute. Control signs, half surrogates and marks of direction are shown
-    as a replacement sign: a key is text from the data, and none of these may change how the page is read.
+class Explained(NamedTuple):
+    """A heading with an explanation that shows where it is pointed at."""
 
-    >>> escaped('<script>"&"</script>')
-    '&lt;script&gt;&quot;&amp;&quot;&lt;/script&gt;'
-    >>> escaped("a\\x00b\\u202ec")
-    'a�b�c'
-    """
-    return html.escape(visible(text), quote=True)
-
-
-def visible(text: object) -> str:
-    """Text without control signs, half surrogates and marks of direction, each of which is shown as a replacement sign.
-    Ends of lines and tabs become spaces.
-
-    >>> visible("a\\x00b\\u202ec")
-    'a�b�c'
-    """
-    return "".join(_visible(sign) for sign in str(text))
-
-
-def _visible(sign: str) -> str:
-    if sign in "\n\t\r":
-        return " "
-    if "\ufdd0" <= sign <= "\ufdef" or ord(sign) & 0xFFFE == 0xFFFE:
-        return "�"
-    return "�" if unicodedata.category(sign) in ("Cc", "Cf", "Cs", "Zl", "Zp") else sign
+    text: str
+    explanation: str
 
 
 def block(*parts: str) -> str:
-    """Fragments in one block that scrolls where it is wider than the page."""
+    """Put fragments in one block that scrolls where it is wider than the page."""
     return f'<div style="overflow-x:auto;max-width:100%">{"".join(parts)}</div>'
 
 
 def heading(text: object) -> str:
-    """A short line in bold."""
+    """Return a short line in bold."""
     return f'<div style="font-weight:bold;padding:.3em 0">{escaped(text)}</div>'
 
 
+def picture(chart: Chart) -> str:
+    """Return a chart for a notebook."""
+    return drawing.svg(chart, width=480, height=150, style="max-width:100%")
+
+
 def code(text: str) -> str:
-    """Source text with its lines."""
-    body = "\n".join(escaped(line) for line in text.splitlines())
+    """Return source text with its lines."""
     style = "background:transparent;color:inherit;margin:.3em 0;white-space:pre-wrap;overflow-wrap:anywhere"
-    return f'<pre style="{style}">{body}</pre>'
+    return f'<pre style="{style}">{escaped_lines(text)}</pre>'
+
+
+def escaped_lines(text: str) -> str:
+    """Escape text and keep its line ends."""
+    return "\n".join(escaped(line) for line in text.splitlines())
 
 
 def lines(texts: Iterable[object]) -> str:
-    """Sentences, a line each."""
+    """Return sentences, a line each."""
     style = "padding-top:.3em;opacity:.85;max-width:60em;text-align:left"
     return "".join(f'<div style="{style}">{escaped(text)}</div>' for text in texts)
 
 
-def table(header: Sequence[object], rows: Iterable[Sequence[object]], numeric: Sequence[bool]) -> str:
-    """A table; None is shown as NULL, and columns of numbers stand on the right.
+def table(
+    headings: Sequence[object],
+    rows: Iterable[Sequence[object]],
+    right: Sequence[bool] = (),
+    *,
+    named_rows: bool = False,
+    inline: bool = True,
+) -> str:
+    """Return a table; None is shown as NULL, and columns of numbers stand on the right.
+
+    With ``named_rows`` the first cell of a row is its name.
 
     >>> "&lt;b&gt;" in table(["<b>", "n"], [["north", 41], [None, 6]], [False, True])
     True
     """
+    sides = right or [False] * max(len(headings), 1)
 
-    def cell(tag: str, text: object, right: bool, scope: str = "") -> str:
-        body = "<em>NULL</em>" if text is None else escaped(text)
-        return f'<{tag}{scope} style="{_SIDES[right]}">{body}</{tag}>'
+    def cell(tag: str, content: object, flush: bool, scope: str = "") -> str:
+        look = f' style="{_SIDES[flush]}"' if inline else ' class="n"' if flush else ""
+        text = "<em>NULL</em>" if content is None else escaped(content)
+        if isinstance(content, Explained):
+            text = f'<abbr title="{escaped(content.explanation)}">{escaped(content.text)}</abbr>'
+        return f"<{tag}{scope}{look}>{text}</{tag}>"
 
-    head = "".join(cell("th", text, right, ' scope="col"') for text, right in zip(header, numeric, strict=True))
-    body = "".join(
-        f"<tr>{''.join(cell('td', text, right) for text, right in zip(row, numeric, strict=True))}</tr>" for row in rows
+    head = "".join(
+        cell("th", name, flush, ' scope="col"') if name != "" else "<td></td>"
+        for name, flush in zip(headings, sides, strict=False)
     )
-    style = "border-collapse:collapse;background:transparent;color:inherit;margin:.5em 0"
-    return f'<table style="{style}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+    body = []
+    for row in rows:
+        first = [cell("th", row[0], sides[0] and inline, ' scope="row"')] if named_rows else []
+        rest = [cell("td", text, flush) for text, flush in zip(row, sides, strict=True)][len(first) :]
+        body.append(f"<tr>{''.join(first + rest)}</tr>\n")
+    look = f' style="{_TABLE}"' if inline else ""
+    top = f"<thead><tr>{head}</tr></thead>" if headings else ""
+    return f"<table{look}>{top}<tbody>{''.join(body)}</tbody></table>"
 
 
-def facts(pairs: Iterable[tuple[object, object]]) -> str:
-    """Names and what is to be said of each, a line each."""
-    body = "".join(
-        f'<tr><th scope="row" style="{_SIDES[False]}">{escaped(name)}</th>'
-        f'<td style="{_SIDES[False]}">{escaped(text)}</td></tr>'
-        for name, text in pairs
-    )
-    style = "border-collapse:collapse;background:transparent;color:inherit;margin:.5em 0"
-    return f'<table style="{style}"><tbody>{body}</tbody></table>'
+def facts(pairs: Iterable[Sequence[object]], *, inline: bool = True) -> str:
+    """Return names and what is to be said of each, a line each.
+
+    >>> "<th" in facts([("cost", "ε = 1")]), "NULL" in facts([("cost", None)])
+    (True, True)
+    """
+    rows = list(pairs)
+    columns = max((len(row) for row in rows), default=2)
+    return table((), rows, [False] * columns, named_rows=True, inline=inline)
 
 
 def guarantee(text: str, epsilon: Fraction | None, except_delta: bool) -> str:
-    """A privacy guarantee, and what it says of one person's data; without an epsilon it is one of zCDP.
+    """Return a privacy guarantee, and what it says of one person's data; without an epsilon it is one of zCDP.
 
     >>> "e^ε = 1.65" in guarantee("ε = 0.5", Fraction(1, 2), except_delta=False)
     True

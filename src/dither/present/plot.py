@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from dither import accounting, arguments
 from dither.accounting import Event, epsilon_for_error
 from dither.errors import InvalidArgument
-from dither.extras import Axes, need
+from dither.extras import Axes
 from dither.guarantees import ApproxDP, Guarantee, PureDP
 from dither.local import LocalProtocol
 from dither.mechanisms.additive import Additive
@@ -29,12 +29,12 @@ from dither.mechanisms.bounded import BoundedLaplace
 from dither.mechanisms.densities import AddsNoise, density_at, grid
 from dither.mechanisms.mixed import MixedNoise
 from dither.mechanisms.smooth import SmoothNoise
+from dither.present.axes import draw
+from dither.present.chart import Axis, Chart, Mark, bars
 from dither.stream import StreamPlan
-from dither.stream.pictures import places
 
 _EPSILONS = 81
 _LARGEST = 60.0
-_COLORS = ("#2c7fb8", "#d95f02", "#1b9e77", "#a64ca6", "#7f7f7f")
 
 
 def density(
@@ -52,20 +52,16 @@ def density(
     2
     """
     _require_some(mechanisms)
-    axes = _axes(axes)
+    marks = []
     for i, mechanism in enumerate(mechanisms):
         _require_noise(mechanism)
-        color = _COLORS[i % len(_COLORS)]
-        for place, style in ((value, "-"), (neighbor, "--")):
+        z = grid(mechanism, value, 401, smooth_sensitivity=smooth_sensitivity)
+        for place, style, ending in ((value, "line", ""), (neighbor, "dashed", ", neighbor")):
             if place is None:
                 continue
-            z = grid(mechanism, value, 401, smooth_sensitivity=smooth_sensitivity)
             heights = [density_at(mechanism, at, value=place, smooth_sensitivity=smooth_sensitivity) for at in z]
-            label = _name(mechanism) if style == "-" else f"{_name(mechanism)}, neighbor"
-            axes.plot(z, heights, style, color=color, label=label)
-    axes.set(xlabel="released value", ylabel="density", ylim=(0, None))
-    axes.legend()
-    return axes
+            marks.append(Mark(heights, z, f"{_name(mechanism)}{ending}", cast(Any, style), color=i))
+    return draw(Chart("", tuple(marks), Axis("released value"), Axis("density", low=0)), axes)
 
 
 def privacy_curve(*mechanisms: Any, axes: Axes | None = None) -> Axes:
@@ -79,13 +75,9 @@ def privacy_curve(*mechanisms: Any, axes: Axes | None = None) -> Axes:
     'ε'
     """
     _require_some(mechanisms)
-    axes = _axes(axes)
-    for i, mechanism in enumerate(mechanisms):
-        epsilons, deltas = curve_of(mechanism)
-        axes.plot(epsilons, deltas, color=_COLORS[i % len(_COLORS)], label=_name(mechanism))
-    axes.set(xlabel="ε", ylabel="δ", ylim=(0, None), xlim=(0, None))
-    axes.legend()
-    return axes
+    curves = [(_name(mechanism), *curve_of(mechanism)) for mechanism in mechanisms]
+    marks = tuple(Mark(deltas, epsilons, name) for name, epsilons, deltas in curves)
+    return draw(Chart("", marks, Axis("ε", low=0), Axis("δ", low=0)), axes)
 
 
 def trade_off(*mechanisms: Any, axes: Axes | None = None) -> Axes:
@@ -101,13 +93,13 @@ def trade_off(*mechanisms: Any, axes: Axes | None = None) -> Axes:
     ['perfect privacy', 'Gaussian, (ε, δ) = (1, 1e-06)']
     """
     _require_some(mechanisms)
-    axes = _axes(axes)
-    axes.plot([0, 1], [1, 0], ":", color="gray", label="perfect privacy")
     levels = np.concatenate([np.linspace(0, 0.02, 41), np.linspace(0.02, 1, 197)[1:]])
+    marks = [Mark((1, 0), (0, 1), "perfect privacy", "reference")]
     for i, mechanism in enumerate(mechanisms):
-        axes.plot(levels, trade_off_at(mechanism, levels), color=_COLORS[i % len(_COLORS)], label=_name(mechanism))
-    axes.set(xlabel="α: false accusations", ylabel="missed", xlim=(0, 1), ylim=(0, 1), aspect="equal")
-    axes.legend()
+        marks.append(Mark(trade_off_at(mechanism, levels).tolist(), levels.tolist(), _name(mechanism), color=i))
+    x, y = Axis("α: false accusations", low=0, high=1), Axis("missed", low=0, high=1)
+    axes = draw(Chart("", tuple(marks), x, y), axes)
+    axes.set_aspect("equal")
     return axes
 
 
@@ -132,13 +124,9 @@ def noise_beside_data(
             "names", "one for each value", f"{len(titles)} for {len(heights)}", "pass as many names as values"
         )
     width = float(mechanism.error(confidence=arguments.confidence(confidence)))
-    axes = _axes(axes)
-    axes.bar(range(len(heights)), heights, yerr=width, capsize=4, color=_COLORS[0])
-    axes.set_xticks(range(len(heights)), titles)
-    axes.set_title(
-        f"values ± {width:.4g} ({confidence:.0%}), {mechanism.guarantee}; the values are not private".replace("%", " %")
-    )
-    return axes
+    title = f"values ± {width:.4g} ({confidence:.0%}), {mechanism.guarantee}; the values are not private"
+    rows = [(name, height, width) for name, height in zip(titles, heights, strict=True)]
+    return draw(bars(rows, title=title.replace("%", " %")), axes)
 
 
 def error_over_time(*plans: Any, window: int | None = None, confidence: float = 0.95, axes: Axes | None = None) -> Axes:
@@ -152,19 +140,17 @@ def error_over_time(*plans: Any, window: int | None = None, confidence: float = 
     'error (95 %)'
     """
     _require_some(plans)
-    axes, level = _axes(axes), float(arguments.confidence(confidence))
-    for i, item in enumerate(plans):
+    level, marks = float(arguments.confidence(confidence)), []
+    for item in plans:
         plan = getattr(item, "plan", item)
         if not isinstance(plan, StreamPlan):
             raise InvalidArgument(
                 "plans", "StreamPlan or a started series", type(item).__name__, "pass dp.stream.StreamPlan(…)"
             )
-        steps = places(plan)
+        steps = plan.shown_steps()
         errors = [plan.error(step, level, window) for step in steps]
-        axes.plot(steps, errors, color=_COLORS[i % len(_COLORS)], label=f"{plan.factorization}, {plan.guarantee}")
-    axes.set(xlabel="step", ylabel=f"error ({level:.0%})".replace("%", " %"), ylim=(0, None))
-    axes.legend()
-    return axes
+        marks.append(Mark(errors, steps, f"{plan.factorization}, {plan.guarantee}"))
+    return draw(Chart("", tuple(marks), Axis("step"), Axis(_error(level), low=0)), axes)
 
 
 def local_variance(
@@ -181,23 +167,20 @@ def local_variance(
     ['15.4', '3.61', '0.697']
     """
     _require_some(families)
-    axes = _axes(axes)
     places_of_epsilon = [float(e) for e in (np.geomspace(0.25, 5, 20) if epsilons is None else epsilons)]
-    for i, make in enumerate(families):
+    marks = []
+    for make in families:
         protocols = [make(epsilon) for epsilon in places_of_epsilon]
         if not all(isinstance(protocol, LocalProtocol) for protocol in protocols):
             raise InvalidArgument(
-
-                    "families", "functions of ε that make a local protocol", type(protocols[0]).__name__,
-                    "pass lambda e: dp.local.SubsetSelection(categories=128, epsilon=e)",
-
-            )  # fmt: skip
+                "families",
+                "functions of ε that make a local protocol",
+                type(protocols[0]).__name__,
+                "pass lambda e: dp.local.SubsetSelection(categories=128, epsilon=e)",
+            )
         heights = [protocol.variance(1) for protocol in protocols]
-        name = type(protocols[0]).__name__
-        axes.plot(places_of_epsilon, heights, "o-", markersize=3, color=_COLORS[i % len(_COLORS)], label=name)
-    axes.set(xlabel="ε of one report", ylabel="variance × people", yscale="log")
-    axes.legend()
-    return axes
+        marks.append(Mark(heights, places_of_epsilon, type(protocols[0]).__name__))
+    return draw(Chart("", tuple(marks), Axis("ε of one report"), Axis("variance × people", log=True)), axes)
 
 
 def compare(
@@ -226,21 +209,15 @@ def compare(
     if equal not in ("epsilon", "error"):
         raise InvalidArgument("equal", "'epsilon' or 'error'", repr(equal), "leave it out")
     level = float(arguments.confidence(confidence))
-    places = (
-        [*np.geomspace(0.1, 4, 13)] if sizes is None and equal == "epsilon" else [*(sizes or np.geomspace(1, 50, 9))]
+    default = np.geomspace(0.1, 4, 13) if equal == "epsilon" else np.geomspace(1, 50, 9)
+    places = [float(size) for size in (default if sizes is None else sizes)]
+    marks = tuple(
+        Mark([_compared(make, place, equal, level) for place in places], places, name)
+        for name, make in families.items()
     )
-    axes = _axes(axes)
-    for i, (name, make) in enumerate(families.items()):
-        heights = [_compared(make, float(place), equal, level) for place in places]
-        axes.plot(places, heights, "o-", markersize=3, color=_COLORS[i % len(_COLORS)], label=name)
-    axes.set(xscale="log", yscale="log")
-    axes.set_xlabel("ε" if equal == "epsilon" else f"error ({level:.0%})".replace("%", " %"))
-    axes.set_ylabel(f"error ({level:.0%})".replace("%", " %") if equal == "epsilon" else "ε needed")
-    axes.legend()
-    return axes
-
-
-# -- the numbers behind the pictures ------------------------------------------------------------------------------
+    labels = ("ε", _error(level)) if equal == "epsilon" else (_error(level), "ε needed")
+    x, y = (Axis(label, log=True) for label in labels)
+    return draw(Chart("", marks, x, y), axes)
 
 
 def curve_of(mechanism: Any) -> tuple[list[float], list[float]]:
@@ -296,11 +273,11 @@ def _curve(mechanism: Any) -> Callable[[float], float]:
             event = cast(Any, accounting.Approximate(guarantee.exact[0], float(guarantee.exact[1])))
         return lambda epsilon: accounting.privacy_curve(event, epsilon)
     raise InvalidArgument(
-
-            "mechanism", "a mechanism, an event or a guarantee of ε or (ε, δ)", type(mechanism).__name__,
-            "pass dp.Laplace(1, 1), its event, or dp.PureDP(1)",
-
-    )  # fmt: skip
+        "mechanism",
+        "a mechanism, an event or a guarantee of ε or (ε, δ)",
+        type(mechanism).__name__,
+        "pass dp.Laplace(1, 1), its event, or dp.PureDP(1)",
+    )
 
 
 def _compared(make: Callable[[float], Any], size: float, equal: str, confidence: float) -> float:
@@ -328,24 +305,5 @@ def _require_noise(mechanism: Any) -> None:
         )
 
 
-def _axes(axes: Axes | None) -> Axes:
-    if axes is not None:
-        return axes
-    figure = need("matplotlib.figure", "plot").Figure(figsize=(6.4, 4.0), layout="constrained")
-    added: Axes = figure.add_subplot()
-    return added
-
-
-__all__ = [
-    "compare",
-    "density",
-    "error_over_time",
-    "local_variance",
-    "noise_beside_data",
-    "privacy_curve",
-    "trade_off",
-]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+def _error(level: float) -> str:
+    return f"error ({level:.0%})".replace("%", " %")

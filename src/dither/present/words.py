@@ -99,3 +99,15 @@ def _what_limits_do(answer: Answer) -> str:
             "the lower bound is 0, it only makes counts and sums smaller."
         )
     return f"{bounds} Nor is what limits on one person's rows leave out, where the notes name such limits."
+
+
+def promise(cost: Guarantee, whole: str) -> str:
+    """Return what a release of this cost promises of everything that is drawn from it.
+
+    >>> promise(ApproxDP(1, 1e-7), "it")[:75]
+    'add or remove all the rows of one person, and every conclusion drawn from i'
+    """
+    return (
+        f"add or remove all the rows of one person, and every conclusion drawn from {whole} would {likelihood(cost)}. "
+        "This holds against anybody, whatever they know already."
+    )

@@ -14,7 +14,7 @@ from dither.errors import WrongType
 from dither.guarantees import Guarantee
 from dither.inference.intervals import Interval, RankInterval
 from dither.neighbors import Neighbors
-from dither.present import drawing, markup
+from dither.present import chart, markup
 from dither.randomness.seeded import NOTICE
 
 
@@ -147,7 +147,7 @@ class Histogram(ComparedByValue):
         ends = zip(self.edges[:-1].tolist(), self.edges[1:].tolist(), self.counts.tolist(), strict=True)
         bars = [(f"{low:.4g} to {high:.4g}", float(count), width) for low, high, count in ends]
         text = f"each ± {width:.4g} (95 % for all bins); {self.guarantee}, {self.neighbors!r}"
-        return markup.block(drawing.bar_chart(bars, title="Released counts"), markup.lines([text]))
+        return markup.block(markup.picture(chart.bars(bars, title="Released counts")), markup.lines([text]))
 
     def __repr__(self) -> str:
         notice = f", {NOTICE}" if self.seeded else ""

@@ -53,10 +53,10 @@ from dither.accounting import Event, GaussianNoise, Pure, gaussian_ratio
 from dither.errors import InvalidArgument, NotPrivate, WrongType
 from dither.exact import down, root_up, up
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
+from dither.present import chart, markup
 from dither.randomness import MAX_SCALE, Exponential, Normal
 from dither.randomness.laws import Law
 from dither.stateful import Stateful
-from dither.stream import pictures
 from dither.stream.buffers import EPOCHS, FIRST, Buffers, buffers_for, epoch_buffers
 from dither.stream.filters import Bands, Filter, FilterState, Tree, restored, stored, window_variance
 from dither.stream.keyed import KeyedNoise, Lattice
@@ -244,6 +244,8 @@ class NoiseStream(Stateful):
 _NORMAL = Normal()
 _LAPLACE = Exponential(symmetric=True)
 _ROOT_BITS = 64
+_STEPS_SHOWN = 365
+"""How many steps are shown of a plan whose horizon is not known."""
 _ROUNDING_SHARE = 1 << 12
 _FINEST_SCALE = 1 << 16
 _TYPICAL_EPOCH = 14
@@ -506,7 +508,37 @@ class StreamPlan:
 
     def _repr_html_(self) -> str:
         """For a notebook: the promise, and the ± over time."""
-        return pictures.fragment(self, "A series of running sums", "running sum", self.error)
+        return self.fragment("A series of running sums", "running sum", self.error)
+
+    def fragment(self, title: str, released: str, error: Callable[[int], float]) -> str:
+        """Return what a notebook shows of a series with this plan: everything shown is public.
+
+        ``released`` is published at every step, and ``error`` is its ± (95 %).
+        """
+        steps = self.shown_steps()
+        errors = [error(step) for step in steps]
+        times = f"in at most {self.max_participations:,} steps"
+        if self.max_participations > 1:
+            times += f", at least {self.min_separation:,} apart"
+        facts = [
+            ("promises", f"{self.guarantee}, once for all steps"),
+            ("horizon", "not known" if self.horizon is None else f"{self.horizon:,} steps"),
+            ("one person is", times),
+            ("error (95 %)", f"± {errors[0]:.3g} after the first step, ± {errors[-1]:.3g} after step {steps[-1]:,}"),
+        ]
+        picture = chart.lines([("", steps, errors)], title=f"± of the {released} (95 %)", x_label="step")
+        return markup.block(markup.heading(title), markup.facts(facts), markup.picture(picture))
+
+    def shown_steps(self, most: int = 61) -> list[int]:
+        """Return at most ``most`` steps from the first to the last of the horizon, for a chart.
+
+        >>> StreamPlan(horizon=100, budget=PureDP(1)).shown_steps(4)
+        [1, 34, 67, 100]
+        """
+        last = _STEPS_SHOWN if self.horizon is None else self.horizon
+        if last <= most:
+            return [*range(1, last + 1)]
+        return sorted({1 + round((last - 1) * i / (most - 1)) for i in range(most)})
 
     # records
 

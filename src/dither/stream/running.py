@@ -24,7 +24,6 @@ from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dither.mechanisms.values import scalar
 from dither.randomness import Source, mark, resolve
 from dither.stateful import Stateful
-from dither.stream import pictures
 from dither.stream.keyed import new_key
 from dither.stream.mechanism import Factorization, StreamPlan
 from dither.validation import saturate
@@ -181,7 +180,7 @@ class _Series:
     def _repr_html_(self) -> str:
         """For a notebook: the plan, and how many steps were released; no released number and no noise."""
         title = f"{type(self).__name__}, {self.step:,} steps released"
-        return pictures.fragment(self.plan, title, self._released_is, self.error)
+        return self.plan.fragment(title, self._released_is, self.error)
 
     def error(self, step: int | None = None, confidence: float = 0.95) -> float:
         """The ± of a step (from 1), by default of the step released last."""

@@ -8,15 +8,17 @@ from typing import Any, Literal  # noqa: F401
 
 from dither.comparison import unhashable
 from dither.errors import InvalidArgument
-from dither.extras import Axes, need
+from dither.extras import Axes
 from dither.guarantees import Guarantee
 from dither.ledger.accounts import Remaining
 from dither.present import markup
-from dither.present.digits import two_digits
+from dither.present.axes import draw
+from dither.present.chart import Chart, Mark
+from dither.present.digits import keys_shown, two_digits
 from dither.present.notes import Note
-from dither.present.terminal import printable
+from dither.present.text import printable
 from dither.public_module import public_in
-from dither.tables.answer import Answer, shown
+from dither.tables.answer import Answer
 from dither.tables.card.model import Type  # noqa: F401
 
 MAX_LINES = 12
@@ -56,7 +58,7 @@ class SeriesAnswer(Answer):
         places = [self.columns.index(group) for group in self.groups]
         result: dict[str, list[tuple[Any, float, float]]] = {}
         for row, value, error in zip(self.rows, self[name], self.error(name), strict=True):
-            label = ", ".join("NULL" if row[place] is None else shown(row[place]) for place in places)
+            label = keys_shown(row[place] for place in places)
             result.setdefault(label, []).append((row[0], float(value), float(error or 0.0)))
         return result
 
@@ -82,31 +84,32 @@ class SeriesAnswer(Answer):
         output += [] if self.remaining is None else [f"left: {self.remaining}"]
         return "\n".join([*output, *(printable(str(note)) for note in self.notes)])
 
-    def plot(self, name: str | None = None, *, axes: Axes | None = None) -> Axes:
-        """A line for each group with a band of its errors (95 %); returns the axes."""
-        lines = self.lines(name)
+    def chart(self, name: str | None = None) -> Chart:
+        """Return a chart of one aggregate over time: a line for each group with a band of its errors (95 %).
+
+        >>> from datetime import date
+        >>> from dither.guarantees import PureDP
+        >>> rows = ((date(2026, 1, 1), 4.0), (date(2026, 1, 2), 7.0))
+        >>> SeriesAnswer(("day", "n"), ("date", "number"), rows, {"n": (1.0, 1.5)}, PureDP(1)).chart().heading
+        'n, running total'
+        """
         column = name if name is not None else next(item for item in self.columns if item in self.errors)
-        if axes is None:
-            axes = need("matplotlib.pyplot", "plot").subplots(layout="constrained", figsize=(8, 4))[1]
+        lines = self.lines(column)
+        marks = []
         for label, points in list(lines.items())[:MAX_LINES]:
-            moments, values, errors = zip(*points, strict=True) if points else ((), (), ())
-            (drawn,) = axes.plot(moments, values, label=label or None, linewidth=1.2)
-            low, high = ([v + sign * e for v, e in zip(values, errors, strict=True)] for sign in (-1, 1))
-            axes.fill_between(moments, low, high, color=drawn.get_color(), alpha=0.25, linewidth=0)
-            if len(points) == 1:  # a line of one point cannot be seen
-                axes.errorbar(moments, values, yerr=errors, fmt="o", color=drawn.get_color())
-        if self.groups:
-            axes.legend(fontsize="small")
-        axes.set_ylabel(self.describe(column))
-        shown_groups = f"; the first {MAX_LINES} of {len(lines):,} groups" if len(lines) > MAX_LINES else ""
-        axes.set_title(f"{self.cost} for the whole series; bands: 95 %, of the noise alone{shown_groups}", fontsize=10)
-        return axes
+            moments, values, errors = zip(*points, strict=True)
+            marks.append(Mark(values, moments, label, errors=errors))
+        note = f"The first {MAX_LINES} of {len(lines):,} groups are drawn." if len(lines) > MAX_LINES else ""
+        title = f"{self.describe(column)}: {self.cost} for the whole series; bands: 95 %, of the noise alone."
+        return Chart(title, tuple(marks), heading=self.describe(column), note=note)
+
+    def plot(self, name: str | None = None, *, axes: Axes | None = None) -> Axes:
+        """Draw :meth:`chart` with matplotlib; returns the axes."""
+        return draw(self.chart(name), axes, size=(8, 4))
 
     def _repr_html_(self) -> str:
         """For a notebook: a line chart of each aggregate with its band, and the last points."""
-        from dither.stream.series_chart import line_chart
-
-        pictures = [line_chart(self, name) for name in self.columns if name in self.errors and self.rows]
+        pictures = [markup.picture(self.chart(name)) for name in self.columns if name in self.errors and self.rows]
         last = max(0, len(self.rows) - MAX_LINES)
         errors = {name: values[last:] for name, values in self.errors.items()}
         headings, lines = Answer(self.columns, self.types, self.rows[last:], errors, self.cost).table()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from os import PathLike
@@ -13,14 +13,17 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 
 from dither.comparison import unhashable
 from dither.errors import InvalidArgument
-from dither.extras import Axes, PandasFrame, PolarsFrame, need
+from dither.extras import Axes, PandasFrame, PolarsFrame
 from dither.guarantees import Guarantee, restored, stored
 from dither.ledger.accounts import Remaining
 from dither.ledger.report import safe
-from dither.present import markup, terminal
-from dither.present.digits import rounded, significant, two_digit_decimals, with_error
+from dither.present import markup
+from dither.present import text as plain_text
+from dither.present.axes import draw
+from dither.present.chart import Axis, Chart, bars, is_drawable
+from dither.present.digits import keys_shown, noisy, rounded, shown, two_digit_decimals
 from dither.present.notes import Note, kinds_of, lasting
-from dither.present.terminal import printable
+from dither.present.text import printable
 from dither.public_module import public_in
 from dither.tables.attribute_hints import missing_attribute
 from dither.tables.card.model import Type
@@ -250,24 +253,48 @@ class Answer:
         else:
             raise InvalidArgument("format", "json, csv or parquet", ending, "choose one of these")
 
-    def plot(self, name: str | None = None, *, axes: Axes | None = None) -> Axes:
-        """Bars of one noisy column (the first by default) with their errors; returns the axes."""
-        noisy = [c for c in self.columns if c in self.errors and not any(isinstance(v, (list, str)) for v in self[c])]
-        column = name if name is not None else next(iter(noisy), None)
-        if column not in noisy:
-            expected = f"one of {', '.join(noisy)}" if noisy else "an answer with a column of noisy numbers"
+    def drawable(self) -> list[str]:
+        """Return the noisy columns that hold numbers, of which there are charts."""
+        return [
+            name
+            for name in self.columns
+            if name in self.errors
+            and any(is_drawable(value) for value in self[name])
+            and not any(isinstance(value, (list, str)) for value in self[name])
+        ]
+
+    def chart(self, name: str | None = None) -> Chart:
+        """Return a chart of one noisy column, by default the first of numbers: a bar for each row, with its error.
+
+        >>> from dither.guarantees import PureDP
+        >>> rows = (("a", 50), ("b", 100))
+        >>> answer = Answer(("region", "n"), ("text", "integer"), rows, {"n": (10.0, 10.0)}, PureDP(1))
+        >>> answer.chart().categories, answer.chart().marks[0].texts
+        (('a', 'b'), ('50 ± 10', '100 ± 10'))
+        """
+        column = self._column(name)
+        kinds = zip(self.columns, self.types, strict=True)
+        keys = [j for j, (key, kind) in enumerate(kinds) if key not in self.errors and kind != "number"]
+        labels = [keys_shown(row[j] for j in keys) if keys else "all rows" for row in self.rows]
+        rows = list(zip(labels, self[column], self.error(column), strict=True))
+        texts = [
+            " ± ".join(filter(None, noisy(value, error))) if is_drawable(value) else "" for _, value, error in rows
+        ]
+        title = f"{column}, with its error (95 %), {self.cost}"
+        return bars(rows, title=title, texts=texts, heading=column, y=Axis(column))
+
+    def _column(self, name: str | None) -> str:
+        """Return the column that a chart shows."""
+        known = self.drawable()
+        column = name if name is not None else next(iter(known), None)
+        if column is None or column not in known:
+            expected = f"one of {', '.join(known)}" if known else "an answer with a column of noisy numbers"
             raise InvalidArgument("column", expected, name or "none", "name a column of noisy numbers")
-        if axes is None:
-            axes = need("matplotlib.pyplot", "plot").subplots(layout="constrained")[1]
-        keys = [name for name in self.columns if name not in self.errors]
-        labels = [", ".join(shown(row[self.columns.index(key)]) for key in keys) or column for row in self.rows]
-        widths = [0.0 if error is None else error for error in self.error(column)]
-        places = range(len(labels))
-        axes.bar(places, [value or 0 for value in self[column]], yerr=widths, capsize=3, color="#4c78a8")
-        axes.set_xticks(list(places), labels, rotation=90 if len(labels) > 6 else 0)
-        axes.set_ylabel(column)
-        axes.set_title(f"{column}, {self.cost}; bars: 95 %")
-        return axes
+        return column
+
+    def plot(self, name: str | None = None, *, axes: Axes | None = None) -> Axes:
+        """Draw :meth:`chart` with matplotlib; returns the axes."""
+        return draw(self.chart(name), axes)
 
     def __str__(self) -> str:
         return self.text()
@@ -312,7 +339,7 @@ class Answer:
         headings, lines = self.table(most)
         names = [printable(heading.text.replace("\n", " ")) for heading in headings]
         cells = [[cell or "" for cell in line] for line in lines]
-        output = terminal.table(names, cells, [heading.numeric for heading in headings])
+        output = plain_text.table(names, cells, [heading.numeric for heading in headings])
         if most is not None and len(self.rows) > most:
             output.append(f"{len(self.rows):,} rows, {most:,} shown: {more}")
         return "\n".join([*output, self.summary()])
@@ -444,34 +471,3 @@ def _low_by_text(item: LowBy | None, shares: tuple[float, float, float], integer
     if one_sided:
         return f"at least {low}" if item[1] is not None else f"at most {high}"
     return f"{estimate} ({low} to {high})" if "-" in low + high else f"{estimate} ({low}–{high})"
-
-
-def noisy(value: Any, error: float | None) -> tuple[str, str]:
-    """A noisy value and its ±, as people write them; those of a histogram share their ±.
-
-    >>> noisy(15.6828, 0.848), noisy([98845, 10], 181.7), noisy("north", None), noisy(None, 2.5)
-    (('15.7', '0.8'), ('[98,840, 10]', '180'), ('north', ''), ('', ''))
-    """
-    if value is None:
-        return "", ""
-    if isinstance(value, list):
-        pairs = [noisy(item, error) for item in value]
-        return "[" + ", ".join(text for text, _ in pairs) + "]", pairs[0][1] if pairs else ""
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return with_error(value, error)
-    return shown(value), "" if error is None else with_error(0.0, error)[1]
-
-
-def shown(value: Any) -> str:
-    """A value on one line: six digits of a fraction, nothing for a value that is not there, no control characters.
-
-    >>> shown(1 / 3), shown(12), shown(None), shown([1, 2])
-    ('0.333333', '12', '', '[1, 2]')
-    """
-    if value is None:
-        return ""
-    if isinstance(value, float):
-        return significant(value)
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return "[" + ", ".join(shown(item) for item in value) + "]"
-    return printable(str(value).replace("\n", " "))

@@ -15,8 +15,8 @@ from dither.errors import InvalidArgument, WrongType, message
 from dither.guarantees import Guarantee
 from dither.ledger import Ledger, Receipt
 from dither.present import markup
+from dither.present.digits import shown
 from dither.public_module import public_in
-from dither.tables.answer import shown
 from dither.tables.attribute_hints import NotIterable, missing_attribute
 from dither.tables.builder.expressions import Condition
 from dither.tables.builder.steps import Grouping

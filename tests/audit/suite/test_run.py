@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import xml.etree.ElementTree as ET
 from dataclasses import replace
 from functools import partial
 
@@ -18,7 +17,8 @@ from dither.audit.suite import run as run_module
 from dither.audit.suite.run import examine
 from dither.audit.suite.subjects import Subject, subjects
 from dither.cli.app import app
-from dither.present.pages.audit import audit_html, max_power, trade_off, write_audit
+from dither.present import html, write_html
+from dither.present.pages.audit import max_power, trade_off
 from dither.public_module import defining_module
 from dither.randomness import SYSTEM
 from support import refuses
@@ -95,7 +95,7 @@ def test_a_leak_is_refuted_by_replay_alone():
     assert not result.passed
     assert result.rows[0].replayed is not None
     assert "result differs" in result.rows[0].replayed["findings"][0]
-    assert "Leaks" in audit_html(result)
+    assert "Leaks" in html(result)
 
 
 def test_processes_agree_and_rows_are_reported_in_order():
@@ -114,18 +114,19 @@ def test_wrong_arguments(wrong):
 @pytest.mark.usefixtures("enough_trials")
 def test_the_page(tmp_path):
     result = audit([EVERY[0], halved(replace(EVERY[1], name="<b>wrong</b>"))], seconds=0.1)
-    page = audit_html(result)
+    page = html(result)
     assert "1 of 2 claims were REFUTED" in page
     assert "&lt;b&gt;wrong" in page
     assert "<b>wrong" not in page
     assert "<script" not in page
     for row in result.rows:
-        picture = ET.fromstring(trade_off(row))
-        assert len([item for item in picture.iter() if item.tag.endswith("circle")]) == len(row.measured["points"])
-    write_audit(tmp_path / "audit.html", result)
+        allowed, tests = trade_off(row).marks
+        assert len(tests.points()) == len(row.measured["points"])
+        assert max(allowed.y) <= 1
+    write_html(tmp_path / "audit.html", result)
     assert (tmp_path / "audit.html").read_text() == page
     with refuses(dp.InvalidArgument):
-        write_audit(tmp_path / "no" / "audit.html", result)
+        write_html(tmp_path / "no" / "audit.html", result)
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 0.0), (0.3, 0.01), (5.0, 1e-6)])

@@ -17,7 +17,7 @@ from dither.audit.blackbox.region import Region, learn_regions
 from dither.audit.blackbox.sampling import Runs, Sampler, progress_bar, run_function
 from dither.errors import InvalidArgument, WrongType
 from dither.guarantees import ApproxDP, Guarantee, PureDP
-from dither.present import drawing, markup
+from dither.present import chart, markup
 
 _FIRST_LOOK = 250
 _FINAL_SHARE = 0.8
@@ -86,10 +86,8 @@ class Measurement:
                 for a in levels
             ]
             lines.append(("allowed by the claim", levels, allowed))
-        picture = (
-            drawing.line_chart(lines, title="Power of the tests", x_label="level α", y_label="power") if lines else ""
-        )
-        return markup.block(markup.lines(str(self).splitlines()), picture)
+        power = chart.lines(lines, title="Power of the tests", x_label="level α", y_label="power")
+        return markup.block(markup.lines(str(self).splitlines()), markup.picture(power) if lines else "")
 
     def __str__(self) -> str:
         at = f" at delta = {self.delta:g}" if self.delta else ""

@@ -20,7 +20,7 @@ from dither.accounting.noise_events import pure_delta
 from dither.exact import down, exp, exp_neg, log, up
 from dither.exact.search import minimize
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
-from dither.present import drawing, markup
+from dither.present import chart, markup
 
 BITS = 256
 RESOLUTION = Fraction(1, 1 << 128)
@@ -254,8 +254,8 @@ class Certificate:
         end = min(2 * max(self.at, 0.1), 20.0)
         places = [end * i / 40 for i in range(41)]
         curve = [("from above", places, [self.curve(place)[1] for place in places])]
-        picture = drawing.line_chart(curve, title="Certified delta at each epsilon", x_label="ε", y_label="δ")
-        return markup.block(markup.code(str(self)), picture)
+        picture = chart.lines(curve, title="Certified delta at each epsilon", x_label="ε", y_label="δ")
+        return markup.block(markup.code(str(self)), markup.picture(picture))
 
     def to_dict(self) -> dict[str, Any]:
         """Everything except the curve, for JSON; None for infinite values.

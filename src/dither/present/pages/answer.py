@@ -1,20 +1,16 @@
-"""One page of HTML about one answer. It holds no script, loads nothing, and is the same for the same answer."""
+"""One page about one answer: the table, its errors, what it cost, what is left, and what is promised."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from fractions import Fraction
 
-from dither.errors import InvalidArgument
 from dither.ledger import Entry, Receipt
 from dither.ledger.accounts import promised
 from dither.ledger.units import DELTA_UNIT, LOSS_UNIT
-from dither.present import words
-from dither.present.bars import chart, columns
-from dither.present.markup import escaped
+from dither.present import markup, words
 from dither.present.notes import kinds_of, lasting
-from dither.present.pages.sheet import FOOT, head, write
+from dither.present.pages import sheet
 from dither.tables.answer import Answer, is_total
 from dither.tables.planning.explain import Explanation
 
@@ -22,86 +18,7 @@ MAX_ROWS = 1000
 MAX_CHARTS = 4
 MAX_ENTRIES = 50
 
-
-def html(
-    answer: Answer,
-    explanation: Explanation | None = None,
-    history: Iterable[Entry] | None = None,
-    title: str = "A private answer",
-    *,
-    question: str | None = None,
-) -> str:
-    """The page, as text.
-
-    Parameters
-    ----------
-    answer
-        What :meth:`~dither.tables.table.Question.release` returned.
-    explanation
-        What :meth:`~dither.tables.table.Question.explain` returned for the same question: adds the mechanisms.
-    history
-        ``table.ledger.history(table.card.name)``: adds what was spent so far. Of other questions only their cost is
-        shown; what was asked is for whoever may read the ledger.
-    title, question
-        What to call the page, and the question as it was asked.
-
-    Examples
-    --------
-    >>> from dither.guarantees import PureDP
-    >>> from dither.tables.answer import Answer
-    >>> answer = Answer(("word", "n"), ("text", "integer"), (("<script>x</script>", 9),), {"n": (6.0,)}, PureDP(1))
-    >>> "<script" in html(answer), "&lt;script&gt;" in html(answer)
-    (False, True)
-    """
-    if not isinstance(answer, Answer):
-        raise InvalidArgument("answer", "an answer", type(answer).__name__, "pass what release() returned")
-    entries = None if history is None else list(history)
-    rows_are_people = explanation is not None and explanation.rows_are_people
-    parts = [head(title)]
-    if question is not None:
-        parts.append(f"<h2>The question</h2>\n<pre><code>{_lines(question)}</code></pre>\n")
-    parts += ["<h2>The answer</h2>\n", _table(answer)]
-    parts += [f"<figure>\n{chart(answer, name)}</figure>\n" for name in columns(answer)[:MAX_CHARTS] if answer.rows]
-    parts.append(_cost(answer, entries))
-    if explanation is not None:
-        parts.append(_mechanisms(explanation))
-    if entries is not None:
-        parts.append(_spending(entries, answer))
-    parts.append("<h2>What is guaranteed</h2>\n" + _listed(words.guaranteed(answer, rows_are_people)))
-    parts.append("<h2>What is not</h2>\n" + _listed(words.not_guaranteed(answer)))
-    parts.append(FOOT)
-    return "".join(parts)
-
-
-def write_html(
-    path: str | os.PathLike[str],
-    answer: Answer,
-    explanation: Explanation | None = None,
-    history: Iterable[Entry] | None = None,
-    title: str = "A private answer",
-    *,
-    question: str | None = None,
-) -> None:
-    """Write the page to a file; it appears whole or not at all.
-
-    >>> from dither.guarantees import PureDP
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from dither.tables.answer import Answer
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_html(folder + "/answer.html", Answer(("n",), ("integer",), ((7,),), {"n": (6.0,)}, PureDP(1)))
-    ...     Path(folder, "answer.html").read_text(encoding="utf-8")[:15]
-    '<!DOCTYPE html>'
-    """
-    write(path, html(answer, explanation, history, title, question=question))
-
-
-def _lines(text: str) -> str:
-    """Escaped, with its lines kept."""
-    return "\n".join(escaped(line) for line in text.splitlines())
-
-
-_ABBREVIATIONS = {
+_EXPLANATIONS = {
     "error": "error by the noise, 95 %",
     "population error": "error by the noise and by sampling, 95 %",
     "probability": "how probable it is that nothing is more common",
@@ -109,29 +26,35 @@ _ABBREVIATIONS = {
 }
 
 
+def answer_page(
+    answer: Answer, title: str, explanation: Explanation | None, history: Iterable[Entry] | None, question: str | None
+) -> str:
+    """Return the page, with the mechanisms where there is an explanation, and what was spent where there is a history.
+
+    Of other questions only their cost is shown; what was asked is for those who may read the ledger.
+    """
+    entries = None if history is None else list(history)
+    rows_are_people = explanation is not None and explanation.rows_are_people
+    parts = []
+    if question is not None:
+        parts.append(sheet.section("The question", f"<pre><code>{markup.escaped_lines(question)}</code></pre>\n"))
+    charts = [sheet.figure(answer.chart(name)) for name in answer.drawable()[:MAX_CHARTS] if answer.rows]
+    parts += [sheet.section("The answer", _table(answer), *charts), _cost(answer, entries)]
+    parts += [] if explanation is None else [_mechanisms(explanation)]
+    parts += [] if entries is None else [_spending(entries, answer)]
+    parts.append(sheet.section("What is guaranteed", sheet.listed(words.guaranteed(answer, rows_are_people))))
+    parts.append(sheet.section("What is not", sheet.listed(words.not_guaranteed(answer))))
+    return sheet.page(title, *parts)
+
+
 def _table(answer: Answer) -> str:
     headings, rows = answer.table(MAX_ROWS)
-    head, lines = [], []
-    for j, heading in enumerate(headings):
-        side = ' class="n"' if heading.numeric and (j > 0 or heading.kind != "key") else ""
-        text = escaped(heading.text)
-        if heading.kind in _ABBREVIATIONS:
-            text = f'<abbr title="{_ABBREVIATIONS[heading.kind]}">{text}</abbr>'
-        head.append(f'<th scope="col"{side}>{text}</th>')
-    for row in rows:
-        cells = []
-        for j, (heading, text_of_cell) in enumerate(zip(headings, row, strict=True)):
-            cell = "<em>NULL</em>" if text_of_cell is None else escaped(text_of_cell)
-            side = ' class="n"' if heading.numeric else ""
-            if j == 0 and heading.kind == "key":
-                cells.append(f'<th scope="row">{cell}</th>')
-            else:
-                cells.append(f"<td{side}>{cell}</td>")
-        lines.append(f"<tr>{''.join(cells)}</tr>\n")
-    return (
-        f'<div class="wide">\n<table>\n<caption>{_caption(answer)}</caption>\n<thead><tr>{"".join(head)}</tr></thead>\n'
-        f"<tbody>\n{''.join(lines)}</tbody>\n</table>\n</div>\n"
-    )
+    names = [
+        markup.Explained(heading.text, _EXPLANATIONS[heading.kind]) if heading.kind in _EXPLANATIONS else heading.text
+        for heading in headings
+    ]
+    right = [heading.numeric and (j > 0 or heading.kind != "key") for j, heading in enumerate(headings)]
+    return sheet.table(names, rows, _caption(answer), right)
 
 
 def _caption(answer: Answer) -> str:
@@ -164,12 +87,8 @@ def _cost(answer: Answer, entries: list[Entry] | None) -> str:
     facts += [("note", str(note)) for note in lasting(answer.notes)]
     if answer.receipt:
         facts.append(("receipt", answer.receipt))
-    lines = "".join(f'<tr><th scope="row">{name}</th><td>{escaped(text)}</td></tr>\n' for name, text in facts)
-    after = "<p>Keep the receipt: a ledger that does not hold it has lost entries.</p>\n" if answer.receipt else ""
-    return (
-        '<h2>What it cost</h2>\n<table class="facts">\n<caption>Cost, and what may still be asked.</caption>\n'
-        f"<tbody>\n{lines}</tbody>\n</table>\n{after}"
-    )
+    keep = "Keep the receipt: a ledger that does not hold it has lost entries."
+    return sheet.section("What it cost", sheet.facts(facts), sheet.paragraph(keep) if answer.receipt else "")
 
 
 def _nothing(entries: list[Entry] | None) -> str | None:
@@ -184,23 +103,21 @@ def _nothing(entries: list[Entry] | None) -> str | None:
 
 
 def _mechanisms(explanation: Explanation) -> str:
-    lines = []
-    for line in explanation.lines:
-        cells = [escaped(line["answer"]), escaped(line["measure"]), escaped(line["mechanism"])]
-        width = line["expected"]
-        other_cells = "".join(f"<td>{cell}</td>" for cell in cells[1:])
-        lines.append(f'<tr><th scope="row">{cells[0]}</th>{other_cells}<td>{escaped(width)}</td></tr>\n')
-    head = "".join(f'<th scope="col">{name}</th>' for name in ("column", "what is measured", "how", "expected error"))
-    return (
-        f"<h2>How it was made private</h2>\n<p>{escaped(explanation.groups)}. {escaped(explanation.bounding)}.</p>\n"
-        '<div class="wide">\n<table>\n<caption>What is measured in each group, and the noise it gets.</caption>\n'
-        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{''.join(lines)}</tbody>\n</table>\n</div>\n"
+    names = ("answer", "measure", "mechanism", "expected")
+    return sheet.section(
+        "How it was made private",
+        sheet.paragraph(f"{explanation.groups}. {explanation.bounding}."),
+        sheet.table(
+            ("column", "what is measured", "how", "expected error"),
+            [[line[name] for name in names] for line in explanation.lines],
+            "What is measured in each group, and the noise it gets.",
+        ),
     )
 
 
 def _spending(entries: list[Entry], answer: Answer) -> str:
-    """Every charge to the dataset with the running total, in the ledger's own whole numbers."""
-    rows: list[str] = []
+    """Return every charge to the dataset with the running total, in the ledger's own whole numbers."""
+    rows: list[list[object]] = []
     loss = delta = 0
     unit = "ε"
     mine = _own_charge(entries, answer)
@@ -217,18 +134,12 @@ def _spending(entries: list[Entry], answer: Answer) -> str:
         if delta:
             total += f", δ = {float(Fraction(delta, DELTA_UNIT)):.6g}"
         this = "this answer" if entry.seq == mine else ""
-        cells = (entry.at[:19].replace("T", " "), str(promised(entry.body["cost"])), total, this)
-        row_cells = "".join(f"<td>{escaped(cell)}</td>" for cell in cells)
-        rows.append(f'<tr><th scope="row">{entry.seq}</th>{row_cells}</tr>\n')
+        rows.append([entry.seq, entry.at[:19].replace("T", " "), promised(entry.body["cost"]), total, this])
     caption = "Every charge to this dataset, and the sum up to it."
     if len(rows) > MAX_ENTRIES:
         caption += f" The last {MAX_ENTRIES} of {len(rows)}."
-    names = ("entry", "time (UTC)", "cost", "spent so far", "")
-    head = "".join(f'<th scope="col">{name}</th>' if name else "<td></td>" for name in names)
-    return (
-        f'<h2>Spent so far</h2>\n<div class="wide">\n<table>\n<caption>{caption}</caption>\n'
-        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{''.join(rows[-MAX_ENTRIES:])}</tbody>\n</table>\n</div>\n"
-    )
+    headings = ("entry", "time (UTC)", "cost", "spent so far", "")
+    return sheet.section("Spent so far", sheet.table(headings, rows[-MAX_ENTRIES:], caption))
 
 
 def _own_charge(entries: list[Entry], answer: Answer) -> int | None:
@@ -237,7 +148,3 @@ def _own_charge(entries: list[Entry], answer: Answer) -> int | None:
         return None
     seq = Receipt.read(answer.receipt).seq
     return next((entry.charge or entry.seq for entry in entries if entry.seq == seq), None)
-
-
-def _listed(lines: list[str]) -> str:
-    return "<ul>\n" + "".join(f"<li>{escaped(line)}</li>\n" for line in lines) + "</ul>\n"

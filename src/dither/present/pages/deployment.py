@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from dither.guarantees import ZCDP, Guarantee, PureDP
 from dither.ledger import Entry, Ledger
-from dither.present.markup import escaped
+from dither.present.pages import sheet
 from dither.tables.card.model import Card
 
 CARD, LEDGER, DITHER, STEWARD = "card", "ledger", "dither", "steward"
@@ -99,19 +99,6 @@ class Deployment:
                 lines += [f"**{item.question}**", "", f"{item.text} *({item.source})*", ""]
         return "\n".join(lines)
 
-    def html(self) -> str:
-        """The record as a page of its own, which loads nothing."""
-        from dither.present.pages import sheet
-
-        parts = [sheet.head(f"Differential privacy record: {self.name}"), f"<p>{escaped(self.note)}</p>\n"]
-        for section in self.sections:
-            parts.append(f'<h2>{escaped(section.title)}</h2>\n<table class="facts"><tbody>\n')
-            for item in section.items:
-                cells = f'<th scope="row">{escaped(item.question)}</th><td>{escaped(item.text)}</td>'
-                parts.append(f"<tr>{cells}<td>{escaped(item.source)}</td></tr>\n")
-            parts.append("</tbody></table>\n")
-        return "".join(parts) + sheet.FOOT
-
     def to_json(self) -> str:
         """The record for programs; an open answer is null."""
         sections = [
@@ -131,6 +118,15 @@ class Deployment:
 
 def _plain(item: Item) -> dict[str, str | None]:
     return {"question": item.question, "answer": item.answer or None, "source": item.source, "hint": item.hint or None}
+
+
+def deployment_page(record: Deployment, title: str) -> str:
+    """Return the record as a page."""
+    sections = [
+        sheet.section(part.title, sheet.facts([(item.question, item.text, item.source) for item in part.items]))
+        for part in record.sections
+    ]
+    return sheet.page(title, sheet.paragraph(record.note), *sections)
 
 
 def deployment(card: Card, ledger: Ledger | None, version: str) -> Deployment:

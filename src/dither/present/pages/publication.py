@@ -1,4 +1,4 @@
-"""One page of HTML about a publication: what is promised, every table, its errors, and pictures of them.
+"""One page about a publication: what is promised, every table, its errors, and charts of them.
 
 Everything on it is computed from what was released. Long tables are shown by their first rows.
 """
@@ -6,23 +6,18 @@ Everything on it is computed from what was released. Long tables are shown by th
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from dither.errors import InvalidArgument
-from dither.present import words
-from dither.present.bars import chart
-from dither.present.digits import significant, with_error
-from dither.present.markup import escaped
-from dither.present.pages.sheet import FOOT, head, write
+from dither.present import chart, words
+from dither.present.digits import keys_shown, percent, significant, with_error
+from dither.present.pages import sheet
 from dither.present.pages.treemap import treemap
+from dither.present.text import escaped
 from dither.publish import Publication
 from dither.publish.allocate import normal_quantile
 from dither.publish.domain import Levels
-from dither.tables.answer import Answer, shown
 
 MAX_ROWS = 25
 MAX_TABLES = 60
@@ -32,45 +27,19 @@ MAX_PLACES = 500
 _CONFIDENCE = 0.95
 
 
-def publication_page(publication: Publication, title: str = "Published tables") -> str:
-    """The page, as text: it holds no script, loads nothing, and is the same for the same publication.
-
-    >>> import dither as dp
-    >>> from dither.publish import Attribute, Domain, MarginalPlan, table_spec
-    >>> domain = Domain([Attribute.flat("sex", ["f", "<script>"])])
-    >>> plan = MarginalPlan(domain, [table_spec(domain, ["sex"])])
-    >>> page = publication_page(plan.release({(1,): [500, 600]}, dp.ApproxDP(1, 1e-9)))
-    >>> page.startswith("<!DOCTYPE html>"), "<script" in page, "&lt;script&gt;" in page
-    (True, False, True)
-    """
-    if not isinstance(publication, Publication):
-        raise InvalidArgument(
-            "publication", "a publication", type(publication).__name__, "pass what release() returned"
-        )
+def publication_page(publication: Publication, title: str) -> str:
+    """Return the page."""
     tables = [*dict.fromkeys(publication.estimates.tables)]
-    parts = [head(title), _summary(publication, tables), _promises(publication), _cost(publication)]
-    parts.append(_errors(publication, tables))
-    parts += _maps(publication, tables)
-    parts += _all_tables(publication, tables)
-    parts += ["<h2>What is not promised</h2>\n", _listed(_not_promised(publication)), FOOT]
-    return "".join(parts)
-
-
-def write_publication(path: str | os.PathLike[str], publication: Publication, title: str = "Published tables") -> None:
-    """Write the page to a file; it appears whole or not at all.
-
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> import dither as dp
-    >>> from dither.publish import Attribute, Domain, MarginalPlan, table_spec
-    >>> domain = Domain([Attribute.flat("sex", ["f", "m"])])
-    >>> released = MarginalPlan(domain, [table_spec(domain, ["sex"])]).release({(1,): [500, 600]}, dp.ZCDP(0.5))
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_publication(folder + "/tables.html", released)
-    ...     Path(folder, "tables.html").read_text(encoding="utf-8")[:15]
-    '<!DOCTYPE html>'
-    """
-    write(path, publication_page(publication, title))
+    return sheet.page(
+        title,
+        _summary(publication, tables),
+        _promises(publication),
+        _cost(publication),
+        _errors(publication, tables),
+        *_maps(publication, tables),
+        sheet.section("Tables", *_all_tables(publication, tables)),
+        sheet.section("What is not promised", sheet.listed(_not_promised(publication))),
+    )
 
 
 def _name(publication: Publication, levels: Levels) -> str:
@@ -79,15 +48,13 @@ def _name(publication: Publication, levels: Levels) -> str:
 
 def _summary(publication: Publication, tables: Sequence[Levels]) -> str:
     cost = publication.guarantee
-    domain = publication.estimates.domain
-    cells = sum(domain.size(levels) for levels in tables)
-    return (
-        f"<p>{len(tables)} table{'s' if len(tables) != 1 else ''} with {cells:,} cells, published in one release.</p>\n"
-        f"<h2>What is guaranteed</h2>\n<p>{escaped(str(cost))} for the whole page: add or remove all the rows of "
-        f"one person, and every conclusion drawn from it would {words.likelihood(cost)}. This holds against anybody, "
-        "whatever they know already. Estimates, whole counts and records are computed from the same release, so that "
-        "all of them together cost no more than one.</p>\n"
+    cells = sum(publication.estimates.domain.size(levels) for levels in tables)
+    size = f"{len(tables)} table{'s' if len(tables) != 1 else ''} with {cells:,} cells, published in one release."
+    promise = (
+        f"{cost} for the whole page: {words.promise(cost, 'it')} Estimates, whole counts and records are computed from "
+        "the same release, so that all of them together cost no more than one."
     )
+    return sheet.paragraph(size) + sheet.section("What is guaranteed", sheet.paragraph(promise))
 
 
 def _promises(publication: Publication) -> str:
@@ -118,55 +85,45 @@ def _promises(publication: Publication) -> str:
                 "error, and nothing was spent on them.",
             )
         )
-    lines = "".join(f'<tr><th scope="row">{name}</th><td>{escaped(text)}</td></tr>\n' for name, text in rows)
-    return (
-        '<table class="facts">\n<caption>What the numbers mean, and what is promised of each.</caption>\n'
-        f"<tbody>\n{lines}</tbody>\n</table>\n"
-    )
+    return sheet.facts(rows)
 
 
 def _cost(publication: Publication) -> str:
-    facts = [("cost", f"{publication.cost}{' (paid earlier: this was recorded then)' if publication.replayed else ''}")]
+    paid = " (paid earlier: this was recorded then)" if publication.replayed else ""
+    facts: list[tuple[str, object]] = [("cost", f"{publication.cost}{paid}")]
     if publication.remaining is not None:
-        facts.append(("left of the budget", str(publication.remaining)))
+        facts.append(("left of the budget", publication.remaining))
     if publication.left_out is not None:
-        facts.append(("left out by the limit on a person's rows", str(publication.left_out)))
-    facts += [("note", str(note)) for note in publication.notes]
+        facts.append(("left out by the limit on a person's rows", publication.left_out))
+    facts += [("note", note) for note in publication.notes]
     if publication.receipt:
         facts.append(("receipt", publication.receipt))
-    lines = "".join(f'<tr><th scope="row">{name}</th><td>{escaped(text)}</td></tr>\n' for name, text in facts)
-    return (
-        '<h2>What it cost</h2>\n<table class="facts">\n<caption>Cost, and what the numbers leave out.</caption>\n'
-        f"<tbody>\n{lines}</tbody>\n</table>\n"
-    )
+    return sheet.section("What it cost", sheet.facts(facts))
 
 
 def _errors(publication: Publication, tables: Sequence[Levels]) -> str:
     estimates = publication.estimates
     total = max(float(estimates.values((0,) * len(estimates.domain.attributes)).sum()), 0.0)
-    lines = []
+    rows = []
     for levels in tables[:MAX_TABLES]:
-        error = _mean_error(publication, levels)
-        average = total / estimates.domain.size(levels)
-        share = "exact" if error == 0 else f"{_percent(error / average)}" if average > 0 else ""
-        cells = f"± {significant(error, 3)}", share, f"{estimates.domain.size(levels):,}", f"{average:,.1f}"
-        numbers = "".join(f'<td class="n">{cell}</td>' for cell in cells)
-        lines.append(f'<tr><th scope="row">{escaped(_name(publication, levels))}</th>{numbers}</tr>\n')
-    return "<h2>Errors</h2>\n" + _table(
-        ("table", "error, 95 %", "of the mean", "cells", "mean of a cell"),
-        lines,
-        f"Root mean square of the half-widths of the 95 % intervals.{_beside(publication)}"
-        + _more(len(tables), MAX_TABLES, "tables"),
-    )
+        error, cells = _mean_error(publication, levels), estimates.domain.size(levels)
+        average = total / cells
+        share = "exact" if error == 0 else percent(error / average) if average > 0 else ""
+        name = _name(publication, levels)
+        rows.append((name, f"± {significant(error, 3)}", share, f"{cells:,}", f"{average:,.1f}"))
+    headings = ("table", "error, 95 %", "of the mean", "cells", "mean of a cell")
+    caption = f"Root mean square of the half-widths of the 95 % intervals.{_beside(publication)}"
+    caption += _more(len(tables), MAX_TABLES, "tables")
+    return sheet.section("Errors", sheet.table(headings, rows, caption, [False, True, True, True, True]))
 
 
 def _beside(publication: Publication) -> str:
-    """What stands beside every ±: how much the limit on a person's rows leaves out."""
+    """Say what stands beside every ±: how much the limit on a person's rows leaves out."""
     if publication.max_rows is None:
         return ""
     if publication.left_out is None:
         return " What the limit on a person's rows leaves out is not in them, and is not known."
-    return f" Not in them: {escaped(str(publication.left_out))}."
+    return f" Not in them: {publication.left_out}."
 
 
 def _mean_error(publication: Publication, levels: Levels) -> float:
@@ -178,78 +135,73 @@ def _mean_error(publication: Publication, levels: Levels) -> float:
 
 
 def _maps(publication: Publication, tables: Sequence[Levels]) -> list[str]:
-    """For each nested attribute: relative errors of the places of each level, as quantiles and as treemaps."""
-    domain = publication.estimates.domain
+    """Return, for each nested attribute, relative errors of the places of each level, as quantiles and as treemaps."""
     parts = []
-    for axis, attribute in enumerate(domain.attributes):
+    for axis, attribute in enumerate(publication.estimates.domain.attributes):
         deepest = max(levels[axis] for levels in tables)
         if deepest < 2:
             continue
-        lines, pictures = [], []
+        rows, pictures = [], []
         for level in range(1, deepest + 1):
             name = attribute.level_names[level - 1]
             estimate = publication.estimates.table([name])
             widths = normal_quantile(_CONFIDENCE) * estimate.standard_error
             values = np.maximum(estimate.value, 0.0)
             relative = widths / np.maximum(values, 1.0)
-            low, middle, high = np.quantile(relative, [0.1, 0.5, 0.9])
-            cells = f"{len(values):,}", f"{np.median(values):,.0f}", *map(_percent, (low, middle, high))
-            numbers = "".join(f'<td class="n">{cell}</td>' for cell in cells)
-            lines.append(f'<tr><th scope="row">{escaped(name)}</th>{numbers}</tr>\n')
+            quantiles = map(percent, np.quantile(relative, [0.1, 0.5, 0.9]))
+            rows.append((name, f"{len(values):,}", f"{np.median(values):,.0f}", *quantiles))
             if len(values) <= MAX_PLACES and values.sum() > 0:
-                labels = [_key(key) for key in attribute.keys[level - 1].to_pylist()]
+                labels = [keys_shown([key]) for key in attribute.keys[level - 1].to_pylist()]
                 title = f"{name}: areas are estimated counts, colors are relative errors (95 %)"
                 picture = treemap(labels, values.tolist(), relative.tolist(), title)
-                pictures.append(f"<figure>\n<p>{escaped(title)}</p>\n{picture}</figure>\n")
-        parts += [
-            f"<h2>Errors by level of {escaped(attribute.name)}</h2>\n",
-            _table(
-                ("level", "places", "median count", "10 %", "half", "90 %"),
-                lines,
-                "The half-width of the 95 % interval over the estimate: 10 %, half and 90 % of the places have at most "
-                "this error.",
-            ),
-            *pictures,
-        ]
+                pictures.append(f"<figure>\n<figcaption>{escaped(title)}</figcaption>\n{picture}\n</figure>\n")
+        headings = ("level", "places", "median count", "10 %", "half", "90 %")
+        caption = (
+            "The half-width of the 95 % interval over the estimate: 10 %, half and 90 % of the places have at most "
+            "this error."
+        )
+        table = sheet.table(headings, rows, caption, [False] + [True] * 5)
+        parts.append(sheet.section(f"Errors by level of {attribute.name}", table, *pictures))
     return parts
 
 
 def _all_tables(publication: Publication, tables: Sequence[Levels]) -> list[str]:
-    parts, charts = ["<h2>Tables</h2>\n"], 0
+    parts: list[str] = []
+    charts = 0
     for levels in tables[:MAX_TABLES]:
         names = publication.estimates.domain.names(levels)
         keys, values, errors, whole = _rows(publication, names, levels)
+        texts = [
+            with_error(value, error) if error > 0 else (f"{value:,.6g}", "exact")
+            for value, error in zip(values, errors, strict=True)
+        ]
+        rows = [[*key, *text] for key, text in zip(keys, texts, strict=True)]
+        if whole is not None:
+            rows = [[*row, f"{count:,}"] for row, count in zip(rows, whole, strict=True)]
         headings = (*(names or ("",)), "value", "±", *(["whole"] if whole is not None else []))
-        lines = []
-        for i, row_keys in enumerate(keys):
-            value, error = with_error(values[i], errors[i]) if errors[i] > 0 else (f"{values[i]:,.6g}", "exact")
-            numbers = [value, error, *([f"{whole[i]:,}"] if whole is not None else [])]
-            first, *rest = row_keys
-            cells = "".join(f"<td>{escaped(key)}</td>" for key in rest)
-            cells += "".join(f'<td class="n">{escaped(text)}</td>' for text in numbers)
-            lines.append(f'<tr><th scope="row">{escaped(first)}</th>{cells}</tr>\n')
         size = publication.estimates.domain.size(levels)
-        caption = f"{escaped(_name(publication, levels))}.{_more(size, MAX_ROWS, 'rows')}"
-        parts.append(_table(headings, lines, caption, keys=len(keys[0])))
+        caption = f"{_name(publication, levels)}.{_more(size, MAX_ROWS, 'rows')}"
+        keyed = len(keys[0])
+        parts.append(sheet.table(headings, rows, caption, [False] * keyed + [True] * (len(headings) - keyed)))
         if 1 < size <= MAX_BARS and charts < MAX_CHARTS and any(error > 0 for error in errors):
-            rows = tuple((", ".join(key), value) for key, value in zip(keys, values, strict=True))
-            answer = Answer(("key", "count"), ("text", "number"), rows, {"count": tuple(errors)}, publication.cost)
-            parts.append(f"<figure>\n{chart(answer)}</figure>\n")
+            bars = zip([", ".join(key) for key in keys], values, errors, strict=True)
+            title = f"{_name(publication, levels)}, with errors (95 %)"
+            parts.append(sheet.figure(chart.bars(bars, title=title, texts=[" ± ".join(text) for text in texts])))
             charts += 1
     if len(tables) > MAX_TABLES:
-        parts.append(f"<p>{len(tables) - MAX_TABLES:,} more tables are in the files.</p>\n")
+        parts.append(sheet.paragraph(f"{len(tables) - MAX_TABLES:,} more tables are in the files."))
     return parts
 
 
 def _rows(
     publication: Publication, names: Sequence[str], levels: Levels
 ) -> tuple[list[list[str]], list[float], list[float], list[int] | None]:
-    """The first rows of a table: keys, values, half-widths of intervals, whole counts where there are any."""
+    """Return the first rows of a table: keys, values, half-widths of intervals, whole counts where there are any."""
     domain = publication.estimates.domain
     count = min(domain.size(levels), MAX_ROWS)
     places = np.unravel_index(np.arange(count), domain.shape(levels))
     columns = [
-        [_key(attribute.keys[level - 1][int(i)].as_py()) for i in place]
+        [keys_shown([attribute.keys[level - 1][int(i)].as_py()]) for i in place]
         for attribute, level, place in zip(domain.attributes, levels, places, strict=True)
         if level
     ]
@@ -280,28 +232,5 @@ def _not_promised(publication: Publication) -> list[str]:
     return result
 
 
-def _table(headings: Sequence[str], lines: Sequence[str], caption: str, keys: int = 1) -> str:
-    cells = "".join(
-        f'<th scope="col"{side}>{escaped(name)}</th>'
-        for name, side in zip(headings, [""] * keys + [' class="n"'] * (len(headings) - keys), strict=True)
-    )
-    return (
-        f'<div class="wide">\n<table>\n<caption>{caption}</caption>\n<thead><tr>{cells}</tr></thead>\n'
-        f"<tbody>\n{''.join(lines)}</tbody>\n</table>\n</div>\n"
-    )
-
-
 def _more(size: int, limit: int, what: str) -> str:
     return f" The first {limit} of {size:,} {what}." if size > limit else ""
-
-
-def _key(value: Any) -> str:
-    return "NULL" if value is None else shown(value)
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:,.0f} %"
-
-
-def _listed(lines: Sequence[str]) -> str:
-    return "<ul>\n" + "".join(f"<li>{escaped(line)}</li>\n" for line in lines) + "</ul>\n"

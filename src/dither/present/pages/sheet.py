@@ -1,63 +1,109 @@
-"""The parts that all pages share: head, foot, and writing to a file. Pages hold no script and load nothing."""
+"""The skeleton of all pages: one style sheet, sections, tables, figures, and writing to a file.
+
+Pages hold no script, load nothing, and are the same for the same values.
+"""
 
 from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from dither.errors import InvalidArgument
-from dither.present.markup import escaped
+from dither.present import drawing, markup
+from dither.present.chart import Chart
+from dither.present.text import escaped
 
-FOOT = "</main>\n</body>\n</html>\n"
-
-_HEAD = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>
-body {{ font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a; background: #ffffff; max-width: 50rem; margin: 2rem auto;
-  padding: 0 1rem; }}
-h1 {{ font-size: 1.5rem; }}
-h2 {{ font-size: 1.15rem; margin-top: 2rem; }}
-table {{ border-collapse: collapse; }}
-caption {{ text-align: left; color: #444444; padding-bottom: .4rem; max-width: min(46rem, 92vw); }}
-th, td {{ text-align: left; padding: .2rem 1rem .2rem 0; border-bottom: 1px solid #c8c8c8; vertical-align: top; }}
-td.n, th.n {{ text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }}
-.facts td {{ overflow-wrap: anywhere; }}
-.facts th {{ white-space: nowrap; }}
-pre {{ background: #f2f2f2; padding: .7rem; white-space: pre-wrap; overflow-wrap: anywhere; }}
-code {{ overflow-wrap: anywhere; }}
-figure {{ margin: 1rem 0; }}
-svg {{ max-width: 100%; height: auto; }}
-.wide {{ overflow-x: auto; }}
-</style>
-</head>
-<body>
-<main>
+_STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a; background: #ffffff; max-width: 50rem; margin: 2rem auto;
+  padding: 0 1rem; }
+h1 { font-size: 1.5rem; }
+h2 { font-size: 1.15rem; margin-top: 2rem; }
+table { border-collapse: collapse; }
+figcaption { color: #444444; padding-bottom: .4rem; }
+th, td { text-align: left; padding: .2rem 1rem .2rem 0; border-bottom: 1px solid #c8c8c8; vertical-align: top; }
+td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+.facts table { width: 100%; }
+.facts td { overflow-wrap: anywhere; }
+.facts th { width: 12rem; }
+.facts td + td { color: #444444; white-space: nowrap; }
+pre { background: #f2f2f2; padding: .7rem; white-space: pre-wrap; overflow-wrap: anywhere; }
+code { overflow-wrap: anywhere; }
+figure { margin: 1rem 0; }
+svg { max-width: 100%; }
+svg.scaled { height: auto; }
+.wide { overflow-x: auto; }
+.side-by-side { display: flex; flex-wrap: wrap; gap: 1rem 1.5rem; }
+.side-by-side figure { margin: 0; max-width: 100%; }
+@media (max-width: 40rem) {
+  .facts th, .facts td { display: block; width: auto; }
+  .facts th { border: 0; padding-bottom: 0; }
+}
 """
 
 
-def head(title: str) -> str:
-    """The page up to its heading.
+def page(title: str, *parts: str) -> str:
+    """Return a whole page.
 
-    >>> head("a < b").endswith("<h1>a &lt; b</h1>\\n")
-    True
+    >>> "<h1>a &lt; b</h1>" in page("a < b"), page("").startswith("<!DOCTYPE html>")
+    (True, True)
     """
-    return _HEAD.format(title=escaped(title)) + f"<h1>{escaped(title)}</h1>\n"
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escaped(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<main>\n"
+        f"<h1>{escaped(title)}</h1>\n{''.join(parts)}</main>\n</body>\n</html>\n"
+    )
 
 
-def write(path: str | os.PathLike[str], page: str) -> None:
+def section(title: str, *parts: str) -> str:
+    """Return parts below a heading."""
+    return f"<h2>{escaped(title)}</h2>\n{''.join(parts)}"
+
+
+def paragraph(text: object) -> str:
+    """Return a paragraph of text."""
+    return f"<p>{escaped(text)}</p>\n"
+
+
+def listed(texts: Iterable[object]) -> str:
+    """Return a list of sentences."""
+    return "<ul>\n" + "".join(f"<li>{escaped(text)}</li>\n" for text in texts) + "</ul>\n"
+
+
+def table(
+    headings: Sequence[object], rows: Iterable[Sequence[object]], caption: str, right: Sequence[bool] = ()
+) -> str:
+    """Return a table that scrolls where it is wider than the page; the first cell of a row is its name."""
+    body = markup.table(headings, rows, right, named_rows=True, inline=False)
+    return f'<figure>\n<figcaption>{escaped(caption)}</figcaption>\n<div class="wide">\n{body}\n</div>\n</figure>\n'
+
+
+def facts(pairs: Iterable[Sequence[object]]) -> str:
+    """Return names and what is to be said of each."""
+    return f'<div class="facts">\n{markup.facts(pairs, inline=False)}\n</div>\n'
+
+
+def figure(chart: Chart, width: int = 680, height: int = 200) -> str:
+    """Return a chart."""
+    return f"<figure>\n{drawing.svg(chart, width=width, height=height)}\n</figure>\n"
+
+
+def side_by_side(figures: Iterable[str]) -> str:
+    """Return figures beside each other, as many as the page is wide."""
+    return f'<div class="side-by-side">\n{"".join(figures)}</div>\n'
+
+
+def write(path: str | os.PathLike[str], text: str) -> None:
     """Write a page to a file; it appears whole or not at all."""
     target = Path(path)
     try:
         handle, fresh = tempfile.mkstemp(dir=target.parent, prefix=".page-", suffix=".part")
         try:
             with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as out:
-                out.write(page)
+                out.write(text)
             os.chmod(fresh, 0o644)
             os.replace(fresh, target)
         except BaseException:
@@ -65,5 +111,5 @@ def write(path: str | os.PathLike[str], page: str) -> None:
             raise
     except OSError:
         raise InvalidArgument(
-            "report", "a file in a folder that can be written", "another", "choose another place"
+            "report", "a file in a folder that can be written", "one that cannot be", "choose a different path"
         ) from None

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dither.present.markup import escaped
+from dither.present.digits import percent
+from dither.present.drawing import frame
+from dither.present.text import escaped
 
 Box = tuple[float, float, float, float]
 """Left, top, width and height."""
@@ -86,25 +88,19 @@ def treemap(labels: Sequence[str], sizes: Sequence[float], relative_errors: Sequ
     """
     order = sorted((i for i, size in enumerate(sizes) if size > 0), key=lambda i: -sizes[i])
     boxes = layout([float(sizes[i]) for i in order], (0.0, 0.0, float(_WIDTH), float(_HEIGHT)))
-    height = _HEIGHT + _LEGEND
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" height="{height}" '
-        f'role="img" aria-label="{escaped(title)}" font-family="sans-serif" font-size="12">',
-        f"<title>{escaped(title)}</title>",
-    ]
+    parts = []
     for i, (left, top, width, tall) in zip(order, boxes, strict=True):
-        what = f"{labels[i]}: about {sizes[i]:,.0f}, ± {_percent(relative_errors[i])}"
+        what = f"{labels[i]}: about {sizes[i]:,.0f}, ± {percent(relative_errors[i])}"
         parts.append(
             f'<rect x="{left:.1f}" y="{top:.1f}" width="{width:.1f}" height="{tall:.1f}" stroke="#ffffff" '
             f'fill="{color_of(relative_errors[i])}"><title>{escaped(what)}</title></rect>'
         )
-        for line, text in enumerate((labels[i], f"± {_percent(relative_errors[i])}")):
+        for line, text in enumerate((labels[i], f"± {percent(relative_errors[i])}")):
             if _SIGN * len(text) + 8 <= width and _LINE * (line + 1) + 4 <= tall:
                 parts.append(
                     f'<text x="{left + 5:.1f}" y="{top + _LINE * (line + 1):.1f}" fill="#1a1a1a">{escaped(text)}</text>'
                 )
-    parts += _legend()
-    return "\n".join([*parts, "</svg>"]) + "\n"
+    return frame(title, [*parts, *_legend()], _WIDTH, _HEIGHT + _LEGEND, scaled=True)
 
 
 def _legend() -> list[str]:
@@ -116,7 +112,3 @@ def _legend() -> list[str]:
         )
         left += 105
     return parts
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * min(share, 99.99):,.0f} %"

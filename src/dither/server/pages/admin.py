@@ -6,14 +6,16 @@ import json
 from datetime import datetime
 from typing import Any
 
+from markupsafe import Markup
 from starlette.responses import RedirectResponse, Response
 
 from dither.errors import InvalidArgument
 from dither.ledger import Account
 from dither.ledger.accounts import promised
+from dither.present.chart import spending
+from dither.present.drawing import svg
 from dither.server.errors import ErrorDocument
-from dither.server.pages.charts import meter, timeline
-from dither.server.pages.forms import limit_of
+from dither.server.pages.forms import limit_of, meter
 from dither.server.pages.render import Visit, download, get, post, submitted
 from dither.server.roles import ROLES
 from dither.server.tables import ChainEntry, DatasetBudget, LimitChange, Verification
@@ -74,7 +76,10 @@ def dataset(visit: Visit) -> Response:
     """Show the budget of one table over time, its accounts, and who asked what at what cost."""
     budget = visit.service.budgets.dataset(visit.who, visit.part("table"))
     points = [(datetime.fromisoformat(point.at), point.total) for point in budget.points]
-    context = {"budget": budget, "picture": timeline(points, budget.limit), **_meter(budget)}
+    context = {"budget": budget, **_meter(budget)}
+    title = "What was spent over time, as steps; the table of questions has the same numbers"
+    chart = spending(points, budget.limit, title=title, unit=context["unit"])
+    context["picture"] = Markup(svg(chart, width=900)) if points else ""
     accounts = [account_words(account) for account in budget.accounts]
     return visit.page("dataset.html", accounts=accounts, can_change=visit.may("limits.propose"), **context)
 

@@ -6,22 +6,23 @@ import secrets
 from collections.abc import Sequence
 from typing import Any
 
+from markupsafe import Markup
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from dither.errors import DitherError
-from dither.present.bars import chart, columns
+from dither.present.drawing import svg
 from dither.present.words import guaranteed, not_guaranteed
 from dither.server.errors import ErrorDocument, NotFound, problem_of
 from dither.server.pages import forms
-from dither.server.pages.charts import bar_charts
 from dither.server.pages.forms import DEFAULT_EPSILON, AskedOptions, asked_options, budget_meter, texts_of
 from dither.server.pages.render import Visit, download, fragment, get, post
 from dither.server.questions import AnswerRecord
 from dither.server.tables import TableCard, TableSummary
 
 PAGE_LENGTH = 50
+MAX_CHARTS = 4
 _WAIT_SECONDS = 8.0
 """How long the page waits for an answer before it shows that the question is under way."""
 TITLES = {
@@ -240,7 +241,7 @@ def answer(visit: Visit) -> Response:
     context: dict[str, Any] = {
         "record": record,
         "answer": record.answer,
-        "charts": bar_charts(record.answer),
+        "charts": [Markup(svg(record.answer.chart(column))) for column in record.answer.drawable()[:MAX_CHARTS]],
         "own": own,
         **(_left(visit, record.table) if own and can_ask else _NOTHING_LEFT),
         "options": forms.options_in_words(record.options),
@@ -259,8 +260,8 @@ def _file(record: AnswerRecord, ending: str) -> Response:
         return download(record.answer.to_csv(), "text/csv; charset=utf-8", name)
     if ending == "json":
         return download(record.answer.to_json() + "\n", "application/json", name)
-    if ending == "svg" and columns(record.answer) and record.answer.rows:
-        return download(chart(record.answer), "image/svg+xml", name)
+    if ending == "svg" and record.answer.drawable():
+        return download(svg(record.answer.chart()), "image/svg+xml", name)
     raise NotFound.of("file")
 
 

@@ -13,8 +13,7 @@ from starlette.datastructures import FormData
 
 from dither.errors import InvalidArgument
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
-from dither.server.pages.charts import Meter, meter
-from dither.tables.answer import shown
+from dither.present.digits import shown, significant
 from dither.tables.card.model import Card, ColumnCard
 from dither.tables.codec import decimal
 from dither.tables.query.operations import FUNCTIONS
@@ -426,6 +425,28 @@ def completion_words(card: Card) -> str:
     words |= {f"{name}(": "function" for name in sorted(FUNCTIONS) if f"{name}(" not in words}
     words |= dict.fromkeys(_SUGGESTED, "SQL")
     return json.dumps([*words.items()], ensure_ascii=True)
+
+
+@dataclass(frozen=True)
+class Meter:
+    """How much of a limit is spent, and how much a question would add, in percent of the limit."""
+
+    spent: float
+    now: float
+    spent_text: str
+    limit_text: str
+
+
+def meter(spent: float, limit: float | None, now: float = 0.0) -> Meter | None:
+    """Return a meter of a budget; None where there is no limit in one number.
+
+    >>> meter(0.5, 2.0, 0.5)
+    Meter(spent=25.0, now=25.0, spent_text='0.5', limit_text='2')
+    """
+    if limit is None or limit <= 0:
+        return None
+    before, after = (min(100 * total / limit, 100.0) for total in (spent, spent + now))
+    return Meter(round(before, 2), round(after - before, 2), significant(spent), significant(limit))
 
 
 def budget_meter(

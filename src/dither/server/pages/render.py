@@ -28,9 +28,9 @@ from starlette.routing import Route
 
 from dither.errors import AccessDenied, DitherError
 from dither.ledger.accounts import Remaining, left_words
-from dither.present.markup import visible
 from dither.present.notes import Note
 from dither.present.notes import sentence as note_sentence
+from dither.present.text import visible
 from dither.server.errors import problem_of
 from dither.server.pages.forms import text_of, texts_of
 from dither.server.roles import ACTIONS, Principal, may

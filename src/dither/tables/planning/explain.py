@@ -19,7 +19,7 @@ from dither.mechanisms import Gaussian
 from dither.present import markup
 from dither.present.digits import two_digits
 from dither.present.notes import Note, limit_words
-from dither.present.terminal import printable
+from dither.present.text import printable
 from dither.public_module import public_in
 from dither.tables.compile.statements import Measure
 from dither.tables.planning.automatic import BOUNDS_OF

@@ -10,7 +10,7 @@ import pytest
 
 import dither as dp
 from dither.present.notes import Note
-from dither.present.terminal import printable
+from dither.present.text import printable
 from dither.tables.answer import Answer
 
 HOSTILE = ["\x1b[2J\x1b]0;title\x07", "a\rb", "\u202eright", "\x9b31m", "\x08\x08", "\u2028", "\ud800", "\x7f"]

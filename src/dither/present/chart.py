@@ -1,0 +1,197 @@
+"""A chart as a value: marks over two axes, with intervals and labels.
+
+Nothing is drawn here. :func:`dither.present.drawing.svg` and :func:`dither.present.axes.draw` render the same value.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any, Literal, NamedTuple
+
+from dither.present.digits import significant
+
+Style = Literal["bars", "line", "dashed", "steps", "points", "area", "reference"]
+"""How a mark is drawn: an area has no line in its middle, a reference is a gray line to compare the others with."""
+
+MAX_ROWS = 60
+"""How many bars a chart has at most."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """One series of numbers, with the half-widths of their intervals.
+
+    Without ``x`` the numbers belong to the categories of the chart. ``texts`` stand beside bars; marks of one
+    ``color`` share it, by default each has its own.
+
+    >>> Mark((41, None), errors=(6.0, None)).points()
+    [Point(x=0, y=41.0, error=6.0)]
+    """
+
+    y: Sequence[float | None]
+    x: Sequence[Any] = ()
+    name: str = ""
+    style: Style = "line"
+    errors: Sequence[float | None] = ()
+    texts: Sequence[str] = ()
+    color: int | None = None
+
+    def points(self) -> list[Point]:
+        """Return the points that can be drawn."""
+        errors = self.errors or [None] * len(self.y)
+        return [
+            Point(x, float(y), float(error) if error is not None and is_drawable(error) else 0.0)
+            for x, y, error in zip(self.x or range(len(self.y)), self.y, errors, strict=True)
+            if y is not None and is_drawable(y) and is_drawable(position(x))
+        ]
+
+
+class Point(NamedTuple):
+    """A place, a height and the half-width of its interval, which is 0 where there is none."""
+
+    x: Any
+    y: float
+    error: float
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What an axis shows: its label, its ends where they are not those of the points, and its scale."""
+
+    label: str = ""
+    low: float | None = None
+    high: float | None = None
+    log: bool = False
+    ticks: tuple[tuple[float, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Marks over two axes. ``title`` says everything, ``heading`` is the short text above the picture.
+
+    A chart with ``categories`` has a row for each of them; ``note`` says what was left out.
+
+    >>> Chart("Counts", (Mark((41, 60), style="bars"),), categories=("north", "south")).span()
+    (0.0, 60.0)
+    """
+
+    title: str
+    marks: tuple[Mark, ...]
+    x: Axis = Axis()
+    y: Axis = Axis()
+    categories: tuple[str, ...] = ()
+    heading: str = ""
+    note: str = ""
+
+    def span(self) -> tuple[float, float]:
+        """Return the ends of the axis of values: 0, and every value with its interval.
+
+        One wild interval does not shrink the rest to nothing: of one wider than twice the largest value only that
+        much is drawn.
+        """
+        points = [point for mark in self.marks for point in mark.points()]
+        if self.y.log:
+            heights = [point.y for point in points if point.y > 0] or [1.0, 10.0]
+            return min(heights), max(heights)
+        widest = 2 * max((abs(point.y) for point in points), default=0.0)
+        ends = [0.0] + [point.y + sign * min(point.error, widest) for point in points for sign in (-1, 1)]
+        low = min(ends) if self.y.low is None else self.y.low
+        high = max(ends) if self.y.high is None else self.y.high
+        return (low, high) if high > low else (low, low + 1.0)
+
+
+def bars(
+    rows: Iterable[tuple[str, Any, float | None]], *, title: str, texts: Sequence[str] | None = None, **more: Any
+) -> Chart:
+    """Return a chart of a bar for each of the first rows: its label, its value, and the half-width of its interval.
+
+    >>> bars([("north", 41, 6.0), ("south", 60, 6.0)], title="Counts").categories
+    ('north', 'south')
+    """
+    every = list(rows)
+    labels, values, errors = zip(*every[:MAX_ROWS], strict=True) if every else ((), (), ())
+    if texts is None:
+        texts = [significant(value, 4) if is_drawable(value) else "" for value in values]
+    mark = Mark(values, style="bars", errors=errors, texts=tuple(texts[:MAX_ROWS]))
+    note = f"The first {MAX_ROWS} of {len(every):,} rows are drawn." if len(every) > MAX_ROWS else ""
+    return Chart(title, (mark,), categories=tuple(labels), note=note, **more)
+
+
+def lines(
+    series: Iterable[tuple[str, Sequence[float], Sequence[float]]], *, title: str, x_label: str, y_label: str = ""
+) -> Chart:
+    """Return a chart of named lines, each with the places and heights of its points.
+
+    >>> [mark.name for mark in lines([("a", [0, 1], [2, 3])], title="An example", x_label="x").marks]
+    ['a']
+    """
+    marks = tuple(Mark(tuple(y), tuple(x), name) for name, x, y in series)
+    return Chart(title, marks, Axis(x_label), Axis(y_label))
+
+
+def spending(
+    points: Sequence[tuple[datetime, float]], limit: float | None, *, title: str, unit: str, limit_name: str = "limit"
+) -> Chart:
+    """Return a chart of what was spent at which time, as steps, and of the limit. Clocks that go back are held still.
+
+    >>> chart = spending([(datetime(2026, 1, 1), 0.0), (datetime(2026, 1, 3), 0.5)], 1.0, title="Spent", unit="ε")
+    >>> [mark.name for mark in chart.marks], chart.span()
+    (['spent', 'limit'], (0.0, 1.0))
+    """
+    times: list[datetime] = []
+    for at, _ in points:
+        times.append(max(at, times[-1]) if times else at)
+    marks = [Mark(tuple(total for _, total in points), tuple(times), "spent", "steps")]
+    if limit is not None:
+        marks.append(Mark((limit, limit), (times[0], times[-1]) if times else (0, 1), limit_name, "reference"))
+    return Chart(title, tuple(marks), Axis("time (UTC)"), Axis(unit, low=0.0))
+
+
+def is_drawable(value: Any) -> bool:
+    """Whether it is a finite number that a picture can hold, and no truth value.
+
+    >>> is_drawable(3), is_drawable(float("inf")), is_drawable(None), is_drawable(True)
+    (True, False, False, False)
+    """
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= 1e300
+
+
+def position(x: Any) -> float:
+    """Return where a number or a time lies on an axis; times are counted in days.
+
+    >>> position(date(2026, 1, 2)) - position(datetime(2026, 1, 1, 12))
+    0.5
+    """
+    if isinstance(x, datetime):
+        return x.toordinal() + (x.hour * 3600 + x.minute * 60 + x.second) / 86_400
+    return float(x.toordinal() if isinstance(x, date) else x)
+
+
+def ticks(low: float, high: float, log: bool = False) -> list[float]:
+    """Return round numbers between two ends, 0 among them where it lies between them.
+
+    >>> ticks(0.0, 60.0), ticks(1, 1000, log=True)
+    ([0.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0], [1.0, 10.0, 100.0, 1000.0])
+    """
+    if log:
+        return [10.0**i for i in range(math.ceil(math.log10(low)), math.floor(math.log10(high)) + 1)]
+    step, grow = 10.0 ** math.floor(math.log10((high - low) / 2)), (2.0, 2.5, 2.0)
+    for i in range(9):
+        if (high - low) / step <= 6:
+            break
+        step *= grow[i % 3]
+    return [i * step for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
+
+
+def time_texts(first: Any, last: Any) -> tuple[str, str]:
+    """Return the ends of an axis of times, with hours where it is shorter than two days.
+
+    >>> time_texts(date(2026, 1, 1), date(2026, 3, 1))
+    ('2026-01-01', '2026-03-01')
+    """
+    hours = isinstance(first, datetime) and position(last) - position(first) < 2
+    form = "%Y-%m-%d %H:%M" if hours else "%Y-%m-%d"
+    return format(first, form), format(last, form)

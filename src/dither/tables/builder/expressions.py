@@ -229,11 +229,7 @@ def col(name: str, table: str | None = None) -> Term:
 
 
 def case(*branches: tuple[object, object], otherwise: object = None) -> Term:
-    """The value of the first branch (condition, value) whose condition holds.
-
-    >>> case((col("age") < 18, "young"), otherwise="old")
-    Term(case(age < 18, 'young', 'old'))
-    """
+    """The value of the first branch (condition, value) whose condition holds."""
     if not branches or not all(isinstance(item, tuple) and len(item) == 2 for item in branches):
         fix = "write case((col('age') < 18, 'young'), otherwise='old')"
         raise WrongType("case", "pairs (condition, value)", "other arguments", fix)
@@ -241,11 +237,7 @@ def case(*branches: tuple[object, object], otherwise: object = None) -> Term:
 
 
 def term(op: str, *args: object) -> Term:
-    """An operation on expressions and constants.
-
-    >>> term("neg", col("amount"))
-    Term(neg(amount))
-    """
+    """An operation on expressions and constants."""
     return Term(Call(op, tuple(_operand(item) for item in args)))
 
 
@@ -260,11 +252,7 @@ def _operand(value: object) -> Expression:
 
 
 def expression(value: object, what: str) -> Expression:
-    """A column by its name, or an expression; ``what`` is the argument.
-
-    >>> expression("amount", "sum")
-    Column(name='amount', table=None)
-    """
+    """A column by its name, or an expression; ``what`` is the argument."""
     if isinstance(value, str):
         return Column(value)
     if isinstance(value, Term):
@@ -275,11 +263,7 @@ def expression(value: object, what: str) -> Expression:
 
 
 def condition(value: object, what: str) -> Expression:
-    """A condition in SQL, or as an expression; ``what`` is the argument.
-
-    >>> condition("amount > 5", "where").op
-    '>'
-    """
+    """A condition in SQL, or as an expression; ``what`` is the argument."""
     if isinstance(value, str):
         from dither.tables.sql.expressions import syntax  # sqlglot is slow to load
 
@@ -495,11 +479,7 @@ def histogram(value: Operand, edges: Sequence[float], *, weight: float | None = 
 
 
 def distinct_keys(keys: object, what: str) -> tuple[Value, ...]:
-    """Public keys, each once.
-
-    >>> distinct_keys(["a", "b"], "keys")
-    ('a', 'b')
-    """
+    """Public keys, each once."""
     if isinstance(keys, str) or not isinstance(keys, Iterable):
         raise WrongType(what, "a list of values", type(keys).__name__, "pass ['a', 'b']")
     listed = tuple(plain_value(key) for key in keys)

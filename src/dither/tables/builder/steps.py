@@ -60,11 +60,7 @@ Grouping = Operand | Group
 
 
 def desc(value: Operand) -> Order:
-    """Sort by this, falling.
-
-    >>> desc("n")
-    Order(value=Column(name='n', table=None), descending=True)
-    """
+    """Sort by this, falling."""
     return Order(expression(value, "order"), descending=True)
 
 
@@ -78,12 +74,7 @@ def among(value: Operand, keys: Iterable[Value]) -> Group:
 
 
 def where(query: Query, conditions: object, card: Card) -> Query:
-    """Only rows for which a condition holds, too; several conditions in a list must all hold.
-
-    >>> from dither.tables.card.model import ColumnCard
-    >>> where(Query({}), "a > 1", Card("t", "t.csv", {"a": ColumnCard("number")})).where.op
-    '>'
-    """
+    """Only rows for which a condition holds, too; several conditions in a list must all hold."""
     rows, types = _rows(query, card), _types(card)
     result = [
         require_boolean(resolve_columns(condition(item, "where"), rows), types, "where")
@@ -104,12 +95,7 @@ def join(query: Query, table: str, own_key: object, other: str, card: Card, *, l
 
 
 def group_by(query: Query, groups: Sequence[object], named: Mapping[str, object], card: Card) -> Query:
-    """An answer for each value of these columns, and of these expressions by their names.
-
-    >>> from dither.tables.card.model import ColumnCard
-    >>> group_by(Query({}), ["a"], {}, Card("t", "t.csv", {"a": ColumnCard("text")})).groups[0].name
-    'a'
-    """
+    """An answer for each value of these columns, and of these expressions by their names."""
     if isinstance(groups, str) or not isinstance(groups, Sequence):
         raise WrongType("groups", "a list of columns", type(groups).__name__, "pass groups=['region']")
     rows = _rows(query, card)
@@ -122,12 +108,7 @@ def group_by(query: Query, groups: Sequence[object], named: Mapping[str, object]
 
 
 def refuse_unnamed(values: Sequence[object]) -> None:
-    """Refuse aggregates without a name, as those of a data frame are: a dict of functions by column.
-
-    >>> refuse_unnamed([{"amount": "mean"}])
-    Traceback (most recent call last):
-    dither.WrongType: agg: expected aggregates by name, got dict. Fix: write agg(mean_amount=dp.mean('amount')).
-    """
+    """Refuse aggregates without a name, as those of a data frame are: a dict of functions by column."""
     if not values:
         return
     fix = "write agg(n=dp.count())"
@@ -145,11 +126,7 @@ def _named_aggregates(values: Mapping[object, object]) -> str | None:
 
 
 def agg(query: Query, aggregates: Mapping[str, Aggregate], card: Card) -> Query:
-    """What to ask of each group, by the name it has in the answer.
-
-    >>> list(agg(Query({}), {"n": count()}, Card("t", "t.csv", {})).aggregates)
-    ['n']
-    """
+    """What to ask of each group, by the name it has in the answer."""
     if not isinstance(aggregates, Mapping) or not all(isinstance(item, Aggregate) for item in aggregates.values()):
         raise WrongType("agg", "aggregates by name", "values that are no aggregates", "write agg(m=dp.mean('column'))")
     if not aggregates:
@@ -166,11 +143,6 @@ def agg(query: Query, aggregates: Mapping[str, Aggregate], card: Card) -> Query:
 def per_person(query: Query, aggregates: Mapping[str, Aggregate], card: Card) -> Query:
     """A question of a table with a row for each person, and for each group that the question has: exact aggregates
     of the person's rows are its columns.
-
-    >>> from dither.tables.card.model import ColumnCard
-    >>> visits = Card("visits", "", {"who": ColumnCard("text"), "amount": ColumnCard("number", (0, 9))}, "who")
-    >>> per_person(Query({}), {"total": sum_("amount")}, visits).source.aggregates["total"].kind
-    'sum'
     """
     if query.aggregates:
         fix = "write per_person(total=dp.sum('amount')).agg(mean=dp.mean('total'))"
@@ -206,11 +178,7 @@ def shaped(
     order: object = (),
     limit: int | None = None,
 ) -> Query:
-    """What becomes of the noisy answer: expressions on the names of groups and aggregates.
-
-    >>> shaped(agg(Query({}), {"n": count()}, Card("t", "t.csv", {})), Card("t", "t.csv", {}), order="n").shape.order
-    (Order(value=Column(name='n', table=None), descending=False),)
-    """
+    """What becomes of the noisy answer: expressions on the names of groups and aggregates."""
     names = [*(item.name for item in query.groups), *query.aggregates]
     types = _answer_types(query, card, names)
     shown = {name: expression(item, "columns") for name, item in (columns or {}).items()}

@@ -59,11 +59,7 @@ class ColumnCard:
 def column_card(
     name: str, type: Type, bounds: tuple[Any, Any] | None = None, keys: tuple[Value, ...] | None = None
 ) -> ColumnCard:
-    """A column whose bounds are numbers, or dates where it holds dates.
-
-    >>> column_card("day", "date", (date(2024, 1, 1), date(2024, 12, 31))).period
-    (datetime.date(2024, 1, 1), datetime.date(2024, 12, 31))
-    """
+    """A column whose bounds are numbers, or dates where it holds dates."""
     if bounds is None or type not in ("date", "timestamp"):
         return ColumnCard(type, None if bounds is None else arguments.bounds(bounds), keys)
     where, fix = f"bounds of {name}", "pass (date(2024, 1, 1), date(2024, 12, 31)), for example"
@@ -187,11 +183,7 @@ class Card:
 
     @cached_property
     def counts_rows_without_unit(self) -> bool:
-        """Whether a row whose unit is NULL is a person of its own, who has this row only; in all tables alike.
-
-        >>> Card("visits", "", {"who": ColumnCard("integer")}, "who", rows_without_unit="each").counts_rows_without_unit
-        True
-        """
+        """Whether a row whose unit is NULL is a person of its own, who has this row only; in all tables alike."""
         units = [table.unit for table in self.private_tables.values()]
         return self.rows_without_unit == "each" and any(unit is not None for unit in units)
 
@@ -205,10 +197,6 @@ class Card:
         only those of ``others``.
 
         The budget, the limits and the public tables stay. Of a card with one table, the card itself.
-
-        >>> visits = PrivateTable("visits.csv", {"person": ColumnCard("integer")}, "person")
-        >>> Card("clinic", "", {}, tables={"visits": visits}).for_table("visits").unit
-        'person'
         """
         if not self.tables and name == self.name:
             return self
@@ -234,13 +222,7 @@ def limited(card: Card, max_incidents: int | None, min_epsilon: float | None) ->
 
 
 def tightened(card: Card, max_incidents: int | None, min_epsilon: float | None) -> Card:
-    """The card with these limits, refused where they are looser than its own: those are the steward's to relax.
-
-    >>> tightened(Card("visits", "", {}), None, 1e-9)
-    Traceback (most recent call last):
-    dither.InvalidArgument: min_epsilon: expected at least 0.0001, as the card says, got 1e-09. Fix: leave it \
-out, or ask the steward to change the card.
-    """
+    """The card with these limits, refused where they are looser than its own: those are the steward's to relax."""
     fix = "leave it out, or ask the steward to change the card"
     if max_incidents is not None and arguments.whole(max_incidents, "max_incidents") > card.max_incidents:
         expected = f"at most {card.max_incidents}, as the card says"
@@ -254,11 +236,7 @@ out, or ask the steward to change the card.
 
 
 def arrow_type(type: Type) -> Any:
-    """The Arrow type of a type that a card can state.
-
-    >>> arrow_type("timestamp")
-    TimestampType(timestamp[us])
-    """
+    """The Arrow type of a type that a card can state."""
     import pyarrow as pa
 
     types: dict[Type, Any] = {
@@ -276,18 +254,7 @@ _FLOATS = "a pandas column of whole numbers with gaps is made of floats: use ast
 
 
 def check_private_tables(card: Card) -> None:
-    """Refuse a card whose tables do not name people alike, or are called by names that could mean two things.
-
-    >>> from dither.tables.card.model import PrivateTable
-    >>> tables = {
-    ...     "visits": PrivateTable("visits.csv", {"patient": ColumnCard("integer")}, "patient"),
-    ...     "patients": PrivateTable("patients.csv", {"id": ColumnCard("text")}, "id"),
-    ... }
-    >>> check_private_tables(Card("clinic", "", {}, tables=tables))
-    Traceback (most recent call last):
-    dither.InvalidArgument: tables.patients.unit: expected a column of type integer, as in visits, got text. Fix: give \
-both columns one type: the people of all tables are the same.
-    """
+    """Refuse a card whose tables do not name people alike, or are called by names that could mean two things."""
     _check_unit("unit", card.columns, card.unit)
     _check_public_sources(card)
     if not card.tables:

@@ -110,11 +110,7 @@ def wrong(name: str, expected: str, got: str, fix: str) -> InvalidArgument:
 
 
 def kind_of(value: object) -> str:
-    """What a value of TOML is, in words.
-
-    >>> kind_of(True), kind_of("a")
-    ('true or false', 'text')
-    """
+    """What a value of TOML is, in words."""
     return _KINDS.get(type(value), "something else")
 
 
@@ -129,20 +125,12 @@ def check_names(given: object, allowed: tuple[str, ...], where: str) -> None:
 
 
 def listed_with_or(words: tuple[str, ...]) -> str:
-    """Words in a row.
-
-    >>> listed_with_or(("a", "b", "c"))
-    'a, b or c'
-    """
+    """Words in a row."""
     return f"{', '.join(words[:-1])} or {words[-1]}"
 
 
 def columns_of(given: Mapping[str, Any], where: str) -> dict[str, ColumnCard]:
-    """The columns of a card, or of a public table in it.
-
-    >>> columns_of({"columns": {"age": {"type": "integer", "bounds": [0, 120]}}}, "")["age"].bounds
-    (0, 120)
-    """
+    """The columns of a card, or of a public table in it."""
     name = f"{where}.columns" if where else "columns"
     sections = given.get("columns")
     if not isinstance(sections, Mapping) or not sections:
@@ -305,11 +293,7 @@ class SeriesAggregate:
 
     @classmethod
     def read(cls, text: object, where: str) -> SeriesAggregate:
-        """An aggregate as a card writes it.
-
-        >>> SeriesAggregate.read("sum(amount)", "spend")
-        SeriesAggregate(kind='sum', column='amount')
-        """
+        """An aggregate as a card writes it."""
         result = _AGGREGATE.fullmatch(text) if isinstance(text, str) else None
         if result is None or (result[1] == "sum") > (result[2] is not None) or (result[1] == "people" and result[2]):
             expected = '"count", "people", "count(column)" or "sum(column)"'
@@ -373,13 +357,7 @@ _MOST_LINES = 1_000
 
 
 def read_bytes(place: Path, what: str, hint: str) -> bytes:
-    """The bytes of a file; ``what`` it is and a ``hint`` how to come by one are for refusals.
-
-    >>> read_bytes(Path("nowhere.toml"), "card", "or draft a card with dither init")
-    Traceback (most recent call last):
-    dither.InvalidArgument: card: expected a file that can be read, got none of the name 'nowhere.toml'. Fix: check the
-    path, or draft a card with dither init.
-    """
+    """The bytes of a file; ``what`` it is and a ``hint`` how to come by one are for refusals."""
     try:
         return place.read_bytes()
     except IsADirectoryError:
@@ -389,15 +367,7 @@ def read_bytes(place: Path, what: str, hint: str) -> bytes:
 
 
 def contents(raw: bytes, what: str, place: Path | None = None) -> dict[str, Any]:
-    """What the bytes of a TOML file say; ``what`` it is and its ``place`` are for refusals.
-
-    >>> contents(b"a = 1", "card")
-    {'a': 1}
-    >>> contents(b"a = 1\\nb = [1,, 2]", "card", Path("visits.toml"))
-    Traceback (most recent call last):
-    dither.InvalidArgument: card visits.toml: expected a file in TOML, got a mistake in line 2, column 8: b = [1,, 2].
-    Fix: write key = value there, with text in "…", lists in […] and sections as [name], each once.
-    """
+    """What the bytes of a TOML file say; ``what`` it is and its ``place`` are for refusals."""
     name = what if place is None else f"{what} {clip(place.name)}"
     try:
         text = raw.decode("utf-8-sig")
@@ -469,15 +439,7 @@ _GUARANTEE = ("epsilon", "delta", "rho")
 
 
 def read(path: str | os.PathLike[str]) -> Card:
-    """The card in a file.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     place = Path(folder, "visits.toml")
-    ...     _ = place.write_text('name = "visits"\\nsource = "visits.csv"\\ncolumns.age = "integer"')
-    ...     read(place).columns
-    {'age': ColumnCard(type='integer', bounds=None, keys=None)}
-    """
+    """The card in a file."""
     place = Path(path)
     raw = read_bytes(place, "card", "or draft a card with dither init")
     if place.suffix.lower() != ".toml" and _looks_like_data(place, raw):
@@ -497,14 +459,7 @@ def _looks_like_data(place: Path, raw: bytes) -> bool:
 
 
 def parse(given: Mapping[str, Any], folder: str | os.PathLike[str] = ".") -> Card:
-    """The card that a file's contents say; relative paths start from ``folder``.
-
-    >>> parse({"name": "t", "source": "t.csv", "columns": {"age": "integer"}, "uint": "age"})
-    Traceback (most recent call last):
-    dither.InvalidArgument: uint: expected name, source, unit, max_groups, max_rows, delta, ledger, budget,
-    columns, public, tables, version, min_epsilon, max_incidents, receipt, incident_log, rows_without_unit, rows or
-    series, got another key. Fix: write 'unit', the nearest name.
-    """
+    """The card that a file's contents say; relative paths start from ``folder``."""
     check_names(given, _TOP, "")
     home = Path(folder)
     name = _text(given, "name", "", required=True)
@@ -741,13 +696,7 @@ def _check_limit(limit: Guarantee | None, where: str, filter: Literal["sum", "ad
 
 
 def gaps(card: Card) -> list[str]:
-    """What the card does not say, and what will therefore be refused.
-
-    >>> from dither.tables.card.model import ColumnCard
-    >>> card = Card("t", "t.csv", {"amount": ColumnCard("number")})
-    >>> print(gaps(card)[0])
-    no bounds for amount: SUM, AVG, VAR, STDDEV, MIN, MAX and quantiles of it are refused
-    """
+    """What the card does not say, and what will therefore be refused."""
     result = []
     for table in card.private_tables:
         result += _gaps_of_table(card.for_table(table), f"{table}." if card.tables else "")

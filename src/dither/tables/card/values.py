@@ -50,11 +50,6 @@ def nearest(name: str, names: Iterable[str], likeness: float = 0.6, quote: str |
     """What to write instead of an unknown name, if a known one is near, as difflib measures likeness.
 
     In SQL (``quote=None``) it is written without quotes, and in double ones where it has spaces or signs.
-
-    >>> nearest("amuont", ["amount", "region"])
-    "write 'amount', the nearest name"
-    >>> nearest("gate_number", ["Gate Number"], quote=None)
-    'write "Gate Number", the nearest name'
     """
     known = {item.casefold(): item for item in names}
     near = difflib.get_close_matches(name.casefold()[:200], known, n=1, cutoff=likeness)
@@ -66,21 +61,13 @@ def nearest(name: str, names: Iterable[str], likeness: float = 0.6, quote: str |
 
 
 def closest(name: str, names: Iterable[str]) -> str:
-    """What to write instead of an unknown name: the nearest known one, or all of them.
-
-    >>> closest("x", ["amount", "region"])
-    'use one of amount, region'
-    """
+    """What to write instead of an unknown name: the nearest known one, or all of them."""
     known = list(names)
     return nearest(name, known) or (f"use one of {', '.join(known[:20])}" if known else "there is none")
 
 
 def clip(text: str, length: int = 60) -> str:
-    """The text, or its beginning.
-
-    >>> clip("abcdef", 3)
-    'abc…'
-    """
+    """The text, or its beginning."""
     return text if len(text) <= length else f"{text[:length]}…"
 
 
@@ -97,13 +84,7 @@ _EXPECTED = "a number, text, boolean, date, datetime or None"
 
 
 def plain_value(value: Any) -> Value:
-    """The value itself, of exactly one of the plain types; other types are refused.
-
-    >>> import enum
-    >>> Region = enum.Enum("Region", {"NORTH": "north"}, type=str)
-    >>> plain_value(Region.NORTH)
-    'north'
-    """
+    """The value itself, of exactly one of the plain types; other types are refused."""
     if type(value) in _PLAIN:
         plain: Value = value
         return plain
@@ -125,11 +106,7 @@ def plain_value(value: Any) -> Value:
 
 
 def plain_keys(keys: Iterable[Any] | None) -> tuple[Value, ...] | None:
-    """Public keys as plain values; None where none are stated.
-
-    >>> plain_keys(["a", 1])
-    ('a', 1)
-    """
+    """Public keys as plain values; None where none are stated."""
     return None if keys is None else tuple(plain_value(key) for key in keys)
 
 
@@ -143,11 +120,7 @@ def _plain_datetime(value: datetime) -> datetime:
 
 
 def literal_type(value: Value) -> Type | None:
-    """The type of a constant that can be written down in any engine.
-
-    >>> literal_type(1.5)
-    'number'
-    """
+    """The type of a constant that can be written down in any engine."""
     value = plain_value(value)
     if value is None or isinstance(value, bool):
         return None if value is None else "boolean"
@@ -208,11 +181,7 @@ class NumberFormat:
 
 
 def format_problem(format: str, kind: str) -> str:
-    """What a format should have been; nothing where it can be used.
-
-    >>> format_problem("%Y-%m", "date")
-    '%Y, %m and %d, each once'
-    """
+    """What a format should have been; nothing where it can be used."""
     if len(format) > _LONGEST:
         return f"at most {_LONGEST} characters"
     if kind in ("integer", "number"):
@@ -230,11 +199,7 @@ def format_problem(format: str, kind: str) -> str:
 
 
 def parts_of(format: str) -> list[DatePart]:
-    """The parts of a format of dates, in order.
-
-    >>> parts_of("%m/%Y%d")[0], parts_of("%m/%Y%d")[3]
-    (DatePart(name='m', least=1, most=2), DatePart(name='d', least=2, most=2))
-    """
+    """The parts of a format of dates, in order."""
     pieces = re.findall(r"%([YmdHMS])|([^%])", format)
     result = []
     for place, (name, sign) in enumerate(pieces):
@@ -245,11 +210,7 @@ def parts_of(format: str) -> list[DatePart]:
 
 
 def number_format(format: str, kind: str) -> NumberFormat | None:
-    """How the format of a column of numbers writes them; None where it is none.
-
-    >>> number_format("$1,234", "integer")
-    NumberFormat(before='$', thousands=',', decimal='', after='')
-    """
+    """How the format of a column of numbers writes them; None where it is none."""
     match = _NUMBER.fullmatch(format)
     if match is None:
         return None

@@ -127,15 +127,7 @@ def _place(source: object) -> str:
 
 
 def malformed_lines(source: str) -> Iterator[tuple[str, int]]:
-    """The files and numbers of lines that are not records of their CSV files. For the steward: they come from the data.
-
-    >>> import tempfile, pathlib
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     place = pathlib.Path(folder, "t.csv")
-    ...     _ = place.write_text('a,b\\n1,x\\n2\\n3,"y\\n')
-    ...     print([line for _, line in malformed_lines(str(place))])
-    [3, 4]
-    """
+    """The files and numbers of lines that are no records of CSV files. For the steward: they come from the data."""
     from dither.tables.engines import files
 
     result = files.find(source)
@@ -150,11 +142,7 @@ def _plain(scheme: str) -> str:
 
 
 def same_place(one: str, other: str) -> bool:
-    """Whether two sources are tables of one database, so that one connection can read both.
-
-    >>> same_place("postgresql://a@h/db::t", "postgresql://a@h/db::u")
-    True
-    """
+    """Whether two sources are tables of one database, so that one connection can read both."""
     left, mark, _ = one.rpartition("::")
     return bool(mark) and left == other.rpartition("::")[0] and (left == "spark" or "://" in left)
 

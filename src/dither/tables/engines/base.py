@@ -43,11 +43,7 @@ from dither.tables.query.nodes import Dialect
 
 
 def source_error(expected: str, got: str, fix: str) -> InvalidData:
-    """A source that cannot be used.
-
-    >>> print(source_error("a file", "none", "check the path"))
-    source: expected a file, got none. Fix: check the path.
-    """
+    """A source that cannot be used."""
     return InvalidData("source", expected, got, fix)
 
 
@@ -164,9 +160,7 @@ class Engine(ABC):
             return parsed_text(text, column.format, column.type, self.dialect)
         type = column.type
         value = self._canonical(name, present, type)
-        return (
-            nodes.limit_text(value, nodes.cast(nodes.column(name), "text"), self.dialect) if type == "text" else value
-        )
+        return nodes.limit_text(value, nodes.cast(nodes.column(name), "text")) if type == "text" else value
 
     def _unit_column(self, name: str, present: SourceColumn, column: ColumnCard) -> exp.Expr:
         """The column that names the person: of every value but NULL and NaN a value of its own."""
@@ -560,11 +554,7 @@ def check_column(name: str, column: ColumnCard, present: Mapping[str, SourceColu
 
 
 def plain(rows: Any) -> Any:
-    """An Arrow table with the plain types only.
-
-    >>> plain(pa.table({"n": pa.array([1], pa.decimal128(38, 0))})).schema.field("n").type
-    DataType(int64)
-    """
+    """An Arrow table with the plain types only."""
     arrays = [_plain(column) for column in rows.columns]
     return pa.table(arrays, names=rows.column_names)
 

@@ -147,7 +147,7 @@ def unit_text(x: exp.Expr, canonical: exp.Expr, dialect: Dialect, *, is_double: 
         number = binary("<=", x.copy(), nodes.double(float("inf")))  # NaN is larger than every number
         return nodes.case([(number, nodes.coalesce(whole, canonical))], exp.null())
     text = nodes.cast(x.copy(), "text")
-    return nodes.coalesce(nodes.limit_text(canonical, text.copy(), dialect), _digest(text, dialect))
+    return nodes.coalesce(nodes.limit_text(canonical, text.copy()), _digest(text, dialect))
 
 
 def _digest(text: exp.Expr, dialect: Dialect) -> exp.Expr:

@@ -160,9 +160,6 @@ def _header(path: str) -> CsvFormat:
 def looks_like_data(names: Sequence[str]) -> bool:
     """Whether the first line of a file holds values rather than names: decimal numbers, dates, or whole numbers that
     are neither years nor count the columns.
-
-    >>> looks_like_data(["17", "north", "5.27"]), looks_like_data(["region", "2023", "2024"]), looks_like_data("012")
-    (True, False, False)
     """
     whole = [int(name) for name in names if _WHOLE.fullmatch(name.strip())]
     counted = whole == list(range(whole[0], whole[0] + len(whole))) and len(whole) > 1 if whole else True
@@ -233,11 +230,7 @@ def database(path: str) -> str:
 
 
 def parts_of(table: str) -> list[str]:
-    """The parts of ``table``, ``schema.table`` or ``"Schema"."Table"``, as they are spelled.
-
-    >>> parts_of('clinic."Visits of 2024"')
-    ['clinic', 'Visits of 2024']
-    """
+    """The parts of ``table``, ``schema.table`` or ``"Schema"."Table"``, as they are spelled."""
     result = re.findall(r'"((?:[^"]|"")+)"|([^".]+)', table)
     names = [quoted.replace('""', '"') or bare for quoted, bare in result]
     rebuilt = ".".join(f'"{quoted}"' if quoted else bare for quoted, bare in result)
@@ -297,11 +290,7 @@ def blocks(path: str) -> Iterator[bytes]:
 
 
 def classify(block: bytes, format: CsvFormat) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.bool_]]:
-    """Where the lines of a block begin and end, and which of them are records.
-
-    >>> classify(b'1,"a,b"\\n2,"c\\n3,d\\n', CsvFormat(("x", "y")))[2].tolist()
-    [True, False, True]
-    """
+    """Where the lines of a block begin and end, and which of them are records."""
     data = np.frombuffer(block, np.uint8)
     delimiter = ord(format.delimiter)
     ends = np.flatnonzero(data == _LF)

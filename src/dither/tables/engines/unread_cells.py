@@ -63,20 +63,7 @@ class Proposal:
 
 
 def unread_cells(engine: Engine) -> list[UnreadCells]:
-    """The columns of a card with cells that do not read as it says. For the steward alone: it reads rows.
-
-    >>> import tempfile, dither as dp
-    >>> from pathlib import Path
-    >>> from dither.tables.card.model import Card
-    >>> from dither.tables.engines import connect
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     source = Path(folder, "paid.csv")
-    ...     _ = source.write_text('amount;n\\n"5,27";1\\n"12,5";2\\nNA;3\\n')
-    ...     with connect(str(source), Card("paid", str(source), {"amount": ColumnCard("number")})) as engine:
-    ...         result = unread_cells(engine)[0]
-    >>> result.unread, result.markers, str(result.better[0])
-    (3, 1, 'type = "number", format = "1234,56"')
-    """
+    """The columns of a card with cells that do not read as it says. For the steward alone: it reads rows."""
     assert engine.card is not None
     result = []
     for table in engine.table_names:

@@ -148,13 +148,7 @@ def describe_type(
 def relation_card(
     card: Card, source: Source | None, describe: Describe = describe_type, where: Expression | None = None
 ) -> Card:
-    """The card that a question is planned under which is asked of the rows of a relation that meet a condition.
-
-    >>> visits = Card("visits", "", {"who": ColumnCard("text"), "amount": ColumnCard("number", (0, 9))}, unit="who")
-    >>> totals = PerPerson(PrivateRows(), {"n": PersonAggregate("count")})
-    >>> relation_card(visits, totals).unit is None, sorted(relation_card(visits, totals).columns)
-    (True, ['n', 'who'])
-    """
+    """The card that a question is planned under which is asked of the rows of a relation that meet a condition."""
     if source is None:
         return card
     if isinstance(source, PrivateRows) and card.counts_rows_without_unit:
@@ -272,12 +266,7 @@ def shown_expressions(query: Query) -> list[Expression]:
 
 
 def describe_relation(source: Source, card: Card) -> str:
-    """What a question is asked of, in a few words.
-
-    >>> visits = Card("visits", "", {"who": ColumnCard("text")}, unit="who")
-    >>> describe_relation(PerPerson(PrivateRows(), {"n": PersonAggregate("count")}), visits)
-    'a row for each who, of visits'
-    """
+    """What a question is asked of, in a few words."""
     if isinstance(source, PrivateRows):
         return source.table or card.name
     if isinstance(source, PersonJoin):
@@ -425,11 +414,7 @@ def _sum_card(value: ColumnCard) -> ColumnCard:
 
 
 def sum_scale(size: float) -> float:
-    """The power of two by which numbers up to a size are multiplied before they are split: they stay below 2^26.
-
-    >>> sum_scale(100) == 2.0**19, sum_scale(0)
-    (True, 1.0)
-    """
+    """The power of two by which numbers up to a size are multiplied before they are split: they stay below 2^26."""
     return math.ldexp(1.0, PART_BITS - 1 - math.frexp(size)[1]) if size else 1.0
 
 
@@ -440,15 +425,7 @@ Cards = Callable[[Column], ColumnCard]
 
 
 def is_whole(expression: Expression, cards: Cards) -> bool:
-    """Whether SQL computes an expression as a whole number.
-
-    >>> from dither.tables.query.tree import Call
-    >>> cards = {Column("n"): ColumnCard("integer"), Column("x"): ColumnCard("number")}.__getitem__
-    >>> [is_whole(item, cards) for item in (Column("n"), Call("*", (Column("n"), Literal(2))), Column("x"))]
-    [True, True, False]
-    >>> is_whole(Call("floor", (Column("x"),)), cards)
-    False
-    """
+    """Whether SQL computes an expression as a whole number."""
     checked, kind = typed(expression, lambda column: cards(column).type)
     return kind == "integer" and not _is_double(checked, cards)
 

@@ -89,11 +89,7 @@ def _values(matches: list[tuple[Relation, str]]) -> set[Expression]:
 
 
 def private_relation(card: Card, name: str | None = None) -> Relation:
-    """The card's table, under its name or another.
-
-    >>> private_relation(Card("visits", "visits.csv", {"region": ColumnCard("text")})).name
-    'visits'
-    """
+    """The card's table, under its name or another."""
     return Relation(name or card.name, {item: Column(item) for item in card.columns})
 
 
@@ -110,11 +106,7 @@ def public_relation(card: Card, table: str, name: str | None = None) -> tuple[st
 
 
 def spelling(name: str, names: Mapping[str, object] | list[str]) -> str | None:
-    """The name as the card writes it: itself, or the only one that differs in case.
-
-    >>> spelling("Visits", ["visits"])
-    'visits'
-    """
+    """The name as the card writes it: itself, or the only one that differs in case."""
     if name in names:
         return name
     matches = [item for item in names if item.casefold() == name.casefold()]
@@ -122,11 +114,7 @@ def spelling(name: str, names: Mapping[str, object] | list[str]) -> str | None:
 
 
 def unique(name: str, taken: Collection[str], normalize: Callable[[str], str] = str.casefold) -> str:
-    """The name, with a number after it where it is among ``taken``, which are normalized names.
-
-    >>> unique("N", {"n"}), unique("N", {"n"}, normalize=str)
-    ('N_2', 'N')
-    """
+    """The name, with a number after it where it is among ``taken``, which are normalized names."""
     number, result = 1, name
     while normalize(result) in taken:
         number += 1
@@ -157,11 +145,7 @@ def resolve_columns(expression: Expression, rows: Rows) -> Expression:
 
 
 def answer_type(aggregate: Aggregate, card: Card) -> Type:
-    """The type of an aggregate's answer.
-
-    >>> answer_type(Aggregate("count"), Card("visits", "visits.csv", {}))
-    'integer'
-    """
+    """The type of an aggregate's answer."""
     if aggregate.kind in ("count", "count_value", "count_distinct", "people"):
         return "integer"
     if aggregate.kind == "mode" and aggregate.value is not None:

@@ -320,21 +320,12 @@ class Query:
 
     @property
     def aggregations(self) -> tuple[Query, ...]:
-        """Every private aggregation of the question, this one first.
-
-        >>> question = Query({"n": Aggregate("count")}, more=(Query({"m": Aggregate("people")}),))
-        >>> [list(part.aggregates) for part in question.aggregations]
-        [['n'], ['m']]
-        """
+        """Every private aggregation of the question, this one first."""
         return (replace(self, more=()), *self.more) if self.more else (self,)
 
 
 def sources(source: Source) -> Iterator[Source]:
-    """The relation, and all that it is made of.
-
-    >>> [type(item).__name__ for item in sources(PerPerson(PrivateRows(), {}))]
-    ['PerPerson', 'PrivateRows']
-    """
+    """The relation, and all that it is made of."""
     yield source
     inside: tuple[Source, ...] = ()
     if isinstance(source, PersonJoin):
@@ -380,11 +371,7 @@ def public_tables(query: Query) -> list[str]:
 
 
 def walk(expression: Expression) -> Iterator[Expression]:
-    """The expression and everything in it.
-
-    >>> [type(node).__name__ for node in walk(Call("+", (Column("a"), Literal(1))))]
-    ['Call', 'Column', 'Literal']
-    """
+    """The expression and everything in it."""
     waiting = [expression]
     while waiting:
         node = waiting.pop()
@@ -394,11 +381,7 @@ def walk(expression: Expression) -> Iterator[Expression]:
 
 
 def conjuncts(condition: Expression | None) -> Iterator[Expression]:
-    """The conditions that must all hold for a condition to hold; none for None.
-
-    >>> list(conjuncts(Call("and", (Column("a"), Column("b")))))
-    [Column(name='a', table=None), Column(name='b', table=None)]
-    """
+    """The conditions that must all hold for a condition to hold; none for None."""
     if isinstance(condition, Call) and condition.op == "and":
         for item in condition.args:
             yield from conjuncts(item)
@@ -407,11 +390,7 @@ def conjuncts(condition: Expression | None) -> Iterator[Expression]:
 
 
 def replaced(expression: Expression, old: Expression, new: Expression) -> Expression:
-    """The expression with another in the place of a part of it.
-
-    >>> replaced(Call("not", (Column("a"),)), Column("a"), Literal(True))
-    Call(op='not', args=(Literal(value=True),))
-    """
+    """The expression with another in the place of a part of it."""
     if expression == old:
         return new
     if isinstance(expression, Call):
@@ -420,19 +399,12 @@ def replaced(expression: Expression, old: Expression, new: Expression) -> Expres
 
 
 def columns(*expressions: Expression | None) -> set[Column]:
-    """Every column in the expressions.
-
-    >>> columns(Call("=", (Column("a"), Literal(1))), None)
-    {Column(name='a', table=None)}
-    """
+    """Every column in the expressions."""
     return {node for item in expressions if item is not None for node in walk(item) if isinstance(node, Column)}
 
 
 def check_size(expression: Expression) -> None:
-    """Refuse an expression too large or too deep to be worked on.
-
-    >>> check_size(Literal(1))
-    """
+    """Refuse an expression too large or too deep to be worked on."""
     pending: list[tuple[Expression, int]] = [(expression, 1)]
     count = 0
     while pending:
@@ -446,11 +418,7 @@ def check_size(expression: Expression) -> None:
 
 
 def show(expression: Expression) -> str:
-    """The expression in few words, for messages.
-
-    >>> show(Call("=", (Column("a"), Literal(5))))
-    'a = 5'
-    """
+    """The expression in few words, for messages."""
     if isinstance(expression, Column):
         return clip(f"{expression.table}.{expression.name}" if expression.table else expression.name)
     if isinstance(expression, Literal):
@@ -467,11 +435,7 @@ def show(expression: Expression) -> str:
 
 
 def conjunction(first: Expression | None, second: Expression | None) -> Expression | None:
-    """Both conditions, where stated.
-
-    >>> conjunction(None, Column("a"))
-    Column(name='a', table=None)
-    """
+    """Both conditions, where stated."""
     if first is None or second is None:
         return second if first is None else first
     return Call("and", (first, second))

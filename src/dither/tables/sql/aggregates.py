@@ -141,11 +141,7 @@ def aggregate(node: exp.Expr, rows: Rows, card: Card) -> ParsedAggregate:
 
 
 def default_name(aggregate: Aggregate) -> str:
-    """What an aggregate is called if the question does not say.
-
-    >>> default_name(Aggregate("sum", Column("amount")))
-    'sum_amount'
-    """
+    """What an aggregate is called if the question does not say."""
     kind = {"count_value": "count", "quantile": "median" if aggregate.at == 0.5 else "quantile"}.get(
         aggregate.kind, aggregate.kind
     )

@@ -68,13 +68,7 @@ Columns = tuple[exp.Expr, ...]
 
 
 def grouping_sets(group: exp.Expr | None) -> list[Columns] | None:
-    """The sets of columns of a GROUP BY in the order of SQL; None where it has one plain list of columns.
-
-    >>> from dither.tables.sql.text import statement
-    >>> tree, _ = statement("SELECT a, COUNT(*) FROM t GROUP BY a, ROLLUP (b, c)", "t")
-    >>> [[column.name for column in columns] for columns in grouping_sets(tree.args["group"])]
-    [['a', 'b', 'c'], ['a', 'b'], ['a']]
-    """
+    """The sets of columns of a GROUP BY in the order of SQL; None where it has one plain list of columns."""
     if group is None:
         return None
     sets = [_sets(item) for item in group.expressions]

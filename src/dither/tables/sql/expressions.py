@@ -43,11 +43,7 @@ _SPECIAL_NAMES = {
 
 
 def syntax(text: str) -> Expression:
-    """The expression in the text, its columns as they are written.
-
-    >>> syntax("a + 1")
-    Call(op='+', args=(Column(name='a', table=None), Literal(value=1)))
-    """
+    """The expression in the text, its columns as they are written."""
     return read(parsed(text), lambda node: name_of(node) if isinstance(node, exp.Column) else None)
 
 

@@ -74,13 +74,7 @@ def _refuse_sign(word: str) -> None:
 
 
 def unreadable(tokens: Sequence[Token], line: int | None, column: int | None, names: Sequence[str]) -> InvalidArgument:
-    """The refusal of a text that the parser could not read beyond a token; ``names`` are columns of the table.
-
-    >>> from sqlglot.tokens import Tokenizer
-    >>> tokens = Tokenizer().tokenize("SELECT COUNT(*) FORM visits")
-    >>> str(unreadable(tokens, 1, 27, ()))
-    "SQL: expected SQL that can be read, got an error in line 1, at 'visits'. Fix: write FROM instead of FORM."
-    """
+    """The refusal of a text that the parser could not read beyond a token; ``names`` are columns of the table."""
     at = next((i for i, token in enumerate(tokens) if (token.line, token.col) == (line, column)), len(tokens) - 1)
     words = [token.text if token.token_type in _QUOTED else token.text.upper() for token in tokens]
     for rule in _RULES:
@@ -401,11 +395,7 @@ NODES: Mapping[type[exp.Expr], tuple[str, str]] = MappingProxyType(
 
 
 def hint(template: str, node: exp.Expr) -> str:
-    """The template with the columns and texts of the node.
-
-    >>> hint("write CONTAINS({x}, {s})", exp.func("STRPOS", exp.column("origin"), exp.Literal.string("J")))
-    "write CONTAINS(origin, 'J')"
-    """
+    """The template with the columns and texts of the node."""
     columns = (item for item in node.find_all(exp.Column, bfs=False) if not isinstance(item.this, exp.Star))
     column = next((item for item in columns if item.name.upper() not in _TYPES), None)
     texts = (item for item in node.find_all(exp.Literal, bfs=False) if item.is_string)

@@ -181,12 +181,7 @@ def reads_database(name: str) -> bool:
 
 
 def total(tree: exp.Query) -> exp.Query:
-    """The tree with divisions that are NULL for a divisor of 0, and casts that are NULL for what does not fit.
-
-    >>> from sqlglot import parse_one
-    >>> total(parse_one("SELECT CAST(a / b AS INT) FROM noisy", dialect="duckdb")).sql("duckdb")
-    'SELECT TRY_CAST(a / NULLIF(b, 0) AS INT) FROM noisy'
-    """
+    """The tree with divisions that are NULL for a divisor of 0, and casts that are NULL for what does not fit."""
     for node in list(tree.walk()):
         if isinstance(node, (exp.Div, exp.Mod, exp.IntDiv)):
             divisor = node.expression

@@ -110,10 +110,6 @@ def _post_processing(
 def has_outer_part(tree: exp.Query) -> bool:
     """Whether the statement has more than the clauses of one aggregation: other queries, windows, levels, or functions
     of aggregates. What is wrong in it is then said as post-processing sees it.
-
-    >>> from dither.tables.sql.text import statement
-    >>> has_outer_part(statement("SELECT COUNT(*) FROM visits", "visits")[0])
-    False
     """
     outer_nodes = (exp.Window, exp.Qualify, exp.Distinct, exp.Offset, exp.With, exp.Rollup, exp.Cube, exp.GroupingSets)
     calls = (exp.Anonymous, exp.Cast, exp.TryCast, exp.DPipe, exp.Mod, exp.IntDiv, exp.ILike, exp.Extract)
@@ -372,12 +368,7 @@ def _of_rows_where(aggregate: Aggregate, condition: Expression | None) -> Aggreg
 
 
 def example(card: Card) -> str:
-    """A question about the table, for refusals.
-
-    >>> from dither.tables.card.model import ColumnCard
-    >>> example(Card("visits", "visits.csv", {"person": ColumnCard("text"), "vip": ColumnCard("boolean")}, "person"))
-    'SELECT vip, COUNT(*) FROM visits GROUP BY vip'
-    """
+    """A question about the table, for refusals."""
     columns = {name: item for name, item in card.columns.items() if name != card.unit}
     suitable = [name for name, item in columns.items() if item.keys or item.type == "boolean"]
     suitable += [name for name, item in columns.items() if item.type == "text"]
@@ -415,13 +406,7 @@ def _refuse_single_rows(tree: exp.Query, card: Card) -> None:
 
 
 def named_tables(text: str, card: Card) -> tuple[str, ...]:
-    """The private tables of the card that a statement names, in the card's spelling and the order of the statement.
-
-    >>> from dither.tables.card.model import ColumnCard, PrivateTable
-    >>> visits = PrivateTable("visits.csv", {"patient": ColumnCard("integer")}, "patient")
-    >>> named_tables("SELECT COUNT(*) FROM Visits", Card("clinic", "", {}, tables={"visits": visits}))
-    ('visits',)
-    """
+    """The private tables of the card that a statement names, in the card's spelling and the order of the statement."""
     names = list(card.private_tables)
     tree, _ = statement(text, names[0])
     for item in tree.find_all(exp.CTE):

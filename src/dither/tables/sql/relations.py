@@ -373,11 +373,7 @@ def materialized(rows: Rows, card: Card) -> Rows:
 
 
 def unique_name(name: str, prefix: str, taken: set[str]) -> str:
-    """A name that no other column of a relation has, also in other case; it is then taken.
-
-    >>> unique_name("day", "v", {"day"})
-    'v.day'
-    """
+    """A name that no other column of a relation has, also in other case; it is then taken."""
     number, result = 1, name
     while result.casefold() in taken:
         result = f"{prefix}.{name}" if number == 1 else f"{prefix}.{name}.{number}"

@@ -107,11 +107,6 @@ def statement(
     privacy it states.
 
     ``names``, the columns of the table, and an ``example`` of a question serve refusals.
-
-    >>> text = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 1) COUNT(*) FROM visits"
-    >>> tree, options = statement(text, "visits")
-    >>> sorted(options), len(tree.expressions)
-    (['epsilon'], 1)
     """
     example = example or f"SELECT COUNT(*) FROM {table}"
     tokens, options = _split_options(_tokens(text, example), text)
@@ -144,11 +139,7 @@ def _no_question(tokens: list[Token], table: str, names: Sequence[str], example:
 
 
 def expression(text: str) -> exp.Expr:
-    """The one expression in the text.
-
-    >>> expression("amount > 5").key
-    'gt'
-    """
+    """The one expression in the text."""
     tokens = _tokens(text, "amount > 5")
     tree = _parse([Token(TokenType.SELECT, "SELECT"), *tokens], text)
     extra = [name for name, value in tree.args.items() if value and name != "expressions"]

@@ -51,13 +51,7 @@ SYNTAX: Mapping[str, tuple[Operation, Syntax]] = MappingProxyType(
 
 
 def operation(name: str) -> Operation:
-    """The operation of this name; refused where there is none.
-
-    >>> operation("lowre")
-    Traceback (most recent call last):
-    dither.InvalidArgument: operation: expected one of the known ones, got lowre. Fix: write 'lower', the
-    nearest name.
-    """
+    """The operation of this name; refused where there is none."""
     if name not in OPERATIONS:
         raise InvalidArgument("operation", "one of the known ones", clip(name), closest(name, sorted(OPERATIONS)))
     return OPERATIONS[name]

@@ -349,20 +349,12 @@ def _compile_round(call: Call, compiler: Compiler) -> TypedSql:
 
 
 def round_half_away(value: float, digits: int = 0) -> float:
-    """A number to so many digits after the point, halves away from 0, by doubles as engines compute it.
-
-    >>> round_half_away(2.5), round_half_away(-2.5), round_half_away(1.005, 2), round_half_away(1250, -2)
-    (3, -3, 1.0, 1300)
-    """
+    """A number to so many digits after the point, halves away from 0, by doubles as engines compute it."""
     return _to_digits(value, digits, 0.5)
 
 
 def truncate(value: float, digits: int = 0) -> float:
-    """A number without the digits after those asked for.
-
-    >>> truncate(-2.7), truncate(1.29, 1)
-    (-2, 1.2)
-    """
+    """A number without the digits after those asked for."""
     return _to_digits(value, digits, 0.0)
 
 
@@ -448,11 +440,7 @@ def _compile_remainder(call: Call, compiler: Compiler) -> TypedSql:
 
 
 def remainder(left: int, right: int) -> int | None:
-    """What is left of a division of whole numbers, with the sign of the first; None where the second is 0.
-
-    >>> remainder(7, 3), remainder(-7, 3), remainder(7, 0)
-    (1, -1, None)
-    """
+    """What is left of a division of whole numbers, with the sign of the first; None where the second is 0."""
     if not isinstance(left, int) or not isinstance(right, int):
         raise TypeError
     if right == 0:
@@ -479,11 +467,7 @@ def _compile_quotient(call: Call, compiler: Compiler) -> TypedSql:
 
 
 def quotient(left: int, right: int) -> int | None:
-    """The quotient of whole numbers, cut off toward 0; None where the second is 0.
-
-    >>> quotient(7, 2), quotient(-7, 2), quotient(7, 0)
-    (3, -3, None)
-    """
+    """The quotient of whole numbers, cut off toward 0; None where the second is 0."""
     if not isinstance(left, int) or not isinstance(right, int):
         raise TypeError
     if right == 0:
@@ -607,11 +591,7 @@ def _product(left: TypedSql, right: TypedSql) -> TypedSql:
 
 
 def power(base: float, exponent: float) -> float | None:
-    """A number to a power, by the same products as in SQL; None where it is not a number.
-
-    >>> power(2, 10), power(4, -0.5), power(-1, 0.5), power(0, -1)
-    (1024.0, 0.5, None, None)
-    """
+    """A number to a power, by the same products as in SQL; None where it is not a number."""
     whole, half = divmod(abs(exponent), 1)
     if half and base < 0:
         return None

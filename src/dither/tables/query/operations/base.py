@@ -38,11 +38,7 @@ LEAST = 1e-250
 
 @dataclass(frozen=True)
 class Range:
-    """The values that an expression can have.
-
-    >>> Range.constant(3) + Range.whole(0, 9)
-    Range(low=3.0, high=12.0, least=3.0, quantum=1.0)
-    """
+    """The values that an expression can have."""
 
     low: float
     high: float
@@ -69,11 +65,7 @@ class Range:
 
     @classmethod
     def between(cls, low: float, high: float, least: float) -> Range:
-        """The doubles from ``low`` to ``high`` that are 0 or at least ``least`` in size.
-
-        >>> Range.between(0.0, 8.0, 2.0).quantum == 2.0**-51
-        True
-        """
+        """The doubles from ``low`` to ``high`` that are 0 or at least ``least`` in size."""
         return cls(low, high, least, _spacing(least))
 
     @property
@@ -143,9 +135,6 @@ class LazyModule:
     """Stands for a module, which is imported when one of its names is first used.
 
     sqlglot takes long to load, and a question built in Python needs it only when it is compiled.
-
-    >>> LazyModule("math").floor(1.5)
-    1
     """
 
     def __init__(self, name: str) -> None:
@@ -286,13 +275,7 @@ class Operation:
         return (*(() if self.syntax is None else (self.syntax,)), *self.other_syntax)
 
     def check_arity(self, call: Call) -> None:
-        """Refuse a call that has too few or too many arguments.
-
-        >>> from dither.tables.query.operations import OPERATIONS
-        >>> OPERATIONS["+"].check_arity(Call("+", (Literal(1),)))
-        Traceback (most recent call last):
-        dither.InvalidArgument: +: expected 2 arguments, got 1. Fix: write for example x + n.
-        """
+        """Refuse a call that has too few or too many arguments."""
         count = len(call.args)
         odd = self.name != "case" or count % 2 == 1
         if count < self.least or (self.most is not None and count > self.most) or not odd:
@@ -376,11 +359,7 @@ def _number_in(text: str) -> Value:
 
 
 def as_date(text: str) -> date:
-    """The date a text names, as YYYY-MM-DD.
-
-    >>> as_date("2024-02-29")
-    datetime.date(2024, 2, 29)
-    """
+    """The date a text names, as YYYY-MM-DD."""
     try:
         value = date.fromisoformat(text)
     except ValueError:
@@ -395,11 +374,7 @@ def as_date(text: str) -> date:
 
 
 def as_timestamp(text: str) -> datetime:
-    """The moment a text names, as YYYY-MM-DD or YYYY-MM-DD HH:MM[:SS[.ffffff]].
-
-    >>> as_timestamp("2024-02-29 12:30")
-    datetime.datetime(2024, 2, 29, 12, 30)
-    """
+    """The moment a text names, as YYYY-MM-DD or YYYY-MM-DD HH:MM[:SS[.ffffff]]."""
     value = _moment(text)
     if value is None:
         expected = "a timestamp as 'YYYY-MM-DD HH:MM:SS', without time zone"
@@ -417,11 +392,7 @@ def _moment(text: str) -> datetime | None:
 
 
 def describe(kind: Type | None) -> str:
-    """A type in words, for messages.
-
-    >>> describe("integer"), describe("text"), describe(None)
-    ('a number', 'a text', 'NULL')
-    """
+    """A type in words, for messages."""
     words = {"integer": "a number", "number": "a number", "boolean": "true or false", None: "NULL"}
     return words.get(kind, f"a {kind}")
 
@@ -512,11 +483,7 @@ def constant(expression: Expression) -> Value:
 
 
 def refuse_sql(expected: str, got: str, fix: str) -> InvalidArgument:
-    """A text of SQL that cannot be answered.
-
-    >>> str(refuse_sql("one SELECT", "UNION", "ask twice"))
-    'SQL: expected one SELECT, got UNION. Fix: ask twice.'
-    """
+    """A text of SQL that cannot be answered."""
     return InvalidArgument("SQL", expected, got, fix)
 
 
@@ -537,13 +504,7 @@ _COMPARISONS = ("<", "<=", ">", ">=", "=", "<>")
 
 
 def one_kind(call: Call, args: Sequence[tuple[Expression, Type | None]], kinds: Sequence[Type]) -> str:
-    """What makes values of one kind of the arguments of a call, which are of these kinds.
-
-    >>> from dither.tables.query.tree import Column
-    >>> late = Call(">", (Column("delay"), Literal(10)))
-    >>> one_kind(late, [(Column("delay"), "text"), (Literal(10), "integer")], ["integer", "text"])
-    'if delay holds numbers, state type = "integer" in the card, or write CAST(delay AS INTEGER)'
-    """
+    """What makes values of one kind of the arguments of a call, which are of these kinds."""
     dates = any(kind in ("date", "timestamp") for kind in kinds)
     if "boolean" in kinds and any(isinstance(item, Call) and item.op in _COMPARISONS for item, _ in args):
         return "compare once at a time: x > 1 AND x < 5"
@@ -559,12 +520,7 @@ def one_kind(call: Call, args: Sequence[tuple[Expression, Type | None]], kinds: 
 
 
 def _three_values(args: Sequence[tuple[Expression, Type | None]]) -> str:
-    """What makes values of one kind of truth values and of what stands for NULL beside them.
-
-    >>> from dither.tables.query.tree import Column
-    >>> _three_values([(Column("vip"), "boolean"), (Literal("none"), "text")])
-    "write CASE WHEN vip THEN 'yes' WHEN NOT vip THEN 'no' ELSE 'none' END"
-    """
+    """What makes values of one kind of truth values and of what stands for NULL beside them."""
     truth = next(show(item) for item, kind in args if kind == "boolean")
     other, kind = next((show(item), kind) for item, kind in args if kind not in ("boolean", None))
     yes, no = ("1", "0") if kind in _NUMBERS else ("'yes'", "'no'")

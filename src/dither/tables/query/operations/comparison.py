@@ -50,11 +50,7 @@ if TYPE_CHECKING:
 
 
 def compare(relation: Callable[[Any, Any], Any], a: Any, b: Any) -> bool:
-    """Whether two values, neither of them NULL, are so related; a date is the start of its day.
-
-    >>> compare(operator.lt, date(2024, 1, 1), datetime(2024, 1, 1, 12))
-    True
-    """
+    """Whether two values, neither of them NULL, are so related; a date is the start of its day."""
     dates = isinstance(a, date) and isinstance(b, date)
     if dates and isinstance(a, datetime) != isinstance(b, datetime):
         a, b = as_datetime(a), as_datetime(b)
@@ -64,11 +60,7 @@ def compare(relation: Callable[[Any, Any], Any], a: Any, b: Any) -> bool:
 
 
 def as_datetime(value: Any) -> Any:
-    """A date as the start of its day, and any other value as it is.
-
-    >>> as_datetime(date(2024, 2, 29)), as_datetime(5)
-    (datetime.datetime(2024, 2, 29, 0, 0), 5)
-    """
+    """A date as the start of its day, and any other value as it is."""
     dated = isinstance(value, date) and not isinstance(value, datetime)
     return datetime.combine(value, time()) if dated else value
 

@@ -70,7 +70,7 @@ ANSWER: Mapping[str, str] = {
 
 
 def missing_attribute(owner: object, name: str, columns: Collection[str] = ()) -> AttributeError:
-    """The error for an attribute that a table, a question or an answer does not have.
+    """Return the error for an attribute that a table, a question or an answer does not have.
 
     >>> print(missing_attribute("a text", "foo"))
     str.foo: expected an attribute of str, got none of this name. Fix: see help(str).

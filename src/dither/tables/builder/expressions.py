@@ -1,9 +1,9 @@
-"""Expressions by Python's operators.
+"""Expressions by Python's operators, and aggregates of them.
 
 >>> col("amount").between(0, 10) | col("region").isin(["a", "b"])
 Term(between(amount, 0, 10) or in(region, 'a', 'b'))
 
-What can be asked of each group, in Python. A str names a column; other values are expressions (:func:`col`).
+In an aggregate a str names a column; other values are expressions (:func:`col`).
 
 ``bounds`` are the public limits (lower, upper) of each value, "auto", or None for the card's; ``weight`` is the part of
 the budget, relative to the other aggregates of the question.
@@ -115,7 +115,7 @@ class Term:
         raise WrongType("condition", "to be asked of the table", "to be true or false in Python", fix)
 
     def isin(self, values: Iterable[object]) -> Term:
-        """Whether it is one of the values."""
+        """Return whether it is one of the values."""
         if isinstance(values, str):
             raise WrongType("isin", "a list of values", "a str", "write .isin(['a', 'b'])")
         listed = list(values)
@@ -124,35 +124,35 @@ class Term:
         return term("in", self, *listed)
 
     def between(self, low: object, high: object) -> Term:
-        """Whether it is within, both ends in."""
+        """Return whether it is within, both ends in."""
         return term("between", self, low, high)
 
     def like(self, pattern: str) -> Term:
-        """Whether a text fits a pattern of ``%`` and ``_``."""
+        """Return whether a text fits a pattern of ``%`` and ``_``."""
         return term("like", self, pattern)
 
     def is_null(self) -> Term:
-        """Whether there is no value."""
+        """Return whether there is no value."""
         return term("is_null", self)
 
     def coalesce(self, *others: object) -> Term:
-        """It, or the first of the others where it is NULL."""
+        """Return it, or the first of the others where it is NULL."""
         return term("coalesce", self, *others)
 
     def trunc(self, period: str) -> Term:
-        """The start of the year, quarter, month, week, day or hour."""
+        """Return the start of the year, quarter, month, week, day or hour."""
         return term("date_trunc", period, self)
 
     def part(self, name: str) -> Term:
-        """The year, quarter, month, week, day, doy, isodow, hour, minute or second of a date; Monday is 1."""
+        """Return the year, quarter, month, week, day, doy, isodow, hour, minute or second of a date; Monday is 1."""
         return term("date_part", name, self)
 
     def later(self, count: int, unit: str) -> Term:
-        """The date so many days, weeks, months, quarters or years later; earlier where the number is negative."""
+        """Return the date that is ``count`` days, weeks, months, quarters or years later."""
         return term("date_add", unit, count, self)
 
     def since(self, start: object, unit: str = "day") -> Term:
-        """How many days, weeks, months, quarters or years a date is after another."""
+        """Return how many days, weeks, months, quarters or years a date is after another."""
         return term("date_diff", unit, start, self)
 
     def cast(self, type: str) -> Term:
@@ -168,23 +168,23 @@ class Term:
         return term("case", term("is_null", self), None, term("greatest", low, term("least", high, self)))
 
     def bin(self, edges: Iterable[float]) -> Term:
-        """The number of its bin between the edges, from 0."""
+        """Return the number of its bin between the edges, from 0."""
         return term("bin", self, *edges)
 
     def ilike(self, pattern: str) -> Term:
-        """Whether a text fits a pattern of ``%`` and ``_``, where small letters of ASCII and capitals are alike."""
+        """Return whether a text fits a pattern of ``%`` and ``_``, whatever the case of ASCII letters."""
         return term("ilike", self, pattern)
 
     def contains(self, part: object) -> Term:
-        """Whether a text contains another."""
+        """Return whether a text contains another."""
         return term("contains", self, part)
 
     def startswith(self, start: object) -> Term:
-        """Whether a text begins with another."""
+        """Return whether a text begins with another."""
         return term("starts_with", self, start)
 
     def endswith(self, end: object) -> Term:
-        """Whether a text ends with another."""
+        """Return whether a text ends with another."""
         return term("ends_with", self, end)
 
     def slice(self, start: int, count: int) -> Term:
@@ -192,19 +192,19 @@ class Term:
         return term("substr", self, start, count)
 
     def length(self) -> Term:
-        """How many characters a text has."""
+        """Return how many characters a text has."""
         return term("length", self)
 
     def strip(self) -> Term:
-        """The text without spaces at its ends."""
+        """Return the text without spaces at its ends."""
         return term("trim", self)
 
     def lower(self) -> Term:
-        """The text in small letters."""
+        """Return the text in small letters."""
         return term("lower", self)
 
     def upper(self) -> Term:
-        """The text in capitals."""
+        """Return the text in capitals."""
         return term("upper", self)
 
     def __repr__(self) -> str:
@@ -218,7 +218,7 @@ Condition = str | Term | Expression
 
 
 def col(name: str, table: str | None = None) -> Term:
-    """A column of the table, or of a public table joined to it.
+    """Return a column of the table, or of a public table joined to it.
 
     >>> col("amount") > 5
     Term(amount > 5)
@@ -229,7 +229,7 @@ def col(name: str, table: str | None = None) -> Term:
 
 
 def case(*branches: tuple[object, object], otherwise: object = None) -> Term:
-    """The value of the first branch (condition, value) whose condition holds."""
+    """Return the value of the first branch (condition, value) whose condition holds."""
     if not branches or not all(isinstance(item, tuple) and len(item) == 2 for item in branches):
         fix = "write case((col('age') < 18, 'young'), otherwise='old')"
         raise WrongType("case", "pairs (condition, value)", "other arguments", fix)
@@ -237,7 +237,7 @@ def case(*branches: tuple[object, object], otherwise: object = None) -> Term:
 
 
 def term(op: str, *args: object) -> Term:
-    """An operation on expressions and constants."""
+    """Return an operation on expressions and constants."""
     return Term(Call(op, tuple(_operand(item) for item in args)))
 
 
@@ -252,7 +252,7 @@ def _operand(value: object) -> Expression:
 
 
 def expression(value: object, what: str) -> Expression:
-    """A column by its name, or an expression; ``what`` is the argument."""
+    """Return a column by its name, or an expression; ``what`` is the argument."""
     if isinstance(value, str):
         return Column(value)
     if isinstance(value, Term):
@@ -263,7 +263,7 @@ def expression(value: object, what: str) -> Expression:
 
 
 def condition(value: object, what: str) -> Expression:
-    """A condition in SQL, or as an expression; ``what`` is the argument."""
+    """Return a condition in SQL, or as an expression; ``what`` is the argument."""
     if isinstance(value, str):
         from dither.tables.sql.expressions import syntax  # sqlglot is slow to load
 
@@ -290,7 +290,7 @@ def _shown(expression: Expression, inside: bool = False) -> str:
 
 
 def count(value: Operand | None = None, *, weight: float | None = None) -> Aggregate:
-    """How many rows; with a column, how many where it is not NULL.
+    """Ask for how many rows; with a column, how many where it is not NULL.
 
     >>> count().kind, count("amount").kind
     ('count', 'count_value')
@@ -301,7 +301,7 @@ def count(value: Operand | None = None, *, weight: float | None = None) -> Aggre
 
 
 def count_distinct(value: Operand, *, weight: float | None = None) -> Aggregate:
-    """How many different values, of which each person adds at most ``max_rows`` to a group.
+    """Ask for how many different values, of which each person adds at most ``max_rows`` to a group.
 
     >>> count_distinct("product").kind
     'count_distinct'
@@ -310,7 +310,7 @@ def count_distinct(value: Operand, *, weight: float | None = None) -> Aggregate:
 
 
 def people(*, weight: float | None = None) -> Aggregate:
-    """How many people.
+    """Ask for how many people.
 
     >>> people().kind
     'people'
@@ -319,7 +319,7 @@ def people(*, weight: float | None = None) -> Aggregate:
 
 
 def sum_(value: Operand, bounds: object = None, *, weight: float | None = None) -> Aggregate:
-    """The sum.
+    """Ask for the sum.
 
     >>> sum_("amount", (0, 100)).bounds
     (0, 100)
@@ -328,7 +328,7 @@ def sum_(value: Operand, bounds: object = None, *, weight: float | None = None) 
 
 
 def mean(value: Operand, bounds: object = None, *, weight: float | None = None) -> Aggregate:
-    """The mean.
+    """Ask for the mean.
 
     >>> mean("amount").kind
     'mean'
@@ -337,7 +337,7 @@ def mean(value: Operand, bounds: object = None, *, weight: float | None = None) 
 
 
 def var(value: Operand, bounds: object = None, *, weight: float | None = None) -> Aggregate:
-    """The variance, with divisor n - 1.
+    """Ask for the variance, with divisor n - 1.
 
     >>> var("amount").kind
     'var'
@@ -346,7 +346,7 @@ def var(value: Operand, bounds: object = None, *, weight: float | None = None) -
 
 
 def std(value: Operand, bounds: object = None, *, weight: float | None = None) -> Aggregate:
-    """The standard deviation: the root of :func:`var`.
+    """Ask for the standard deviation: the root of :func:`var`.
 
     >>> std("amount").kind
     'std'
@@ -363,7 +363,8 @@ def covariance(
     population: bool = False,
     weight: float | None = None,
 ) -> Aggregate:
-    """The covariance of two values, of rows where neither is NULL: with divisor n - 1, or n for a ``population``.
+    """Ask for the covariance of two values, of rows where neither is NULL: with divisor n - 1, or n for a
+    ``population``.
 
     >>> covariance("income", "age").kind, covariance("income", "age", population=True).kind
     ('covar_samp', 'covar_pop')
@@ -374,7 +375,7 @@ def covariance(
 def corr(
     value: Operand, other: Operand, bounds: object = None, other_bounds: object = None, *, weight: float | None = None
 ) -> Aggregate:
-    """The correlation of two values, of rows where neither is NULL.
+    """Ask for the correlation of two values, of rows where neither is NULL.
 
     >>> corr("income", "age").kind
     'corr'
@@ -385,7 +386,7 @@ def corr(
 def regression_slope(
     value: Operand, other: Operand, bounds: object = None, other_bounds: object = None, *, weight: float | None = None
 ) -> Aggregate:
-    """The slope of the line of least squares that predicts ``value`` from ``other``.
+    """Ask for the slope of the line of least squares that predicts ``value`` from ``other``.
 
     >>> regression_slope("income", "age").kind
     'regr_slope'
@@ -396,7 +397,7 @@ def regression_slope(
 def regression_intercept(
     value: Operand, other: Operand, bounds: object = None, other_bounds: object = None, *, weight: float | None = None
 ) -> Aggregate:
-    """What the line of least squares that predicts ``value`` from ``other`` predicts where ``other`` is 0.
+    """Ask for what the line of least squares that predicts ``value`` from ``other`` predicts where ``other`` is 0.
 
     >>> regression_intercept("income", "age").kind
     'regr_intercept'
@@ -407,7 +408,8 @@ def regression_intercept(
 def regression_r2(
     value: Operand, other: Operand, bounds: object = None, other_bounds: object = None, *, weight: float | None = None
 ) -> Aggregate:
-    """The share of the variance of ``value`` that a line through ``other`` explains: the square of :func:`corr`.
+    """Ask for the share of the variance of ``value`` that a line through ``other`` explains: the square of
+    :func:`corr`.
 
     >>> regression_r2("income", "age").kind
     'regr_r2'
@@ -416,7 +418,7 @@ def regression_r2(
 
 
 def min_(value: Operand, bounds: object = None, *, weight: float | None = None) -> Aggregate:
-    """The least value.
+    """Ask for the least value.
 
     >>> min_("amount").kind
     'min'
@@ -425,7 +427,7 @@ def min_(value: Operand, bounds: object = None, *, weight: float | None = None) 
 
 
 def max_(value: Operand, bounds: object = None, *, weight: float | None = None) -> Aggregate:
-    """The largest value.
+    """Ask for the largest value.
 
     >>> max_("amount").kind
     'max'
@@ -434,7 +436,7 @@ def max_(value: Operand, bounds: object = None, *, weight: float | None = None) 
 
 
 def median(value: Operand, bounds: object = None, *, weight: float | None = None) -> Aggregate:
-    """The median.
+    """Ask for the median.
 
     >>> median("amount").at
     0.5
@@ -443,7 +445,7 @@ def median(value: Operand, bounds: object = None, *, weight: float | None = None
 
 
 def quantile(value: Operand, q: float, bounds: object = None, *, weight: float | None = None) -> Aggregate:
-    """The quantile at ``q``, from 0 to 1.
+    """Ask for the quantile at ``q``, from 0 to 1.
 
     >>> quantile("amount", 0.9).at
     0.9
@@ -456,7 +458,7 @@ def quantile(value: Operand, q: float, bounds: object = None, *, weight: float |
 
 
 def mode(value: Operand, keys: Sequence[Value] | None = None, *, weight: float | None = None) -> Aggregate:
-    """The most common of the keys (the card's where None).
+    """Ask for the most common of the keys (the card's where None).
 
     >>> mode("region", keys=["a", "b"]).keys
     ('a', 'b')
@@ -466,7 +468,7 @@ def mode(value: Operand, keys: Sequence[Value] | None = None, *, weight: float |
 
 
 def histogram(value: Operand, edges: Sequence[float], *, weight: float | None = None) -> Aggregate:
-    """How many values lie between each edge and the next (the last bin contains its end).
+    """Ask for how many values lie between each edge and the next (the last bin contains its end).
 
     >>> histogram("age", [0, 50, 100]).edges
     (0, 50, 100)
@@ -479,7 +481,7 @@ def histogram(value: Operand, edges: Sequence[float], *, weight: float | None = 
 
 
 def distinct_keys(keys: object, what: str) -> tuple[Value, ...]:
-    """Public keys, each once."""
+    """Return public keys, each once."""
     if isinstance(keys, str) or not isinstance(keys, Iterable):
         raise WrongType(what, "a list of values", type(keys).__name__, "pass ['a', 'b']")
     listed = tuple(plain_value(key) for key in keys)

@@ -1,5 +1,6 @@
 """Questions in Python, built step by step: each step takes a question and returns one, checked against the card.
 
+>>> from dither.tables.builder.expressions import col, count, mean
 >>> from dither.tables.card.model import Card, ColumnCard
 >>> visits = Card("visits", "visits.csv", {"region": ColumnCard("text"), "amount": ColumnCard("number", (0, 9))})
 >>> question = query(visits, {"n": count(), "spend": mean("amount")}, groups=["region"], where=col("amount") > 5)
@@ -65,7 +66,7 @@ def desc(value: Operand) -> Order:
 
 
 def among(value: Operand, keys: Iterable[Value]) -> Group:
-    """A column or expression to group by, and its public keys: each is in the answer, and no other.
+    """Return a column or expression to group by, and its public keys: each is in the answer, and no other.
 
     >>> among("region", ["a", "b"]).keys
     ('a', 'b')
@@ -95,7 +96,7 @@ def join(query: Query, table: str, own_key: object, other: str, card: Card, *, l
 
 
 def group_by(query: Query, groups: Sequence[object], named: Mapping[str, object], card: Card) -> Query:
-    """An answer for each value of these columns, and of these expressions by their names."""
+    """Return an answer for each value of these columns, and of these expressions by their names."""
     if isinstance(groups, str) or not isinstance(groups, Sequence):
         raise WrongType("groups", "a list of columns", type(groups).__name__, "pass groups=['region']")
     rows = _rows(query, card)
@@ -126,7 +127,7 @@ def _named_aggregates(values: Mapping[object, object]) -> str | None:
 
 
 def agg(query: Query, aggregates: Mapping[str, Aggregate], card: Card) -> Query:
-    """What to ask of each group, by the name it has in the answer."""
+    """Return what to ask of each group, by the name it has in the answer."""
     if not isinstance(aggregates, Mapping) or not all(isinstance(item, Aggregate) for item in aggregates.values()):
         raise WrongType("agg", "aggregates by name", "values that are no aggregates", "write agg(m=dp.mean('column'))")
     if not aggregates:
@@ -141,8 +142,8 @@ def agg(query: Query, aggregates: Mapping[str, Aggregate], card: Card) -> Query:
 
 
 def per_person(query: Query, aggregates: Mapping[str, Aggregate], card: Card) -> Query:
-    """A question of a table with a row for each person, and for each group that the question has: exact aggregates
-    of the person's rows are its columns.
+    """Return a question of a table with a row for each person, and for each group that the question has: exact
+    aggregates of the person's rows are its columns.
     """
     if query.aggregates:
         fix = "write per_person(total=dp.sum('amount')).agg(mean=dp.mean('total'))"
@@ -178,7 +179,7 @@ def shaped(
     order: object = (),
     limit: int | None = None,
 ) -> Query:
-    """What becomes of the noisy answer: expressions on the names of groups and aggregates."""
+    """Return what becomes of the noisy answer: expressions on the names of groups and aggregates."""
     names = [*(item.name for item in query.groups), *query.aggregates]
     types = _answer_types(query, card, names)
     shown = {name: expression(item, "columns") for name, item in (columns or {}).items()}
@@ -207,7 +208,7 @@ def query(
     max_groups: int | str | None = None,
     max_rows: int | str | None = None,
 ) -> Query:
-    """A question in one call.
+    """Return a question in one call.
 
     Parameters
     ----------
@@ -237,7 +238,7 @@ def query(
 
 
 def _limit(value: int | str | None, name: str) -> int | Choice["auto"] | None:
-    """A stated limit, or "auto"."""
+    """Return a stated limit, or "auto"."""
     if value is None or value == "auto":
         return "auto" if value == "auto" else None
     return arguments.whole(value, name)
@@ -269,7 +270,7 @@ def _group(name: str | None, value: object, rows: Rows, card: Card) -> Group:
 
 
 def _key(key: Value, value: Expression, card: Card) -> Value:
-    """A key as a value of the expression's type."""
+    """Return a key as a value of the expression's type."""
     if key is None:
         return None
     checked, _ = typed(Call("=", (value, Literal(key))), _types(card))

@@ -3,8 +3,7 @@
 Names and types of columns, who the people are, public bounds and keys, how much one person may contribute, and the
 budget. Nothing in it may be taken from the data.
 
-Whether the tables of a card can be of the same people: names and columns that name the person; and whether public
-tables are others.
+A card may have several private tables: :func:`check_private_tables` refuses those that cannot be of the same people.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ class ColumnCard:
 def column_card(
     name: str, type: Type, bounds: tuple[Any, Any] | None = None, keys: tuple[Value, ...] | None = None
 ) -> ColumnCard:
-    """A column whose bounds are numbers, or dates where it holds dates."""
+    """Return a column whose bounds are numbers, or dates where it holds dates."""
     if bounds is None or type not in ("date", "timestamp"):
         return ColumnCard(type, None if bounds is None else arguments.bounds(bounds), keys)
     where, fix = f"bounds of {name}", "pass (date(2024, 1, 1), date(2024, 12, 31)), for example"
@@ -193,8 +192,8 @@ class Card:
         return {name: table.source for name, table in self.private_tables.items()} if self.tables else self.source
 
     def for_table(self, name: str, *others: str) -> Card:
-        """The card as a question about one of its tables sees it: that table is the card's own, and beside it there are
-        only those of ``others``.
+        """Return the card as a question about one of its tables sees it: that table is the card's own, and beside it
+        there are only those of ``others``.
 
         The budget, the limits and the public tables stay. Of a card with one table, the card itself.
         """
@@ -213,7 +212,7 @@ class Card:
 
 
 def limited(card: Card, max_incidents: int | None, min_epsilon: float | None) -> Card:
-    """The card with these limits where they are stated."""
+    """Return the card with these limits where they are stated."""
     return replace(
         card,
         max_incidents=card.max_incidents if max_incidents is None else max_incidents,
@@ -222,7 +221,7 @@ def limited(card: Card, max_incidents: int | None, min_epsilon: float | None) ->
 
 
 def tightened(card: Card, max_incidents: int | None, min_epsilon: float | None) -> Card:
-    """The card with these limits, refused where they are looser than its own: those are the steward's to relax."""
+    """Return the card with these limits, refused where they are looser than its own, which the steward sets."""
     fix = "leave it out, or ask the steward to change the card"
     if max_incidents is not None and arguments.whole(max_incidents, "max_incidents") > card.max_incidents:
         expected = f"at most {card.max_incidents}, as the card says"
@@ -236,7 +235,7 @@ def tightened(card: Card, max_incidents: int | None, min_epsilon: float | None) 
 
 
 def arrow_type(type: Type) -> Any:
-    """The Arrow type of a type that a card can state."""
+    """Return the Arrow type of a type that a card can state."""
     import pyarrow as pa
 
     types: dict[Type, Any] = {

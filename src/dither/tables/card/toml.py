@@ -33,11 +33,7 @@ place of its own source, unit and columns::
     [tables.visits.columns.patient]
     type = "integer"
 
-The columns of a card file: types, bounds, keys and formats; and how a mistake in a card is named.
-
-Series in a card: what is released over time, stated once by the steward.
-
-A section of it looks like this::
+A series, which is released over time, has a section like this::
 
     [series.daily]
     over = "day"
@@ -52,8 +48,8 @@ A section of it looks like this::
 
 ``aggregates`` are ``"count"``, ``"people"``, ``"count(column)"`` and ``"sum(column)"``, each under its name.
 
-TOML files that people write: cards, plans and the configuration of a server. Every mistake in the file itself is
-named with its line.
+A file that is no TOML is refused with the line of its first mistake; plans and configurations of servers are read so,
+too.
 """
 
 from __future__ import annotations
@@ -105,12 +101,12 @@ EXAMPLES: dict[Type, str] = {
 
 
 def wrong(name: str, expected: str, got: str, fix: str) -> InvalidArgument:
-    """A mistake in a card."""
+    """Return a mistake in a card."""
     return InvalidArgument(name, expected, got, fix)
 
 
 def kind_of(value: object) -> str:
-    """What a value of TOML is, in words."""
+    """Return what a value of TOML is, in words."""
     return _KINDS.get(type(value), "something else")
 
 
@@ -130,7 +126,7 @@ def listed_with_or(words: tuple[str, ...]) -> str:
 
 
 def columns_of(given: Mapping[str, Any], where: str) -> dict[str, ColumnCard]:
-    """The columns of a card, or of a public table in it."""
+    """Return the columns of a card, or of a public table in it."""
     name = f"{where}.columns" if where else "columns"
     sections = given.get("columns")
     if not isinstance(sections, Mapping) or not sections:
@@ -203,7 +199,7 @@ def _bounds(given: object, type: Type, name: str) -> tuple[float, float] | None:
 
 
 def _period(given: object, type: Type, name: str) -> tuple[date, date] | None:
-    """The bounds of a column of dates or timestamps; a day as the last moment means its end."""
+    """Return the bounds of a column of dates or timestamps; a day as the last moment means its end."""
     if given is None:
         return None
     where, fix = f"{name}.bounds", "write bounds = [2024-01-01, 2024-12-31], without quotes"
@@ -293,7 +289,7 @@ class SeriesAggregate:
 
     @classmethod
     def read(cls, text: object, where: str) -> SeriesAggregate:
-        """An aggregate as a card writes it."""
+        """Return an aggregate as a card writes it."""
         result = _AGGREGATE.fullmatch(text) if isinstance(text, str) else None
         if result is None or (result[1] == "sum") > (result[2] is not None) or (result[1] == "people" and result[2]):
             expected = '"count", "people", "count(column)" or "sum(column)"'
@@ -302,7 +298,7 @@ class SeriesAggregate:
 
 
 def series_of(given: object, columns: Mapping[str, ColumnCard]) -> dict[str, SeriesCard]:
-    """The series of a card; every mistake that can be seen without a table is named."""
+    """Return the series of a card; every mistake that can be seen without a table is named."""
     if given is None:
         return {}
     if not isinstance(given, Mapping) or not given:
@@ -357,7 +353,7 @@ _MOST_LINES = 1_000
 
 
 def read_bytes(place: Path, what: str, hint: str) -> bytes:
-    """The bytes of a file; ``what`` it is and a ``hint`` how to come by one are for refusals."""
+    """Return the bytes of a file; ``what`` it is and a ``hint`` how to come by one are for refusals."""
     try:
         return place.read_bytes()
     except IsADirectoryError:
@@ -367,7 +363,7 @@ def read_bytes(place: Path, what: str, hint: str) -> bytes:
 
 
 def contents(raw: bytes, what: str, place: Path | None = None) -> dict[str, Any]:
-    """What the bytes of a TOML file say; ``what`` it is and its ``place`` are for refusals."""
+    """Return what the bytes of a TOML file say; ``what`` it is and its ``place`` are for refusals."""
     name = what if place is None else f"{what} {clip(place.name)}"
     try:
         text = raw.decode("utf-8-sig")
@@ -381,7 +377,7 @@ def contents(raw: bytes, what: str, place: Path | None = None) -> dict[str, Any]
 
 
 def missing(place: Path, what: str, hint: str) -> InvalidArgument:
-    """The refusal of a file that is not there, with the name of one beside it that is meant, perhaps."""
+    """Return the refusal of a file that is not there, with the name of one beside it that is meant, perhaps."""
     beside = [item.stem for item in place.parent.glob("*.toml")][:200] if place.parent.is_dir() else []
     near = difflib.get_close_matches(place.stem[:200], beside, n=1)
     fix = f"write '{near[0]}.toml', the nearest name" if near else f"check the path, {hint}"
@@ -389,7 +385,7 @@ def missing(place: Path, what: str, hint: str) -> InvalidArgument:
 
 
 def _mistake(reason: str, text: str, name: str) -> InvalidArgument:
-    """The refusal of a file that is no TOML, with the place of the first mistake and its line.
+    """Return the refusal of a file that is no TOML, with the place of the first mistake and its line.
 
     Of what was never closed, a list or a text, the parser names the place where it gave up; the mistake is where it
     begins.
@@ -406,7 +402,8 @@ def _mistake(reason: str, text: str, name: str) -> InvalidArgument:
 
 
 def _beginning(lines: list[str], end: int) -> int:
-    """The line in which the statement begins that ends in a mistake in line ``end``: those before it can be read."""
+    """Return the line in which the statement begins that ends in a mistake in line ``end``: those before it can be
+    read."""
     for before in range(end - 1, max(-1, end - _MOST_LINES), -1):
         try:
             tomllib.loads("\n".join(lines[:before]))
@@ -420,7 +417,7 @@ def _beginning(lines: list[str], end: int) -> int:
 
 
 def _shown(line: str) -> str:
-    """A line of a file, for a message; passwords and secrets are left out."""
+    """Return a line of a file, for a message; passwords and secrets are left out."""
     if re.search("(?i)secret|password|token", line.partition("=")[0]):
         line = line.partition("=")[0] + "= …"
     line = re.sub(r"(?i)(password=)[^&\s\"':]*", r"\1…", re.sub(r"(://[^/@:\s]*):[^@\s]*@", r"\1:…@", line))
@@ -439,7 +436,7 @@ _GUARANTEE = ("epsilon", "delta", "rho")
 
 
 def read(path: str | os.PathLike[str]) -> Card:
-    """The card in a file."""
+    """Return the card in a file."""
     place = Path(path)
     raw = read_bytes(place, "card", "or draft a card with dither init")
     if place.suffix.lower() != ".toml" and _looks_like_data(place, raw):
@@ -452,14 +449,14 @@ def read(path: str | os.PathLike[str]) -> Card:
 
 
 def _looks_like_data(place: Path, raw: bytes) -> bool:
-    """Whether a file that was given as a card is one of rows, by its name or its first bytes."""
+    """Return whether a file that was given as a card is one of rows, by its name or its first bytes."""
     suffixes = {suffix.lower() for suffix in place.suffixes}
     named = suffixes & {".csv", ".tsv", ".parquet", ".pq", ".duckdb", ".db", ".gz", ".arrow", ".xlsx", ".json"}
     return bool(named) or raw.startswith(b"PAR1") or raw[8:12] == b"DUCK"
 
 
 def parse(given: Mapping[str, Any], folder: str | os.PathLike[str] = ".") -> Card:
-    """The card that a file's contents say; relative paths start from ``folder``."""
+    """Return the card that a file's contents say; relative paths start from ``folder``."""
     check_names(given, _TOP, "")
     home = Path(folder)
     name = _text(given, "name", "", required=True)
@@ -505,7 +502,7 @@ def parse(given: Mapping[str, Any], folder: str | os.PathLike[str] = ".") -> Car
 
 
 def _unit(given: Mapping[str, Any], where: str, columns: Mapping[str, ColumnCard]) -> str | None:
-    """The column that names the person, if the card or its section of a table says one."""
+    """Return the column that names the person, if the card or its section of a table says one."""
     name, section = (f"{where}.unit", f"{where}.columns") if where else ("unit", "columns")
     unit: str | None = _text(given, "unit", where)
     if unit is not None:
@@ -520,7 +517,7 @@ def _unit(given: Mapping[str, Any], where: str, columns: Mapping[str, ColumnCard
 
 
 def _tables(given: Mapping[str, Any], home: Path) -> dict[str, PrivateTable]:
-    """The sections of private tables."""
+    """Return the sections of private tables."""
     sections = given.get("tables", {})
     if not isinstance(sections, Mapping) or ("tables" in given and not sections):
         got = "an empty one" if isinstance(sections, Mapping) else kind_of(sections)
@@ -537,7 +534,7 @@ def _tables(given: Mapping[str, Any], home: Path) -> dict[str, PrivateTable]:
 
 
 def _rows_without_unit(given: object, unit: str | None, people_pay: bool) -> Literal["drop", "each"] | None:
-    """What the card says about rows whose unit is NULL."""
+    """Return what the card says about rows whose unit is NULL."""
     if given is None:
         return None
     name = "rows_without_unit"
@@ -574,7 +571,7 @@ def _whole(given: Mapping[str, Any], key: str, default: int = 1) -> int:
 
 
 def _place(source: str, home: Path) -> str:
-    """A source or ledger with its path made full; URLs and Spark tables are as they are."""
+    """Return a source or ledger with its path made full; URLs and Spark tables are as they are."""
     if "://" in source:
         return source
     path, mark, table = source.rpartition("::")
@@ -585,7 +582,7 @@ def _place(source: str, home: Path) -> str:
 
 
 def _file(given: str | None, name: str, home: Path) -> str | None:
-    """A file of this machine, with its path made full."""
+    """Return a file of this machine, with its path made full."""
     if given is None:
         return None
     if "://" in given:
@@ -696,7 +693,7 @@ def _check_limit(limit: Guarantee | None, where: str, filter: Literal["sum", "ad
 
 
 def gaps(card: Card) -> list[str]:
-    """What the card does not say, and what will therefore be refused."""
+    """Return what the card does not say, and what will therefore be refused."""
     result = []
     for table in card.private_tables:
         result += _gaps_of_table(card.for_table(table), f"{table}." if card.tables else "")
@@ -720,7 +717,7 @@ def gaps(card: Card) -> list[str]:
 
 
 def _gaps_of_table(card: Card, prefix: str) -> list[str]:
-    """What the card does not say about the columns of one table."""
+    """Return what the card does not say about the columns of one table."""
     result = [
         f"no bounds for {prefix}{name}: SUM, AVG, VAR, STDDEV, MIN, MAX and quantiles of it are refused"
         for name, column in card.columns.items()

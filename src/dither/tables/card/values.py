@@ -1,22 +1,18 @@
-"""Constants of cards and questions as plain Python values.
+"""Values of cards and questions: plain constants, the formats of text columns, and names in messages.
 
-A subclass of ``str``, ``int``, ``float``, ``date`` or ``datetime`` may print as anything: a member of ``class
-Region(str, Enum)`` prints as ``Region.NORTH``, and pandas' NaT is a ``datetime``. Written into SQL such a text would
-mean another constant, or one that cannot be read, and a statement that fails once a row reaches it tells that the row
-is there. So every constant is made plain where it enters, and only plain ones are written.
+A constant is made plain where it enters. A subclass of ``str``, ``int``, ``float``, ``date`` or ``datetime`` may print
+as anything: a member of ``class Region(str, Enum)`` prints as ``Region.NORTH``, and pandas' NaT is a ``datetime``.
+Written into SQL such a text would mean another constant, or one that cannot be read, and a statement that fails once a
+row reaches it tells that the row is there.
 
 >>> literal_type(1.5), literal_type("north")
 ('number', 'text')
 
-Words for messages: names of a card or a question, which are public, in few characters.
-
-How text columns write dates and numbers, in forms that every engine reads alike.
-
-**Dates.** A format is ``%Y``, ``%m``, ``%d`` and for timestamps also ``%H``, ``%M``, ``%S``, each at most once, with
-other characters between them. The year has four digits. The other parts have one or two, so that ``%m/%d/%Y`` reads
+A format says how a text column writes dates or numbers, so that every engine reads them alike. Of dates it is ``%Y``,
+``%m``, ``%d`` and for timestamps also ``%H``, ``%M``, ``%S``, each at most once, with other characters between. The year has four digits. The other parts have one or two, so that ``%m/%d/%Y`` reads
 ``1/2/2013`` and ``01/02/2013``, and two where a part follows or precedes another one without a sign (``%Y%m%d``).
 
-**Numbers.** A format is the number 1234.56 as the column writes it, 1234 for a column of integers: ``"1.234,56"``,
+Of numbers it is the number 1234.56 as the column writes it, 1234 for a column of integers: ``"1.234,56"``,
 ``"1234,56"``, ``"$1,234.56"``, ``"1 234,56 €"``, ``"1234.56%"``. The thousands separator, the word or sign before or
 after the number, the digits after the decimal sign and spaces around each of them may be missing in a cell. ``5%`` is
 read as 5.
@@ -47,7 +43,7 @@ if TYPE_CHECKING:
 
 
 def nearest(name: str, names: Iterable[str], likeness: float = 0.6, quote: str | None = "'") -> str | None:
-    """What to write instead of an unknown name, if a known one is near, as difflib measures likeness.
+    """Return what to write instead of an unknown name, if a known one is near, as difflib measures likeness.
 
     In SQL (``quote=None``) it is written without quotes, and in double ones where it has spaces or signs.
     """
@@ -61,13 +57,13 @@ def nearest(name: str, names: Iterable[str], likeness: float = 0.6, quote: str |
 
 
 def closest(name: str, names: Iterable[str]) -> str:
-    """What to write instead of an unknown name: the nearest known one, or all of them."""
+    """Return what to write instead of an unknown name: the nearest known one, or all of them."""
     known = list(names)
     return nearest(name, known) or (f"use one of {', '.join(known[:20])}" if known else "there is none")
 
 
 def clip(text: str, length: int = 60) -> str:
-    """The text, or its beginning."""
+    """Return the text, or its beginning."""
     return text if len(text) <= length else f"{text[:length]}…"
 
 
@@ -84,7 +80,7 @@ _EXPECTED = "a number, text, boolean, date, datetime or None"
 
 
 def plain_value(value: Any) -> Value:
-    """The value itself, of exactly one of the plain types; other types are refused."""
+    """Return the value itself, of exactly one of the plain types; other types are refused."""
     if type(value) in _PLAIN:
         plain: Value = value
         return plain
@@ -106,7 +102,7 @@ def plain_value(value: Any) -> Value:
 
 
 def plain_keys(keys: Iterable[Any] | None) -> tuple[Value, ...] | None:
-    """Public keys as plain values; None where none are stated."""
+    """Return public keys as plain values; None where none are stated."""
     return None if keys is None else tuple(plain_value(key) for key in keys)
 
 
@@ -120,7 +116,7 @@ def _plain_datetime(value: datetime) -> datetime:
 
 
 def literal_type(value: Value) -> Type | None:
-    """The type of a constant that can be written down in any engine."""
+    """Return the type of a constant that can be written down in any engine."""
     value = plain_value(value)
     if value is None or isinstance(value, bool):
         return None if value is None else "boolean"
@@ -181,7 +177,7 @@ class NumberFormat:
 
 
 def format_problem(format: str, kind: str) -> str:
-    """What a format should have been; nothing where it can be used."""
+    """Return what a format should have been; nothing where it can be used."""
     if len(format) > _LONGEST:
         return f"at most {_LONGEST} characters"
     if kind in ("integer", "number"):
@@ -199,7 +195,7 @@ def format_problem(format: str, kind: str) -> str:
 
 
 def parts_of(format: str) -> list[DatePart]:
-    """The parts of a format of dates, in order."""
+    """Return the parts of a format of dates, in order."""
     pieces = re.findall(r"%([YmdHMS])|([^%])", format)
     result = []
     for place, (name, sign) in enumerate(pieces):
@@ -210,7 +206,7 @@ def parts_of(format: str) -> list[DatePart]:
 
 
 def number_format(format: str, kind: str) -> NumberFormat | None:
-    """How the format of a column of numbers writes them; None where it is none."""
+    """Return how the format of a column of numbers writes them; None where it is none."""
     match = _NUMBER.fullmatch(format)
     if match is None:
         return None
@@ -221,8 +217,8 @@ def number_format(format: str, kind: str) -> NumberFormat | None:
 
 
 def _is_unit(text: str) -> bool:
-    """Whether a text may stand beside a number: letters, signs of currencies, % and points, such as ``Fr.``; nothing
-    that is an operator of patterns, nor a point alone, which might be taken for a decimal sign."""
+    """Return whether a text may stand beside a number: letters, signs of currencies, % and points, such as ``Fr.``;
+    nothing that is an operator of patterns, nor a point alone, which might be taken for a decimal sign."""
     kinds = [sign if sign in "%." else unicodedata.category(sign)[:2] for sign in text]
     letters = all(kind in ("%", ".", "Sc") or kind.startswith("L") for kind in kinds)
     return letters and set(text) != {"."} and len(text) <= 8

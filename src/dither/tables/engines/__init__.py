@@ -66,7 +66,7 @@ def connect(source: object, card: Card | None = None, types: Mapping[str, Type] 
 
 
 def _by_table(source: object, card: Card | None) -> dict[str, object]:
-    """The source of each private table of the card; without a card, of the only one."""
+    """Return the source of each private table of the card; without a card, of the only one."""
     if not isinstance(source, Mapping):
         source = {"" if card is None else next(iter(card.private_tables), card.name): source}
     sources = {name: os.fspath(item) if isinstance(item, os.PathLike) else item for name, item in source.items()}
@@ -103,7 +103,7 @@ def _after_mark(source: str) -> str:
 
 
 def _place(source: object) -> str:
-    """Where a source is read: "duckdb", "spark", or the URL of a PostgreSQL database; others are refused."""
+    """Return where a source is read: "duckdb", "spark", or the URL of a PostgreSQL database; others are refused."""
     if not isinstance(source, str):
         home = type(source).__module__.partition(".")[0]
         if home == "pyspark":
@@ -127,7 +127,7 @@ def _place(source: object) -> str:
 
 
 def malformed_lines(source: str) -> Iterator[tuple[str, int]]:
-    """The files and numbers of lines that are no records of CSV files. For the steward: they come from the data."""
+    """Yield the files and numbers of lines that are no records of CSV files. For the steward: they come from the data."""
     from dither.tables.engines import files
 
     result = files.find(source)
@@ -142,14 +142,14 @@ def _plain(scheme: str) -> str:
 
 
 def same_place(one: str, other: str) -> bool:
-    """Whether two sources are tables of one database, so that one connection can read both."""
+    """Return whether two sources are tables of one database, so that one connection can read both."""
     left, mark, _ = one.rpartition("::")
     return bool(mark) and left == other.rpartition("::")[0] and (left == "spark" or "://" in left)
 
 
 def with_public_values(engine: Engine, card: Card, query: Query) -> Card:
-    """The card, with the values of public tables as keys of those of their columns that a question groups by, and with
-    the rows of a table that says which of these occur together.
+    """Return the card, with the values of public tables as keys of those of their columns that a question groups by,
+    and with the rows of a table that says which of these occur together.
 
     They are read now: whatever a public table holds is public, and so is the list of groups that follows from it.
     """
@@ -185,6 +185,6 @@ def with_public_values(engine: Engine, card: Card, query: Query) -> Card:
 
 
 def read_public(table: PublicTable) -> Any:
-    """All rows of a public table, as Arrow."""
+    """Return all rows of a public table, as Arrow."""
     with connect(table.source, Card("public", table.source, table.columns)) as engine:
         return engine.run(f"SELECT * FROM {engine.table.sql(dialect=engine.dialect)} AS t")

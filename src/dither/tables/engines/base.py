@@ -7,10 +7,6 @@ An engine belongs to one process: after a fork the child has the objects, but no
 them. DuckDB's threads do not exist in the child, and a question would wait for them for ever, after it was charged; a
 connection to PostgreSQL or Spark is one socket with two readers. An engine is therefore refused in any process but its
 own, before anything is charged, and what it owns is removed by its own process alone.
-
-What is said about a source that cannot be used, or read.
-
-Temporary folders of an engine.
 """
 
 from __future__ import annotations
@@ -43,12 +39,12 @@ from dither.tables.query.nodes import Dialect
 
 
 def source_error(expected: str, got: str, fix: str) -> InvalidData:
-    """A source that cannot be used."""
+    """Return a source that cannot be used."""
     return InvalidData("source", expected, got, fix)
 
 
 def unreadable() -> InvalidData:
-    """What is said about an error while rows are read: always the same."""
+    """Return what is said about an error while rows are read: always the same."""
     return source_error(
         "rows that the engine can read",
         "an error of the engine",
@@ -117,15 +113,15 @@ class Engine(ABC):
 
     @abstractmethod
     def _source_columns(self, table: str) -> Mapping[str, SourceColumn]:
-        """The columns of a table's source as they are now, from its schema."""
+        """Return the columns of a table's source as they are now, from its schema."""
 
     @abstractmethod
     def _raw(self, table: str) -> exp.Expr:
-        """A table's source as it is, for FROM."""
+        """Return a table's source as it is, for FROM."""
 
     @abstractmethod
     def _name(self, view: str, query: exp.Expr) -> exp.Expr:
-        """Something for FROM that means the query: a view of that name where the engine has them."""
+        """Return something for FROM that means the query: a view of that name where the engine has them."""
 
     @abstractmethod
     def _execute(self, sql: str) -> Any:
@@ -133,7 +129,7 @@ class Engine(ABC):
 
     @abstractmethod
     def _canonical(self, name: str, result: SourceColumn, type: Type) -> exp.Expr:
-        """A column of the source as the card's type. Never fails on a value."""
+        """Return a column of the source as the card's type. Never fails on a value."""
 
     def _query(
         self,
@@ -154,7 +150,7 @@ class Engine(ABC):
         return exp.select(*columns_sql).from_(raw)
 
     def _typed_column(self, name: str, present: SourceColumn, column: ColumnCard) -> exp.Expr:
-        """A column as the card's type; a text that is too long for every function of every engine is NULL."""
+        """Return a column as the card's type; a text that is too long for every function of every engine is NULL."""
         if column.format is not None:
             text = self._typed_column(name, present, ColumnCard("text"))
             return parsed_text(text, column.format, column.type, self.dialect)
@@ -163,7 +159,7 @@ class Engine(ABC):
         return nodes.limit_text(value, nodes.cast(nodes.column(name), "text")) if type == "text" else value
 
     def _unit_column(self, name: str, present: SourceColumn, column: ColumnCard) -> exp.Expr:
-        """The column that names the person: of every value but NULL and NaN a value of its own."""
+        """Return the column that names the person: of every value but NULL and NaN a value of its own."""
         if column.type != "text":
             return self._typed_column(name, present, column)
         is_double = present.types[:1] == ("number",) and "integer" in present.types
@@ -172,7 +168,7 @@ class Engine(ABC):
 
     @abstractmethod
     def _failure(self, error: Exception) -> EngineFailure | None:
-        """What to say about an exception; None where it is not the engine's."""
+        """Return what to say about an exception; None where it is not the engine's."""
 
     @abstractmethod
     def _stage(self, name: str, rows: Any) -> exp.Expr:
@@ -231,17 +227,17 @@ class Engine(ABC):
         return self._tables[table].unit if table in self._tables else None
 
     def _readable_or_null(self, unit: str, present: SourceColumn, column: ColumnCard) -> exp.Expr:
-        """Whether a unit is NULL in the source, or can be read: rows of a person whose unit is not of the card's type
-        must not pass for rows without one, each of which is a person of its own."""
+        """Return whether a unit is NULL in the source, or can be read: rows of a person whose unit is not of the card's
+        type must not pass for rows without one, each of which is a person of its own."""
         readable = nodes.is_not_null(self._unit_column(unit, present, column))
         return nodes.binary("or", nodes.is_null(nodes.column(unit)), readable)
 
     def private(self, name: str) -> exp.Expr:
-        """A private table for FROM: its columns as the card has them, each of the card's type. Give it an alias."""
+        """Return a private table for FROM: its columns as the card has them, each of the card's type. Give it an alias."""
         return self._open_table(name).node.copy()
 
     def empty_of(self, name: str) -> exp.Expr:
-        """Something for FROM like :meth:`private`, without any row, to try a statement on. Give it an alias."""
+        """Return something for FROM like :meth:`private`, without any row, to try a statement on. Give it an alias."""
         columns_sql = [
             exp.alias_(nodes.cast(exp.null(), column.type), exp.to_identifier(column_name, quoted=True))
             for column_name, column in self._open_table(name).columns.items()
@@ -275,11 +271,12 @@ class Engine(ABC):
         return {name: column.type for name, column in self._open_table(self._own).columns.items()}
 
     def source_columns(self, table: str | None = None) -> Mapping[str, SourceColumn]:
-        """The columns of the source of a table, by default :attr:`table`, as they are now, from its schema."""
+        """Return the columns of the source of a table, by default :attr:`table`, as they are now, from its schema."""
         return self._safely(lambda: self._source_columns(self._own if table is None else table))
 
     def schema(self, unit: str | None = None) -> dict[str, Type]:
-        """The source's usable columns as types of a card, from its schema only. Those of a CSV file are all text.
+        """Return the source's usable columns as types of a card, from its schema only. Those of a CSV file are all
+        text.
 
         The column of the unit has a type that tells all its values apart, where there is one.
         """
@@ -290,7 +287,7 @@ class Engine(ABC):
         }
 
     def unusable(self) -> list[str]:
-        """The source's columns that no card's type fits: lists, bytes, times of day."""
+        """Return the source's columns that no card's type fits: lists, bytes, times of day."""
         return [name for name, present in self.source_columns().items() if not present.types]
 
     @property
@@ -316,14 +313,14 @@ class Engine(ABC):
                 raise source_error(expected, "other cells", fix)
 
     def _has_unread_units(self, table: str, unit: str) -> bool:
-        """Whether a value of the unit counts as NULL, and is none."""
+        """Return whether a value of the unit counts as NULL, and is none."""
         return False
 
     def count_cells(
         self, table: str, readings: Sequence[tuple[str, CellReading]], most: int | None = None
     ) -> list[int]:
-        """How many cells of each column there are, or can be read so. For the steward alone: it reads rows, and what it
-        returns is not private.
+        """Return how many cells of each column there are, or can be read so. For the steward alone: it reads rows, and
+        what it returns is not private.
 
         A reading is a :class:`ColumnCard`, a regular expression without backslashes that is found in the cell, or None:
         all that are not NULL. Of a single column ``most`` takes the first so many cells that are not NULL.
@@ -341,7 +338,7 @@ class Engine(ABC):
         return [int(line[f"n{place}"]) for place in range(len(readings))]
 
     def _as_read(self, name: str, present: SourceColumn, reading: CellReading) -> exp.Expr:
-        """A column, NULL where its cells cannot be read so."""
+        """Return a column, NULL where its cells cannot be read so."""
         cell = nodes.column(name)
         if reading is None:
             return cell
@@ -351,7 +348,7 @@ class Engine(ABC):
         return nodes.case([(matches, exp.true())], exp.null())
 
     def _check_table(self, table: str) -> Mapping[str, SourceColumn]:
-        """The columns of a table's source, as they are now, if it can be used."""
+        """Return the columns of a table's source, as they are now, if it can be used."""
         try:
             present = self._safely(lambda: self._source_columns(table))
             self._check_columns(table, present)
@@ -379,7 +376,7 @@ class Engine(ABC):
             raise source_error("the columns that it had when it was opened", "others", "open it again")
 
     def run(self, query: str | exp.Expr | Statement) -> Any:
-        """The answer to one SELECT, as an Arrow table of int64, double, string, bool, date32 and timestamp[us].
+        """Return the answer to one SELECT, as an Arrow table of int64, double, string, bool, date32 and timestamp[us].
 
         Whole numbers of any width come as int64. Ctrl-C stops the engine, too.
         """
@@ -407,7 +404,7 @@ class Engine(ABC):
             self._safely(lambda: self._execute(sql))
 
     def public(self, name: str) -> exp.Expr:
-        """A public table of the card, for FROM. Give it an alias."""
+        """Return a public table of the card, for FROM. Give it an alias."""
         from dither.tables.engines import read_public
 
         tables = self.card.public if self.card else {}
@@ -424,11 +421,11 @@ class Engine(ABC):
             return self._public[name].copy()
 
     def _beside(self, name: str) -> exp.Expr | None:
-        """A public table where the source is, if it is there."""
+        """Return a public table where the source is, if it is there."""
         return None
 
     def unique(self, name: str, column: str) -> bool:
-        """Whether no value occurs twice in a column of a public table. NULLs, which join nothing, do not count."""
+        """Return whether no value occurs twice in a column of a public table. NULLs, which join nothing, do not count."""
         key = nodes.column(column, "p")
         twice = exp.select(exp.alias_(exp.Count(this=exp.Star()), "n")).from_(
             exp.alias_(self.public(name), "p", table=True)
@@ -439,7 +436,8 @@ class Engine(ABC):
         return result is None or result == 1
 
     def public_values(self, name: str, column: str, most: int) -> tuple[Value, ...] | None:
-        """The values of a column of a public table, in order, NULL last; None: more than ``most``, or no constants."""
+        """Return the values of a column of a public table, in order, NULL last; None: more than ``most``, or no
+        constants."""
         lines = self.public_rows(name, (column,), most)
         if lines is None:
             return None
@@ -448,7 +446,7 @@ class Engine(ABC):
         return (*known, *(value for value in result if value is None))
 
     def public_rows(self, name: str, columns: Sequence[str], most: int) -> tuple[tuple[Value, ...], ...] | None:
-        """The different rows that a public table has in some columns; None as for its values."""
+        """Return the different rows that a public table has in some columns; None as for its values."""
         selected = [exp.alias_(nodes.column(column, "p"), f"k{i}") for i, column in enumerate(columns)]
         query = exp.select(*selected).from_(exp.alias_(self.public(name), "p", table=True))
         result = self.run(query.distinct().limit(most + 1))
@@ -554,7 +552,7 @@ def check_column(name: str, column: ColumnCard, present: Mapping[str, SourceColu
 
 
 def plain(rows: Any) -> Any:
-    """An Arrow table with the plain types only."""
+    """Return an Arrow table with the plain types only."""
     arrays = [_plain(column) for column in rows.columns]
     return pa.table(arrays, names=rows.column_names)
 

@@ -26,7 +26,7 @@ _TIME = " ([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
 
 
 def parsed_text(x: exp.Expr, format: str, type: Type, dialect: Dialect) -> exp.Expr:
-    """A text as the date, timestamp or number that it writes in this format; NULL where it does not.
+    """Return a text as the date, timestamp or number that it writes in this format; NULL where it does not.
 
     >>> "LPAD(REGEXP_EXTRACT" in nodes.render(parsed_text(nodes.column("x"), "%d.%m.%Y", "date", "spark"), "spark")
     True
@@ -49,7 +49,7 @@ def parsed_text(x: exp.Expr, format: str, type: Type, dialect: Dialect) -> exp.E
 
 
 def _piece(x: exp.Expr, parts: Sequence[DatePart], place: int, dialect: Dialect) -> exp.Expr:
-    """One part of a date, with zeros before it; the whole text is of the format, or the part is none of a date.
+    """Return one part of a date, with zeros before it; the whole text is of the format, or the part is none of a date.
 
     The mark at the end of the text makes ``$`` mean its end on every engine: in Java it also matches before a last
     line end.
@@ -75,8 +75,8 @@ _SPACES, _SIGNS = "\u00a0\u202f\u2009", {"\u2019": "'", "\u2212": "-"}
 
 
 def _parsed_number(x: exp.Expr, format: str, type: Type) -> exp.Expr:
-    """A text as a number of a format. What is cast is checked before: digits, one point, one sign; every engine reads
-    the nearest double from them.
+    """Return a text as a number of a format. What is cast is checked before: digits, one point, one sign; every engine
+    reads the nearest double from them.
 
     A word beside the number holds no digit and is never a separator alone, so taking it out changes nothing else; the
     longer one goes first, since the other may be a part of it.
@@ -114,7 +114,7 @@ def _without(x: exp.Expr, text: str) -> exp.Expr:
 
 
 def whole_double(x: exp.Expr, dialect: Dialect) -> exp.Expr:
-    """A double as a BIGINT, NULL where it is no whole number, or one so large that another has the same double.
+    """Return a double as a BIGINT, NULL where it is no whole number, or one so large that another has the same double.
 
     DuckDB leaves a condition out that holds by the statistics of a Parquet file, in which NaN is not counted.
 
@@ -133,7 +133,7 @@ def whole_double(x: exp.Expr, dialect: Dialect) -> exp.Expr:
 
 
 def unit_text(x: exp.Expr, canonical: exp.Expr, dialect: Dialect, *, is_double: bool = False) -> exp.Expr:
-    """A column that names people as text: of every value but NULL and NaN a text of its own.
+    """Return a column that names people as text: of every value but NULL and NaN a text of its own.
 
     ``canonical`` is the column as text, NULL where it is not valid. A text that no function of ours may be given (one
     that is not valid, or too long) is stood for by its SHA-256. Two doubles that are equal have one text; whole numbers
@@ -151,7 +151,7 @@ def unit_text(x: exp.Expr, canonical: exp.Expr, dialect: Dialect, *, is_double: 
 
 
 def _digest(text: exp.Expr, dialect: Dialect) -> exp.Expr:
-    """The SHA-256 of a text, in hexadecimal, after its name."""
+    """Return the SHA-256 of a text, in hexadecimal, after its name."""
     if dialect == "postgres":
         raw = nodes.call("SHA256", nodes.call("CONVERT_TO", text, exp.Literal.string("UTF8")))
         hashed = nodes.call("ENCODE", raw, exp.Literal.string("hex"))
@@ -171,7 +171,7 @@ def _joined(pieces: list[exp.Expr], sign: str) -> exp.Expr:
 
 
 def _matches(x: exp.Expr, pattern: str, dialect: Dialect) -> exp.Expr:
-    """Whether the whole of a text fits a regular expression of digits, signs, choices and counts."""
+    """Return whether the whole of a text fits a regular expression of digits, signs, choices and counts."""
     if dialect == "duckdb":
         return nodes.call("REGEXP_FULL_MATCH", x, exp.Literal.string(pattern))
     return exp.RegexpLike(this=nodes.operand(x), expression=exp.Literal.string(f"^({pattern})$"))

@@ -305,7 +305,7 @@ def _paths(paths: tuple[str, ...]) -> exp.Expr:
 
 
 def duckdb_engine(sources: Mapping[str, object], card: Card | None, types: Mapping[str, Type] | None) -> DuckDBEngine:
-    """The engine of these sources, by the names of their tables: files, tables of databases, frames."""
+    """Return the engine of these sources, by the names of their tables: files, tables of databases, frames."""
     result: dict[str, DuckDBSource] = {}
     catalogs: dict[str, str] = {}
     for place, (table, source) in enumerate(sources.items()):
@@ -347,7 +347,7 @@ def _options(options: Mapping[str, exp.Expr]) -> list[exp.Expr]:
 
 
 def _of_database(path: str, table: str, catalogs: dict[str, str]) -> DuckDBSource:
-    """A table or view of a DuckDB database, opened to read only; ``catalogs`` names those that are open already."""
+    """Return a table or view of a DuckDB database, opened to read only; ``catalogs`` names those that are open already."""
     place = files.database(path)
     parts = files.parts_of(table)
     is_open = place in catalogs
@@ -368,7 +368,7 @@ def _of_frame(
     unit: str | None,
     raw: str,
 ) -> DuckDBSource:
-    """A frame in memory, as plain Arrow columns, which are not copied if they are so already."""
+    """Return a frame in memory, as plain Arrow columns, which are not copied if they are so already."""
     declared = frames.check_types(types)
     if columns is not None:
         declared = {name: "text" if column.format else column.type for name, column in columns.items()}
@@ -377,7 +377,8 @@ def _of_frame(
 
 
 def _whole_number(x: exp.Expr) -> exp.Expr:
-    """A cell as a BIGINT: digits with or without a sign, and at most zeros behind a point; a bare cast would round."""
+    """Return a cell as a BIGINT: digits with or without a sign, and at most zeros behind a point; a bare cast would
+    round."""
     readable = exp.Anonymous(
         this="REGEXP_FULL_MATCH", expressions=[x.copy(), exp.Literal.string(r"\s*[+-]?[0-9]+(\.0*)?\s*")]
     )

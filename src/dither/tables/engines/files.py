@@ -81,7 +81,7 @@ class Files:
 
 
 def find(source: str) -> Files:
-    """The files of a path or glob, as they are now."""
+    """Return the files of a path or glob, as they are now."""
     path = os.path.abspath(os.path.expanduser(source))
     if os.path.isdir(path):
         raise source_error("a file", "a folder", "name the files in it, for example folder/*.parquet")
@@ -105,7 +105,7 @@ def find(source: str) -> Files:
 
 
 def csv_format(paths: tuple[str, ...]) -> CsvFormat:
-    """The format of CSV files, which all of them share."""
+    """Return the format of CSV files, which all of them share."""
     format = _header(paths[0])
     if any(_header(path) != format for path in paths[1:]):
         raise source_error(
@@ -127,7 +127,7 @@ def _kind(path: str) -> Literal["parquet", "csv"]:
 
 
 def _header(path: str) -> CsvFormat:
-    """The columns of a CSV file and the character between them, from its first line alone."""
+    """Return the columns of a CSV file and the character between them, from its first line alone."""
     try:
         with open_bytes(path) as file:
             line = file.readline(_LONGEST_HEADER)
@@ -158,8 +158,8 @@ def _header(path: str) -> CsvFormat:
 
 
 def looks_like_data(names: Sequence[str]) -> bool:
-    """Whether the first line of a file holds values rather than names: decimal numbers, dates, or whole numbers that
-    are neither years nor count the columns.
+    """Return whether the first line of a file holds values rather than names: decimal numbers, dates, or whole numbers
+    that are neither years nor count the columns.
     """
     whole = [int(name) for name in names if _WHOLE.fullmatch(name.strip())]
     counted = whole == list(range(whole[0], whole[0] + len(whole))) and len(whole) > 1 if whole else True
@@ -168,7 +168,7 @@ def looks_like_data(names: Sequence[str]) -> bool:
 
 
 def headless() -> InvalidData:
-    """The refusal of a file whose first line holds values."""
+    """Return the refusal of a file whose first line holds values."""
     got = "a first line that looks like data"
     fix = "put a line with the names before it, such as id,day,amount, with the sign between them that the file has"
     return source_error("a CSV file whose first line names the columns", got, fix)
@@ -182,7 +182,7 @@ def _cells(line: str, delimiter: str) -> list[str]:
 
 
 def identity(paths: tuple[str, ...], purpose: str) -> str:
-    """What changes when one of the files is replaced or written to, without reading them.
+    """Return what changes when one of the files is replaced or written to, without reading them.
 
     Name, device, inode, size and the times of the last change, as one digest with the purpose.
     """
@@ -195,7 +195,7 @@ def identity(paths: tuple[str, ...], purpose: str) -> str:
 
 
 def was_scanned(paths: tuple[str, ...], mark: str) -> bool:
-    """Whether files of this identity were read in full before, by any process of this user."""
+    """Return whether files of this identity were read in full before, by any process of this user."""
     with suppress(OSError):
         return _note(paths).read_text() == mark
     return False
@@ -220,7 +220,7 @@ def _note(paths: tuple[str, ...]) -> Path:
 
 
 def database(path: str) -> str:
-    """The full name of a database file that is there."""
+    """Return the full name of a database file that is there."""
     full = os.path.abspath(os.path.expanduser(path))
     if os.path.isdir(full):
         raise source_error("a file", "a folder", "name the database file in it")
@@ -230,7 +230,7 @@ def database(path: str) -> str:
 
 
 def parts_of(table: str) -> list[str]:
-    """The parts of ``table``, ``schema.table`` or ``"Schema"."Table"``, as they are spelled."""
+    """Return the parts of ``table``, ``schema.table`` or ``"Schema"."Table"``, as they are spelled."""
     result = re.findall(r'"((?:[^"]|"")+)"|([^".]+)', table)
     names = [quoted.replace('""', '"') or bare for quoted, bare in result]
     rebuilt = ".".join(f'"{quoted}"' if quoted else bare for quoted, bare in result)
@@ -264,12 +264,12 @@ class CsvTable:
 
 
 def open_bytes(path: str) -> BufferedIOBase:
-    """The bytes of a file, uncompressed."""
+    """Return the bytes of a file, uncompressed."""
     return gzip.open(path, "rb") if path.lower().endswith(".gz") else open(path, "rb")
 
 
 def blocks(path: str) -> Iterator[bytes]:
-    """The lines below the header, several thousand at a time; each ends with LF.
+    """Yield the lines below the header, several thousand at a time; each ends with LF.
 
     A line longer than :data:`LONGEST` may be replaced by a short malformed one, so that memory stays bounded.
     """
@@ -290,7 +290,7 @@ def blocks(path: str) -> Iterator[bytes]:
 
 
 def classify(block: bytes, format: CsvFormat) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.bool_]]:
-    """Where the lines of a block begin and end, and which of them are records."""
+    """Return where the lines of a block begin and end, and which of them are records."""
     data = np.frombuffer(block, np.uint8)
     delimiter = ord(format.delimiter)
     ends = np.flatnonzero(data == _LF)
@@ -330,7 +330,7 @@ def _is_utf8(data: bytes) -> bool:
 
 
 def records(path: str, format: CsvFormat, columns: tuple[str, ...]) -> Iterator[Any]:
-    """The records of a file as Arrow batches; malformed lines are left out."""
+    """Yield the records of a file as Arrow batches; malformed lines are left out."""
     names = list(format.header)
     parsing = pa_csv.ParseOptions(delimiter=format.delimiter, ignore_empty_lines=False)
     converting = pa_csv.ConvertOptions(
@@ -352,7 +352,7 @@ def records(path: str, format: CsvFormat, columns: tuple[str, ...]) -> Iterator[
 
 
 def malformed(path: str, format: CsvFormat) -> Iterator[int]:
-    """The numbers of a file's malformed lines, where the header is line 1. For its steward alone."""
+    """Yield the numbers of a file's malformed lines, where the header is line 1. For its steward alone."""
     above = 1
     for block in blocks(path):
         starts, ends, good = classify(block, format)

@@ -43,7 +43,7 @@ class Foreign(Objects):
 def plain_table(
     frame: Any, types: Mapping[str, Type], only_declared: bool, unit: str | None = None
 ) -> tuple[Any, list[str]]:
-    """A frame as an Arrow table of plain columns, and the names of the columns that no type fits.
+    """Return a frame as an Arrow table of plain columns, and the names of the columns that no type fits.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def _check_unit_values(name: str, values: Any, converted: Any, declared: Type | 
 
 
 def _is_missing(value: object) -> bool:
-    """Whether a Python object stands for no value: None, NaN, NaT, or pandas' NA."""
+    """Return whether a Python object stands for no value: None, NaN, NaT, or pandas' NA."""
     try:
         return value is None or bool(value != value)
     except TypeError:  # NA cannot say whether it differs from itself
@@ -130,7 +130,7 @@ def _shown(name: str) -> str:
 
 
 def _columns(frame: Any) -> tuple[list[str], Iterator[Any], bool]:
-    """Names and columns, and whether the library chose the types of whole columns by their values."""
+    """Return names and columns, and whether the library chose the types of whole columns by their values."""
     name, home = type(frame).__name__, type(frame).__module__.partition(".")[0]
     if home == "pandas" and name == "DataFrame":
         places = range(len(frame.columns))
@@ -174,7 +174,7 @@ def _of_polars(series: Any) -> Any:
 
 
 def _typed(values: Any, declared: Type | None, inferred: bool) -> Any | None:
-    """A plain Arrow column, or None where no type fits. Reads the declared type and the schema to decide which."""
+    """Return a plain Arrow column, or None where no type fits. Reads the declared type and the schema to decide which."""
     if isinstance(values, Objects):
         assert declared is not None
         return _convert(values, declared)
@@ -203,7 +203,7 @@ def _family(kind: Any) -> Type | None:
 
 
 def _plain(values: Any) -> Any | None:
-    """An Arrow column in one of the types that every value survives, or None."""
+    """Return an Arrow column in one of the types that every value survives, or None."""
     kind = values.type
     if pa.types.is_dictionary(kind):
         return _plain(values.cast(kind.value_type)) if _family(kind.value_type) != "text" else _text(values)
@@ -271,7 +271,7 @@ def _convert(values: Iterable[Any], type: Type) -> Any:
 
 
 def convert(value: object, type: Type) -> Any:
-    """One value as a type of a card, or None if the type cannot hold it. Depends on nothing but the value.
+    """Return one value as a type of a card, or None if the type cannot hold it. Depends on nothing but the value.
 
     Whole numbers may come as floats, and truths as 0 and 1. Text is not parsed.
     """
@@ -282,7 +282,7 @@ def convert(value: object, type: Type) -> Any:
 
 
 def _number(value: object) -> int | float | Decimal | None:
-    """A number of Python's own, unless it is none or NaN."""
+    """Return a number of Python's own, unless it is none or NaN."""
     if isinstance(value, (bool, np.bool_)):
         return int(value)
     if isinstance(value, numbers.Integral):

@@ -83,7 +83,7 @@ class PostgreSQLEngine(Engine):
             )
 
     def _resolved(self, parts: list[str]) -> tuple[int, str, str]:
-        """The table itself, with its schema, so that it stays the same whatever the search path."""
+        """Return the table itself, with its schema, so that it stays the same whatever the search path."""
         quoted = sql.Identifier(*parts).as_string(self._connection)
         look = (
             "SELECT c.oid, n.nspname, c.relname, has_any_column_privilege(c.oid, 'SELECT') FROM pg_class AS c "
@@ -146,7 +146,7 @@ class PostgreSQLEngine(Engine):
         return exp.Subquery(this=self._query(result, public.columns, _table(schema, relation)))
 
     def _stage(self, name: str, rows: Any) -> exp.Expr:
-        """A temporary table: it is ours alone, and gone with the connection."""
+        """Return a temporary table: it is ours alone, and gone with the connection."""
         kinds = {field.name: _named(field.type) for field in rows.schema}
         columns_sql = ", ".join(
             f"{nodes.render(exp.to_identifier(column, quoted=True), 'postgres')} {kind}"
@@ -266,14 +266,14 @@ def _table(schema: str, name: str) -> exp.Expr:
 
 
 def _whole_number(x: exp.Expr) -> exp.Expr:
-    """A NUMERIC as a BIGINT, NULL where it is NaN or has more than 64 bits: a cast of these would fail."""
+    """Return a NUMERIC as a BIGINT, NULL where it is NaN or has more than 64 bits: a cast of these would fail."""
     low = exp.GTE(this=x.copy(), expression=exp.Neg(this=exp.Literal.number(1 << 63)))
     high = exp.LTE(this=x.copy(), expression=exp.Literal.number((1 << 63) - 1))
     return exp.Case(default=exp.null()).when(exp.and_(low, high), nodes.cast(x, "integer"))
 
 
 def _double(x: exp.Expr) -> exp.Expr:
-    """An unbounded NUMERIC within what a double can hold: beyond it a cast would fail.
+    """Return an unbounded NUMERIC within what a double can hold: beyond it a cast would fail.
 
     The limits are bare constants, which PostgreSQL reads as NUMERIC: a type by that name would come out of sqlglot's
     hands as one of 18 digits.

@@ -266,7 +266,7 @@ def _java() -> None:
 
 
 def _local(builder: Any) -> Any:
-    """A session on this machine alone, without a web page."""
+    """Return a session on this machine alone, without a web page."""
     session = (
         builder.builder.master("local[*]")
         .appName("dither")

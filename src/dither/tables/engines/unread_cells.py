@@ -63,7 +63,7 @@ class Proposal:
 
 
 def unread_cells(engine: Engine) -> list[UnreadCells]:
-    """The columns of a card with cells that do not read as it says. For the steward alone: it reads rows."""
+    """Return the columns of a card with cells that do not read as it says. For the steward alone: it reads rows."""
     assert engine.card is not None
     result = []
     for table in engine.table_names:
@@ -97,7 +97,7 @@ def proposed_types(engine: Engine, columns: Iterable[str]) -> dict[str, Proposal
 
 
 def _with_better(engine: Engine, item: UnreadCells, column: ColumnCard, present: SourceColumn) -> UnreadCells:
-    """The same with what would read more."""
+    """Return the same with what would read more."""
     if "text" not in present.types:
         return item
     tried, (now, *readings) = _tried(engine, item.table, item.column, present, column)
@@ -109,8 +109,8 @@ def _with_better(engine: Engine, item: UnreadCells, column: ColumnCard, present:
 def _tried(
     engine: Engine, table: str, name: str, present: SourceColumn, column: ColumnCard | None = None
 ) -> tuple[int, list[Reading]]:
-    """How many of the first cells are no words for an empty one, and how many can be read as ``column``, and as each
-    other candidate of a type like it."""
+    """Return how many of the first cells are no words for an empty one, and how many can be read as ``column``, and as
+    each other candidate of a type like it."""
     gates = (None, MARKERS, *_GATES)
     cells, markers, *occurrences = engine.count_cells(table, [(name, gate) for gate in gates], LOOKED_AT)
     similar = next((kinds for kinds in _SIMILAR if column and column.type in kinds), None)
@@ -129,7 +129,7 @@ def _tried(
 
 
 def _best(readings: Sequence[Reading], least: int) -> tuple[Reading, ...]:
-    """The readings of most cells, the first of each meaning."""
+    """Return the readings of most cells, the first of each meaning."""
     most = max((reading.read for reading in readings), default=0)
     result: dict[object, Reading] = {}
     if most >= least:
@@ -141,7 +141,8 @@ def _best(readings: Sequence[Reading], least: int) -> tuple[Reading, ...]:
 
 
 def _meaning(reading: Reading) -> object:
-    """What tells two formats apart that read the same cells: which number is the day, which sign the decimal one."""
+    """Return what tells two formats apart that read the same cells: which number is the day, which sign the decimal
+    one."""
     if reading.format is None or reading.type == "boolean":
         return {"number": ".", "date": "Ymd", "timestamp": "Ymd"}.get(reading.type, "")
     if reading.type in ("integer", "number"):
@@ -156,7 +157,7 @@ _GATES = ("[0-9]", "[$€£%]", ":", "[TtFf]")
 
 @cache
 def _formats(gate: str) -> tuple[tuple[Type, str | None], ...]:
-    """The types and formats that are tried where cells have this, the plainest first."""
+    """Return the types and formats that are tried where cells have this, the plainest first."""
     whole = ("1234", "1,234", "1.234", "1 234", "1'234")
     numbers = ("1234.56", "1234,56", "1,234.56", "1.234,56", "1 234.56", "1 234,56", "1'234.56")
     units = ("${}", "€{}", "£{}", "{}%", "{} €")

@@ -1,8 +1,8 @@
-"""What is done to the noisy table, in plain Python: columns, HAVING, ORDER BY, LIMIT. It costs nothing.
+"""Types of expressions, and their values on the noisy table in plain Python: columns, HAVING, ORDER BY, LIMIT.
 
-NULL is None, and spreads as in SQL: a comparison with it is unknown, a condition that is unknown keeps no row. Division
-by zero, and any number that is not finite, is None. NULLs sort last, rising or falling; rows that are equal keep
-their order.
+In Python NULL is None, and spreads as in SQL: a comparison with it is unknown, a condition that is unknown keeps no
+row. Division by zero, and any number that is not finite, is None. NULLs sort last, rising or falling; rows that are
+equal keep their order.
 
 >>> from dither.tables.query.tree import Call, Column
 >>> rows = [{"region": "a", "n": 5, "total": 10}, {"region": "b", "n": 0, "total": 3}]
@@ -10,13 +10,10 @@ their order.
 >>> apply(shape, ["region", "n", "total"], rows)
 [{'region': 'a', 'mean': 2.0}, {'region': 'b', 'mean': None}]
 
-Types of expressions, and the two things that depend on them: what is refused, and which texts are dates.
-
 An expression that passes :func:`typed` means one thing in every engine: no operation sees a kind of value it does not
 know, NULL is written only where it has a type (a branch of CASE, an argument of COALESCE), and texts that are compared
 with dates have become dates.
 
->>> from dither.tables.query.tree import Call, Column, Literal
 >>> question = Call(">=", (Column("day"), Literal("2024-01-01")))
 >>> typed(question, {Column("day"): "date"}.__getitem__)[0].args[1]
 Literal(value=datetime.date(2024, 1, 1))
@@ -43,13 +40,13 @@ Types = Callable[[Column], Type]
 
 
 def typed(expression: Expression, types: Types) -> TypedExpression:
-    """The expression with its dates as dates, and its type; refused if it makes no sense."""
+    """Return the expression with its dates as dates, and its type; refused if it makes no sense."""
     check_size(expression)
     return _typed(expression, types)
 
 
 def require_number(expression: Expression, types: Types, what: str) -> Expression:
-    """The expression as a number, which ``what`` needs: true is 1 and false 0, and what is neither is refused."""
+    """Return the expression as a number, which ``what`` needs: true is 1 and false 0, and what is neither is refused."""
     checked, kind = typed(expression, types)
     if kind == "boolean":
         return Call("cast", (Literal("integer"), checked))
@@ -66,7 +63,7 @@ def require_number(expression: Expression, types: Types, what: str) -> Expressio
 
 
 def require_boolean(expression: Expression, types: Types, what: str) -> Expression:
-    """The expression, which is refused unless it is true or false."""
+    """Return the expression, which is refused unless it is true or false."""
     checked, kind = typed(expression, types)
     if kind != "boolean":
         got = f"{show(expression)}, which is {describe(kind)}"
@@ -120,7 +117,8 @@ def check_arity(expression: Expression) -> None:
 
 
 def apply(shape: Shape, names: Sequence[str], rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """The rows of the answer: those kept, in order, with the columns shown (all of ``names`` where none are stated)."""
+    """Return the rows of the answer: those kept, in order, with the columns shown (all of ``names`` where none are
+    stated)."""
     check(shape, names)
     kept = [row for row in rows if shape.having is None or evaluate(shape.having, row) is True]
     for key in reversed(shape.order):
@@ -136,7 +134,7 @@ def apply(shape: Shape, names: Sequence[str], rows: Sequence[Row]) -> list[dict[
 
 
 def evaluate(expression: Expression, row: Row) -> Any:
-    """The value of an expression on one row."""
+    """Return the value of an expression on one row."""
     if isinstance(expression, Literal):
         return representable(expression.value)
     if isinstance(expression, Column):
@@ -155,8 +153,8 @@ def evaluate(expression: Expression, row: Row) -> Any:
 
 
 def folded(expression: Expression) -> Expression:
-    """The expression with every part that has no column computed; a part that is NULL, which would have no type, and a
-    whole number that a double may not hold stay as they are written.
+    """Return the expression with every part that has no column computed; a part that is NULL, which would have no type,
+    and a whole number that a double may not hold stay as they are written.
     """
     if not isinstance(expression, Call):
         return expression
@@ -172,8 +170,8 @@ def folded(expression: Expression) -> Expression:
 
 
 def representable(value: Any) -> Any:
-    """A value that can be recorded, shown and exported: a whole number beyond 64 bits is a float, and a number that
-    is not finite is None. Every step of :func:`evaluate` ends here, so numbers do not grow with the expression.
+    """Return a value that can be recorded, shown and exported: a whole number beyond 64 bits is a float, and a number
+    that is not finite is None. Every step of :func:`evaluate` ends here, so numbers do not grow with the expression.
     """
     if isinstance(value, int) and not -LARGEST_INTEGER - 1 <= value <= LARGEST_INTEGER:
         try:

@@ -10,11 +10,7 @@ Nodes are shared, not copied: a value that an expression uses twice is one node 
 the whole statement once, which makes a tree of it; :func:`count_characters` says how long that will be.
 
 >>> render(as_text(column("when"), "timestamp", "postgres"), "postgres")
-'TO_CHAR("when", \'YYYY-MM-DD HH24:MI:SS.US\')'
-
-The engines' dialects of SQL, and the functions that they name or write differently.
-
-SQL of texts and dates, much of which :func:`dither.tables.query.nodes.render` writes differently for each engine.
+'TO_CHAR("when", \\'YYYY-MM-DD HH24:MI:SS.US\\')'
 """
 
 from __future__ import annotations
@@ -44,7 +40,7 @@ _TIMESTAMP_FORMATS: dict[Dialect, tuple[str, str]] = {
 
 
 def _named(*names: str) -> dict[Dialect, Callable[..., exp.Expr]]:
-    """A function by its names on each engine."""
+    """Return a function by its names on each engine."""
 
     def named(name: str) -> Callable[..., exp.Expr]:
         return lambda *arguments: exp.Anonymous(this=name, expressions=list(arguments))
@@ -122,7 +118,7 @@ _BINARY: dict[str, type[exp.Binary]] = {
 
 
 def render(expression: exp.Expr, dialect: Dialect, replacing: Mapping[str, exp.Expr] | None = None) -> str:
-    """The text of an expression or a query; refused where operations are too deep inside each other.
+    """Return the text of an expression or a query; refused where operations are too deep inside each other.
 
     Tables with a plain name of ``replacing`` are replaced by what it says. The text is written in a thread of its own,
     so that how deep is too deep does not depend on who calls: what can be rendered before a question is charged can be
@@ -145,12 +141,12 @@ def _render(expression: exp.Expr, dialect: Dialect, replacing: Mapping[str, exp.
 
 @lru_cache(maxsize=16)
 def parsed(sql: str) -> exp.Expr:
-    """The tree of SQL on a noisy table, parsed once for all who read it. Nobody may change it."""
+    """Return the tree of SQL on a noisy table, parsed once for all who read it. Nobody may change it."""
     return sqlglot.parse_one(sql, dialect="duckdb")
 
 
 def _as_tree(expression: exp.Expr, dialect: Dialect, replacing: Mapping[str, exp.Expr]) -> exp.Expr:
-    """A copy in which every node has one user, tables are replaced, and functions are those of the engine.
+    """Return a copy in which every node has one user, tables are replaced, and functions are those of the engine.
 
     All in one pass: copying, searching and replacing one after another took most of the time of rendering.
     """
@@ -225,17 +221,17 @@ def check_length(*expressions: exp.Expr, known: dict[int, int] | None = None) ->
 
 
 def column(name: str, table: str | None = None) -> exp.Column:
-    """A column by its exact name, quoted."""
+    """Return a column by its exact name, quoted."""
     return exp.column(exp.to_identifier(name, quoted=True), exp.to_identifier(table, quoted=True) if table else None)
 
 
 def plain_column(name: str, table: str | None = None) -> exp.Column:
-    """A column that a statement named itself: a plain word, which needs no quotes."""
+    """Return a column that a statement named itself: a plain word, which needs no quotes."""
     return exp.column(name, table)
 
 
 def literal(value: Value) -> exp.Expr:
-    """A constant, with its type said: the same bits on every engine.
+    """Return a constant, with its type said: the same bits on every engine.
 
     A whole number is written as text, since a minus sign would be an operation on a number of 65 bits. A float is
     written as its shortest decimal, which every engine reads back exactly; a bare ``0.1`` would be a DECIMAL. A time
@@ -266,12 +262,12 @@ def literal(value: Value) -> exp.Expr:
 
 
 def double(value: float) -> exp.Expr:
-    """A double, the same one on every engine."""
+    """Return a double, the same one on every engine."""
     return literal(float(value))
 
 
 def integer(value: int) -> exp.Expr:
-    """A small whole number as it is, for counts and numbers of bins; negative ones in parentheses."""
+    """Return a small whole number as it is, for counts and numbers of bins; negative ones in parentheses."""
     number = exp.Literal.number(abs(value))
     return number if value >= 0 else exp.Paren(this=exp.Neg(this=number))
 
@@ -290,18 +286,18 @@ def try_cast(expression: exp.Expr, type: Type) -> exp.TryCast:
 
 
 def call(name: str, *arguments: exp.Expr) -> exp.Expr:
-    """A function that has the same name on every engine."""
+    """Return a function that has the same name on every engine."""
     return exp.Anonymous(this=name, expressions=list(arguments))
 
 
 def operand(x: exp.Expr) -> exp.Expr:
-    """The node, in parentheses unless it is a name, a constant or a call: sqlglot adds none by itself."""
+    """Return the node, in parentheses unless it is a name, a constant or a call: sqlglot adds none by itself."""
     closed = (exp.Column, exp.Literal, exp.Func, exp.Paren, exp.Boolean, exp.Null, exp.Subquery)
     return x if isinstance(x, closed) and not isinstance(x, exp.Binary) else exp.Paren(this=x)  # AND is a Func, too
 
 
 def binary(operator: str, left: exp.Expr, right: exp.Expr) -> exp.Expr:
-    """Two operands: ``+ - * %``, comparisons, ``and``, ``or``, ``>>``, ``&``.
+    """Return two operands: ``+ - * %``, comparisons, ``and``, ``or``, ``>>``, ``&``.
 
     A chain on the left stays flat, so that a long sum is not deep: of ``+`` and ``-``, of ``*``, of ``and``, of ``or``.
     """
@@ -313,7 +309,7 @@ def binary(operator: str, left: exp.Expr, right: exp.Expr) -> exp.Expr:
 
 
 def divide(left: exp.Expr, right: exp.Expr) -> exp.Expr:
-    """The quotient of doubles, as the engine divides them."""
+    """Return the quotient of doubles, as the engine divides them."""
     # typed and unsafe: without casts or NULLIF that sqlglot would add
     return exp.Div(this=operand(left), expression=operand(right), typed=True, safe=False)
 
@@ -326,69 +322,70 @@ def integer_quotient(left: exp.Expr, right: exp.Expr, dialect: Dialect) -> exp.E
 
 
 def negate(x: exp.Expr) -> exp.Expr:
-    """The number with the other sign."""
+    """Return the number with the other sign."""
     return exp.Neg(this=operand(x))
 
 
 def not_(x: exp.Expr) -> exp.Expr:
-    """The opposite of a condition."""
+    """Return the opposite of a condition."""
     return exp.Not(this=operand(x))
 
 
 def is_null(x: exp.Expr) -> exp.Expr:
-    """Whether there is no value."""
+    """Return whether there is no value."""
     return exp.Is(this=operand(x), expression=exp.null())
 
 
 def is_not_null(x: exp.Expr) -> exp.Expr:
-    """Whether there is a value."""
+    """Return whether there is a value."""
     return not_(is_null(x))
 
 
 def in_list(x: exp.Expr, values: Iterable[exp.Expr]) -> exp.Expr:
-    """Whether it is one of the values."""
+    """Return whether it is one of the values."""
     return exp.In(this=operand(x), expressions=list(values))
 
 
 def between(x: exp.Expr, low: exp.Expr, high: exp.Expr) -> exp.Expr:
-    """Whether it is within, both ends in."""
+    """Return whether it is within, both ends in."""
     return exp.Between(this=operand(x), low=operand(low), high=operand(high))
 
 
 def like(x: exp.Expr, pattern: exp.Expr) -> exp.Expr:
-    """Whether a text fits a pattern of ``%`` and ``_``."""
+    """Return whether a text fits a pattern of ``%`` and ``_``."""
     return exp.Like(this=operand(x), expression=operand(pattern))
 
 
 def case(arms: Iterable[tuple[exp.Expr, exp.Expr]], otherwise: exp.Expr) -> exp.Case:
-    """The value of the first arm (condition, value) whose condition holds."""
+    """Return the value of the first arm (condition, value) whose condition holds."""
     return exp.Case(ifs=[exp.If(this=when, true=then) for when, then in arms], default=otherwise)
 
 
 def coalesce(*values: exp.Expr) -> exp.Expr:
-    """The first that is not NULL."""
+    """Return the first that is not NULL."""
     return exp.Coalesce(this=values[0], expressions=list(values[1:]))
 
 
 def concatenate(left: exp.Expr, right: exp.Expr) -> exp.Expr:
-    """Two texts as one."""
+    """Return two texts as one."""
     return exp.DPipe(this=operand(left), expression=operand(right), safe=True)
 
 
 def xor(left: exp.Expr, right: exp.Expr, dialect: Dialect) -> exp.Expr:
-    """The exclusive or of the bits of whole numbers."""
+    """Return the exclusive or of the bits of whole numbers."""
     if dialect == "duckdb":
         return call("XOR", left, right)
     return exp.Paren(this=exp.BitwiseXor(this=operand(left), expression=operand(right)))
 
 
 def translate(x: exp.Expr, source: str, target: str) -> exp.Expr:
-    """The text with each character of ``source`` replaced by the one of ``target`` in its place."""
+    """Return the text with each character of ``source`` replaced by the one of ``target`` in its place."""
     return call("TRANSLATE", x, exp.Literal.string(source), exp.Literal.string(target))
 
 
 def as_text(x: exp.Expr, type: Type, dialect: Dialect) -> exp.Expr:
-    """A value as text, in one form on every engine: ``-7``, ``true``, ``2024-02-29``, ``2024-02-29 23:59:59.000000``.
+    """Return a value as text, in one form on every engine: ``-7``, ``true``, ``2024-02-29``, ``2024-02-29
+    23:59:59.000000``.
 
     Doubles have no such form (``1``, ``1.0``, ``1e+20`` and ``1.0E20`` are all seen): put them on a grid first.
     """
@@ -402,12 +399,12 @@ def as_text(x: exp.Expr, type: Type, dialect: Dialect) -> exp.Expr:
 
 
 def md5(text: exp.Expr) -> exp.Expr:
-    """The MD5 of text in UTF-8, as 32 hexadecimal digits in lower case."""
+    """Return the MD5 of text in UTF-8, as 32 hexadecimal digits in lower case."""
     return call("MD5", text)
 
 
 def hash_60_bits(text: exp.Expr, dialect: Dialect) -> exp.Expr:
-    """The first 60 bits of the MD5 of a text, as a whole number."""
+    """Return the first 60 bits of the MD5 of a text, as a whole number."""
     digits = exp.Substring(this=md5(text), start=exp.Literal.number(1), length=exp.Literal.number(15))
     if dialect == "spark":
         return cast(call("CONV", digits, exp.Literal.number(16), exp.Literal.number(10)), "integer")
@@ -425,7 +422,7 @@ def bytewise(x: exp.Expr, dialect: Dialect) -> exp.Expr:
 
 
 def in_calendar(x: exp.Expr, type: Type) -> exp.Expr:
-    """A date or timestamp, NULL outside the years 1 to 9999 (and where a database says ``infinity``)."""
+    """Return a date or timestamp, NULL outside the years 1 to 9999 (and where a database says ``infinity``)."""
     first, last = literal(FIRST_DATE), literal(LAST_DATE)
     if type == "timestamp":
         first, last = literal(datetime.min), literal(datetime.max)
@@ -433,22 +430,23 @@ def in_calendar(x: exp.Expr, type: Type) -> exp.Expr:
 
 
 def text_bytes(x: exp.Expr) -> exp.Expr:
-    """How many bytes a text has in UTF-8."""
+    """Return how many bytes a text has in UTF-8."""
     return call("_text_bytes", x)
 
 
 def text_position(x: exp.Expr, part: exp.Expr) -> exp.Expr:
-    """Where a text first occurs in another, from 1 on; 0 where it does not."""
+    """Return where a text first occurs in another, from 1 on; 0 where it does not."""
     return call("_text_position", x, part)
 
 
 def starts_with(x: exp.Expr, start: exp.Expr) -> exp.Expr:
-    """Whether a text begins with another."""
+    """Return whether a text begins with another."""
     return call("_starts_with", x, start)
 
 
 def fits(x: exp.Expr, characters: str, pattern: str) -> exp.Expr:
-    """Whether a text consists of ``characters``, as a class of a regular expression says them, and is of a pattern.
+    """Return whether a text consists of ``characters``, as a class of a regular expression says them, and is of a
+    pattern.
 
     The pattern has no backslash and stands alone in ``^(…)$``. The characters leave line ends out: before one at the
     end of a text ``$`` would match in Java.
@@ -459,17 +457,17 @@ def fits(x: exp.Expr, characters: str, pattern: str) -> exp.Expr:
 
 
 def trim(x: exp.Expr, side: Literal["both", "leading", "trailing"]) -> exp.Expr:
-    """A text without the spaces at its ends, or at one of them; other white space stays."""
+    """Return a text without the spaces at its ends, or at one of them; other white space stays."""
     return exp.Trim(this=x, expression=exp.Literal.string(" "), position=side.upper())
 
 
 def days_between(end: exp.Expr, start: exp.Expr) -> exp.Expr:
-    """How many days one date is after another, as a BIGINT."""
+    """Return how many days one date is after another, as a BIGINT."""
     return cast(call("_days_between", end, start), "integer")
 
 
 def date_part(part: str, x: exp.Expr) -> exp.Expr:
-    """A part of a date or timestamp as a BIGINT: whole seconds, weeks by ISO 8601, Monday as day 1 of 7."""
+    """Return a part of a date or timestamp as a BIGINT: whole seconds, weeks by ISO 8601, Monday as day 1 of 7."""
     extracted = (
         call("_day_of_week", x) if part == "isodow" else exp.Extract(this=exp.Var(this=part.upper()), expression=x)
     )
@@ -477,23 +475,24 @@ def date_part(part: str, x: exp.Expr) -> exp.Expr:
 
 
 def start_of_period(period: str, x: exp.Expr, type: Type) -> exp.Expr:
-    """The first moment of a date's year, quarter, month, week or day, or of a timestamp's hour, of the same type."""
+    """Return the first moment of a date's year, quarter, month, week or day, or of a timestamp's hour, of the same
+    type."""
     return cast(exp.TimestampTrunc(this=x, unit=exp.Var(this=period.upper())), type)
 
 
 def add_interval(x: exp.Expr, count: int, unit: str, type: Type) -> exp.Expr:
-    """A date or timestamp so many units later, of the same type; it must be known to stay within the calendar."""
+    """Return a date or timestamp so many units later, of the same type; it must be known to stay within the calendar."""
     interval = exp.Interval(this=exp.Literal.string(str(count)), unit=exp.Var(this=unit.upper()))
     return cast(exp.Add(this=operand(x), expression=interval), type)
 
 
 def is_same(left: exp.Expr, right: exp.Expr) -> exp.Expr:
-    """Whether two values are equal or both NULL: never NULL itself."""
+    """Return whether two values are equal or both NULL: never NULL itself."""
     return exp.NullSafeEQ(this=operand(left), expression=operand(right))
 
 
 def timestamp_text(x: exp.Expr) -> exp.Expr:
-    """A timestamp as text, with six digits after the seconds."""
+    """Return a timestamp as text, with six digits after the seconds."""
     return call("_timestamp_text", x)
 
 

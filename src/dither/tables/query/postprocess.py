@@ -115,7 +115,7 @@ class IsolatedDatabase:
         self._timer.start()
 
     def run(self, *tables: Rows) -> PostProcessed:
-        """The answer that the statement makes of these rows, those of each noisy table."""
+        """Return the answer that the statement makes of these rows, those of each noisy table."""
         for (name, columns), rows in zip(self._columns.items(), tables, strict=True):
             self._load(rows, name, columns)
         statements = self._connection.extract_statements(self._post.sql)
@@ -133,8 +133,8 @@ class IsolatedDatabase:
         return PostProcessed(names, types, lines)
 
     def run_each(self, answers: Sequence[Sequence[Rows]]) -> list[list[tuple[Any, ...]]]:
-        """The rows of the answer for each of several noisy answers, each with the rows of all noisy tables, by one
-        statement; they are in no order."""
+        """Return the rows of the answer for each of several noisy answers, each with the rows of all noisy tables, by
+        one statement; they are in no order."""
         named = []
         for place, (name, columns) in enumerate(self._columns.items()):
             every = f"{_EVERY}_{place}"
@@ -185,7 +185,7 @@ class IsolatedDatabase:
 def run_on_any_numbers(
     post: PostProcessing, columns: Sequence[Mapping[str, Type]], keys: Sequence[int], tables: Sequence[Rows]
 ) -> PostProcessed | None:
-    """The answer that a statement that was rehearsed makes of these tables; None if it makes none.
+    """Return the answer that a statement that was rehearsed makes of these tables; None if it makes none.
 
     Where whole numbers become too large for 64 bits, they are computed with in 128, and where these are too few, as
     doubles. No rehearsal
@@ -287,7 +287,7 @@ def _refusing(*other: type[Exception]) -> Iterator[None]:
 
 
 def _made_up_rows(columns: Mapping[str, Type]) -> list[tuple[Any, ...]]:
-    """Rows of a noisy table as it might be, all different, the last of NULL."""
+    """Return rows of a noisy table as it might be, all different, the last of NULL."""
     rows: list[tuple[Any, ...]] = []
     for place, number in enumerate(_NUMBERS):
         values: dict[Type, Any] = {
@@ -303,7 +303,7 @@ def _made_up_rows(columns: Mapping[str, Type]) -> list[tuple[Any, ...]]:
 
 
 def _fetch(relation: Any) -> list[tuple[Any, ...]]:
-    """All rows of the answer, unless there are too many or their texts are too long to be recorded."""
+    """Return all rows of the answer, unless there are too many or their texts are too long to be recorded."""
     result: list[tuple[Any, ...]] = relation.fetchall()
     if len(result) > MAX_ROWS:
         raise InvalidArgument("SQL", f"at most {MAX_ROWS} rows", "more", "join answers on their keys")
@@ -314,7 +314,7 @@ def _fetch(relation: Any) -> list[tuple[Any, ...]]:
 
 
 def _type(name: str, native: str) -> Type:
-    """The type of a column of the answer."""
+    """Return the type of a column of the answer."""
     if native.startswith("DECIMAL"):
         return "integer" if native.replace(" ", "").endswith(",0)") else "number"
     kind = _TYPES.get("VARCHAR" if native.startswith("ENUM") else native)
@@ -326,12 +326,12 @@ def _type(name: str, native: str) -> Type:
 
 
 def _quoted(name: str) -> str:
-    """A name as SQL writes it."""
+    """Return a name as SQL writes it."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def _held(value: Any, kind: Type, most: int) -> Any:
-    """A value as a column of the noisy table holds it; raises OverflowError for a whole number beyond ``most``."""
+    """Return a value as a column of the noisy table holds it; raises OverflowError for a whole number beyond ``most``."""
     if value is None:
         return None
     if kind == "integer":
@@ -343,7 +343,7 @@ def _held(value: Any, kind: Type, most: int) -> Any:
 
 
 def _plain(value: Any, kind: Type) -> Any:
-    """A value of DuckDB as an answer holds it: NULL where it is beyond what can be written down."""
+    """Return a value of DuckDB as an answer holds it: NULL where it is beyond what can be written down."""
     if isinstance(value, Decimal):
         value = int(value) if kind == "integer" else float(value)
     if kind == "date":
@@ -354,7 +354,7 @@ def _plain(value: Any, kind: Type) -> Any:
 
 
 def _distinct(names: Sequence[str]) -> tuple[str, ...]:
-    """The names, with a number after one that occurred already."""
+    """Return the names, with a number after one that occurred already."""
     result: list[str] = []
     for name in names:
         result.append(unique(name or "value", result, normalize=str))

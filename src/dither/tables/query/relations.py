@@ -18,10 +18,9 @@ question, or chosen privately.
 *Arithmetic* needs no bounds of them. What an engine computes lies within a range that no data exceed
 (:class:`ComputedColumn`): a count of more than 2^31 rows is 2^31, and a sum is held within what doubles hold exactly.
 
-Which expressions SQL computes as whole numbers, and which as doubles whose values are whole.
-
-FLOOR, CEIL, ROUND and TRUNC of a number give whole numbers here, which ``//`` and ``%`` take; in SQL they are doubles.
-For an answer it is SQL's type that counts: ``SUM(FLOOR(x)) // 2`` is not cut off there.
+*Whole numbers* (:func:`is_whole`). FLOOR, CEIL, ROUND and TRUNC of a number give whole numbers here, which ``//`` and
+``%`` take; in SQL they are doubles. For an answer it is SQL's type that counts: ``SUM(FLOOR(x)) // 2`` is not cut off
+there.
 """
 
 from __future__ import annotations
@@ -109,7 +108,7 @@ class RelationSchema:
     copies: int = 1
 
     def keeps_one_row(self, where: Expression | None) -> bool:
-        """Whether nobody has two rows that meet a condition: of rows with numbers it keeps the first."""
+        """Return whether nobody has two rows that meet a condition: of rows with numbers it keeps the first."""
         if self.one_row or where is None:
             return self.one_row
         if isinstance(where, Call) and where.op == "and":
@@ -129,14 +128,15 @@ class RelationCard(Card):
 
 
 def base_of(card: Card) -> Card:
-    """The card of the tables that a relation is made of; tables are made of nothing else."""
+    """Return the card of the tables that a relation is made of; tables are made of nothing else."""
     return card.base if isinstance(card, RelationCard) else card
 
 
 def describe_type(
     expression: Expression, card: Card, _where: Expression | None, _joins: tuple[Join, ...]
 ) -> ColumnCard:
-    """What is known of an expression without compiling it: all that the card says of a column, otherwise its type."""
+    """Return what is known of an expression without compiling it: all that the card says of a column, otherwise its
+    type."""
     if isinstance(expression, Column):
         known = card.columns if expression.table is None else card.public[expression.table].columns
         return known[expression.name]
@@ -148,7 +148,7 @@ def describe_type(
 def relation_card(
     card: Card, source: Source | None, describe: Describe = describe_type, where: Expression | None = None
 ) -> Card:
-    """The card that a question is planned under which is asked of the rows of a relation that meet a condition."""
+    """Return the card that a question is planned under which is asked of the rows of a relation that meet a condition."""
     if source is None:
         return card
     if isinstance(source, PrivateRows) and card.counts_rows_without_unit:
@@ -162,13 +162,13 @@ def relation_card(
 
 
 def types_of(rows: Rows, card: Card) -> Types:
-    """The types of the columns of rows."""
+    """Return the types of the columns of rows."""
     known = relation_card(card, rows.source)
     return lambda column: type_of(known, column)
 
 
 def person_of(card: Card) -> str:
-    """The column of the person in every relation of a card; refused where every row is a person of its own."""
+    """Return the column of the person in every relation of a card; refused where every row is a person of its own."""
     if card.unit is None:
         fix = "ask of the table itself; state unit in the card if people have several rows"
         expected = "a card that names the column of the person, for tables per person and joins on the person"
@@ -177,7 +177,7 @@ def person_of(card: Card) -> str:
 
 
 def private_columns(card: Card, table: str | None) -> tuple[Mapping[str, ColumnCard], str]:
-    """The columns of a private table, and which of them is the person."""
+    """Return the columns of a private table, and which of them is the person."""
     if table is None:
         return card.columns, person_of(card)
     unit = card.tables[table].unit
@@ -188,12 +188,13 @@ def private_columns(card: Card, table: str | None) -> tuple[Mapping[str, ColumnC
 
 
 def own_name(card: Card, name: str) -> str:
-    """The name of a column of a private table in its relation: another one if the person has it in this question."""
+    """Return the name of a column of a private table in its relation: another one if the person has it in this
+    question."""
     return f"own.{name}" if name.casefold() == person_of(card).casefold() else name
 
 
 def relation_schema(card: Card, source: Source, describe: Describe = describe_type) -> RelationSchema:
-    """The columns of a relation, and what is known of its rows."""
+    """Return the columns of a relation, and what is known of its rows."""
     if isinstance(source, PrivateRows):
         columns, unit = private_columns(card, source.table)
         known = {own_name(card, name): column for name, column in columns.items() if name != unit}
@@ -238,24 +239,25 @@ def relation_schema(card: Card, source: Source, describe: Describe = describe_ty
 
 
 def extent_of(column: ColumnCard) -> Range | None:
-    """The range that every value of an open column lies in; None for a column with bounds, or of a private table."""
+    """Return the range that every value of an open column lies in; None for a column with bounds, or of a private
+    table."""
     return column.extent if isinstance(column, ComputedColumn) and column.bounds is None else None
 
 
 def is_double_in_sql(column: ColumnCard) -> bool:
-    """Whether SQL computes a column of whole numbers as doubles."""
+    """Return whether SQL computes a column of whole numbers as doubles."""
     return isinstance(column, ComputedColumn) and column.double_in_sql
 
 
 def with_null(column: ColumnCard) -> ColumnCard:
-    """What is public about a column that is NULL in further rows: NULL is one of its keys."""
+    """Return what is public about a column that is NULL in further rows: NULL is one of its keys."""
     if column.keys is None or None in column.keys:
         return column
     return replace(column, keys=(*column.keys, None))
 
 
 def shown_expressions(query: Query) -> list[Expression]:
-    """The expressions that are columns of the relation asked of, or of one inside it."""
+    """Return the expressions that are columns of the relation asked of, or of one inside it."""
     result: list[Expression] = []
     for item in () if query.source is None else sources(query.source):
         if isinstance(item, Projection):
@@ -266,7 +268,7 @@ def shown_expressions(query: Query) -> list[Expression]:
 
 
 def describe_relation(source: Source, card: Card) -> str:
-    """What a question is asked of, in a few words."""
+    """Return what a question is asked of, in a few words."""
     if isinstance(source, PrivateRows):
         return source.table or card.name
     if isinstance(source, PersonJoin):
@@ -318,7 +320,8 @@ def _of_join(card: Card, source: PersonJoin, describe: Describe) -> RelationSche
 
 
 def _checked(degree: int, copies: int) -> tuple[int, int]:
-    """How often rows of a person are combined with each other and written again; more than the limits is refused."""
+    """Return how often rows of a person are combined with each other and written again; more than the limits is
+    refused."""
     if degree > MAX_DEGREE:
         expected = f"rows of a person joined with each other in at most {MAX_DEGREE} tables"
         fix = "aggregate by person before joining, which leaves one row for each"
@@ -338,7 +341,7 @@ def _of_union(card: Card, source: UnionAll, describe: Describe) -> RelationSchem
 
 
 def _union_card(columns: list[ColumnCard]) -> ColumnCard:
-    """What is public about the values of several columns of one type."""
+    """Return what is public about the values of several columns of one type."""
     bounds = [column.bounds for column in columns if column.bounds is not None]
     keys = [column.keys for column in columns if column.keys is not None]
     periods = [column.period for column in columns if column.period is not None]
@@ -355,7 +358,7 @@ def _union_card(columns: list[ColumnCard]) -> ColumnCard:
 
 
 def _of_person(aggregate: PersonAggregate, value: ColumnCard) -> ColumnCard:
-    """What is public about an aggregate of one person's rows."""
+    """Return what is public about an aggregate of one person's rows."""
     kind = aggregate.kind
     if kind in ("count", "count_value", "count_distinct"):
         return _count_card(1 if kind == "count" else 0)
@@ -367,7 +370,7 @@ def _of_person(aggregate: PersonAggregate, value: ColumnCard) -> ColumnCard:
 
 
 def _of_window(window: WindowFunction, value: ColumnCard) -> ColumnCard:
-    """What is public about a window function over one person's rows."""
+    """Return what is public about a window function over one person's rows."""
     kind = window.kind
     if kind in ("row_number", "rank", "dense_rank", "count", "count_value"):
         return _count_card(0 if kind == "count_value" else 1)
@@ -414,7 +417,7 @@ def _sum_card(value: ColumnCard) -> ColumnCard:
 
 
 def sum_scale(size: float) -> float:
-    """The power of two by which numbers up to a size are multiplied before they are split: they stay below 2^26."""
+    """Return the power of two by which numbers up to a size are multiplied before they are split: they stay below 2^26."""
     return math.ldexp(1.0, PART_BITS - 1 - math.frexp(size)[1]) if size else 1.0
 
 
@@ -425,13 +428,13 @@ Cards = Callable[[Column], ColumnCard]
 
 
 def is_whole(expression: Expression, cards: Cards) -> bool:
-    """Whether SQL computes an expression as a whole number."""
+    """Return whether SQL computes an expression as a whole number."""
     checked, kind = typed(expression, lambda column: cards(column).type)
     return kind == "integer" and not _is_double(checked, cards)
 
 
 def _is_double(expression: Expression, cards: Cards) -> bool:
-    """Whether SQL computes a number as a double, or with digits after the point."""
+    """Return whether SQL computes a number as a double, or with digits after the point."""
     if isinstance(expression, Column):
         card = cards(expression)
         return card.type == "number" or is_double_in_sql(card)

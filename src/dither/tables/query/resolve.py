@@ -38,21 +38,22 @@ class Rows:
     source: Source | None = None
 
     def find(self, column: Column) -> Expression:
-        """What a column, as written, stands for. In one table an exact name goes before one that differs in case."""
+        """Return what a column, as written, stands for. In one table an exact name goes before one that differs in
+        case."""
         relation, name = self._located(column)
         return relation.columns[name]
 
     def spelling_of(self, column: Column) -> str:
-        """The column's name, in the spelling of the card or of whoever named it."""
+        """Return the column's name, in the spelling of the card or of whoever named it."""
         return self._located(column)[1]
 
     def has_table(self, name: str) -> bool:
-        """Whether some of the rows are called so."""
+        """Return whether some of the rows are called so."""
         return any(item.name.casefold() == name.casefold() for item in self.relations)
 
     def lookup(self, column: Column) -> tuple[Relation, str] | None:
-        """Where a column, as written, is found, and its spelling; None where there is none of the name, and refused
-        where the name stands for several."""
+        """Return where a column, as written, is found, and its spelling; None where there is none of the name, and
+        refused where the name stands for several."""
         matches: list[tuple[Relation, str]] = []
         for item in self.relations:
             if column.table is not None and item.name.casefold() != column.table.casefold():
@@ -77,24 +78,24 @@ class Rows:
 
 
 def ambiguous(column: Column, match: tuple[Relation, str]) -> InvalidArgument:
-    """The refusal of a name that several columns have; one of them is the match."""
+    """Return the refusal of a name that several columns have; one of them is the match."""
     relation, name = match
     fix = f"write {relation.name}.{name}, in the spelling of the card"
     return InvalidArgument("column", "one meaning", f"several of {clip(column.name)!r}", fix)
 
 
 def _values(matches: list[tuple[Relation, str]]) -> set[Expression]:
-    """The different things that a name can stand for: a person who is joined on is the same on both sides."""
+    """Return the different things that a name can stand for: a person who is joined on is the same on both sides."""
     return {relation.columns[name] for relation, name in matches}
 
 
 def private_relation(card: Card, name: str | None = None) -> Relation:
-    """The card's table, under its name or another."""
+    """Return the card's table, under its name or another."""
     return Relation(name or card.name, {item: Column(item) for item in card.columns})
 
 
 def public_relation(card: Card, table: str, name: str | None = None) -> tuple[str, Relation]:
-    """A public table of the card, in the card's spelling, under its name or another."""
+    """Return a public table of the card, in the card's spelling, under its name or another."""
     key = spelling(table, card.public)
     if key is None:
         if spelling(table, [card.name]):
@@ -106,7 +107,7 @@ def public_relation(card: Card, table: str, name: str | None = None) -> tuple[st
 
 
 def spelling(name: str, names: Mapping[str, object] | list[str]) -> str | None:
-    """The name as the card writes it: itself, or the only one that differs in case."""
+    """Return the name as the card writes it: itself, or the only one that differs in case."""
     if name in names:
         return name
     matches = [item for item in names if item.casefold() == name.casefold()]
@@ -114,7 +115,7 @@ def spelling(name: str, names: Mapping[str, object] | list[str]) -> str | None:
 
 
 def unique(name: str, taken: Collection[str], normalize: Callable[[str], str] = str.casefold) -> str:
-    """The name, with a number after it where it is among ``taken``, which are normalized names."""
+    """Return the name, with a number after it where it is among ``taken``, which are normalized names."""
     number, result = 1, name
     while normalize(result) in taken:
         number += 1
@@ -123,17 +124,17 @@ def unique(name: str, taken: Collection[str], normalize: Callable[[str], str] = 
 
 
 def card_of(card: Card, column: Column) -> ColumnCard:
-    """What is public about a column that was found."""
+    """Return what is public about a column that was found."""
     return card.columns[column.name] if column.table is None else card.public[column.table].columns[column.name]
 
 
 def type_of(card: Card, column: Column) -> Type:
-    """The type of a column that was found."""
+    """Return the type of a column that was found."""
     return card_of(card, column).type
 
 
 def resolve_columns(expression: Expression, rows: Rows) -> Expression:
-    """The expression with every column as written replaced by what it stands for."""
+    """Return the expression with every column as written replaced by what it stands for."""
     check_size(expression)
 
     def resolve(item: Expression) -> Expression:
@@ -145,7 +146,7 @@ def resolve_columns(expression: Expression, rows: Rows) -> Expression:
 
 
 def answer_type(aggregate: Aggregate, card: Card) -> Type:
-    """The type of an aggregate's answer."""
+    """Return the type of an aggregate's answer."""
     if aggregate.kind in ("count", "count_value", "count_distinct", "people"):
         return "integer"
     if aggregate.kind == "mode" and aggregate.value is not None:

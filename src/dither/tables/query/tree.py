@@ -325,7 +325,7 @@ class Query:
 
 
 def sources(source: Source) -> Iterator[Source]:
-    """The relation, and all that it is made of."""
+    """Yield the relation, and all that it is made of."""
     yield source
     inside: tuple[Source, ...] = ()
     if isinstance(source, PersonJoin):
@@ -339,7 +339,7 @@ def sources(source: Source) -> Iterator[Source]:
 
 
 def private_tables(query: Query) -> list[str | None]:
-    """The private tables that a question reads, each once; None is the card's own."""
+    """Return the private tables that a question reads, each once; None is the card's own."""
     if query.source is None:
         return [None]
     names = [item.table for item in sources(query.source) if isinstance(item, PrivateRows)]
@@ -347,7 +347,7 @@ def private_tables(query: Query) -> list[str | None]:
 
 
 def public_joins(query: Query) -> list[Join]:
-    """All joins with public tables, also those inside the relation that is asked of."""
+    """Return all joins with public tables, also those inside the relation that is asked of."""
     inside = [] if query.source is None else list(sources(query.source))
     return [
         *query.joins,
@@ -356,14 +356,14 @@ def public_joins(query: Query) -> list[Join]:
 
 
 def conditions(query: Query) -> list[Expression]:
-    """All conditions on rows, also those inside the relation that is asked of."""
+    """Return all conditions on rows, also those inside the relation that is asked of."""
     inside = [] if query.source is None else list(sources(query.source))
     every = [query.where, *(item.where for item in inside if isinstance(item, (Projection, PerPerson)))]
     return [item for item in every if item is not None]
 
 
 def public_tables(query: Query) -> list[str]:
-    """The public tables that a question reads, each once."""
+    """Return the public tables that a question reads, each once."""
     inside = [] if query.source is None else list(sources(query.source))
     names = [join.table for join in public_joins(query)]
     names += [item.table for item in inside if isinstance(item, PublicMembership)]
@@ -371,7 +371,7 @@ def public_tables(query: Query) -> list[str]:
 
 
 def walk(expression: Expression) -> Iterator[Expression]:
-    """The expression and everything in it."""
+    """Yield the expression and everything in it."""
     waiting = [expression]
     while waiting:
         node = waiting.pop()
@@ -381,7 +381,7 @@ def walk(expression: Expression) -> Iterator[Expression]:
 
 
 def conjuncts(condition: Expression | None) -> Iterator[Expression]:
-    """The conditions that must all hold for a condition to hold; none for None."""
+    """Yield the conditions that must all hold for a condition to hold; none for None."""
     if isinstance(condition, Call) and condition.op == "and":
         for item in condition.args:
             yield from conjuncts(item)
@@ -390,7 +390,7 @@ def conjuncts(condition: Expression | None) -> Iterator[Expression]:
 
 
 def replaced(expression: Expression, old: Expression, new: Expression) -> Expression:
-    """The expression with another in the place of a part of it."""
+    """Return the expression with another in the place of a part of it."""
     if expression == old:
         return new
     if isinstance(expression, Call):
@@ -399,7 +399,7 @@ def replaced(expression: Expression, old: Expression, new: Expression) -> Expres
 
 
 def columns(*expressions: Expression | None) -> set[Column]:
-    """Every column in the expressions."""
+    """Return every column in the expressions."""
     return {node for item in expressions if item is not None for node in walk(item) if isinstance(node, Column)}
 
 
@@ -418,7 +418,7 @@ def check_size(expression: Expression) -> None:
 
 
 def show(expression: Expression) -> str:
-    """The expression in few words, for messages."""
+    """Return the expression in few words, for messages."""
     if isinstance(expression, Column):
         return clip(f"{expression.table}.{expression.name}" if expression.table else expression.name)
     if isinstance(expression, Literal):
@@ -435,7 +435,7 @@ def show(expression: Expression) -> str:
 
 
 def conjunction(first: Expression | None, second: Expression | None) -> Expression | None:
-    """Both conditions, where stated."""
+    """Return both conditions, where stated."""
     if first is None or second is None:
         return second if first is None else first
     return Call("and", (first, second))

@@ -1,4 +1,4 @@
-"""From SQL's aggregates to ours.
+"""Aggregates as SQL writes them: of groups, which are released with noise, and of the rows of one person.
 
 ========================================================  ============================================================
 COUNT(*), COUNT(1)                                        rows
@@ -20,7 +20,7 @@ BigQuery's ``contribution_bounds_per_row => (low, high)`` bounds each value. ``c
 what a person adds to a group: for COUNT it is (0, k), the most rows of a person in a group; for the others it is the
 bound of a person's one value, and refused where a person may have several rows in a group.
 
-Aggregates and window functions over the rows of one person, as SQL writes them.
+Below the aggregation a person's rows have aggregates and window functions of their own, which are exact.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class _AggregateCall:
 
 
 def aggregate(node: exp.Expr, rows: Rows, card: Card) -> ParsedAggregate:
-    """The aggregate a node stands for."""
+    """Return the aggregate a node stands for."""
     call = _aggregate_call(node, rows, card)
     name = call.name
     if name in _NEAREST:
@@ -141,7 +141,7 @@ def aggregate(node: exp.Expr, rows: Rows, card: Card) -> ParsedAggregate:
 
 
 def default_name(aggregate: Aggregate) -> str:
-    """What an aggregate is called if the question does not say."""
+    """Return what an aggregate is called if the question does not say."""
     kind = {"count_value": "count", "quantile": "median" if aggregate.at == 0.5 else "quantile"}.get(
         aggregate.kind, aggregate.kind
     )
@@ -192,7 +192,7 @@ def _bounds(node: exp.Expr, key: str) -> tuple[float, float]:
 
 
 def _single_argument(call: _AggregateCall) -> exp.Expr:
-    """The only argument."""
+    """Return the only argument."""
     if call.ordered is not None:
         raise refuse_sql(f"{call.name}(x)", "WITHIN GROUP", f"write {call.name}(x)")
     if len(call.args) != 1:
@@ -243,7 +243,7 @@ def _count(call: _AggregateCall, rows: Rows, card: Card) -> ParsedAggregate:
 
 
 def _distinct(call: _AggregateCall, distinct: exp.Distinct, rows: Rows, card: Card) -> Aggregate:
-    """Different values of a column or an expression; of the column of people, the people."""
+    """Return different values of a column or an expression; of the column of people, the people."""
     _refuse_bounds(call)
     refuse_other_parts(distinct, "expressions")
     if len(distinct.expressions) != 1:
@@ -263,7 +263,8 @@ def _distinct(call: _AggregateCall, distinct: exp.Distinct, rows: Rows, card: Ca
 
 
 def _mode(call: _AggregateCall, rows: Rows, card: Card) -> Aggregate:
-    """The most common key; where the card lists none for a column, they are derived when the question is planned."""
+    """Return the most common key; where the card lists none for a column, they are derived when the question is
+    planned."""
     if call.condition is not None:
         raise refuse_sql("MODE without FILTER", "FILTER", "put the condition into WHERE")
     node = call.ordered if call.ordered is not None and not call.args else _single_argument(call)
@@ -275,7 +276,7 @@ def _mode(call: _AggregateCall, rows: Rows, card: Card) -> Aggregate:
 
 
 def _of_pair(call: _AggregateCall, rows: Rows, card: Card) -> Aggregate:
-    """A covariance, correlation or regression: of a line the first argument is what is predicted."""
+    """Return a covariance, correlation or regression: of a line the first argument is what is predicted."""
     names = "y, x" if call.name.startswith("REGR") else "x, y"
     if call.ordered is not None or len(call.args) != 2 or any(isinstance(item, exp.Distinct) for item in call.args):
         raise refuse_sql(f"{call.name}({names})", "another form", f"write {call.name}({names}) with two numbers")
@@ -317,7 +318,7 @@ _AGGREGATES = "use COUNT, COUNTIF, SUM, AVG, MIN, MAX, BOOL_OR or BOOL_AND insid
 
 
 def is_person_aggregate(node: exp.Expr) -> bool:
-    """Whether the node is an aggregate with all that belongs to it."""
+    """Return whether the node is an aggregate with all that belongs to it."""
     if is_aggregate(node):
         return True
     while isinstance(node, exp.Filter):
@@ -326,7 +327,7 @@ def is_person_aggregate(node: exp.Expr) -> bool:
 
 
 def person_aggregate(node: exp.Expr, rows: Rows, card: Card) -> PersonAggregate:
-    """The aggregate of a person's rows that a node stands for."""
+    """Return the aggregate of a person's rows that a node stands for."""
     types = types_of(rows, card)
     condition: Expression | None = None
     if isinstance(node, exp.Filter):
@@ -364,7 +365,7 @@ def person_aggregate(node: exp.Expr, rows: Rows, card: Card) -> PersonAggregate:
 
 
 def _checked(name: str, value: Expression, types: Types) -> Expression:
-    """The argument of an aggregate, refused where it is of the wrong type."""
+    """Return the argument of an aggregate, refused where it is of the wrong type."""
     kind = _KINDS[name]
     if kind in ("sum", "mean"):
         return require_number(value, types, name)
@@ -389,7 +390,7 @@ def _count_rows(condition: Expression | None) -> PersonAggregate:
 def window_function(
     node: exp.Window, value_of: Callable[[exp.Expr], Expression], types: Types, person: Column
 ) -> WindowFunction:
-    """The window function that a node stands for; ``value_of`` reads its arguments."""
+    """Return the window function that a node stands for; ``value_of`` reads its arguments."""
     refuse_other_parts(node, "this", "partition_by", "order", "spec", "over")
     function = node.this
     if isinstance(function, (exp.IgnoreNulls, exp.RespectNulls, exp.Filter)):

@@ -68,7 +68,7 @@ Columns = tuple[exp.Expr, ...]
 
 
 def grouping_sets(group: exp.Expr | None) -> list[Columns] | None:
-    """The sets of columns of a GROUP BY in the order of SQL; None where it has one plain list of columns."""
+    """Return the sets of columns of a GROUP BY in the order of SQL; None where it has one plain list of columns."""
     if group is None:
         return None
     sets = [_sets(item) for item in group.expressions]
@@ -88,7 +88,7 @@ def grouping_sets(group: exp.Expr | None) -> list[Columns] | None:
 
 
 def _sets(node: exp.Expr) -> list[Columns]:
-    """The sets that one item of GROUP BY stands for."""
+    """Return the sets that one item of GROUP BY stands for."""
     if isinstance(node, exp.GroupingSets):
         refuse_other_parts(node, "expressions")
         return [columns for item in node.expressions for columns in _sets(item)]
@@ -105,7 +105,7 @@ def _sets(node: exp.Expr) -> list[Columns]:
 
 
 def _columns(node: exp.Expr) -> Columns:
-    """A column, or several in brackets."""
+    """Return a column, or several in brackets."""
     if isinstance(node, exp.Tuple):
         return tuple(column for item in node.expressions for column in _columns(item))
     return _columns(node.this) if isinstance(node, exp.Paren) else (node,)
@@ -188,7 +188,7 @@ class Block:
                 self._add_group(written, self.rows.spelling_of(column) if column else _group_name(written))
 
     def _group_name(self, node: exp.Expr) -> str:
-        """The name of the group that a part of GROUP BY stands for."""
+        """Return the name of the group that a part of GROUP BY stands for."""
         written = read(group_node(node, self.items, self.rows), row_leaf(self.rows, "GROUP BY"))
         return next(name for name, value in self.written.items() if value == written)
 
@@ -208,7 +208,7 @@ class Block:
         self.types[name] = kind
 
     def _aggregate(self, node: exp.Expr, alias: str | None = None) -> str:
-        """The aggregate that a node stands for, by its name in the answer."""
+        """Return the aggregate that a node stands for, by its name in the answer."""
         result = aggregate(node, self.rows, self.card)
         if result.max_rows is not None:
             self._max_rows.add(result.max_rows)
@@ -222,7 +222,7 @@ class Block:
         return name
 
     def _release_options(self, options: dict[str, exp.Expr]) -> dict[str, Any]:
-        """What OPTIONS and bounds per group say of the release."""
+        """Return what OPTIONS and bounds per group say of the release."""
         stated: dict[str, Any] = {}
         for name, node in options.items():
             if name == "epsilon":
@@ -275,7 +275,7 @@ class Block:
         return Shape(shown, kept, keys, _limit(self._rest["limit"]))
 
     def _on_answer(self, node: exp.Expr) -> Expression:
-        """A node on the noisy table as an expression on the answer."""
+        """Return a node on the noisy table as an expression on the answer."""
         return read(node, lambda item: Column(item.name) if isinstance(item, exp.Column) else None)
 
     def _order(self, node: exp.Expr, shown: list[Expression]) -> Order:
@@ -295,7 +295,7 @@ class Block:
         return Asked(groups, self.aggregates, self.rows, self.types, stated, rest, self.asked_by_level)
 
     def outer(self, tables: list[NoisyNames]) -> exp.Select:
-        """The block as SQL on its noisy table, or on those of its levels."""
+        """Return the block as SQL on its noisy table, or on those of its levels."""
         noisy, names = tables[0]
         source: exp.Expr = exp.Table(this=exp.to_identifier(noisy, quoted=True))
         if self.asked_by_level:
@@ -318,13 +318,13 @@ class Block:
         return result
 
     def _queries(self) -> list[exp.Expr]:
-        """The queries inside of what is done with the noisy table."""
+        """Return the queries inside of what is done with the noisy table."""
         parts = [*self._items, self._having, *self._rest.values(), *self._windows]
         return [query for part in parts if part is not None for query in part.find_all(exp.Query)]
 
     def _hidden(self, source: exp.Expr, noisy: str, names: dict[str, str]) -> tuple[exp.Expr, dict[str, str]]:
-        """The noisy table under names that a query inside cannot mean: what is called so there is a column of rows, of
-        another block, or what AS says, which it finds by itself."""
+        """Return the noisy table under names that a query inside cannot mean: what is called so there is a column of
+        rows, of another block, or what AS says, which it finds by itself."""
         for column in (column for query in self._queries() for column in query.find_all(exp.Column)):
             alias, column_of_rows = self._alias(column), None
             if alias is not None:
@@ -341,7 +341,8 @@ class Block:
         return exp.Subquery(this=inside, alias=exp.TableAlias(this=exp.to_identifier(noisy, quoted=True))), hidden
 
     def _all_levels(self, tables: list[NoisyNames]) -> exp.Subquery:
-        """The rows of all levels: NULL in the columns that a level does not group by, and what GROUPING is of each."""
+        """Return the rows of all levels: NULL in the columns that a level does not group by, and what GROUPING is of
+        each."""
         selects = []
         for level, (noisy, names) in zip(self.levels, tables, strict=True):
             columns: list[exp.Expr] = []
@@ -403,7 +404,7 @@ class Block:
         return result
 
     def _rewritten(self, node: exp.Expr, clause: Clause = "SELECT") -> exp.Expr:
-        """The node on the noisy table: aggregates and groups have become its columns."""
+        """Return the node on the noisy table: aggregates and groups have become its columns."""
         if isinstance(node, exp.Query):
             return node
         if isinstance(node, exp.Dot):  # a method, as in df.mean()
@@ -437,7 +438,7 @@ class Block:
         return None
 
     def _named(self, node: exp.Column, clause: Clause) -> exp.Expr:
-        """What a name stands for: a group, what AS calls so in this SELECT, or a column that is not aggregated."""
+        """Return what a name stands for: a group, what AS calls so in this SELECT, or a column that is not aggregated."""
         alias, group = self._alias(node, clause), self._group(node)
         known = group is not None or self.rows.lookup(name_of(node)) is not None
         column = (node if group is None else group) if known else None
@@ -460,8 +461,8 @@ class Block:
             read(node, lambda item: Column("") if is_aggregate(item) or isinstance(item, exp.Column) else None)
 
     def _alias(self, node: exp.Expr, clause: Clause = "SELECT") -> exp.Expr | None:
-        """What a name stands for by AS in this SELECT; after it also by the name that a column has by default, where no
-        column of the rows has it."""
+        """Return what a name stands for by AS in this SELECT; after it also by the name that a column has by default,
+        where no column of the rows has it."""
         if not isinstance(node, exp.Column) or node.table:
             return None
         alias = self._aliases.get(node.name.casefold())
@@ -470,7 +471,7 @@ class Block:
         return next((value for name, value in self._names.items() if name.casefold() == node.name.casefold()), None)
 
     def _copied(self, meant: exp.Expr) -> exp.Expr:
-        """An expression on the noisy table at another place."""
+        """Return an expression on the noisy table at another place."""
         copy = meant.copy()
         for old, new in zip(meant.find_all(exp.Column), copy.find_all(exp.Column), strict=True):
             self.columns += [_NoisyColumn(new, item.name) for item in self.columns if item.node is old]
@@ -482,11 +483,11 @@ class Block:
         return node
 
     def _on_rows(self, node: exp.Expr) -> Expression | None:
-        """A node as an expression on rows; None where it is none."""
+        """Return a node as an expression on rows; None where it is none."""
         return read_if_known(node, row_leaf(self.rows, "SELECT"))
 
     def _is_numeric(self, expression: Expression) -> bool:
-        """Whether an expression on rows is a column of numbers."""
+        """Return whether an expression on rows is a column of numbers."""
         return isinstance(expression, Column) and type_of(self.card, expression) in ("integer", "number")
 
     def _type(self, column: Column) -> Type:
@@ -510,7 +511,7 @@ class _NoisyColumn:
 
 
 def _copied_in_place(node: exp.Expr) -> exp.Expr:
-    """A copy that knows what is around it, which refusals ask for."""
+    """Return a copy that knows what is around it, which refusals ask for."""
     copy = node.copy()
     copy.parent = node.parent
     return copy
@@ -525,7 +526,7 @@ def _named(value: exp.Expr, name: str) -> exp.Alias:
 
 
 def _bin_of_bucket(expression: Expression) -> Expression | None:
-    """The bin in WIDTH_BUCKET."""
+    """Return the bin in WIDTH_BUCKET."""
     if isinstance(expression, Call) and expression.op == "+" and expression.args[1] == Literal(1):
         inside = expression.args[0]
         return inside if isinstance(inside, Call) and inside.op == "bin" else None
@@ -559,7 +560,7 @@ def _limit(node: exp.Expr | None) -> int | None:
 
 
 def window_parts(node: exp.Window) -> list[exp.Expr]:
-    """The parts of a window function that are about the answer: its arguments, and what is behind OVER."""
+    """Return the parts of a window function that are about the answer: its arguments, and what is behind OVER."""
     function = node.this
     while isinstance(function, (exp.IgnoreNulls, exp.RespectNulls)):
         function = function.this

@@ -43,7 +43,7 @@ _SPECIAL_NAMES = {
 
 
 def syntax(text: str) -> Expression:
-    """The expression in the text, its columns as they are written."""
+    """Return the expression in the text, its columns as they are written."""
     return read(parsed(text), lambda node: name_of(node) if isinstance(node, exp.Column) else None)
 
 
@@ -60,7 +60,7 @@ def row_leaf(rows: Rows, clause: str) -> Leaf:
 
 
 def find_column(node: exp.Column, rows: Rows) -> Expression:
-    """What a column as written stands for; a name that is none is refused in words of the mistake."""
+    """Return what a column as written stands for; a name that is none is refused in words of the mistake."""
     column = name_of(node)
     try:
         return rows.find(column)
@@ -77,7 +77,7 @@ def find_column(node: exp.Column, rows: Rows) -> Expression:
 
 
 def _meant_instead(node: exp.Column, name: str) -> str | None:
-    """What an unknown name was meant to be, where that can be guessed."""
+    """Return what an unknown name was meant to be, where that can be guessed."""
     if name.casefold() in _SPECIAL_NAMES:
         return _SPECIAL_NAMES[name.casefold()]
     if name.startswith(("$", "@", ":")):
@@ -100,7 +100,7 @@ def _meant_instead(node: exp.Column, name: str) -> str | None:
 
 
 def ungrouped(select: exp.Select, column: Expression, numeric: bool) -> InvalidArgument:
-    """The refusal of a column that is neither grouped nor aggregated, by where it stands."""
+    """Return the refusal of a column that is neither grouped nor aggregated, by where it stands."""
     name = show(column)
     items = [item.unalias() for item in select.expressions]
     plain = [item for item in items if not any(map(is_aggregate, item.walk()))]
@@ -117,7 +117,7 @@ def ungrouped(select: exp.Select, column: Expression, numeric: bool) -> InvalidA
 
 
 def _mentions(part: exp.Expr | None, column: Expression) -> bool:
-    """Whether a column is named in a part of the question, outside of its aggregates."""
+    """Return whether a column is named in a part of the question, outside of its aggregates."""
     waiting = [] if part is None else [part]
     while waiting:
         node = waiting.pop()
@@ -132,25 +132,25 @@ def _mentions(part: exp.Expr | None, column: Expression) -> bool:
 
 
 def is_aggregate(node: exp.Expr) -> bool:
-    """Whether the node is an aggregate with all that belongs to it."""
+    """Return whether the node is an aggregate with all that belongs to it."""
     while isinstance(node, (exp.Filter, exp.WithinGroup)):
         node = node.this
     return isinstance(node, exp.Anonymous) and node.name.upper() in AGGREGATES
 
 
 def tables_in(query: exp.Expr) -> set[str]:
-    """What tables are called inside of a query, without regard to case."""
+    """Return what tables are called inside of a query, without regard to case."""
     return {item.alias_or_name.casefold() for item in query.find_all(exp.Table, exp.Subquery)}
 
 
 def outer_columns(node: exp.Expr, query: exp.Expr) -> list[exp.Column]:
-    """The columns in a part of a query that are of a table outside of it."""
+    """Return the columns in a part of a query that are of a table outside of it."""
     tables = tables_in(query)
     return [item for item in node.find_all(exp.Column) if item.table and item.table.casefold() not in tables]
 
 
 def name_of(node: exp.Column) -> Column:
-    """A column as it is written."""
+    """Return a column as it is written."""
     if isinstance(node.this, exp.Star):
         raise refuse_sql("named columns", "*", "name the columns; single rows are never released")
     if len(node.parts) > 2:
@@ -160,7 +160,7 @@ def name_of(node: exp.Column) -> Column:
 
 
 def read(node: exp.Expr, leaf: Leaf) -> Expression:
-    """The expression a node stands for."""
+    """Return the expression a node stands for."""
     result = leaf(node)
     if result is not None:
         return result
@@ -181,7 +181,7 @@ def read(node: exp.Expr, leaf: Leaf) -> Expression:
 
 
 def read_if_known(node: exp.Expr, leaf: Leaf) -> Expression | None:
-    """The expression a node stands for; None where it is none that dither has, or names what there is not."""
+    """Return the expression a node stands for; None where it is none that dither has, or names what there is not."""
     try:
         return read(node, leaf)
     except InvalidArgument:
@@ -203,7 +203,7 @@ def _read_operation(node: exp.Expr, name: str, syntax: Syntax, leaf: Leaf) -> Ex
 
 
 def number(node: exp.Expr, what: str) -> int | float:
-    """A number written as a constant."""
+    """Return a number written as a constant."""
     value = read(node, lambda _node: None) if isinstance(node, (exp.Literal, exp.Neg, exp.Paren)) else None
     if not isinstance(value, Literal) or not isinstance(value.value, (int, float)) or isinstance(value.value, bool):
         raise refuse_sql(f"a number for {what}", clip(node.sql("duckdb"), 30), "write it as a constant, for example 10")

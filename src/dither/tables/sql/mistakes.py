@@ -1,12 +1,10 @@
-"""Texts that cannot be read as SQL: what is wrong in them, in words of the mistake, and what to write instead.
+"""What is wrong in a text that cannot be read as SQL, or names what other engines have, and what to write instead.
 
 A parser says where it stopped, which is seldom where the mistake is. The rules here look at the words and signs
 themselves. Each either recognizes its mistake or says nothing, and the first that recognizes one is what is said.
 
-What to write instead of functions and forms that other engines have and dither cannot bound.
-
-In a hint ``{x}`` stands for the first column among the arguments, and ``{s}`` for the first text that is no format of
-dates, so that what it says can be copied into the question.
+In a hint for a function of another engine ``{x}`` stands for the first column among the arguments, and ``{s}`` for the
+first text that is no format of dates, so that what it says can be copied into the question.
 """
 
 from __future__ import annotations
@@ -74,7 +72,7 @@ def _refuse_sign(word: str) -> None:
 
 
 def unreadable(tokens: Sequence[Token], line: int | None, column: int | None, names: Sequence[str]) -> InvalidArgument:
-    """The refusal of a text that the parser could not read beyond a token; ``names`` are columns of the table."""
+    """Return the refusal of a text that the parser could not read beyond a token; ``names`` are columns of the table."""
     at = next((i for i, token in enumerate(tokens) if (token.line, token.col) == (line, column)), len(tokens) - 1)
     words = [token.text if token.token_type in _QUOTED else token.text.upper() for token in tokens]
     for rule in _RULES:
@@ -395,7 +393,7 @@ NODES: Mapping[type[exp.Expr], tuple[str, str]] = MappingProxyType(
 
 
 def hint(template: str, node: exp.Expr) -> str:
-    """The template with the columns and texts of the node."""
+    """Return the template with the columns and texts of the node."""
     columns = (item for item in node.find_all(exp.Column, bfs=False) if not isinstance(item.this, exp.Star))
     column = next((item for item in columns if item.name.upper() not in _TYPES), None)
     texts = (item for item in node.find_all(exp.Literal, bfs=False) if item.is_string)

@@ -91,7 +91,7 @@ _MOST_PADDING = 1000
 
 
 def render(tree: exp.Query, *noisy: str) -> str:
-    """The statement for the isolated database, with these noisy tables, after everything in it was found to be
+    """Return the statement for the isolated database, with these noisy tables, after everything in it was found to be
     allowed."""
     tables = {name.casefold() for name in noisy}
     for node in list(tree.walk()):
@@ -163,7 +163,8 @@ def _qualify(node: exp.Column) -> None:
 
 @lru_cache(maxsize=4096)
 def reads_database(name: str) -> bool:
-    """Whether DuckDB gives a name a value where no column is called so, quoted or not: the time, a user, a catalog.
+    """Return whether DuckDB gives a name a value where no column is called so, quoted or not: the time, a user, a
+    catalog.
 
     DuckDB is asked, so that what another version of it has is known, too.
 
@@ -181,7 +182,7 @@ def reads_database(name: str) -> bool:
 
 
 def total(tree: exp.Query) -> exp.Query:
-    """The tree with divisions that are NULL for a divisor of 0, and casts that are NULL for what does not fit."""
+    """Return the tree with divisions that are NULL for a divisor of 0, and casts that are NULL for what does not fit."""
     for node in list(tree.walk()):
         if isinstance(node, (exp.Div, exp.Mod, exp.IntDiv)):
             divisor = node.expression
@@ -200,6 +201,6 @@ def _or_null(divisor: exp.Expr) -> exp.Expr:
 
 
 def _constant(node: exp.Cast) -> bool:
-    """Whether it is a constant that is written with its type, as DATE '2024-01-01', where a rehearsal computes it: not
-    in a branch, which made-up rows may not take."""
+    """Return whether it is a constant that is written with its type, as DATE '2024-01-01', where a rehearsal computes
+    it: not in a branch, which made-up rows may not take."""
     return isinstance(node.this, exp.Literal) and node.find_ancestor(exp.Case, exp.If, exp.Anonymous) is None

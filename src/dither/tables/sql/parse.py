@@ -1,4 +1,13 @@
-"""SQL to a question: one SELECT over the card's table, or an InvalidArgument that names the nearest thing that works.
+"""SQL to a question, or an InvalidArgument that names the nearest thing that works.
+
+A statement is classified, then read. The SELECTs that aggregate rows of the card are its *private blocks*
+(:mod:`dither.tables.sql.blocks`): the statement itself, or several inside of WITH, FROM, UNION and expressions. Each is
+read once. What surrounds them is SQL on their noisy tables (:mod:`dither.tables.sql.outer`), which is rehearsed once. A
+statement that is one block, of which dither's own operations compute the answer, needs none.
+
+Blocks with the same rows, GROUP BY, joins and limits are one aggregation. So are blocks without GROUP BY whose WHERE
+differ, as each aggregate can be of the rows of its own block; with GROUP BY they are not, as which groups there are
+follows from WHERE. Other blocks, and the levels of ROLLUP, CUBE and GROUPING SETS, are aggregations beside it.
 
 Understood
     Aggregates (:mod:`dither.tables.sql.aggregates`) and arithmetic on them; WHERE with comparisons, AND, OR, NOT, IN,
@@ -14,8 +23,6 @@ Different from what an engine does
 
 A name in GROUP BY or HAVING that is a column of the table and also, by AS, something else is refused: engines differ
 in what they make of it.
-
-Which of several private tables a statement is about.
 """
 
 from __future__ import annotations
@@ -50,7 +57,7 @@ MOST_AGGREGATIONS = 64
 
 
 def parse(text: str, card: Card) -> Query:
-    """The question that a SELECT asks of the card's table.
+    """Return the question that a SELECT asks of the card's table.
 
     >>> from dither.tables.card.model import ColumnCard
     >>> visits = Card("visits", "visits.csv", {"region": ColumnCard("text"), "amount": ColumnCard("number", (0, 9))})
@@ -89,7 +96,7 @@ def parse(text: str, card: Card) -> Query:
 def _post_processing(
     tree: exp.Query, blocks: Sequence[Block], merged: Sequence[Aggregation], card: Card
 ) -> PostProcessing:
-    """The statement as SQL on noisy tables, after it was rehearsed."""
+    """Return the statement as SQL on noisy tables, after it was rehearsed."""
     from dither.tables.query.postprocess import rehearse  # it loads DuckDB, which other questions may not need
 
     free_names = _free_names(tree)
@@ -108,8 +115,8 @@ def _post_processing(
 
 
 def has_outer_part(tree: exp.Query) -> bool:
-    """Whether the statement has more than the clauses of one aggregation: other queries, windows, levels, or functions
-    of aggregates. What is wrong in it is then said as post-processing sees it.
+    """Return whether the statement has more than the clauses of one aggregation: other queries, windows, levels, or
+    functions of aggregates. What is wrong in it is then said as post-processing sees it.
     """
     outer_nodes = (exp.Window, exp.Qualify, exp.Distinct, exp.Offset, exp.With, exp.Rollup, exp.Cube, exp.GroupingSets)
     calls = (exp.Anonymous, exp.Cast, exp.TryCast, exp.DPipe, exp.Mod, exp.IntDiv, exp.ILike, exp.Extract)
@@ -124,13 +131,14 @@ def has_outer_part(tree: exp.Query) -> bool:
 
 
 def _types(question: Query, card: Card, known: dict[str, Type]) -> dict[str, Type]:
-    """The types of the columns of the noisy table, of which those of the groups are known."""
+    """Return the types of the columns of the noisy table, of which those of the groups are known."""
     groups = {group.name: known[group.name] for group in question.groups}
     return groups | {name: answer_type(aggregate, card) for name, aggregate in question.aggregates.items()}
 
 
 def _with_outer_sql(tree: exp.Query, outer: list[exp.Select]) -> exp.Query:
-    """The tree with SQL on noisy tables in the place of each private block, also where that is inside of another."""
+    """Return the tree with SQL on noisy tables in the place of each private block, also where that is inside of
+    another."""
     while True:
         block = next((node for node in tree.find_all(exp.Select) if _PLACE in node.meta), None)
         if block is None:
@@ -171,7 +179,7 @@ def _write_rows_in_place(tree: exp.Query, card: Card) -> None:
 
 
 def _reads_rows(select: exp.Select, card: Card) -> bool:
-    """Whether FROM has rows of the card's table."""
+    """Return whether FROM has rows of the card's table."""
     start = select.args.get("from_")
     sources = [start.this] if start is not None else []
     sources += [join.this for join in select.args.get("joins") or ()]
@@ -188,7 +196,7 @@ def _is_rows(source: exp.Expr, card: Card) -> bool:
 
 
 def _is_relation(query: exp.Expr, card: Card) -> bool:
-    """Whether every row of a query is of one person: it has rows of the table, or a table per person."""
+    """Return whether every row of a query is of one person: it has rows of the table, or a table per person."""
     if isinstance(query, exp.Union):
         return _is_relation(query.this, card) and _is_relation(query.expression, card)
     if isinstance(query, exp.Subquery):
@@ -199,7 +207,7 @@ def _is_relation(query: exp.Expr, card: Card) -> bool:
 
 
 def _aggregates(select: exp.Select) -> bool:
-    """Whether the SELECT groups or has an aggregate of its own, which is not that of a window or a subquery."""
+    """Return whether the SELECT groups or has an aggregate of its own, which is not that of a window or a subquery."""
     if select.args.get("group"):
         return True
     parts = [*select.expressions, *(select.args.get(name) for name in ("having", "qualify", "order"))]
@@ -218,7 +226,8 @@ def _aggregates(select: exp.Select) -> bool:
 
 
 def _private_blocks(tree: exp.Query, card: Card) -> list[exp.Select]:
-    """The aggregations of the card's table, outermost first, after each WITH of rows was written where it is read."""
+    """Return the aggregations of the card's table, outermost first, after each WITH of rows was written where it is
+    read."""
     _write_rows_in_place(tree, card)
     result: list[exp.Select] = []
     consumed: set[int] = set()
@@ -235,7 +244,7 @@ def _private_blocks(tree: exp.Query, card: Card) -> list[exp.Select]:
 
 
 def _single_rows(select: exp.Select, card: Card) -> InvalidArgument:
-    """The refusal of a SELECT that would show rows of the table."""
+    """Return the refusal of a SELECT that would show rows of the table."""
     person = card.unit or "person"
     around = select.parent
     while isinstance(around, exp.Subquery):
@@ -275,7 +284,7 @@ def _of_rows(block: exp.Select) -> list[exp.Expr]:
 
 
 def _free_names(tree: exp.Query) -> Iterator[str]:
-    """Names for the noisy tables that the statement does not use."""
+    """Yield names for the noisy tables that the statement does not use."""
     taken = {str(item.this).casefold() for item in tree.find_all(exp.Identifier)}
     while True:
         name = unique("noisy", taken)
@@ -297,7 +306,7 @@ class Aggregation:
         return self.items[0].groups
 
     def takes(self, asked: Asked) -> bool:
-        """Whether this is measured along with what is asked of it already."""
+        """Return whether this is measured along with what is asked of it already."""
         first = self.items[0]
         if asked.identity != first.identity:
             return False
@@ -312,7 +321,7 @@ class Aggregation:
         return conditional and not any(item.is_level for item in items)
 
     def query(self) -> tuple[Query, list[dict[str, str]]]:
-        """The question that it is, and for each item what its groups and aggregates are called there."""
+        """Return the question that it is, and for each item what its groups and aggregates are called there."""
         first = self.items[0]
         every_name: list[dict[str, str]] = []
         same_rows = all(item.rows.where == first.rows.where for item in self.items)
@@ -341,8 +350,8 @@ class Aggregation:
 
 
 def aggregations(asked: Sequence[Asked]) -> list[Aggregation]:
-    """The aggregations that answer everything that is asked, in the order in which it is asked; levels come first to
-    theirs, so that what else is asked of the same rows and groups is taken from a level.
+    """Return the aggregations that answer everything that is asked, in the order in which it is asked; levels come
+    first to theirs, so that what else is asked of the same rows and groups is taken from a level.
     """
     result: list[Aggregation] = []
     for place, item in sorted(enumerate(asked), key=lambda pair: not pair[1].is_level):
@@ -359,7 +368,7 @@ def aggregations(asked: Sequence[Asked]) -> list[Aggregation]:
 
 
 def _of_rows_where(aggregate: Aggregate, condition: Expression | None) -> Aggregate:
-    """The aggregate of the rows for which a condition holds."""
+    """Return the aggregate of the rows for which a condition holds."""
     if condition is None:
         return aggregate
     value = Literal(1) if aggregate.value is None else aggregate.value
@@ -368,7 +377,7 @@ def _of_rows_where(aggregate: Aggregate, condition: Expression | None) -> Aggreg
 
 
 def example(card: Card) -> str:
-    """A question about the table, for refusals."""
+    """Return a question about the table, for refusals."""
     columns = {name: item for name, item in card.columns.items() if name != card.unit}
     suitable = [name for name, item in columns.items() if item.keys or item.type == "boolean"]
     suitable += [name for name, item in columns.items() if item.type == "text"]
@@ -379,7 +388,7 @@ def example(card: Card) -> str:
 
 
 def _written(name: str) -> str:
-    """A name as SQL writes it: in quotes where it has spaces or signs."""
+    """Return a name as SQL writes it: in quotes where it has spaces or signs."""
     return exp.to_identifier(name).sql("duckdb")
 
 
@@ -406,7 +415,8 @@ def _refuse_single_rows(tree: exp.Query, card: Card) -> None:
 
 
 def named_tables(text: str, card: Card) -> tuple[str, ...]:
-    """The private tables of the card that a statement names, in the card's spelling and the order of the statement."""
+    """Return the private tables of the card that a statement names, in the card's spelling and the order of the
+    statement."""
     names = list(card.private_tables)
     tree, _ = statement(text, names[0])
     for item in tree.find_all(exp.CTE):

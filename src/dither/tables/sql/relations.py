@@ -4,12 +4,9 @@ Private relations are joined on the person (JOIN … ON a.person = b.person AND 
 WHERE, and compared with each other by EXISTS and IN. What would not carry the person is refused, with what to write
 instead.
 
-A SELECT below the aggregation: rows, tables per person, and window functions over the rows of a person.
-
-Its columns become expressions on a private relation. GROUP BY and DISTINCT must have the person, and windows must be
-partitioned by the person: every row of the result is then of one person.
-
-EXISTS and IN of a query in WHERE: rows whose person has, or has not, rows in another private relation.
+A SELECT below the aggregation has rows, tables per person, and window functions over the rows of a person. GROUP BY and
+DISTINCT must have the person, and windows must be partitioned by the person: every row of the result is then of one
+person.
 
 ``EXISTS (SELECT … FROM other WHERE other.person = row.person AND …)`` and ``person IN (SELECT person FROM …)`` keep a
 row by the rows of the same person alone. Of any other subquery the result would depend on several people, and is
@@ -66,7 +63,7 @@ _KINDS: dict[str, JoinKind] = {
 
 
 def rows_of(select: exp.Select, card: Card) -> Rows:
-    """The rows a SELECT is about."""
+    """Return the rows a SELECT is about."""
     where = select.args.get("where")
     waiting = [] if where is None else conjuncts(where.this)
     rows = from_and_joins(select, card, waiting)
@@ -83,7 +80,7 @@ def rows_of(select: exp.Select, card: Card) -> Rows:
 
 
 def from_and_joins(select: exp.Select, card: Card, where: list[exp.Expr]) -> Rows:
-    """The rows of FROM and its joins; equalities of people that a comma leaves to WHERE are taken out of it."""
+    """Return the rows of FROM and its joins; equalities of people that a comma leaves to WHERE are taken out of it."""
     start = select.args.get("from_")
     if start is None:
         raise refuse_sql(f"FROM {card.name}", "no FROM", f"end with FROM {card.name}")
@@ -99,26 +96,26 @@ def from_and_joins(select: exp.Select, card: Card, where: list[exp.Expr]) -> Row
 
 
 def conjuncts(node: exp.Expr) -> list[exp.Expr]:
-    """The conditions of which all must hold."""
+    """Return the conditions of which all must hold."""
     while isinstance(node, exp.Paren):
         node = node.this
     return [*conjuncts(node.this), *conjuncts(node.expression)] if isinstance(node, exp.And) else [node]
 
 
 def is_subquery_condition(node: exp.Expr) -> bool:
-    """Whether a condition is EXISTS, NOT EXISTS, IN or NOT IN of a query."""
+    """Return whether a condition is EXISTS, NOT EXISTS, IN or NOT IN of a query."""
     while isinstance(node, (exp.Paren, exp.Not)):
         node = node.this
     return isinstance(node, exp.Exists) or (isinstance(node, exp.In) and bool(node.args.get("query")))
 
 
 def is_private(name: str, card: Card) -> bool:
-    """Whether a private table of the card has this name."""
+    """Return whether a private table of the card has this name."""
     return spelling(name, [card.name, *card.tables]) is not None
 
 
 def relation_rows(node: exp.Expr, card: Card) -> Rows:
-    """The rows of one thing in FROM: a private table, or a query of rows."""
+    """Return the rows of one thing in FROM: a private table, or a query of rows."""
     if isinstance(node, exp.Subquery):
         refuse_other_parts(node, "this", "alias")
         return query_rows(node.this, card, _alias(node) or "")
@@ -209,14 +206,14 @@ class PersonJoinReader:
         self.right_person = unique_name(f"{prefix}.{self.person}", prefix, taken) if outer else None
 
     def is_person_equality(self, node: exp.Expr) -> bool:
-        """Whether a condition says that the person of both sides is the same."""
+        """Return whether a condition says that the person of both sides is the same."""
         if not isinstance(node, exp.EQ):
             return False
         people = [self._person_side(item) for item in (node.this, node.expression)]
         return sorted(side for side in people if side) == ["left", "right"]
 
     def _person_side(self, node: exp.Expr) -> str | None:
-        """The side whose person a name stands for; None where it is no person."""
+        """Return the side whose person a name stands for; None where it is no person."""
         match = self.scope.find(name_of(node)) if isinstance(node, exp.Column) else None
         if match is None:
             return None
@@ -225,13 +222,13 @@ class PersonJoinReader:
         return side if isinstance(value, Column) and (value.name == self.person or value.name in people) else None
 
     def sides_of(self, node: exp.Expr, clause: str) -> set[str]:
-        """The sides whose columns are named in a condition."""
+        """Return the sides whose columns are named in a condition."""
         sides: set[str] = set()
         read(node, self._leaf(clause, sides))
         return sides
 
     def condition(self, node: exp.Expr, clause: str) -> Expression:
-        """A condition on columns of both sides, by the names that the join gives them."""
+        """Return a condition on columns of both sides, by the names that the join gives them."""
         return require_boolean(read(node, self._leaf(clause, set())), self._types, clause)
 
     @property
@@ -254,7 +251,7 @@ class PersonJoinReader:
         return leaf
 
     def joined(self, conditions: list[exp.Expr]) -> Rows:
-        """The rows of both, under these conditions."""
+        """Return the rows of both, under these conditions."""
         equalities = [node for node in conditions if self.is_person_equality(node)]
         if not equalities:
             fix = f"add {self.person_in(self.left)} = {self.person_in(self.right)} to ON: only public tables are "
@@ -269,19 +266,19 @@ class PersonJoinReader:
         return self.rows(on)
 
     def person_in(self, rows: Rows) -> str:
-        """How the person is written for one side of the join."""
+        """Return how the person is written for one side of the join."""
         named = [(item.name, name) for item in rows.relations for name, value in item.columns.items()
                  if value == Column(self.person)]  # fmt: skip
         table, name = named[0] if named else ("…", self.person)
         return f"{table}.{name}" if table else name
 
     def is_plain(self, node: exp.Expr) -> bool:
-        """Whether an equality is of the persons themselves: one that may be NULL is a condition of its own."""
+        """Return whether an equality is of the persons themselves: one that may be NULL is a condition of its own."""
         people = [self.scope.find(name_of(item)) for item in (node.this, node.expression)]
         return all(item is not None and item[1] == Column(self.person) for item in people)
 
     def joined_using(self, names: list[str]) -> Rows:
-        """The rows of both, where the columns of these names are equal; one of them is the person."""
+        """Return the rows of both, where the columns of these names are equal; one of them is the person."""
         pairs = [(self.left.find(Column(name)), self._renamed(self.right.find(Column(name)))) for name in names]
         if not any(self._are_people(left, right) for left, right in pairs):
             fix = f"name a column that is the person of both, or write ON {self.person_in(self.left)} = "
@@ -306,7 +303,7 @@ class PersonJoinReader:
         return replace(rows, relations=merged)
 
     def _are_people(self, left: Expression, right: Expression) -> bool:
-        """Whether a column of each side, by their names in the join, is its person."""
+        """Return whether a column of each side, by their names in the join, is its person."""
         people = {self.person, *self._left_schema.people}
         others = {
             self._right_value.name,
@@ -338,7 +335,7 @@ class PersonJoinReader:
         return Column(self.left_person) if self.left_person and value == Column(self.person) else value
 
     def rows(self, on: Expression | None) -> Rows:
-        """The rows of both, on the same person and a condition."""
+        """Return the rows of both, on the same person and a condition."""
         relations = self.left.relations if self.kind in ("semi", "anti") else self._both().relations
         return Rows(relations, source=self._join(self.kind, on))
 
@@ -351,7 +348,7 @@ class PersonJoinReader:
 
 
 def materialized(rows: Rows, card: Card) -> Rows:
-    """The same rows as a relation of their own: every column is one of the relation's."""
+    """Return the same rows as a relation of their own: every column is one of the relation's."""
     source: Source = rows.source or PrivateRows()
     values = [value for item in rows.relations for value in item.columns.values()]
     if rows.where is None and not rows.joins and all(isinstance(item, Column) and not item.table for item in values):
@@ -373,7 +370,7 @@ def materialized(rows: Rows, card: Card) -> Rows:
 
 
 def unique_name(name: str, prefix: str, taken: set[str]) -> str:
-    """A name that no other column of a relation has, also in other case; it is then taken."""
+    """Return a name that no other column of a relation has, also in other case; it is then taken."""
     number, result = 1, name
     while result.casefold() in taken:
         result = f"{prefix}.{name}" if number == 1 else f"{prefix}.{name}.{number}"
@@ -450,7 +447,7 @@ class _Known(Column):
 
 
 def query_rows(query: exp.Expr, card: Card, alias: str) -> Rows:
-    """The rows of a query in FROM or IN, under an alias."""
+    """Return the rows of a query in FROM or IN, under an alias."""
     while isinstance(query, exp.Subquery) and not query.alias:
         refuse_other_parts(query, "this")
         query = query.this
@@ -467,7 +464,7 @@ def query_rows(query: exp.Expr, card: Card, alias: str) -> Rows:
 
 
 def _group_nodes(select: exp.Select, rows: Rows) -> list[exp.Expr]:
-    """What is grouped by, where positions and names by AS stand for items of SELECT."""
+    """Return what is grouped by, where positions and names by AS stand for items of SELECT."""
     group = select.args.get("group")
     if group is None:
         return []
@@ -477,7 +474,8 @@ def _group_nodes(select: exp.Select, rows: Rows) -> list[exp.Expr]:
 
 
 def groups_by_person(select: exp.Select, card: Card) -> bool:
-    """Whether a SELECT has GROUP BY or DISTINCT with the person, so that each row of its result is of one person."""
+    """Return whether a SELECT has GROUP BY or DISTINCT with the person, so that each row of its result is of one
+    person."""
     if card.unit is None or not (select.args.get("group") or select.args.get("distinct")):
         return False
     try:
@@ -530,7 +528,7 @@ class _SelectRows:
             self.source_rows = materialized(self.source_rows, card)
 
     def rows(self, alias: str) -> Rows:
-        """The rows of the SELECT."""
+        """Return the rows of the SELECT."""
         if self.grouped:
             self._read_groups()
         having = self._condition("having") if self.grouped else None
@@ -555,7 +553,7 @@ class _SelectRows:
         return _distinct(result, alias, self.card) if self.select.args.get("distinct") else result
 
     def _source(self, having: Expression | None) -> Source | None:
-        """The relation that the columns are of."""
+        """Return the relation that the columns are of."""
         base = self.source_rows
         if not self.grouped and not self.windowed:
             return base.source
@@ -621,7 +619,7 @@ class _SelectRows:
         return result
 
     def _columns(self, item: exp.Expr) -> list[tuple[str, Expression]]:
-        """The columns one item adds."""
+        """Return the columns one item adds."""
         star = item.this if isinstance(item, exp.Column) else item
         if isinstance(star, exp.Star):
             refuse_other_parts(star)
@@ -637,7 +635,7 @@ class _SelectRows:
         raise refuse_sql("a name for each expression in FROM (SELECT …)", "none", "write expression AS name")
 
     def _every_column(self, table: str) -> list[tuple[str, Expression]]:
-        """The columns that * stands for; one that USING has merged stands where it is first."""
+        """Return the columns that * stands for; one that USING has merged stands where it is first."""
         rows, merged = self.source_rows, set[str]()
         result: list[tuple[str, Expression]] = []
         for relation in rows.relations:
@@ -652,7 +650,7 @@ class _SelectRows:
         return result
 
     def _value(self, node: exp.Expr, clause: Clause = "SELECT") -> Expression:
-        """An expression on the relation: of groups and aggregates where the rows are grouped."""
+        """Return an expression on the relation: of groups and aggregates where the rows are grouped."""
 
         def leaf(item: exp.Expr) -> Expression | None:
             if isinstance(item, exp.Window):
@@ -667,7 +665,7 @@ class _SelectRows:
         return self._resolved(value)
 
     def _named(self, node: exp.Column, clause: Clause) -> Expression:
-        """What a name stands for: a column of the rows, or an item of SELECT by AS."""
+        """Return what a name stands for: a column of the rows, or an item of SELECT by AS."""
         alias = self.aliases.get(node.name.casefold()) if clause != "SELECT" and not node.table else None
         if alias is None:
             return find_column(node, self.source_rows)
@@ -682,7 +680,7 @@ class _SelectRows:
         return _Known(node.name, value=column)
 
     def _resolved(self, value: Expression) -> Expression:
-        """The expression on columns of the relation alone."""
+        """Return the expression on columns of the relation alone."""
         if isinstance(value, _Known):
             return value.value
         if isinstance(value, _Computed):
@@ -709,7 +707,7 @@ class _SelectRows:
         return self._computed(node, result, self.windows)
 
     def _computed(self, node: exp.Expr, function: _Function, known: dict[str, _Function]) -> _Computed:
-        """What a function computes, under the name that it is known by, or under a new one."""
+        """Return what a function computes, under the name that it is known by, or under a new one."""
         name = next((name for name, other in known.items() if other == function), None)
         if name is None:
             name = self._name(_default_name(node, function.kind))
@@ -718,14 +716,14 @@ class _SelectRows:
 
 
 def _default_name(node: exp.Expr, default: str) -> str:
-    """What a column of a relation is called: what AS says, or its own name."""
+    """Return what a column of a relation is called: what AS says, or its own name."""
     if isinstance(node.parent, exp.Alias):
         return node.parent.alias
     return node.name if isinstance(node, exp.Column) else default
 
 
 def _contains(part: exp.Expr, wanted: Callable[[exp.Expr], bool]) -> bool:
-    """Whether a part of a SELECT has such a node, outside of queries inside it and of window functions."""
+    """Return whether a part of a SELECT has such a node, outside of queries inside it and of window functions."""
     waiting = [part]
     while waiting:
         node = waiting.pop()
@@ -745,7 +743,7 @@ def _contains(part: exp.Expr, wanted: Callable[[exp.Expr], bool]) -> bool:
 
 
 def _distinct(rows: Rows, alias: str, card: Card) -> Rows:
-    """Each different row once, of each person."""
+    """Return each different row once, of each person."""
     person = Column(person_of(card))
     (relation,) = rows.relations
     if person not in relation.columns.values():
@@ -765,7 +763,7 @@ def _distinct(rows: Rows, alias: str, card: Card) -> Rows:
 
 
 def _union(query: exp.Union, card: Card, alias: str) -> Rows:
-    """The rows of both queries, by the places of their columns; without ALL each different row of a person once."""
+    """Return the rows of both queries, by the places of their columns; without ALL each different row of a person once."""
     refuse_other_parts(query, "this", "expression", "distinct")
     person = Column(person_of(card))
     sides = [materialized(query_rows(item, card, ""), card) for item in (query.this, query.expression)]
@@ -798,7 +796,7 @@ def _union(query: exp.Union, card: Card, alias: str) -> Rows:
 
 
 def with_condition(rows: Rows, node: exp.Expr, card: Card) -> Rows:
-    """The rows for which EXISTS, IN, or the opposite of one of them, holds."""
+    """Return the rows for which EXISTS, IN, or the opposite of one of them, holds."""
     negated = False
     while isinstance(node, (exp.Paren, exp.Not)):
         negated ^= isinstance(node, exp.Not)
@@ -909,7 +907,7 @@ def _member(rows: Rows, node: exp.In, negated: bool, card: Card) -> Rows:
 
 
 def _public_column(query: exp.Expr, card: Card) -> tuple[str, str] | None:
-    """The public table and column of ``SELECT column FROM public_table``."""
+    """Return the public table and column of ``SELECT column FROM public_table``."""
     if not isinstance(query, exp.Select) or not query.args.get("from_"):
         return None
     table = query.args["from_"].this

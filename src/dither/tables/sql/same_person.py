@@ -156,7 +156,7 @@ class _PersonJoins:
         node.replace(value)
 
     def _members(self, node: exp.In) -> tuple[exp.Select | None, exp.Column | None]:
-        """The query after IN and its column, where both sides are the person."""
+        """Return the query after IN and its column, where both sides are the person."""
         inner = _query(node.args["query"])
         if inner is None or self.has_nulls or len(inner.expressions) != 1 or not self._is_person(node.this):
             return None, None
@@ -164,8 +164,8 @@ class _PersonJoins:
         return (inner, person) if self._is_person(person) else (None, None)
 
     def _same_person(self, inner: exp.Select | None) -> tuple[exp.Column, exp.Column] | None:
-        """The persons inside and outside that WHERE of a plain query says to be the same, which is taken out of it;
-        None where it says something else of the row around it."""
+        """Return the persons inside and outside that WHERE of a plain query says to be the same, which is taken out of
+        it; None where it says something else of the row around it."""
         if inner is None or any(part and name not in _PARTS for name, part in inner.args.items()):
             return None
         where = inner.args.get("where")
@@ -188,7 +188,7 @@ class _PersonJoins:
         return isinstance(node, exp.Column) and node.name.casefold() in self.units
 
     def _joined(self, inner: exp.Select, shown: list[exp.Expr], around: exp.Expr, distinct: bool) -> str:
-        """The name of a join with a query that has a row for each person."""
+        """Return the name of a join with a query that has a row for each person."""
         person = shown[0].this
         table = inner.copy()
         table.set("expressions", [item.copy() for item in shown])
@@ -214,7 +214,7 @@ def _bare(node: exp.Expr) -> exp.Expr:
 
 
 def _query(node: exp.Expr) -> exp.Select | None:
-    """The SELECT inside of brackets; None where it is something else."""
+    """Return the SELECT inside of brackets; None where it is something else."""
     while isinstance(node, exp.Subquery) and not node.alias:
         node = node.this
     return node if isinstance(node, exp.Select) and node.args.get("from_") else None

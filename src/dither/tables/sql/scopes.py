@@ -37,7 +37,7 @@ _READS = "the item of WITH that is read"
 
 
 def with_item(table: exp.Table) -> exp.CTE | None:
-    """The item of WITH that a name in FROM stands for; None where it is a table, or the path to one.
+    """Return the item of WITH that a name in FROM stands for; None where it is a table, or the path to one.
 
     >>> from dither.tables.sql.text import statement
     >>> text = "WITH a AS (SELECT * FROM t) SELECT * FROM (WITH a AS (SELECT x FROM a) SELECT * FROM a)"
@@ -64,7 +64,7 @@ def with_item(table: exp.Table) -> exp.CTE | None:
 
 
 def bind_tables(tree: exp.Query) -> list[exp.CTE]:
-    """The items of every WITH, each after those that it may read, where each table knows what it reads.
+    """Return the items of every WITH, each after those that it may read, where each table knows what it reads.
 
     Copies of a table know it too (:func:`read_item`): what is written elsewhere in the tree means what it meant before.
     """
@@ -81,7 +81,7 @@ def bind_tables(tree: exp.Query) -> list[exp.CTE]:
 
 
 def read_item(table: exp.Table) -> int | None:
-    """Which of the items of :func:`bind_tables` a table reads."""
+    """Return which of the items of :func:`bind_tables` a table reads."""
     place: int | None = table.meta.get(_READS)
     return place
 
@@ -129,7 +129,7 @@ class Scope:
 
 
 def select_items(select: exp.Select) -> list[Item]:
-    """The columns after SELECT with their names by AS, which are different."""
+    """Return the columns after SELECT with their names by AS, which are different."""
     items: list[Item] = [
         (item.alias, item.this) if isinstance(item, exp.Alias) else (None, item) for item in select.expressions
     ]
@@ -175,7 +175,7 @@ def write_windows_out(tree: exp.Query) -> None:
 
 
 def group_node(node: exp.Expr, items: Sequence[Item], rows: Rows) -> exp.Expr:
-    """What a part of GROUP BY stands for: itself, or an item of SELECT by its position or its name."""
+    """Return what a part of GROUP BY stands for: itself, or an item of SELECT by its position or its name."""
     written = unwrapped(node)
     if isinstance(written, exp.Literal) and not written.is_string:
         return items[position(written, len(items), "GROUP BY")][1]
@@ -192,7 +192,7 @@ def group_node(node: exp.Expr, items: Sequence[Item], rows: Rows) -> exp.Expr:
 
 
 def means_alias(name: str, clause: Clause, column: object, alias: object, usable: bool) -> bool:
-    """Whether a name stands in a clause for what AS calls so, rather than for a column of the rows.
+    """Return whether a name stands in a clause for what AS calls so, rather than for a column of the rows.
 
     ``column`` and ``alias`` are what it would be, None where there is none; ``usable`` is whether the column could be
     in the clause: it is grouped, or rows are not. (A name alone in ORDER BY is that of AS.)
@@ -213,14 +213,14 @@ def means_alias(name: str, clause: Clause, column: object, alias: object, usable
 
 
 def unwrapped(node: exp.Expr) -> exp.Expr:
-    """A node without brackets around it."""
+    """Return a node without brackets around it."""
     while isinstance(node, exp.Paren):
         node = node.this
     return node
 
 
 def position(node: exp.Expr, count: int, clause: str) -> int:
-    """Which of so many columns a number stands for, from 0 on."""
+    """Return which of so many columns a number stands for, from 0 on."""
     place = number(node, clause)
     if not isinstance(place, int) or not 1 <= place <= count:
         expected = f"a position from 1 to {count} in {clause}"

@@ -103,8 +103,8 @@ class _Parser(Parser):
 def statement(
     text: str, table: str, names: Sequence[str] = (), example: str | None = None
 ) -> tuple[exp.Query, dict[str, exp.Expr]]:
-    """The one query in the text, with WITH, UNION and parentheses where it has them, and the options of differential
-    privacy it states.
+    """Return the one query in the text, with WITH, UNION and parentheses where it has them, and the options of
+    differential privacy it states.
 
     ``names``, the columns of the table, and an ``example`` of a question serve refusals.
     """
@@ -122,7 +122,7 @@ def statement(
 
 
 def _no_question(tokens: list[Token], table: str, names: Sequence[str], example: str) -> InvalidArgument:
-    """The refusal of a text that begins with something else than a question."""
+    """Return the refusal of a text that begins with something else than a question."""
     first = tokens[0].text.upper()
     fix = f"write for example {example}"
     if first in _LISTING and names:
@@ -139,7 +139,7 @@ def _no_question(tokens: list[Token], table: str, names: Sequence[str], example:
 
 
 def expression(text: str) -> exp.Expr:
-    """The one expression in the text."""
+    """Return the one expression in the text."""
     tokens = _tokens(text, "amount > 5")
     tree = _parse([Token(TokenType.SELECT, "SELECT"), *tokens], text)
     extra = [name for name, value in tree.args.items() if value and name != "expressions"]
@@ -150,7 +150,7 @@ def expression(text: str) -> exp.Expr:
 
 
 def _tokens(text: str, example: str) -> list[Token]:
-    """The tokens of one statement; with an example for a text without any."""
+    """Return the tokens of one statement; with an example for a text without any."""
     if not isinstance(text, str):
         raise WrongType("SQL", "a text", type(text).__name__, "pass the query as a str")
     if len(text) > MAX_CHARACTERS:
@@ -196,7 +196,7 @@ def _check_nesting(tokens: list[Token]) -> None:
 
 
 def _split_options(tokens: list[Token], text: str) -> tuple[list[Token], dict[str, exp.Expr]]:
-    """The tokens without BigQuery's head, and what it states."""
+    """Return the tokens without BigQuery's head, and what it states."""
     words = [item.text.upper() for item in tokens[:5]]
     if words[:3] != ["SELECT", "WITH", "DIFFERENTIAL_PRIVACY"]:
         return tokens, {}

@@ -51,7 +51,7 @@ SYNTAX: Mapping[str, tuple[Operation, Syntax]] = MappingProxyType(
 
 
 def operation(name: str) -> Operation:
-    """The operation of this name; refused where there is none."""
+    """Return the operation of this name; refused where there is none."""
     if name not in OPERATIONS:
         raise InvalidArgument("operation", "one of the known ones", clip(name), closest(name, sorted(OPERATIONS)))
     return OPERATIONS[name]

@@ -1,14 +1,11 @@
-"""Arithmetic: ``+ - * /``, the sign, the absolute value, rounding down and up, and bins.
+"""Operations on numbers: arithmetic, bins, rounding, the remainder, roots, powers, logarithms.
 
 In SQL, arithmetic is of doubles: a number column is NULL where it is NaN, and is held within its public bounds first.
 So the range of every result is known before any row is read, and what could overflow or vanish is refused.
 
-Whole numbers and signs of numbers: ROUND, TRUNC, FLOOR, CEIL, SIGN and the remainder.
-
-All of them are computed by sums, products, quotients and FLOOR of doubles, which IEEE 754 defines to the last bit, so
-engines agree. ROUND of an engine is not used: PostgreSQL rounds halves to even, Spark rounds in decimals.
-
-Functions of one number: roots and powers, logarithms and the exponential function.
+ROUND, TRUNC, FLOOR, CEIL, SIGN and the remainder are computed by sums, products, quotients and FLOOR of doubles, which
+IEEE 754 defines to the last bit, so engines agree. ROUND of an engine is not used: PostgreSQL rounds halves to even,
+Spark rounds in decimals.
 
 SQRT is rounded correctly by IEEE 754, and POWER is computed by products, quotients and SQRT, so these agree to the last
 bit. LN, LOG10, LOG2 and EXP are each engine's own, whose last bits differ: engines agree on them to 1e-12 of the value,
@@ -95,8 +92,8 @@ def arithmetic(
     null_where: str = "",
     range_rule: str = "that of the results of its ends",
 ) -> Operation:
-    """An operation on numbers: ``bounds`` is the range of its result by those of its arguments, and ``write`` its SQL
-    by theirs, which are doubles.
+    """Return an operation on numbers: ``bounds`` is the range of its result by those of its arguments, and ``write``
+    its SQL by theirs, which are doubles.
     """
 
     def compile_number(call: Call, compiler: Compiler) -> TypedSql:
@@ -108,7 +105,7 @@ def arithmetic(
         return TypedSql(node, "number", known)
 
     def compile(call: Call, compiler: Compiler) -> TypedSql:
-        """Of whole numbers a whole number, which can be grouped by, where doubles hold it exactly."""
+        """Return of whole numbers a whole number, which can be grouped by, where doubles hold it exactly."""
         result = compile_number(call, compiler)
         known = require_range(result)
         whole = known.quantum >= 1 and known.size <= EXACT_INTEGERS
@@ -140,7 +137,7 @@ def _quotient(left: exp.Expr, right: exp.Expr) -> exp.Expr:
 
 
 def _read_sum(node: exp.Expr, read: Read) -> Expression:
-    """A sum or difference of numbers, of a date and an interval, or of dates."""
+    """Return a sum or difference of numbers, of a date and an interval, or of dates."""
     refuse_other_parts(node, "this", "expression")
     left, right = node.this, node.args["expression"]
     plus = node.key == "add"
@@ -164,7 +161,7 @@ def _check_difference(call: Call, args: list[TypedExpression]) -> Checked:
 
 
 def _compile_difference(call: Call, compiler: Compiler, as_number: bool = False) -> TypedSql:
-    """Of dates, as how many days one is after the other."""
+    """Return of dates, as how many days one is after the other."""
     end, start = (compiler.value(item) for item in call.args)
     if end.type == start.type == "date":
         return compile_days(start, end, call.args[::-1])
@@ -349,12 +346,12 @@ def _compile_round(call: Call, compiler: Compiler) -> TypedSql:
 
 
 def round_half_away(value: float, digits: int = 0) -> float:
-    """A number to so many digits after the point, halves away from 0, by doubles as engines compute it."""
+    """Return a number to so many digits after the point, halves away from 0, by doubles as engines compute it."""
     return _to_digits(value, digits, 0.5)
 
 
 def truncate(value: float, digits: int = 0) -> float:
-    """A number without the digits after those asked for."""
+    """Return a number without the digits after those asked for."""
     return _to_digits(value, digits, 0.0)
 
 
@@ -440,7 +437,7 @@ def _compile_remainder(call: Call, compiler: Compiler) -> TypedSql:
 
 
 def remainder(left: int, right: int) -> int | None:
-    """What is left of a division of whole numbers, with the sign of the first; None where the second is 0."""
+    """Return what is left of a division of whole numbers, with the sign of the first; None where the second is 0."""
     if not isinstance(left, int) or not isinstance(right, int):
         raise TypeError
     if right == 0:
@@ -467,7 +464,7 @@ def _compile_quotient(call: Call, compiler: Compiler) -> TypedSql:
 
 
 def quotient(left: int, right: int) -> int | None:
-    """The quotient of whole numbers, cut off toward 0; None where the second is 0."""
+    """Return the quotient of whole numbers, cut off toward 0; None where the second is 0."""
     if not isinstance(left, int) or not isinstance(right, int):
         raise TypeError
     if right == 0:
@@ -591,7 +588,7 @@ def _product(left: TypedSql, right: TypedSql) -> TypedSql:
 
 
 def power(base: float, exponent: float) -> float | None:
-    """A number to a power, by the same products as in SQL; None where it is not a number."""
+    """Return a number to a power, by the same products as in SQL; None where it is not a number."""
     whole, half = divmod(abs(exponent), 1)
     if half and base < 0:
         return None
@@ -639,7 +636,7 @@ def _logarithm(
 
 
 def _compile_exp(call: Call, compiler: Compiler) -> TypedSql:
-    """A result that PostgreSQL could not hold would be an error: the range of the exponent rules it out."""
+    """Return a result that PostgreSQL could not hold would be an error: the range of the exponent rules it out."""
     value = compiler.number(call.args[0])
     known = require_range(value)
     if not math.log(LEAST) <= known.low <= known.high <= math.log(MOST):

@@ -3,19 +3,16 @@
 A question passes an operation four times: its types are checked, it is written as SQL together with the range of its
 values, it is evaluated in Python where it is applied to the noisy answer, and it is read from SQL. A row says all four.
 
-What is known of a number before any row is read: the least and largest value, and how close to 0 others can be.
-
-Every value of a :class:`Range` lies between ``low`` and ``high``, is a whole multiple of ``quantum``, a power of two,
-and is 0 or at least ``least`` in size. The operations below compute the range of a result in doubles rounded to
-nearest, which keep order, so what they say holds for the rounded result on every engine:
+A :class:`Range` is what is known of a number before any row is read. Every value lies between ``low`` and ``high``, is
+a whole multiple of ``quantum``, a power of two, and is 0 or at least ``least`` in size. The operations below compute
+the range of a result in doubles rounded to nearest, which keep order, so what they say holds for the rounded result on
+every engine:
 
 * a sum of multiples of q is one, also after rounding, since a double too large to be exact is a multiple of more;
 * a double of size at least m is a multiple of the distance between doubles at m, which serves products and quotients.
 
 A result whose range :meth:`Range.checked` accepts neither overflows nor vanishes on any engine. That is decided by the
 question and the card alone.
-
-Advice for values of different kinds where one kind is needed: what to write instead, so that it means the same.
 """
 
 from __future__ import annotations
@@ -47,25 +44,25 @@ class Range:
 
     @classmethod
     def of(cls, low: float, high: float, quantum: float) -> Range:
-        """The multiples of a quantum from ``low`` to ``high``."""
+        """Return the multiples of a quantum from ``low`` to ``high``."""
         inside = low <= 0 <= high
         return cls(low, high, quantum if inside else max(quantum, min(abs(low), abs(high))), quantum)
 
     @classmethod
     def constant(cls, value: float) -> Range:
-        """One value."""
+        """Return one value."""
         return cls.whole(value, value)
 
     @classmethod
     def whole(cls, low: float, high: float) -> Range:
-        """The bounds themselves, and the whole numbers between them."""
+        """Return the bounds themselves, and the whole numbers between them."""
         if max(abs(low), abs(high)) > MOST:
             raise _refusal("larger ones")
         return cls.of(float(low), float(high), min(_quantum(low), _quantum(high)))
 
     @classmethod
     def between(cls, low: float, high: float, least: float) -> Range:
-        """The doubles from ``low`` to ``high`` that are 0 or at least ``least`` in size."""
+        """Return the doubles from ``low`` to ``high`` that are 0 or at least ``least`` in size."""
         return cls(low, high, least, _spacing(least))
 
     @property
@@ -92,7 +89,7 @@ class Range:
         return Range(min(ends), max(ends), least, max(self.quantum * other.quantum, _spacing(least)))
 
     def __truediv__(self, other: Range) -> Range:
-        """Of quotients by what is not 0."""
+        """Return of quotients by what is not 0."""
         near = [other.low, other.high]
         if other.low <= 0 <= other.high:
             near += [-other.least] * (other.low < 0) + [other.least] * (other.high > 0 or other.low == 0)
@@ -101,7 +98,7 @@ class Range:
         return Range(min(ends), max(ends), least, _spacing(least))
 
     def __or__(self, other: Range) -> Range:
-        """The values of either."""
+        """Return the values of either."""
         return Range(
             min(self.low, other.low),
             max(self.high, other.high),
@@ -122,12 +119,12 @@ def _refusal(got: str) -> InvalidArgument:
 
 
 def _quantum(value: float) -> float:
-    """The largest power of two, at most 1, of which a number is a whole multiple."""
+    """Return the largest power of two, at most 1, of which a number is a whole multiple."""
     return 1 / float(value).as_integer_ratio()[1]
 
 
 def _spacing(size: float) -> float:
-    """The distance between doubles from this size on, up to the next power of two."""
+    """Return the distance between doubles from this size on, up to the next power of two."""
     return math.ldexp(1.0, math.frexp(size)[1] - 53)
 
 
@@ -191,10 +188,10 @@ class Compiler(Protocol):
     """What an operation needs to write its arguments as SQL."""
 
     def value(self, expression: Expression) -> TypedSql:
-        """The expression as it is."""
+        """Return the expression as it is."""
 
     def number(self, expression: Expression) -> TypedSql:
-        """The expression as a double that is never NaN, within a known range: safe for arithmetic."""
+        """Return the expression as a double that is never NaN, within a known range: safe for arithmetic."""
 
 
 @dataclass(frozen=True)
@@ -226,7 +223,7 @@ class Function:
     read: Callable[[Sequence[exp.Expr], Read], Expression]
 
     def takes(self, count: int) -> bool:
-        """Whether it can be called with so many arguments."""
+        """Return whether it can be called with so many arguments."""
         return count in (self.arguments if isinstance(self.arguments, tuple) else (self.arguments,))
 
 
@@ -287,7 +284,7 @@ class Operation:
 
 
 def check_boolean(call: Call, args: list[TypedExpression]) -> Checked:
-    """Conditions, which give a condition."""
+    """Return conditions, which give a condition."""
     require_conditions(call.op.upper(), args, "conditions")
     return [item for item, _ in args], "boolean"
 
@@ -304,7 +301,7 @@ def require_conditions(clause: str, args: list[TypedExpression], expected: str) 
 
 
 def check_alike(call: Call, args: list[TypedExpression]) -> tuple[list[Expression], Type]:
-    """The arguments as values of one type, and the type.
+    """Return the arguments as values of one type, and the type.
 
     A constant beside values of another type becomes one of theirs where it names one: a text that is a date, a number
     or a truth value, and 0 and 1 beside conditions. A date beside timestamps is the start of its day.
@@ -333,7 +330,7 @@ def _start_of_day(item: Expression) -> Expression:
 
 
 def _convert(literal: Literal, target: str) -> TypedExpression:
-    """A constant as a value of the type beside it, where it names one."""
+    """Return a constant as a value of the type beside it, where it names one."""
     value = literal.value
     if target == "timestamp" and isinstance(value, str):
         value = as_timestamp(value)
@@ -351,7 +348,7 @@ def _convert(literal: Literal, target: str) -> TypedExpression:
 
 
 def _number_in(text: str) -> Value:
-    """The number that a text is, or the text."""
+    """Return the number that a text is, or the text."""
     digits = text.removeprefix("-")
     if not digits.isascii() or not digits.replace(".", "", 1).isdigit() or len(digits) > 15:
         return text
@@ -359,7 +356,7 @@ def _number_in(text: str) -> Value:
 
 
 def as_date(text: str) -> date:
-    """The date a text names, as YYYY-MM-DD."""
+    """Return the date a text names, as YYYY-MM-DD."""
     try:
         value = date.fromisoformat(text)
     except ValueError:
@@ -374,7 +371,7 @@ def as_date(text: str) -> date:
 
 
 def as_timestamp(text: str) -> datetime:
-    """The moment a text names, as YYYY-MM-DD or YYYY-MM-DD HH:MM[:SS[.ffffff]]."""
+    """Return the moment a text names, as YYYY-MM-DD or YYYY-MM-DD HH:MM[:SS[.ffffff]]."""
     value = _moment(text)
     if value is None:
         expected = "a timestamp as 'YYYY-MM-DD HH:MM:SS', without time zone"
@@ -392,7 +389,7 @@ def _moment(text: str) -> datetime | None:
 
 
 def describe(kind: Type | None) -> str:
-    """A type in words, for messages."""
+    """Return a type in words, for messages."""
     words = {"integer": "a number", "number": "a number", "boolean": "true or false", None: "NULL"}
     return words.get(kind, f"a {kind}")
 
@@ -401,12 +398,12 @@ def describe(kind: Type | None) -> str:
 
 
 def compile_alike(call: Call, compiler: Compiler) -> list[TypedSql]:
-    """The arguments as SQL, refused unless they are of one kind: no engine has to guess."""
+    """Return the arguments as SQL, refused unless they are of one kind: no engine has to guess."""
     return require_alike([compiler.value(argument) for argument in call.args])
 
 
 def require_alike(parts: list[TypedSql]) -> list[TypedSql]:
-    """The parts, refused unless they are of one kind."""
+    """Return the parts, refused unless they are of one kind."""
     families = {"integer": "number", "timestamp": "date"}
     kinds = {families.get(part.type, part.type) for part in parts if not part.is_null}
     if len(kinds) > 1:
@@ -415,7 +412,7 @@ def require_alike(parts: list[TypedSql]) -> list[TypedSql]:
 
 
 def compile_condition(expression: Expression, compiler: Compiler) -> exp.Expr:
-    """A condition as SQL."""
+    """Return a condition as SQL."""
     result = compiler.value(expression)
     if result.type != "boolean" and not result.is_null:
         raise wrong_type("a condition", result.type)
@@ -423,7 +420,7 @@ def compile_condition(expression: Expression, compiler: Compiler) -> exp.Expr:
 
 
 def wrong_type(expected: str, got: str) -> WrongType:
-    """An expression of the wrong type."""
+    """Return an expression of the wrong type."""
     return WrongType("expression", expected, got, "compare and compute like with like")
 
 
@@ -449,7 +446,7 @@ def require_numbers(call: Call, args: list[TypedExpression]) -> None:
 
 
 def require_range(typed: TypedSql) -> Range:
-    """The range of a number; refused where it is not known."""
+    """Return the range of a number; refused where it is not known."""
     if typed.range is None:
         raise InvalidArgument(
             "expression", "numbers with public bounds", "one without", "state the bounds of its columns"
@@ -458,7 +455,7 @@ def require_range(typed: TypedSql) -> Range:
 
 
 def whole_number(expression: Expression, compiler: Compiler) -> TypedSql:
-    """A whole number as a BIGINT: within its bounds where they are stated and exact, and else as it is.
+    """Return a whole number as a BIGINT: within its bounds where they are stated and exact, and else as it is.
 
     What is computed from whole numbers is a double; its range says that every value is whole.
     """
@@ -478,12 +475,12 @@ def whole_number(expression: Expression, compiler: Compiler) -> TypedSql:
 
 
 def constant(expression: Expression) -> Value:
-    """The value of a constant, or None."""
+    """Return the value of a constant, or None."""
     return expression.value if isinstance(expression, Literal) else None
 
 
 def refuse_sql(expected: str, got: str, fix: str) -> InvalidArgument:
-    """A text of SQL that cannot be answered."""
+    """Return a text of SQL that cannot be answered."""
     return InvalidArgument("SQL", expected, got, fix)
 
 
@@ -504,7 +501,7 @@ _COMPARISONS = ("<", "<=", ">", ">=", "=", "<>")
 
 
 def one_kind(call: Call, args: Sequence[tuple[Expression, Type | None]], kinds: Sequence[Type]) -> str:
-    """What makes values of one kind of the arguments of a call, which are of these kinds."""
+    """Return what makes values of one kind of the arguments of a call, which are of these kinds."""
     dates = any(kind in ("date", "timestamp") for kind in kinds)
     if "boolean" in kinds and any(isinstance(item, Call) and item.op in _COMPARISONS for item, _ in args):
         return "compare once at a time: x > 1 AND x < 5"
@@ -520,7 +517,7 @@ def one_kind(call: Call, args: Sequence[tuple[Expression, Type | None]], kinds: 
 
 
 def _three_values(args: Sequence[tuple[Expression, Type | None]]) -> str:
-    """What makes values of one kind of truth values and of what stands for NULL beside them."""
+    """Return what makes values of one kind of truth values and of what stands for NULL beside them."""
     truth = next(show(item) for item, kind in args if kind == "boolean")
     other, kind = next((show(item), kind) for item, kind in args if kind not in ("boolean", None))
     yes, no = ("1", "0") if kind in _NUMBERS else ("'yes'", "'no'")
@@ -530,8 +527,9 @@ def _three_values(args: Sequence[tuple[Expression, Type | None]]) -> str:
 
 
 def _texts_and_numbers(call: Call, args: Sequence[tuple[Expression, Type | None]]) -> str:
-    """What makes texts and numbers of one kind. Texts that are compared stand in the order of their letters, '9' above
-    '10', so it is the texts that become numbers; only where values are equal or not may a number be meant as a text.
+    """Return what makes texts and numbers of one kind. Texts that are compared stand in the order of their letters, '9'
+    above '10', so it is the texts that become numbers; only where values are equal or not may a number be meant as a
+    text.
     """
     number = next((show(item) for item, kind in args if isinstance(item, Literal) and kind in _NUMBERS), None)
     text = next((show(item) for item, kind in args if not isinstance(item, Literal) and kind == "text"), None)

@@ -133,7 +133,7 @@ def _compile(call: Call, compiler: Compiler, as_number: bool = False) -> TypedSq
 def _compile_number(
     argument: Expression, value: TypedSql, source: Type, kind: Type, compiler: Compiler, as_number: bool
 ) -> TypedSql:
-    """A number column is taken within its bounds where it has any, and as it is where it has none."""
+    """Take a number column within its bounds where it has any, and as it is where it has none."""
     if kind == "boolean":
         return TypedSql(nodes.binary("<>", value.node, nodes.integer(0)), "boolean")
     if source == "integer" and (kind == "text" or (kind == "integer" and not as_number)):
@@ -161,7 +161,8 @@ _DECIMAL = ("+", "-", "*", "neg", "abs", "round", "trunc", "case", "if", "coales
 
 
 def _arithmetic(expression: Expression, compiler: Compiler) -> str:
-    """Whether engines compute a number as an ``integer``, a ``decimal``, as constants with a point are, or a double."""
+    """Return whether engines compute a number as an ``integer``, a ``decimal``, as constants with a point are, or a
+    double."""
     if isinstance(expression, Literal):
         return "decimal" if isinstance(expression.value, float) else "integer"
     if isinstance(expression, Column) or expression.op not in _DECIMAL:
@@ -174,8 +175,8 @@ def _arithmetic(expression: Expression, compiler: Compiler) -> str:
 
 
 def _rounded(value: TypedSql) -> TypedSql:
-    """The nearest integer, of two the even one; NULL beyond 64 bits. Doubles from 2^52 on are whole, and a sum that is
-    so large is rounded to them."""
+    """Return the nearest integer, of two the even one; NULL beyond 64 bits. Doubles from 2^52 on are whole, and a sum
+    that is so large is rounded to them."""
     x, limit, whole = value.node, float(1 << 63), float(1 << 52)
     least, zero, most = (nodes.double(end) for end in (-whole, 0.0, whole))
     up = nodes.binary("-", nodes.binary("+", x, most), most)
@@ -216,7 +217,7 @@ def _compile_text(value: TypedSql, kind: Type) -> TypedSql:
 
 
 def cast_value(target: str, value: Any) -> Any:
-    """A value of another type, or None where it cannot be cast."""
+    """Return a value of another type, or None where it cannot be cast."""
     source = _type_of(value)
     kind = _require_cast(source, target)
     if source == "text":

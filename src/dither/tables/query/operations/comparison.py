@@ -1,12 +1,7 @@
-"""Comparisons of values of one kind: ``= <> < <= > >=``, IN and BETWEEN. Text is compared byte by byte.
+"""Comparisons, logic, and values that depend on them: CASE, COALESCE, NULLIF, GREATEST and LEAST.
 
-Logic, with NULL as unknown: AND, OR, NOT, and IS NULL, which is never unknown.
-
-Values that depend on a condition: CASE, COALESCE and NULLIF.
-
-Where one of their branches is a number, all become doubles within their bounds, so that the result has a range.
-
-The largest and the smallest of several values: GREATEST and LEAST, which leave NULLs out, as all engines do.
+Text is compared byte by byte. NULL is unknown in logic. Where a branch is a number, all become doubles within their
+bounds, so that the result has a range. GREATEST and LEAST leave NULLs out, as all engines do.
 """
 
 from __future__ import annotations
@@ -50,7 +45,7 @@ if TYPE_CHECKING:
 
 
 def compare(relation: Callable[[Any, Any], Any], a: Any, b: Any) -> bool:
-    """Whether two values, neither of them NULL, are so related; a date is the start of its day."""
+    """Return whether two values, neither of them NULL, are so related; a date is the start of its day."""
     dates = isinstance(a, date) and isinstance(b, date)
     if dates and isinstance(a, datetime) != isinstance(b, datetime):
         a, b = as_datetime(a), as_datetime(b)
@@ -60,7 +55,7 @@ def compare(relation: Callable[[Any, Any], Any], a: Any, b: Any) -> bool:
 
 
 def as_datetime(value: Any) -> Any:
-    """A date as the start of its day, and any other value as it is."""
+    """Return a date as the start of its day, and any other value as it is."""
     dated = isinstance(value, date) and not isinstance(value, datetime)
     return datetime.combine(value, time()) if dated else value
 
@@ -106,7 +101,7 @@ def _compile_in(call: Call, compiler: Compiler) -> TypedSql:
 
 
 def _in(*arguments: Callable[[], Any]) -> bool | None:
-    """A NULL among the others leaves it open, unless one of them is the value."""
+    """Leave it open where a NULL is among the others, unless one of them is the value."""
     value, *others = (argument() for argument in arguments)
     if value is None:
         return None
@@ -123,7 +118,7 @@ def _compile_between(call: Call, compiler: Compiler) -> TypedSql:
 
 
 def _between(*arguments: Callable[[], Any]) -> bool | None:
-    """A NULL leaves it open, unless the other end says no."""
+    """Leave it open where one is NULL, unless the other end says no."""
     x, low, high = (argument() for argument in arguments)
     above = None if x is None or low is None else compare(operator.ge, x, low)
     below = None if x is None or high is None else compare(operator.le, x, high)
@@ -273,7 +268,7 @@ def compile_branches(expressions: list[Expression], compiler: Compiler, as_numbe
 
 
 def union(parts: list[TypedSql]) -> tuple[Type, Range | None]:
-    """The type and range of a value that is one of several."""
+    """Return the type and range of a value that is one of several."""
     given = [part for part in require_alike(parts) if not part.is_null]
     if not given:
         return "text", None
@@ -346,7 +341,7 @@ def _check_nullif(call: Call, args: list[TypedExpression]) -> Checked:
 
 
 def _compile_nullif(call: Call, compiler: Compiler, as_number: bool = False) -> TypedSql:
-    """The first argument is compared as it is, and then used within its bounds.
+    """Compare the first argument as it is, and use it within its bounds.
 
     It is written twice, so that nested ones are refused by their length: NULLIF would be short, but DuckDB makes the
     same CASE of it, and its plan would take all the memory.

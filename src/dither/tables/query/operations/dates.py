@@ -1,8 +1,6 @@
-"""Dates and timestamps: the start of a period, and the parts of a date.
+"""Operations on dates and timestamps: the start of a period, parts, intervals and differences.
 
 A week begins on Monday, which is day 1 of it; weeks of a year are those of ISO 8601. Seconds are whole.
-
-Arithmetic of dates: so many days or months later, and how many days, months or years lie between two dates.
 
 A date with an interval stays a date. Which dates stay within the years 1 to 9999 is computed here and written as a
 comparison with two constants: PostgreSQL would fail on others, and they are NULL. Differences count the borders between
@@ -74,7 +72,7 @@ def _compile(call: Call, compiler: Compiler) -> TypedSql:
 
 
 def start_of_period(period: str, value: date) -> date:
-    """The start of the year, quarter, month, week (Monday), day or hour."""
+    """Return the start of the year, quarter, month, week (Monday), day or hour."""
     day = value.date() if isinstance(value, datetime) else value
     if period == "hour" and isinstance(value, datetime):
         return value.replace(minute=0, second=0, microsecond=0)
@@ -119,7 +117,7 @@ _PART_NAMES = {
 
 
 def _part(name: object, kind: str | None, text: str) -> str:
-    """The part of a date that a name stands for; refused where a value of this type has none."""
+    """Return the part of a date that a name stands for; refused where a value of this type has none."""
     if isinstance(name, str) and name.lower() in ("dow", "dayofweek", "weekday"):
         fix = "write ISODOW(x), or EXTRACT(ISODOW FROM x): Monday is 1, Sunday is 7"
         raise InvalidArgument(text, "a day of the week with one meaning", "DOW", fix)
@@ -148,7 +146,7 @@ def _compile_part(call: Call, compiler: Compiler) -> TypedSql:
 
 
 def part_of_date(name: str, value: date) -> int:
-    """A part of a date."""
+    """Return a part of a date."""
     part = _PART_NAMES[name.lower()]
     if part == "quarter":
         return (value.month + 2) // 3
@@ -178,7 +176,7 @@ def _read_extract(node: exp.Expr, read: Read) -> Expression:
 
 
 def _part_call(part: Expression, node: exp.Expr, read: Read) -> Expression:
-    """A part of a date, or the years of AGE(later, earlier)."""
+    """Return a part of a date, or the years of AGE(later, earlier)."""
     while node.key == "paren":
         node = node.this
     if node.key != "anonymous" or node.name.upper() != "AGE":
@@ -191,8 +189,8 @@ def _part_call(part: Expression, node: exp.Expr, read: Read) -> Expression:
 
 
 def _complete_years(end: Expression, start: Expression) -> Expression:
-    """How many whole years lie between two dates: one border of years less where the day of the year is not reached.
-    The difference of dates is refused of timestamps, where the time of the day would count as well."""
+    """Return how many whole years lie between two dates: one border of years less where the day of the year is not
+    reached. The difference of dates is refused of timestamps, where the time of the day would count as well."""
 
     def day_of_year(value: Expression) -> Expression:
         month, day = (Call("date_part", (Literal(part), value)) for part in ("month", "day"))
@@ -307,7 +305,7 @@ def _compile_add(call: Call, compiler: Compiler) -> TypedSql:
 
 
 def _limits(count: int, unit: str, kind: str) -> tuple[date, date]:
-    """The first and the last date, or timestamp, that stays within the calendar."""
+    """Return the first and the last date, or timestamp, that stays within the calendar."""
     first, last = (datetime.min, datetime.max) if kind == "timestamp" else (date.min, date.max)
     result = (first, _moved(last, -count, unit)) if count >= 0 else (_moved(first, -count, unit), last)
     if result[0] is None or result[1] is None:
@@ -316,7 +314,8 @@ def _limits(count: int, unit: str, kind: str) -> tuple[date, date]:
 
 
 def add_interval(unit: str, count: int, value: date) -> date | None:
-    """A date so many units later, the last of a shorter month where the day is missing; None beyond the calendar."""
+    """Return a date so many units later, the last of a shorter month where the day is missing; None beyond the
+    calendar."""
     return _moved(value, count, unit)
 
 
@@ -334,7 +333,7 @@ def _moved(value: date, count: int, unit: str) -> date | None:
 
 
 def read_interval(node: exp.Expr, value: Expression, read: Read, sign: int) -> Expression:
-    """A date and an interval of SQL, added or, where the sign is -1, subtracted."""
+    """Return a date and an interval of SQL, added or, where the sign is -1, subtracted."""
     unit = node.args.get("unit")
     count: Any = node.this.name if node.this is not None and node.this.key == "literal" else None
     if node.this is not None and node.this.key in ("neg", "paren"):
@@ -402,7 +401,7 @@ def _compile_difference(call: Call, compiler: Compiler) -> TypedSql:
 
 
 def compile_days(start: TypedSql, end: TypedSql, arguments: Sequence[Expression]) -> TypedSql:
-    """How many days one date is after another."""
+    """Return how many days one date is after another."""
     days = nodes.days_between(end.node, start.node)
     return _within_periods(days, "day", (start, end), arguments)
 
@@ -412,7 +411,7 @@ def _day(value: TypedSql) -> exp.Expr:
 
 
 def _position(unit: str, value: TypedSql) -> exp.Expr:
-    """How many years, months, … lie between the beginning of the calendar and a date."""
+    """Return how many years, months, … lie between the beginning of the calendar and a date."""
     if unit in _MONTHS:
         year = nodes.date_part("year", value.node)
         if unit == "year":
@@ -430,9 +429,9 @@ def _position(unit: str, value: TypedSql) -> exp.Expr:
 def _within_periods(
     steps: exp.Expr, unit: str, parts: tuple[TypedSql, TypedSql], arguments: Sequence[Expression]
 ) -> TypedSql:
-    """A difference with its range: a constant is one moment, a column lies within the bounds that the card states, and
-    any other value anywhere in the calendar. A difference beyond the range, of dates beyond their bounds, is held
-    within it."""
+    """Return a difference with its range: a constant is one moment, a column lies within the bounds that the card
+    states, and any other value anywhere in the calendar. A difference beyond the range, of dates beyond their bounds,
+    is held within it."""
     calendar_ends = (datetime.min, datetime.max) if parts[0].type == "timestamp" else (date.min, date.max)
     start, end = (
         (value, value) if isinstance(value := constant(item), date) else part.period or calendar_ends
@@ -447,7 +446,7 @@ def _within_periods(
 
 
 def difference(unit: str, start: date, end: date) -> int:
-    """How many borders of units lie between two moments, negative where the end is before the start."""
+    """Return how many borders of units lie between two moments, negative where the end is before the start."""
     if not isinstance(start, date) or not isinstance(end, date):
         raise TypeError
     return _place(unit, end) - _place(unit, start)

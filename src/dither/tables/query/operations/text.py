@@ -88,7 +88,7 @@ def _compile_like(call: Call, compiler: Compiler) -> TypedSql:
 
 
 def like(text: str, pattern: str) -> bool:
-    """Whether a text fits a pattern of ``%`` (anything) and ``_`` (any one character)."""
+    """Return whether a text fits a pattern of ``%`` (anything) and ``_`` (any one character)."""
     at = place = 0
     star, retry = -1, 0
     while at < len(text):
@@ -257,7 +257,7 @@ def _concat(*texts: str) -> str | None:
 
 
 def _read_pipe(node: exp.Expr, read: Read) -> Expression:
-    """A chain of ``||`` as one operation."""
+    """Return a chain of ``||`` as one operation."""
     parts: list[Expression] = []
     while node.key == "dpipe":
         refuse_other_parts(node, "this", "expression", "safe")
@@ -292,7 +292,8 @@ def _check_replace(call: Call, args: list[TypedExpression]) -> Checked:
 
 
 def _compile_replace(call: Call, compiler: Compiler) -> TypedSql:
-    """Where something longer is put in, the result is measured before it is made, by what is left without ``old``."""
+    """Return where something longer is put in, the result is measured before it is made, by what is left without
+    ``old``."""
     (text,) = _compile_texts(call.args[:1], compiler)
     old, new = _replaced(call)
     result = nodes.call("REPLACE", text, nodes.literal(old), nodes.literal(new))

@@ -9,8 +9,9 @@ row reaches it tells that the row is there.
 ('number', 'text')
 
 A format says how a text column writes dates or numbers, so that every engine reads them alike. Of dates it is ``%Y``,
-``%m``, ``%d`` and for timestamps also ``%H``, ``%M``, ``%S``, each at most once, with other characters between. The year has four digits. The other parts have one or two, so that ``%m/%d/%Y`` reads
-``1/2/2013`` and ``01/02/2013``, and two where a part follows or precedes another one without a sign (``%Y%m%d``).
+``%m``, ``%d`` and for timestamps also ``%H``, ``%M``, ``%S``, each at most once, with other characters between. The
+year has four digits. The other parts have one or two, so that ``%m/%d/%Y`` reads ``1/2/2013`` and ``01/02/2013``, and
+two where a part follows or precedes another one without a sign (``%Y%m%d``).
 
 Of numbers it is the number 1234.56 as the column writes it, 1234 for a column of integers: ``"1.234,56"``,
 ``"1234,56"``, ``"$1,234.56"``, ``"1 234,56 €"``, ``"1234.56%"``. The thousands separator, the word or sign before or

@@ -127,7 +127,8 @@ def _place(source: object) -> str:
 
 
 def malformed_lines(source: str) -> Iterator[tuple[str, int]]:
-    """Yield the files and numbers of lines that are no records of CSV files. For the steward: they come from the data."""
+    """Yield the files and numbers of lines that are no records of CSV files. For the steward: they come from the
+    data."""
     from dither.tables.engines import files
 
     result = files.find(source)

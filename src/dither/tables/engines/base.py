@@ -233,7 +233,8 @@ class Engine(ABC):
         return nodes.binary("or", nodes.is_null(nodes.column(unit)), readable)
 
     def private(self, name: str) -> exp.Expr:
-        """Return a private table for FROM: its columns as the card has them, each of the card's type. Give it an alias."""
+        """Return a private table for FROM: its columns as the card has them, each of the card's type. Give it an
+        alias."""
         return self._open_table(name).node.copy()
 
     def empty_of(self, name: str) -> exp.Expr:
@@ -425,7 +426,8 @@ class Engine(ABC):
         return None
 
     def unique(self, name: str, column: str) -> bool:
-        """Return whether no value occurs twice in a column of a public table. NULLs, which join nothing, do not count."""
+        """Return whether no value occurs twice in a column of a public table. NULLs, which join nothing, do not
+        count."""
         key = nodes.column(column, "p")
         twice = exp.select(exp.alias_(exp.Count(this=exp.Star()), "n")).from_(
             exp.alias_(self.public(name), "p", table=True)

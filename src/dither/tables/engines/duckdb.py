@@ -347,7 +347,8 @@ def _options(options: Mapping[str, exp.Expr]) -> list[exp.Expr]:
 
 
 def _of_database(path: str, table: str, catalogs: dict[str, str]) -> DuckDBSource:
-    """Return a table or view of a DuckDB database, opened to read only; ``catalogs`` names those that are open already."""
+    """Return a table or view of a DuckDB database, opened to read only; ``catalogs`` names those that are open
+    already."""
     place = files.database(path)
     parts = files.parts_of(table)
     is_open = place in catalogs

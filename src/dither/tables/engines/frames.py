@@ -174,7 +174,8 @@ def _of_polars(series: Any) -> Any:
 
 
 def _typed(values: Any, declared: Type | None, inferred: bool) -> Any | None:
-    """Return a plain Arrow column, or None where no type fits. Reads the declared type and the schema to decide which."""
+    """Return a plain Arrow column, or None where no type fits. Reads the declared type and the schema to decide
+    which."""
     if isinstance(values, Objects):
         assert declared is not None
         return _convert(values, declared)

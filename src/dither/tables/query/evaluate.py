@@ -46,7 +46,8 @@ def typed(expression: Expression, types: Types) -> TypedExpression:
 
 
 def require_number(expression: Expression, types: Types, what: str) -> Expression:
-    """Return the expression as a number, which ``what`` needs: true is 1 and false 0, and what is neither is refused."""
+    """Return the expression as a number, which ``what`` needs: true is 1 and false 0, and what is neither is
+    refused."""
     checked, kind = typed(expression, types)
     if kind == "boolean":
         return Call("cast", (Literal("integer"), checked))

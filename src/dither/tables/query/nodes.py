@@ -481,7 +481,8 @@ def start_of_period(period: str, x: exp.Expr, type: Type) -> exp.Expr:
 
 
 def add_interval(x: exp.Expr, count: int, unit: str, type: Type) -> exp.Expr:
-    """Return a date or timestamp so many units later, of the same type; it must be known to stay within the calendar."""
+    """Return a date or timestamp so many units later, of the same type; it must be known to stay within the
+    calendar."""
     interval = exp.Interval(this=exp.Literal.string(str(count)), unit=exp.Var(this=unit.upper()))
     return cast(exp.Add(this=operand(x), expression=interval), type)
 

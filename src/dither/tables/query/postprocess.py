@@ -331,7 +331,8 @@ def _quoted(name: str) -> str:
 
 
 def _held(value: Any, kind: Type, most: int) -> Any:
-    """Return a value as a column of the noisy table holds it; raises OverflowError for a whole number beyond ``most``."""
+    """Return a value as a column of the noisy table holds it; raises OverflowError for a whole number beyond
+    ``most``."""
     if value is None:
         return None
     if kind == "integer":

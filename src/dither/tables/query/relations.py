@@ -148,7 +148,8 @@ def describe_type(
 def relation_card(
     card: Card, source: Source | None, describe: Describe = describe_type, where: Expression | None = None
 ) -> Card:
-    """Return the card that a question is planned under which is asked of the rows of a relation that meet a condition."""
+    """Return the card that a question is planned under which is asked of the rows of a relation that meet a
+    condition."""
     if source is None:
         return card
     if isinstance(source, PrivateRows) and card.counts_rows_without_unit:
@@ -417,7 +418,8 @@ def _sum_card(value: ColumnCard) -> ColumnCard:
 
 
 def sum_scale(size: float) -> float:
-    """Return the power of two by which numbers up to a size are multiplied before they are split: they stay below 2^26."""
+    """Return the power of two by which numbers up to a size are multiplied before they are split: they stay below
+    2^26."""
     return math.ldexp(1.0, PART_BITS - 1 - math.frexp(size)[1]) if size else 1.0
 
 

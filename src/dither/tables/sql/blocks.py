@@ -438,7 +438,8 @@ class Block:
         return None
 
     def _named(self, node: exp.Column, clause: Clause) -> exp.Expr:
-        """Return what a name stands for: a group, what AS calls so in this SELECT, or a column that is not aggregated."""
+        """Return what a name stands for: a group, what AS calls so in this SELECT, or a column that is not
+        aggregated."""
         alias, group = self._alias(node, clause), self._group(node)
         known = group is not None or self.rows.lookup(name_of(node)) is not None
         column = (node if group is None else group) if known else None

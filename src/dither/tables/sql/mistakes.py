@@ -72,7 +72,8 @@ def _refuse_sign(word: str) -> None:
 
 
 def unreadable(tokens: Sequence[Token], line: int | None, column: int | None, names: Sequence[str]) -> InvalidArgument:
-    """Return the refusal of a text that the parser could not read beyond a token; ``names`` are columns of the table."""
+    """Return the refusal of a text that the parser could not read beyond a token; ``names`` are columns of the
+    table."""
     at = next((i for i, token in enumerate(tokens) if (token.line, token.col) == (line, column)), len(tokens) - 1)
     words = [token.text if token.token_type in _QUOTED else token.text.upper() for token in tokens]
     for rule in _RULES:

@@ -182,7 +182,8 @@ def reads_database(name: str) -> bool:
 
 
 def total(tree: exp.Query) -> exp.Query:
-    """Return the tree with divisions that are NULL for a divisor of 0, and casts that are NULL for what does not fit."""
+    """Return the tree with divisions that are NULL for a divisor of 0, and casts that are NULL for what does not
+    fit."""
     for node in list(tree.walk()):
         if isinstance(node, (exp.Div, exp.Mod, exp.IntDiv)):
             divisor = node.expression

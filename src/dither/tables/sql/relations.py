@@ -763,7 +763,8 @@ def _distinct(rows: Rows, alias: str, card: Card) -> Rows:
 
 
 def _union(query: exp.Union, card: Card, alias: str) -> Rows:
-    """Return the rows of both queries, by the places of their columns; without ALL each different row of a person once."""
+    """Return the rows of both queries, by the places of their columns; without ALL each different row of a person
+    once."""
     refuse_other_parts(query, "this", "expression", "distinct")
     person = Column(person_of(card))
     sides = [materialized(query_rows(item, card, ""), card) for item in (query.this, query.expression)]

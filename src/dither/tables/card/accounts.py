@@ -21,7 +21,7 @@ _MISSING = "Fix: create it with dither.ledger.open(place)."
 
 
 def open_ledger(card: Card, place: str, receipt: Receipt | str | None = None) -> tuple[Ledger, bool]:
-    """The card's ledger, and whether its accounts were opened just now.
+    """Return the card's ledger, and whether its accounts were opened just now.
 
     With a receipt (given, or in the file that the card names) a ledger that does not hold it is refused, and none is
     made: somebody has asked before.
@@ -37,7 +37,7 @@ def open_ledger(card: Card, place: str, receipt: Receipt | str | None = None) ->
 
 
 def read_ledger(card: Card, place: str, receipt: Receipt | str | None = None) -> Ledger | None:
-    """The card's ledger, to read only; None where there is none yet, or no account for the card in it."""
+    """Return the card's ledger, to read only; None where there is none yet, or no account for the card in it."""
     ledger = _open(place, _expected(card, receipt), read_only=True)
     if ledger is None:
         return None
@@ -92,8 +92,8 @@ def _ensure(ledger: Ledger, card: Card) -> bool:
 
 
 def _limits_to_restate(ledger: Ledger, card: Card) -> dict[bool, Guarantee]:
-    """The limits of a card that were changed since its accounts were opened, by whether they are those of each person;
-    none once anything was charged to the dataset, or to another one with the same people.
+    """Return the limits of a card that were changed since its accounts were opened, by whether they are those of each
+    person; none once anything was charged to the dataset, or to another one with the same people.
     """
     accounts = ledger.accounts()
     here = next((a for a in accounts if (a.owner, a.kind) == (card.name, "dataset")), None)
@@ -115,7 +115,8 @@ def _limits_to_restate(ledger: Ledger, card: Card) -> dict[bool, Guarantee]:
 
 
 def pays_delta(card: Card) -> bool:
-    """Whether every account of the card could pay for a delta: none could under a limit in epsilon or rho alone."""
+    """Return whether every account of the card could pay for a delta: none could under a limit in epsilon or rho alone.
+    """
     limits = (card.budget, card.each_analyst, card.each_person)
     return all(isinstance(limit, ApproxDP) for limit in limits if limit is not None)
 
@@ -145,7 +146,7 @@ class TableAccounts:
         return ledger
 
     def _ledger_if_any(self) -> Ledger | None:
-        """The ledger, or None where there is none yet; refused once the table is closed."""
+        """Return the ledger, or None where there is none yet; refused once the table is closed."""
         if self._is_closed:
             fix = "this table is closed; open it again with dither.open"
             raise InvalidArgument("table", "one that is open", "one that was closed", fix)
@@ -168,7 +169,7 @@ class TableAccounts:
             self._ledger.close()
 
     def _holds_others(self) -> bool:
-        """Whether other datasets have accounts in the ledger: then it was there before."""
+        """Return whether other datasets have accounts in the ledger: then it was there before."""
         return any(a.kind == "dataset" and a.owner != self.card.name for a in self.ledger.accounts())
 
     @property
@@ -180,7 +181,7 @@ class TableAccounts:
         return not self._charged
 
     def first_notes(self, analyst: str | None) -> list[Note]:
-        """What the first answer says: nothing was charged to this table before, in this ledger. Nothing later.
+        """Return what the first answer says: nothing was charged to this table before, in this ledger. Nothing later.
 
         A ledger that is known to be older is refused: by its receipt, or by what is left of it. Beyond that only
         somebody who had answers before can tell that it was replaced, so it is said to analysts, who have accounts of
@@ -197,8 +198,8 @@ class TableAccounts:
         self._unanswered = False
 
     def remaining(self, analyst: str | None = None) -> Remaining:
-        """What may still be spent: of people, who may each have another amount left, only their limit; of an analyst
-        with an account of their own, that too.
+        """Return what may still be spent: of people, who may each have another amount left, only their limit; of an
+        analyst with an account of their own, that too.
 
         Where there is no ledger yet, what the card says.
         """
@@ -228,7 +229,8 @@ class TableAccounts:
         return ""
 
     def _charged_accounts(self, analyst: str | None) -> list[Account]:
-        """The accounts that a question is charged to; those that the card would open where there is no ledger yet.
+        """Return the accounts that a question is charged to; those that the card would open where there is no ledger
+        yet.
 
         An analyst without an account of their own has what every analyst has.
         """
@@ -279,7 +281,7 @@ class TableAccounts:
         )
 
     def people_notes(self, guarantee: Guarantee, paid: bool = False) -> tuple[Note, ...]:
-        """What limits for each person do to an answer; nothing where there are none.
+        """Return what limits for each person do to an answer; nothing where there are none.
 
         Who has too little left is private. That a question costs so much is public, and so is the sum of all costs:
         nobody has spent more than it. ``paid`` says that the question is in the sum already.
@@ -319,8 +321,8 @@ _NOT_ABOUT_WHOM = frozenset({"is", "aggregates", "shape", "post", "epsilon", "de
 
 
 def _asked_the_same_people(charge: Mapping[str, Any], request: Mapping[str, Any]) -> bool:
-    """Whether a charge was for a question, under the card of this request, about everybody whom the request is about:
-    of the same table, and either all its rows or those of the request.
+    """Return whether a charge was for a question, under the card of this request, about everybody whom the request is
+    about: of the same table, and either all its rows or those of the request.
     """
     asked = json.loads(charge["asked"]) if charge.get("asked") else None
     if not isinstance(asked, dict) or asked.get("card") != request.get("card"):

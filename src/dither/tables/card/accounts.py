@@ -115,8 +115,7 @@ def _limits_to_restate(ledger: Ledger, card: Card) -> dict[bool, Guarantee]:
 
 
 def pays_delta(card: Card) -> bool:
-    """Return whether every account of the card could pay for a delta: none could under a limit in epsilon or rho alone.
-    """
+    """Return whether every account of the card can pay for a delta: limits in epsilon or rho alone cannot."""
     limits = (card.budget, card.each_analyst, card.each_person)
     return all(isinstance(limit, ApproxDP) for limit in limits if limit is not None)
 

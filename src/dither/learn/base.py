@@ -67,11 +67,7 @@ class PrivacyWarning(UserWarning):
 
 @dataclass
 class Total:
-    """How many fits there were, and what they cost together; None where there was none.
-
-    >>> Total().fits
-    0
-    """
+    """How many fits there were, and what they cost together; None where there was none."""
 
     fits: int = 0
     warned: bool = False
@@ -157,10 +153,6 @@ class PrivateEstimator(BaseEstimator):
     A subclass with more parameters names all of them in ``__init__``, as scikit-learn wants it; it overrides
     :meth:`_released` and, for its non-private twin, :meth:`non_private_estimator`; with labels, its ``fit`` calls
     ``self._fit_rows(X, y, labeled=True)``.
-
-    >>> from dither.learn.linear import Ridge
-    >>> Ridge(epsilon=1, bounds=(0, 1), label_bounds=(0, 1)).guarantee
-    ApproxDP(1, 1e-05)
     """
 
     guarantee_: Guarantee
@@ -224,15 +216,6 @@ class PrivateEstimator(BaseEstimator):
         were fitted to the same records; None before the first. ``guarantee_`` is about a single fit.
 
         Searches and cross-validation of scikit-learn fit clones. Fits in other processes are not counted.
-
-        >>> from dither.learn.linear import Mean
-        >>> from dither.learn.base import total_spent
-        >>> from sklearn.base import clone
-        >>> model = Mean(epsilon=1, bounds=(0, 1))
-        >>> with total_spent():
-        ...     _ = [clone(model).fit(np.zeros((9, 1))) for _ in range(3)]
-        >>> model.total_guarantee
-        ApproxDP(3, 3e-05)
         """
         return total_of(self)
 
@@ -272,13 +255,7 @@ class PrivateEstimator(BaseEstimator):
         return (rows,)
 
     def non_private(self) -> NonPrivate:
-        """The baseline: scikit-learn's own estimator on rows and labels clipped to the same bounds.
-
-        >>> from dither.learn.linear import Ridge
-        >>> twin = Ridge(bounds=(0, 1), label_bounds=(0, 1)).non_private()
-        >>> twin.fit([[0.0], [1.0]], [0.0, 1.0]).predict([[0.0]]).shape
-        (1,)
-        """
+        """The baseline: scikit-learn's own estimator on rows and labels clipped to the same bounds."""
         return NonPrivate(self)
 
     def read_rows(self, X: Any, *, reset: bool) -> Floats:
@@ -397,13 +374,7 @@ class NonPrivate(BaseEstimator):
 
 
 def limits_of(bounds: Any, columns: int, name: str = "bounds") -> tuple[Floats, Floats]:
-    """Public lower and upper limits for each column: one pair for all, or one pair for each.
-
-    >>> limits_of((0, 1), 2)
-    (array([0., 0.]), array([1., 1.]))
-    >>> limits_of([(0, 1), (-5, 5)], 2)
-    (array([ 0., -5.]), array([1., 5.]))
-    """
+    """Public lower and upper limits for each column: one pair for all, or one pair for each."""
     if bounds is None:
         arguments.bounds(None, name)
     if _several(bounds):
@@ -447,20 +418,12 @@ def _several(bounds: Any) -> bool:
 
 
 def clip(rows: Floats, limits: tuple[Floats, Floats]) -> Floats:
-    """Each row inside the limits.
-
-    >>> clip(np.array([[-3.0, 0.5]]), limits_of((0, 1), 2))
-    array([[0. , 0.5]])
-    """
+    """Each row inside the limits."""
     return np.clip(rows, *limits)
 
 
 def centered(rows: Floats, limits: tuple[Floats, Floats]) -> Floats:
-    """Rows inside the limits as places between -1 and 1.
-
-    >>> centered(np.array([[0.0, 7.5]]), limits_of([(0, 1), (5, 10)], 2))
-    array([[-1.,  0.]])
-    """
+    """Rows inside the limits as places between -1 and 1."""
     lower, upper = limits
     result = rows - (lower + upper) / 2
     result /= (upper - lower) / 2

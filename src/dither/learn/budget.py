@@ -51,11 +51,7 @@ _MIN_EXPONENT = -900  # numbers below 2^-900 are 0: powers of two beyond would n
 
 
 def row_norms(rows: Floats, order: int = 2) -> Floats:
-    """The l2 norm of each row, or its l1 norm.
-
-    >>> row_norms(np.array([[3.0, 4.0], [1.0, -1.0]])), row_norms(np.array([[3.0, -4.0]]), order=1)
-    (array([5.        , 1.41421356]), array([7.]))
-    """
+    """The l2 norm of each row, or its l1 norm."""
     result = np.zeros(len(rows))
     for start in range(0, len(rows), _NORM_ROWS):
         total = result[start : start + _NORM_ROWS]
@@ -65,11 +61,7 @@ def row_norms(rows: Floats, order: int = 2) -> Floats:
 
 
 def row_sums(values: Floats) -> Floats:
-    """The sum of each row.
-
-    >>> row_sums(np.array([[1.0, 2.0], [3.0, 4.0]]))
-    array([3., 7.])
-    """
+    """The sum of each row."""
     result = np.zeros(len(values))
     for column in values.T:
         result += column
@@ -82,9 +74,6 @@ def project(rows: Floats, matrix: Floats, largest: float) -> Floats:
 
     *Why rows are independent.* Rows are cut to whole numbers below 2^24, the matrix to whole numbers below ``2^28 /
     columns``: every product and every partial sum is below 2^53, and so exact in whichever order.
-
-    >>> project(np.array([[1.0, 2.0]]), np.array([0.5, 0.25]), 2.0)
-    array([1.])
     """
     unit = 2.0 ** (ROW_BITS - 1 - max(math.frexp(largest)[1], _MIN_EXPONENT))
     whole = rows * unit
@@ -127,14 +116,6 @@ class GaussianBudget(Stateful):
     contributions have a negative inner product.
 
     Under pure epsilon-DP norms are l1, the noise is Laplace, and shares of epsilon add up.
-
-    >>> import dither as dp
-    >>> budget = GaussianBudget(dp.ApproxDP(1, 1e-5), dp.AddRemove)
-    >>> round(budget.ratio(1), 3), round(budget.ratio(0.25), 3)
-    (3.731, 7.461)
-    >>> sums = budget.release([(np.array([10, 20]), 1.0)], share=0.5)
-    >>> budget.left, budget.event.guarantee <= dp.ApproxDP(1, 1e-5)
-    (Fraction(1, 2), True)
     """
 
     @starts_session(cost="guarantee")
@@ -169,12 +150,7 @@ class GaussianBudget(Stateful):
         return Sequential(*self._events)
 
     def ratio(self, share: float | Fraction, *, aligned: bool = False) -> float:
-        """The deviation (for Laplace noise: the scale) of the noise of a part with sensitivity 1.
-
-        >>> import dither as dp
-        >>> round(GaussianBudget(dp.PureDP(1), dp.AddRemove).ratio(0.5), 6)
-        2.0
-        """
+        """The deviation (for Laplace noise: the scale) of the noise of a part with sensitivity 1."""
         return up(self._ratio(decimal(share, "share")) * self._relation_factor(aligned))
 
     def _ratio(self, share: Fraction) -> Fraction:
@@ -223,11 +199,7 @@ class GaussianBudget(Stateful):
 
 
 def steps_to_one(columns: int, norm: float, bits: int) -> float:
-    """How many steps of :func:`quantized` make 1.
-
-    >>> round(steps_to_one(2, 0.5, 4), 6)
-    32.0
-    """
+    """How many steps of :func:`quantized` make 1."""
     return float(1 << bits) * (1 - (columns + 8) * 2.0**-52) / norm
 
 
@@ -241,10 +213,6 @@ def quantized(
     *Why.* With u = 2^-53 the norm of a row of d floats is computed to within a factor 1 + (d + 2) u, the factor that
     clips it and each product to within 1 + 3u: the result is at most ``K (1 + (d + 8) u)`` for ``K = 2^bits (1 - (d +
     8) 2^-52)``, so below ``2^bits``; cutting toward zero only makes it shorter. No row depends on another.
-
-    >>> quantized(np.array([[3.0, 4.0], [0.25, 0.0]]), 1.0, 4)[0]
-    array([[ 9., 12.],
-           [ 3.,  0.]])
     """
     if not 1e-100 <= norm <= 1e100:
         raise InvalidArgument("norm", "a number from 1e-100 to 1e+100", norm, "measure in other units")
@@ -268,23 +236,13 @@ def _summed(rows: Floats, add: Callable[[Floats], Floats]) -> Integers:
 
 
 def exact_sum(rows: Floats, norm: float, order: int = 2) -> tuple[Integers, float]:
-    """The sum of the clipped rows in steps, and how many steps make 1; each row adds a norm of at most ``2**20``.
-
-    >>> total, steps = exact_sum(np.ones((4, 1)), 1.0)
-    >>> round(float(total[0]) / steps, 4)
-    4.0
-    """
+    """The sum of the clipped rows in steps, and how many steps make 1; each row adds a norm of at most ``2**20``."""
     total = _summed(rows, lambda part: quantized(part, norm, VECTOR_BITS, order)[0].sum(axis=0))
     return total, steps_to_one(rows.shape[1], norm, VECTOR_BITS)
 
 
 def exact_gram(rows: Floats, norm: float, order: int = 2, *, within: bool = False) -> tuple[Integers, float]:
-    """The sum of ``x x'`` over the clipped rows x in steps, and how many steps make 1; ``within``: none needs clipping.
-
-    >>> total, steps = exact_gram(np.ones((4, 1)), 1.0)
-    >>> round(float(total[0, 0]) / steps, 3)
-    4.0
-    """
+    """The sum of ``x x'`` over the clipped rows x in steps, and the steps that make 1; ``within``: none needs clipping."""
 
     def squares(part: Floats) -> Floats:
         whole = quantized(part, norm, GRAM_BITS, order, _NONE if within else None)[0]
@@ -294,13 +252,7 @@ def exact_gram(rows: Floats, norm: float, order: int = 2, *, within: bool = Fals
 
 
 def noisy_sum(rows: Floats, norm: float, budget: GaussianBudget, share: float | Fraction) -> Floats:
-    """The sum of the rows, each clipped to ``norm``.
-
-    >>> import dither as dp
-    >>> total = noisy_sum(np.ones((1000, 1)), 1.0, GaussianBudget(dp.PureDP(1), dp.AddRemove), share=1)
-    >>> bool(abs(total[0] - 1000) < 100)
-    True
-    """
+    """The sum of the rows, each clipped to ``norm``."""
     total, steps = exact_sum(rows, norm, budget.order)
     return budget.release([(total, 1 << VECTOR_BITS)], share)[0] / steps
 
@@ -318,12 +270,7 @@ def gram_parts(total: Integers, sensitivity: float | Fraction, pure: bool) -> li
 
 
 def symmetric(diagonal: Floats, above: Floats) -> Floats:
-    """The symmetric matrix of the parts.
-
-    >>> symmetric(np.array([1.0, 2.0]), np.array([3.0]))
-    array([[1., 3.],
-           [3., 2.]])
-    """
+    """The symmetric matrix of the parts."""
     matrix = np.diag(diagonal)
     matrix[np.triu_indices(len(diagonal), 1)] = above
     return np.asarray(np.triu(matrix) + np.triu(matrix, 1).T)
@@ -337,10 +284,6 @@ def noisy_gram(
 
     One row adds ``x x'`` of Frobenius norm ``|x|^2``. The noise has deviation ``norm^2 budget.ratio(share,
     aligned=True)`` on the diagonal and ``sqrt(1/2)`` of that off it, and may leave the matrix indefinite.
-
-    >>> import dither as dp
-    >>> noisy_gram(np.ones((1000, 2)), 2.0, GaussianBudget(dp.ApproxDP(1, 1e-5), dp.AddRemove), share=1).shape
-    (2, 2)
     """
     total, steps = exact_gram(rows, norm, budget.order, within=within)
     parts = gram_parts(total, 1 << (2 * GRAM_BITS), budget.pure)
@@ -348,12 +291,7 @@ def noisy_gram(
 
 
 def noisy_count(rows: Sequence[Any] | NDArray[Any], budget: GaussianBudget, share: float | Fraction) -> float:
-    """The number of rows, at least 1: with noise where it is private, and exact, at no cost, where it is public.
-
-    >>> import dither as dp
-    >>> noisy_count([0] * 7, GaussianBudget(dp.ApproxDP(1, 1e-5), dp.ReplaceOne), share=0.1)
-    7.0
-    """
+    """The number of rows, at least 1: with noise where it is private, and exact, at no cost, where it is public."""
     if budget.neighbors is ReplaceOne:
         return float(max(len(rows), 1))
     return max(1.0, float(budget.release([(np.array([len(rows)]), 1)], share)[0][0]))
@@ -365,12 +303,6 @@ def noisy_moments(
     """Mean and mean square of each column of numbers between -1 and 1, and the deviation of their noise.
 
     One row adds ``(x, x^2 - 1/2)``: in l2 its square is ``x^4 + 1/4 <= 5/4`` for each column, in l1 it is at most 3/2.
-
-    >>> import dither as dp
-    >>> budget = GaussianBudget(dp.ApproxDP(1, 1e-5), dp.ReplaceOne)
-    >>> mean, square, noise = noisy_moments(np.full((5000, 1), 0.5), 5000, budget, share=1)
-    >>> bool(abs(mean[0] - 0.5) < 0.02 and abs(square[0] - 0.25) < 0.02)
-    True
     """
     columns = values.shape[1]
     norm = 1.5 * columns if budget.pure else math.sqrt(1.25 * columns)
@@ -392,11 +324,6 @@ def noisy_ceiling(
 
     The bins are half octaves below ``top``; a person is in one of them, so the sensitivity is 1. Noise alone, of one
     deviation, does not end the search: what is found errs to the large side, which costs noise and not bias.
-
-    >>> import dither as dp
-    >>> budget = GaussianBudget(dp.ApproxDP(1, 1e-5), dp.AddRemove)
-    >>> noisy_ceiling(np.full(10000, 0.9), 8.0, 0.9, 10000, budget, share=1)
-    1.0
     """
     edges = top * 2.0 ** (-np.arange(_BINS - 1, -1, -1) / 2)
     mantissas, octaves = np.frexp(np.maximum(sizes / top, np.finfo(np.float64).tiny))  # 0 has no octave

@@ -58,11 +58,7 @@ _MIN_NOISE = 2.0**-6
 
 @dataclass(frozen=True)
 class Factors:
-    """Rows as directions on the lattice and their norms.
-
-    >>> Factors.of(np.array([[3.0, 4.0]])).norms
-    array([5.])
-    """
+    """Rows as directions on the lattice and their norms."""
 
     directions: Floats
     norms: Floats
@@ -80,11 +76,7 @@ class Factors:
             return cls(directions, norms_of_rows * high, unit)
 
     def times(self, beta: Floats) -> Floats:
-        """The rows times beta, each computed without the others.
-
-        >>> Factors.of(np.array([[3.0, 4.0]])).times(np.array([1.0, 1.0])).round(3)
-        array([7.])
-        """
+        """The rows times beta, each computed without the others."""
         scale = self.norms / self.unit
         result = whole_product(self.directions, GRADIENT_BITS, beta)
         result *= scale if beta.ndim == 1 else scale[:, np.newaxis]
@@ -96,10 +88,6 @@ class Factors:
         *Statement.* One record more or less changes it by a matrix of Frobenius norm at most ``GRADIENT_SENSITIVITY``.
         *Why.* Its part is the outer product of two integer vectors of norm at most 2^16 each, whatever its row and
         residual are.
-
-        >>> Factors.of(np.array([[3.0, 4.0]])).clipped_sum(np.array([7.0]), clip=1.0)
-        array([[2576901735],
-               [3435868980]])
         """
         directions, norms = self.directions, self.norms
         if len(norms) >= _MAX_ROWS:

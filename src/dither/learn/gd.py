@@ -119,11 +119,7 @@ def descend(gradient: Gradient, *, start: ArrayLike, steps: int, schedule: Sched
 
 
 def start_of(start: ArrayLike) -> Floats:
-    """The first iterate as an array of finite floats; a number is a vector of one.
-
-    >>> start_of(1)
-    array([1.])
-    """
+    """The first iterate as an array of finite floats; a number is a vector of one."""
     beta = np.atleast_1d(np.array(start, dtype=np.float64))
     if not np.all(np.isfinite(beta)):
         raise InvalidArgument("start", "finite numbers", "others", "start from zeros")
@@ -134,10 +130,6 @@ def read_records(X: Any, y: Any, beta: Floats) -> tuple[Floats, Floats]:
     """Rows and targets for a private descent. A record with a cell that is no finite number becomes zeros, and has no
     gradient. Targets that are not one for each score of each row are refused: broadcasting would mix those of several
     records.
-
-    >>> read_records([[1.0, None], [1.0, 2.0]], [3.0, 4.0], np.zeros(2))
-    (array([[0., 0.],
-           [1., 2.]]), array([0., 4.]))
     """
     X = inputs.table(X, len(beta))
     several = getattr(y, "ndim", beta.ndim) == 2 if not isinstance(y, (list, tuple)) else beta.ndim == 2
@@ -198,10 +190,7 @@ def utility_bound(
 
 
 def check_step_sizes(steps: Floats, limit: float) -> None:
-    """Refuse steps longer than the limit up to which a bound is proved.
-
-    >>> check_step_sizes(np.array([0.5, 0.25]), 0.5)
-    """
+    """Refuse steps longer than the limit up to which a bound is proved."""
     if not math.isfinite(limit) or steps.max() > limit * (1 + 1e-12):
         raise InvalidArgument(
             "steps",
@@ -212,12 +201,7 @@ def check_step_sizes(steps: Floats, limit: float) -> None:
 
 
 def online(loss: Loss, X: Floats, y: Floats, *, start: ArrayLike, batch: int, schedule: Schedule) -> Trace:
-    """One pass: step h uses rows h b, ..., (h + 1) b - 1 and no other; rows that do not fill a batch are left out.
-
-    >>> from dither.learn.losses import Squared
-    >>> online(Squared(), np.ones((4, 1)), np.arange(4.0), start=0.0, batch=2, schedule=Schedule(0.5)).iterates.ravel()
-    array([0. , 0.5, 2.5])
-    """
+    """One pass: step h uses rows h b, ..., (h + 1) b - 1 and no other; rows that do not fill a batch are left out."""
     size = _batch(batch, len(X))
 
     def gradient(beta: Floats, h: int) -> Floats:
@@ -238,12 +222,7 @@ def offline(
     batch: int = 1,
     source: Source | None = None,
 ) -> Trace:
-    """Many passes: every step draws ``batch`` different rows at random.
-
-    >>> from dither.learn.losses import Squared
-    >>> offline(Squared(), np.ones((4, 1)), np.ones(4), start=0.0, steps=3, schedule=Schedule(0.5)).last
-    array([1.])
-    """
+    """Many passes: every step draws ``batch`` different rows at random."""
     size, words = _batch(batch, len(X)), resolve(source)
 
     def gradient(beta: Floats, _: int) -> Floats:
@@ -254,11 +233,7 @@ def offline(
 
 
 def draw_rows(count: int, size: int, source: Source) -> NDArray[np.int64]:
-    """``size`` different indices below ``count``, every set of them with the same probability.
-
-    >>> sorted(draw_rows(3, 3, resolve(None)).tolist())
-    [0, 1, 2]
-    """
+    """``size`` different indices below ``count``, every set of them with the same probability."""
     if 2 * size > count:  # the first of a random order, by random keys
         keys = uniform_integers(1 << 64, count, source)
         while np.unique(keys).size < count:

@@ -120,11 +120,6 @@ def typical_length(
 
     With w the noise of a group's mean if nothing were clipped, it is about what a fraction 1 - 5 w of the rows stay
     below, but at least the median: clipping saves noise, and is not worth its bias where there is little.
-
-    >>> import dither as dp
-    >>> budget = GaussianBudget(dp.ApproxDP(1, 1e-5), dp.AddRemove)
-    >>> typical_length(np.ones((9, 1)), 2, longest=2.0, otherwise=0.5, count=9, budget=budget, share=0.1)
-    0.5
     """
     if count < _MIN_COUNT_RATIO * deviation(budget, share, aligned=True):
         return otherwise
@@ -133,24 +128,14 @@ def typical_length(
 
 
 def without_noise(result: Floats, noise: Floats | float) -> Floats:
-    """Rows with noise of these deviations, or one row, each moved toward 0 as far as the noise explains its length.
-
-    >>> without_noise(np.array([[1.0, 1.0], [0.1, 0.1]]), np.array([0.5, 0.5]))
-    array([[0.75, 0.75],
-           [0.  , 0.  ]])
-    """
+    """Rows with noise of these deviations, or one row, each moved toward 0 as far as the noise explains its length."""
     square = (result * result).mean(axis=-1)
     signal_share = np.maximum(square - noise * noise, 0.0) / np.maximum(square, np.finfo(np.float64).tiny)
     return np.asarray(signal_share[..., np.newaxis] * result)
 
 
 def deviation(budget: GaussianBudget, share: float | Fraction, *, aligned: bool = False) -> float:
-    """The standard deviation of the noise of a part with reach 1.
-
-    >>> import dither as dp
-    >>> round(deviation(GaussianBudget(dp.PureDP(1), dp.AddRemove), 1), 3)
-    1.414
-    """
+    """The standard deviation of the noise of a part with reach 1."""
     return budget.ratio(share, aligned=aligned) * (math.sqrt(2) if budget.pure else 1.0)
 
 
@@ -248,14 +233,7 @@ class GaussianNB(PrivateClassifier):
 def moments(
     places: Floats, groups: NDArray[np.int64], size: int, budget: GaussianBudget
 ) -> tuple[Floats, Floats, Floats]:
-    """Count, mean and variance of each of so many groups of rows between -1 and 1. All of the budget is spent.
-
-    >>> import dither as dp
-    >>> places, groups = np.repeat([[-0.5], [0.5]], 4000, axis=0), np.repeat([0, 1], 4000)
-    >>> counts, means, variances = moments(places, groups, 2, GaussianBudget(dp.ApproxDP(1, 1e-5), dp.AddRemove))
-    >>> bool(np.abs(means.ravel() - [-0.5, 0.5]).max() < 0.05), means.shape, variances.shape
-    (True, (2, 1), (2, 1))
-    """
+    """Count, mean and variance of each of so many groups of rows between -1 and 1. All of the budget is spent."""
     columns = places.shape[1]
     max_norm = float(columns) if budget.pure else math.sqrt(columns)
     noisy = group_counts(groups, size, budget, _COUNTS_SHARE)
@@ -393,11 +371,7 @@ class KMeans(TransformerMixin, UnsupervisedEstimator):
 
 
 def squared_distances(rows: Floats, centers: Floats) -> Floats:
-    """Of every row from every center, each computed by itself.
-
-    >>> squared_distances(np.array([[0.0, 0.0]]), np.array([[3.0, 4.0], [1.0, 0.0]]))
-    array([[25.,  1.]])
-    """
+    """Of every row from every center, each computed by itself."""
     result = np.zeros((len(rows), len(centers)))
     for column in range(rows.shape[1]):
         difference = rows[:, column, np.newaxis] - centers[:, column]
@@ -406,14 +380,7 @@ def squared_distances(rows: Floats, centers: Floats) -> Floats:
 
 
 def private_centers(points_in_cube: Floats, size: int, budget: GaussianBudget) -> tuple[Floats, int]:
-    """So many centers of rows between -1 and 1, and the number of steps. All of the budget is spent.
-
-    >>> import dither as dp
-    >>> places = np.repeat([[-0.5], [0.5]], 3000, axis=0)
-    >>> centers, steps = private_centers(places, 2, GaussianBudget(dp.ApproxDP(1, 1e-5), dp.AddRemove))
-    >>> bool(np.abs(np.sort(centers.ravel()) - [-0.5, 0.5]).max() < 0.1), steps
-    (True, 6)
-    """
+    """So many centers of rows between -1 and 1, and the number of steps. All of the budget is spent."""
     columns = points_in_cube.shape[1]
     max_norm = float(columns) if budget.pure else math.sqrt(columns)
     count = noisy_count(points_in_cube, budget, _COUNT_SHARE)
@@ -470,11 +437,7 @@ def _principal(rows: Floats, norm: float, count: float, budget: GaussianBudget) 
 
 
 def _normal_centers(variances: Floats, size: int) -> Floats:
-    """The centers that k-means gives on a fixed set of points with the normal law of these variances.
-
-    >>> _normal_centers(np.array([4.0]), 2).ravel().round(1)
-    array([-1.6,  1.6])
-    """
+    """The centers that k-means gives on a fixed set of points with the normal law of these variances."""
     from scipy.special import ndtri
     from scipy.stats import qmc
 

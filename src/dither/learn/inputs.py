@@ -55,11 +55,7 @@ def table(X: Any, columns: int | None = None) -> Floats:
 
 
 def filled(rows: Floats, missing: Floats | float) -> Floats:
-    """The rows, finite: each missing cell is replaced by a public number, one for all or one for each column.
-
-    >>> filled(np.array([[np.nan, np.inf]]), 0.5)
-    array([[5.e-001, 1.e+100]])
-    """
+    """The rows, finite: each missing cell is replaced by a public number, one for all or one for each column."""
     result = np.clip(rows, -LARGEST, LARGEST)
     return np.asarray(np.where(np.isnan(result), missing, result))
 
@@ -107,20 +103,13 @@ def labels(y: Any) -> NDArray[Any]:
 
 
 def shown(cells: Sequence[Any]) -> list[Any]:
-    """Cells as floats and text, each by its own value; NaN for anything else.
-
-    >>> shown([1, "a", None, True])
-    [1.0, 'a', nan, 1.0]
-    """
+    """Cells as floats and text, each by its own value; NaN for anything else."""
     floats = as_values(list(cells)).values.tolist()
     return [str(cell) if isinstance(cell, str) else value for cell, value in zip(cells, floats, strict=True)]
 
 
 def check_lengths(labels: int, rows: int) -> None:
-    """Refuse labels that are not as many as the rows, without saying how many there are.
-
-    >>> check_lengths(3, 3)
-    """
+    """Refuse labels that are not as many as the rows, without saying how many there are."""
     if labels != rows:
         raise InvalidData("X, y", "as many labels as rows", "others", "see len(X), len(y)")
 

@@ -95,13 +95,6 @@ def solve(x: Floats, v: Floats, penalty: Floats, budget: GaussianBudget) -> tupl
     """Intercept and weights of the least squares of v on x, both within [-1, 1], and which way was taken.
 
     ``penalty`` is that of the square of each weight. All of the budget is spent.
-
-    >>> import dither as dp
-    >>> x = np.linspace(-1, 1, 4000)[:, np.newaxis]
-    >>> budget = GaussianBudget(dp.ApproxDP(1, 1e-5), dp.AddRemove)
-    >>> intercept, weights, way = solve(x, 0.5 * x[:, 0], np.zeros(1), budget)
-    >>> bool(abs(weights[0] - 0.5) < 0.1), way
-    (True, 'newton')
     """
     count = noisy_count(x, budget, _COUNT_SHARE)
     if count < _NEWTON_COUNT_RATIO * budget.ratio(1) * max((x.shape[1] + 1) ** 1.5, _MIN_NEWTON_FEATURES):

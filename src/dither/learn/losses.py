@@ -91,11 +91,7 @@ def _length(values: Floats, order: int) -> Floats:
 
 
 def gradient_norms(residuals: Floats, X: Floats, order: int = 2) -> Floats:
-    """The norm of each example's gradient: of an outer product, that of the row times that of the residual.
-
-    >>> gradient_norms(np.array([2.0, -1.0]), np.array([[3.0, 4.0], [1.0, 1.0]]), order=1)
-    array([14.,  2.])
-    """
+    """The norm of each example's gradient: of an outer product, that of the row times that of the residual."""
     return _length(residuals, order) * _length(X, order)
 
 
@@ -103,9 +99,6 @@ def clipped_sum(residuals: Floats, X: Floats, clip: float, order: int = 2) -> Fl
     """The sum of the examples' gradients, each shortened to a norm of ``clip`` if it is longer.
 
     In floats, and so for study only: :mod:`dither.learn.descent` sums on a lattice.
-
-    >>> clipped_sum(np.array([2.0, -1.0]), np.array([[3.0, 4.0], [1.0, 0.0]]), clip=5.0)
-    array([2., 4.])
     """
     factors = clip / np.maximum(gradient_norms(residuals, X, order), clip)
     return X.T @ (residuals * (factors if residuals.ndim == 1 else factors[:, np.newaxis]))
@@ -192,11 +185,7 @@ class Logistic(Loss):
 
 
 def softmax(scores: Floats) -> Floats:
-    """The probabilities of the classes, one row for each example.
-
-    >>> softmax(np.array([[0.0, 0.0]]))
-    array([[0.5, 0.5]])
-    """
+    """The probabilities of the classes, one row for each example."""
     out = np.exp(scores - scores.max(axis=1, keepdims=True))
     return np.asarray(out / row_sums(out)[:, np.newaxis])
 

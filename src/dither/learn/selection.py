@@ -199,11 +199,7 @@ def _predicted(model: Any, row: Any) -> Any:
 
 
 def _steps(predicted: Any, label: Any, width: float | None) -> int:
-    """Between 0 and 2^20.
-
-    >>> _steps("a", "a", None), _steps(1.5, 1.0, 1.0), _steps(float("nan"), 1.0, 1.0)
-    (1048576, 524288, 0)
-    """
+    """Between 0 and 2^20."""
 
     def steps() -> int:
         if width is None:

@@ -65,23 +65,14 @@ class PureProtocol(FrequencyProtocol):
 
 
 def inside_probability(epsilon: Fraction, size: int, total: int, bits: int) -> Enclosure:
-    """Limits of ``s / (s + (K - s) exp(-epsilon))`` times ``2**bits``: the probability of a report in the set.
-
-    >>> low, high = inside_probability(Fraction(1), 1, 2, 60)
-    >>> round(low / 2**60, 6), high - low < 10
-    (0.731059, True)
-    """
+    """Limits of ``s / (s + (K - s) exp(-epsilon))`` times ``2**bits``: the probability of a report in the set."""
     low, high = exp_neg(epsilon, bits)
     one, others = size << bits, total - size
     return divide((one, one), (one + others * low, one + others * high), bits)
 
 
 def inside_float(epsilon: float, size: float, total: float) -> float:
-    """The probability that :func:`inside_probability` encloses, as a float.
-
-    >>> round(inside_float(1.0, 1, 2), 6)
-    0.731059
-    """
+    """The probability that :func:`inside_probability` encloses, as a float."""
     return size / (size + (total - size) * math.exp(-epsilon))
 
 
@@ -89,41 +80,25 @@ def design_support(epsilon: float, size: int, total: int, shared: float) -> tupl
     """The probabilities that a report lies in the set of its sender's category, and in that of another.
 
     ``size`` is s, ``total`` is K and ``shared`` the number of reports that two sets have in common.
-
-    >>> p, q = design_support(math.log(3), 1, 2, 0)
-    >>> round(p, 6), round(q, 6)
-    (0.75, 0.25)
     """
     p = inside_float(epsilon, size, total)
     return p, p * shared / size + (1 - p) * (size - shared) / (total - size)
 
 
 def index_bytes(high: int) -> int:
-    """The number of bytes for an integer below ``high``.
-
-    >>> [index_bytes(high) for high in (256, 257, 65536, 65537, 2**33)]
-    [1, 2, 2, 4, 8]
-    """
+    """The number of bytes for an integer below ``high``."""
     bits = (high - 1).bit_length()
     return next(size for size in (1, 2, 4, 8) if bits <= 8 * size)
 
 
 def pack_indices(indices: NDArray[Any], high: int) -> Records:
-    """A record for each integer below ``high``.
-
-    >>> pack_indices(np.array([1, 258]), 1000).tolist()
-    [[1, 0], [2, 1]]
-    """
+    """A record for each integer below ``high``."""
     size = index_bytes(high)
     return np.ascontiguousarray(indices.astype(f"<u{size}")).view(np.uint8).reshape(-1, size)
 
 
 def unpack_indices(records: Records, high: int) -> NDArray[Any]:
-    """The integer of each record.
-
-    >>> unpack_indices(pack_indices(np.array([1, 258]), 1000), 1000).tolist()
-    [1, 258]
-    """
+    """The integer of each record."""
     return np.ascontiguousarray(records.view(f"<u{index_bytes(high)}")[:, 0])
 
 
@@ -180,11 +155,7 @@ _LOW_DIGITS = 6  # two rows of each weight below 2**6 add up to less than 256
 
 
 def bit_bytes(count: int) -> int:
-    """The number of bytes for so many bits.
-
-    >>> bit_bytes(128), bit_bytes(129)
-    (16, 17)
-    """
+    """The number of bytes for so many bits."""
     return -(-count // 8)
 
 
@@ -218,11 +189,7 @@ def as_words(records: Records) -> Words:
 
 
 def ones(records: Records) -> NDArray[np.int64]:
-    """How many bits of each record are 1.
-
-    >>> ones(np.array([[3, 1], [0, 0]], dtype=np.uint8))
-    array([3, 0])
-    """
+    """How many bits of each record are 1."""
     result: NDArray[np.int64] = np.bitwise_count(as_words(records)).sum(axis=1, dtype=np.int64)
     return result
 
@@ -232,9 +199,6 @@ def count_bits(records: Records) -> NDArray[np.int64]:
 
     Rows are added as binary numbers of one digit each, all bits of a word at once: three rows of weight w become one of
     weight w and one of weight 2 w (a full adder), until two at most are left of each weight.
-
-    >>> count_bits(np.array([[3], [1], [128]], dtype=np.uint8))
-    array([2, 1, 0, 0, 0, 0, 0, 1])
     """
     words, width = as_words(records), records.shape[1]
     waiting, digits = [words], list[Words]()  # digits[i] has the rows of weight 2**i that are left, at most two

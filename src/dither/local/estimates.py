@@ -22,20 +22,12 @@ _MOST_SHOWN = 20
 
 
 def reports_line(n: int, seeded: bool) -> str:
-    """How many reports an estimate is from, for a terminal.
-
-    >>> reports_line(1200, False)
-    '1,200 reports; ± with 95 % confidence'
-    """
+    """How many reports an estimate is from, for a terminal."""
     return f"{n:,} reports; ± with 95 % confidence" + ("; from a seeded source: not private" if seeded else "")
 
 
 def normal_quantile(confidence: float) -> float:
-    """Half the width of a normal interval, in standard errors.
-
-    >>> round(normal_quantile(0.95), 4)
-    1.96
-    """
+    """Half the width of a normal interval, in standard errors."""
     return NormalDist().inv_cdf((1 + arguments.confidence(confidence)) / 2)
 
 
@@ -48,9 +40,6 @@ def half_width(standard_error: Floats | float, slope: Floats | float, step: Floa
     ``slope`` (Wilson 1927), and h is half of ``step``, what one report can change the estimate by. Solved for f, with
     ``c = z^2 slope / 2``, the distance is ``h + c + sqrt(c^2 + z^2 (v + h slope))``. Slope and step fall as 1/n, so
     that what is left with many reports is the normal interval.
-
-    >>> round(float(half_width(0.0, 1 / 20, 1 / 20, 0.95)), 3), round(float(half_width(0.1, 0.0, 0.0, 0.95)), 3)
-    (0.239, 0.196)
     """
     z, h = normal_quantile(confidence), step / 2
     c = z * z * slope / 2

@@ -32,21 +32,13 @@ def require_column(
 
 
 def read_labels(values: Any, name: str) -> list[Any]:
-    """Values as plain Python objects; None for what is missing.
-
-    >>> read_labels([17, 17.0, "a", float("nan")], "values")
-    [17, 17, 'a', None]
-    """
+    """Values as plain Python objects; None for what is missing."""
     labels: list[Any] = as_values(values, "label", name=name).values.tolist()
     return labels
 
 
 def read_categories(categories: Any) -> int | tuple[Any, ...]:
-    """Categories as their number or as a tuple of labels that differ.
-
-    >>> read_categories(["a", "b"]), read_categories(3)
-    (('a', 'b'), 3)
-    """
+    """Categories as their number or as a tuple of labels that differ."""
     if not isinstance(categories, (Sequence, np.ndarray)) or isinstance(categories, (str, bytes)):
         if hasattr(categories, "__iter__"):
             kind = type(categories).__name__
@@ -69,11 +61,7 @@ def read_categories(categories: Any) -> int | tuple[Any, ...]:
 
 
 def encode(values: Any, categories: int | tuple[Any, ...], name: str) -> NDArray[np.int64]:
-    """The place of each value among the categories; a value that is none of them is refused, without naming it.
-
-    >>> encode(["b", "a"], ("a", "b"), "values")
-    array([1, 0])
-    """
+    """The place of each value among the categories; a value that is none of them is refused, without naming it."""
     if isinstance(categories, int):
         count, codes = categories, integers(values, name)
     else:
@@ -91,11 +79,7 @@ def encode(values: Any, categories: int | tuple[Any, ...], name: str) -> NDArray
 
 
 def integers(values: Any, name: str = "values") -> NDArray[np.int64]:
-    """Whole numbers as int64; -1 for what is none.
-
-    >>> integers([3, 3.0, True, 2.5, None])
-    array([ 3,  3, -1, -1, -1])
-    """
+    """Whole numbers as int64; -1 for what is none."""
     if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "iu":
         if values.dtype == np.uint64:
             return np.where(values > np.uint64((1 << 63) - 1), np.int64(-1), values.astype(np.int64))
@@ -105,11 +89,7 @@ def integers(values: Any, name: str = "values") -> NDArray[np.int64]:
 
 
 def labels_digest(labels: tuple[Any, ...]) -> str:
-    """A hash of the labels in their order: their types and texts, joined by zero bytes; a zero in a text is doubled.
-
-    >>> labels_digest(("a", "b")) == labels_digest(("a", "b")) != labels_digest(("b", "a"))
-    True
-    """
+    """A hash of the labels in their order: their types and texts, joined by zero bytes; a zero in a text is doubled."""
     text = "\0".join(f"{type(label).__name__}:{label}".replace("\0", "\0\0") for label in labels)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 

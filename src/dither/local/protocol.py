@@ -283,11 +283,7 @@ def refuse_choice(categories: Any, what: str) -> None:
 
 
 def report_epsilon(value: object) -> Fraction:
-    """An epsilon that a local report can have.
-
-    >>> report_epsilon(1)
-    Fraction(1, 1)
-    """
+    """An epsilon that a local report can have."""
     exact = arguments.epsilon(value)
     if exact > MAX_EPSILON:
         raise InvalidArgument("epsilon", f"at most {MAX_EPSILON} for one report", value, "pass 10 or less")

@@ -60,11 +60,7 @@ WIRE_CODES = {
 
 
 def protocol_name(code: int) -> str:
-    """The name of the protocol with this number.
-
-    >>> protocol_name(2), protocol_name(99)
-    ('SubsetSelection', 'protocol 99')
-    """
+    """The name of the protocol with this number."""
     return next((name for name, number in WIRE_CODES.items() if number == code), f"protocol {code}")
 
 

@@ -74,11 +74,7 @@ _LOW = np.uint64((1 << 32) - 1)
 
 
 def value_number(value: Any, name: str = "values") -> int:
-    """The number X of a text, a byte string or a whole number.
-
-    >>> hex(value_number("a")), hex(value_number(b"a")), hex(value_number(1))
-    ('0xe82837a99a82f64c', '0xefbcad2c9c510f97', '0x26c97d6a77cc19d2')
-    """
+    """The number X of a text, a byte string or a whole number."""
     if isinstance(value, str):
         try:
             content = b"s" + value.encode()
@@ -97,11 +93,7 @@ def value_number(value: Any, name: str = "values") -> int:
 
 @lru_cache(maxsize=8)
 def row_numbers(key: bytes, rows: int) -> tuple[Words, Words, Words]:
-    """The numbers A, B and C of every row.
-
-    >>> [hex(int(column[0])) for column in row_numbers(bytes(16), 1)]
-    ['0x974a45ed068fadc0', '0xc57ed431f6db8171', '0x45a2bd712ca14fe7']
-    """
+    """The numbers A, B and C of every row."""
     digests = b"".join(hashlib.sha256(_DOMAIN + key + row.to_bytes(4, "little")).digest()[:24] for row in range(rows))
     table = np.frombuffer(digests, dtype="<u8").astype(np.uint64).reshape(rows, 3)
     a, b, c = (np.ascontiguousarray(column) for column in table.T)
@@ -110,11 +102,7 @@ def row_numbers(key: bytes, rows: int) -> tuple[Words, Words, Words]:
 
 
 def hash_columns(numbers: Words, rows: NDArray[Any], key: bytes, row_count: int, width: int) -> NDArray[np.int64]:
-    """The column of each number X in its row, for arrays that broadcast against each other.
-
-    >>> hash_columns(np.array([value_number("a")], dtype=np.uint64), np.array([0, 1, 2]), bytes(16), 3, 1024).shape
-    (3,)
-    """
+    """The column of each number X in its row, for arrays that broadcast against each other."""
     a, b, c = row_numbers(key, row_count)
     mixed = a[rows] * (numbers & _LOW) + b[rows] * (numbers >> _HALF) + c[rows]
     columns: NDArray[np.int64] = (((mixed >> _HALF) * np.uint64(width)) >> _HALF).astype(np.int64)
@@ -217,10 +205,6 @@ class Sketch(FrequencyProtocol):
         """The variance of an estimated share that collisions add, over the choice of the key, however many report:
         ``F / (R (m - 1))``, where ``concentration`` is F, the probability that two people have the same value, without
         those who have the value that is estimated; at most 1.
-
-        >>> import dither as dp
-        >>> f"{dp.local.CountMeanSketch.apple(epsilon=4).collision_variance(0.01):.1e}"
-        '1.5e-10'
         """
         return concentration / (self.rows * (self.width - 1))
 
@@ -255,11 +239,7 @@ def _numbers(values: Iterable[Any], name: str) -> Codes:
 
 @lru_cache(maxsize=16)
 def all_numbers(categories: int | tuple[Any, ...]) -> Codes:
-    """The number X of each of the categories.
-
-    >>> all_numbers(3).size
-    3
-    """
+    """The number X of each of the categories."""
     numbers = _numbers(range(categories) if isinstance(categories, int) else categories, "categories")
     numbers.flags.writeable = False
     return numbers

@@ -38,11 +38,7 @@ from dither.validation import as_values
 
 
 def line_bounds(value: object) -> tuple[int | float, int | float]:
-    """Public limits between which floats can tell places: their difference is above 0 and finite as a float.
-
-    >>> line_bounds((0, 10))
-    (0, 10)
-    """
+    """Public limits between which floats can tell places: their difference is above 0 and finite as a float."""
     low, high = arguments.bounds(value)
     with np.errstate(over="ignore"):
         span = float(np.float64(high) - np.float64(low))
@@ -53,11 +49,7 @@ def line_bounds(value: object) -> tuple[int | float, int | float]:
 
 
 def numbers_within(values: object, bounds: tuple[int | float, int | float], name: str) -> Floats:
-    """Numbers within the bounds as floats; others, and what is no number, are refused without naming them.
-
-    >>> numbers_within([1, 2.5], (0, 10), "values")
-    array([1. , 2.5])
-    """
+    """Numbers within the bounds as floats; others, and what is no number, are refused without naming them."""
     numbers: Floats = as_values(values, "number", name=name).values.astype(np.float64)
     if not bool(np.all((numbers >= float(bounds[0])) & (numbers <= float(bounds[1])))):
         raise InvalidData(
@@ -70,22 +62,13 @@ def numbers_within(values: object, bounds: tuple[int | float, int | float], name
 
 
 def bounds_parameters(bounds: tuple[int | float, int | float]) -> dict[str, object]:
-    """Bounds as parameters of the byte format.
-
-    >>> bounds_parameters((0, 2.5))
-    {'low': Fraction(0, 1), 'high': Fraction(5, 2)}
-    """
+    """Bounds as parameters of the byte format."""
     return {"low": Fraction(bounds[0]), "high": Fraction(bounds[1])}
 
 
 @dataclass(frozen=True)
 class Windows:
-    """d places with windows of w numbers, and the epsilon of a report.
-
-    >>> windows = Windows(places=4, width=2, epsilon=Fraction(1))
-    >>> windows.total, windows.law().sum(axis=1).round(9).tolist()
-    (5, [1.0, 1.0, 1.0, 1.0])
-    """
+    """d places with windows of w numbers, and the epsilon of a report."""
 
     places: int
     width: int

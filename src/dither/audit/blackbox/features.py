@@ -29,14 +29,7 @@ _EXACT = 1 << 53
 
 @dataclass(frozen=True)
 class Outputs:
-    """The outputs of ``size`` runs as columns: floats, integers, vectors (2-dimensional) or labels (of str).
-
-    >>> outputs = collect_outputs([{"n": 1}, {"n": 2, "m": 3.5}])
-    >>> outputs.size, sorted(outputs.columns)
-    (2, [' keys kind', "['m']", "['m'] kind", "['n']"])
-    >>> outputs.columns["['m'] kind"]
-    array(['absent', 'float'], dtype=object)
-    """
+    """The outputs of ``size`` runs as columns: floats, integers, vectors (2-dimensional) or labels (of str)."""
 
     size: int
     columns: Mapping[str, Array]
@@ -45,12 +38,7 @@ class Outputs:
 
     @property
     def opaque(self) -> tuple[str, ...]:
-        """What could not be decomposed in some run, each with its place.
-
-        >>> import sqlite3
-        >>> collect_outputs([[sqlite3.connect(":memory:")]]).opaque
-        ('sqlite3.Connection at [0]',)
-        """
+        """What could not be decomposed in some run, each with its place."""
         kinds: dict[str, None] = {}
         for name in (*self.constants, *self.columns):
             if name.endswith(" kind"):
@@ -82,11 +70,7 @@ class Outputs:
 
 
 def concatenate(parts: Sequence[Outputs]) -> Outputs:
-    """All runs of all parts, in order.
-
-    >>> concatenate([collect_outputs([1, 2]), collect_outputs([None])]).columns[" kind"]
-    array(['int', 'int', 'None'], dtype=object)
-    """
+    """All runs of all parts, in order."""
     parts = [part for part in parts if part.size] or list(parts[:1])
     if len(parts) == 1:
         return parts[0]
@@ -137,13 +121,7 @@ def _padded(column: Array, width: int) -> Array:
 
 
 def collect_outputs(outputs: Any) -> Outputs:
-    """Decompose outputs, one per run, into columns; each row of an array counts as one output.
-
-    >>> collect_outputs(np.zeros((3, 2))).columns[""].shape
-    (3, 2)
-    >>> {name: column.tolist() for name, column in collect_outputs([0.5, None, True]).columns.items()}
-    {' kind': ['float', 'None', 'True'], '': [0.5, nan, nan]}
-    """
+    """Decompose outputs, one per run, into columns; each row of an array counts as one output."""
     if type(outputs) is np.ndarray and outputs.dtype.kind in "if" and outputs.dtype.itemsize <= 8 and outputs.ndim > 0:
         width = int(np.prod(outputs.shape[1:]))
         if len(outputs) and width:

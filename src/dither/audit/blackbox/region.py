@@ -39,11 +39,7 @@ _MAX_SHOWN = 60
 
 @dataclass(frozen=True, eq=False)
 class Bins(ContentEquality):
-    """Bins of a column: atoms and quantile bins for numbers, one bin per label for everything else.
-
-    >>> Bins.of(np.array([0.0] * 50 + [1.0, 2.0, 3.0, 4.0] * 5))(np.array([0.0, 0.1, 9.0])).tolist()
-    [1, 2, 10]
-    """
+    """Bins of a column: atoms and quantile bins for numbers, one bin per label for everything else."""
 
     edges: Floats
     labels: tuple[str, ...] = ()
@@ -227,13 +223,7 @@ _RARE = 0.1
 
 @dataclass(frozen=True)
 class Region:
-    """A guessing rule: the neighbor if the score is at least ``high``, x if it is at most ``low``, else abstain.
-
-    >>> outputs = collect_outputs(np.concatenate([np.zeros(50), np.ones(50)]))
-    >>> region = learn_regions(outputs, np.arange(100) >= 50, 0.01)[0]
-    >>> region(1.0), region(0.0)
-    ('x_neighbor', 'x')
-    """
+    """A guessing rule: the neighbor if the score is at least ``high``, x if it is at most ``low``, else abstain."""
 
     score: Score
     low: float

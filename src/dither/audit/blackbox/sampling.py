@@ -59,11 +59,7 @@ class Runs:
 
 
 def coin_flips(count: int) -> Labels:
-    """Independent fair coins.
-
-    >>> coin_flips(100).shape
-    (100,)
-    """
+    """Independent fair coins."""
     words = SYSTEM.words(-(-count // _BITS_PER_WORD))
     return np.unpackbits(words.view(np.uint8))[:count].astype(bool)
 
@@ -79,10 +75,6 @@ def run_function(fn: Any, batch: bool, features: Callable[[Any], Any] | None = N
     A mechanism of dither stands for its ``release``; mechanisms with independent noise on every coordinate are
     sampled in one call, and so is what ``fn(x, size)`` returns in the mode ``batch``. Everything else is run once for
     each label in their order, so that what a function keeps from one run to the next is independent of the next label.
-
-    >>> import dither as dp
-    >>> len(run_function(dp.Laplace(1, 1), False)((0, 1), np.array([True, False, True])))
-    3
     """
     if isinstance(fn, (Additive, RandomizedResponse)):
         if isinstance(fn, Additive) and not fn.noise.joint:

@@ -62,11 +62,7 @@ class ShapeMismatch(Exception):
 
 @dataclass(frozen=True)
 class InputChange:
-    """The change of one release's input between neighbors, and bounds on the resulting privacy cost.
-
-    >>> InputChange(0.5, epsilon=1.0)
-    InputChange(ratio=0.5, epsilon=1.0, mu_squared=0.0, delta=0.0)
-    """
+    """The change of one release's input between neighbors, and bounds on the resulting privacy cost."""
 
     ratio: float
     """The distance of the inputs in units of the declared sensitivity."""
@@ -389,16 +385,7 @@ def _coefficients(coefficients: Sequence[float]) -> list[float]:
 
 
 def series_ratio(mechanism: SeriesMechanism, releases: Sequence[tuple[Arguments, Arguments]]) -> float:
-    """How far what is measured moved in all releases so far, in units of what the schema allows.
-
-    >>> from dither import ApproxDP
-    >>> from dither.stream.series_mechanism import Lane
-    >>> schema = {"horizon": 9, "participations": 1, "separation": 1}
-    >>> daily = SeriesMechanism.planned("daily", (Lane(1, 1.0),), 1, ApproxDP(1, 1e-6), **schema)
-    >>> one, other = {"increments": np.array([[1], [1]])}, {"increments": np.array([[0], [0]])}
-    >>> series_ratio(daily, [(one, other)])
-    2.0
-    """
+    """How far what is measured moved in all releases so far, in units of what the schema allows."""
     plan = mechanism.plan
     change = np.concatenate([np.asarray(a["increments"]) - np.asarray(b["increments"]) for a, b in releases])
     moved = np.flatnonzero(np.any(change != 0, axis=1))

@@ -102,11 +102,7 @@ class Stopped(BaseException):
 
 @dataclass(frozen=True)
 class Raised:
-    """An error, treated as an output.
-
-    >>> Raised.by(ValueError("too few"))
-    Raised(kind='ValueError', message='too few')
-    """
+    """An error, treated as an output."""
 
     kind: str
     message: str
@@ -132,9 +128,6 @@ class Raised:
 class Warned:
     """An output together with the category and message of every warning issued while it was computed, and everything
     else that was left behind: what was printed, logged, written or set.
-
-    >>> Warned(0.5, (("RuntimeWarning", "overflow encountered"),)).output
-    0.5
     """
 
     output: Any
@@ -143,11 +136,7 @@ class Warned:
 
 
 class Leaf(NamedTuple):
-    """A kind, with a number (int, float) or a vector (64-bit integers or floats) where there is one.
-
-    >>> Leaf("float32", 0.5)
-    Leaf(kind='float32', value=0.5)
-    """
+    """A kind, with a number (int, float) or a vector (64-bit integers or floats) where there is one."""
 
     kind: str
     value: Any = None
@@ -163,11 +152,7 @@ class Leaf(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Frozen:
-    """An output as the leaves that it had when it was observed: a later change of the object does not reach them.
-
-    >>> Frozen.of([1, 2]).leaves[0]
-    (' type', ' type', Leaf(kind='list of int', value=None))
-    """
+    """An output as the leaves that it had when it was observed: a later change of the object does not reach them."""
 
     leaves: tuple[tuple[str, str, Leaf], ...]
 
@@ -271,11 +256,7 @@ def digest(output: Any) -> bytes:
 
 
 def difference(one: Any, other: Any) -> str | None:
-    """Where two outputs differ first, or None if they do not; what cannot be compared differs. No value is shown.
-
-    >>> difference(float("nan"), float("nan")) is None
-    True
-    """
+    """Where two outputs differ first, or None if they do not; what cannot be compared differs. No value is shown."""
     if one is other:
         return None
     first, second = (item if type(item) is Frozen else Frozen.of(item) for item in (one, other))
@@ -286,11 +267,7 @@ def difference(one: Any, other: Any) -> str | None:
 
 
 def differing(one: Frozen, other: Frozen) -> Iterator[tuple[int, bool]]:
-    """The index of every leaf that differs, up to the first whose path does; whether it is that one.
-
-    >>> [*differing(Frozen.of((1, "a", 2.5)), Frozen.of((1, "b", 3.5)))]
-    [(3, False), (4, False)]
-    """
+    """The index of every leaf that differs, up to the first whose path does; whether it is that one."""
     for index, ((path, _, leaf), (other_path, _, other_leaf)) in enumerate(zip(one.leaves, other.leaves, strict=False)):
         if path != other_path:
             yield index, True
@@ -323,11 +300,7 @@ def _first_position(one: Leaf, other: Leaf) -> str:
 
 
 def location(shown: str, in_type: bool = False) -> str:
-    """A path in words.
-
-    >>> location("[key 2].total length"), location("")
-    (' at [key 2].total (in its length)', '')
-    """
+    """A path in words."""
     head = _PLACE.match(shown)
     assert head is not None
     place = f" at {head[0].removeprefix('.')}" if head[0] else ""
@@ -411,11 +384,7 @@ def _parts(value: Any, how: _How) -> list[Child]:
 
 
 def is_library(name: str) -> bool:
-    """Whether a module belongs to Python or to an installed package, and not to whoever wrote the function.
-
-    >>> is_library("json"), is_library("numpy.linalg"), is_library("__main__")
-    (True, True, False)
-    """
+    """Whether a module belongs to Python or to an installed package, and not to whoever wrote the function."""
     top = name.partition(".")[0]
     if top in ("__main__", "__mp_main__"):
         return False
@@ -473,11 +442,7 @@ def _attribute_parts(value: Any, internals: frozenset[str] = frozenset()) -> lis
 
 
 def attributes(instance: Any) -> Attributes:
-    """Everything stored in an object: its slots and its ``__dict__``, without the caches of library classes.
-
-    >>> attributes(slice(1, 2))
-    {'start': 1, 'stop': 2, 'step': None}
-    """
+    """Everything stored in an object: its slots and its ``__dict__``, without the caches of library classes."""
     result: Attributes = {}
     kind = type(instance)
     for base in kind.__mro__:

@@ -25,11 +25,7 @@ _SALT = "dither"
 
 @dataclass(frozen=True)
 class Opaque:
-    """Something that cannot be decomposed, and therefore not be compared.
-
-    >>> Opaque("a connection").what
-    'a connection'
-    """
+    """Something that cannot be decomposed, and therefore not be compared."""
 
     what: str
 
@@ -48,11 +44,7 @@ def library_parts(kind: type) -> tuple[Decompose, frozenset[str] | None] | None:
 
 
 def module_of(kind: type) -> str:
-    """The name of the module of a class, as it was when the class was made; "" where something else was stored there.
-
-    >>> module_of(dict)
-    'builtins'
-    """
+    """The name of the module of a class, or "" where something that is no name was stored there."""
     name = kind.__module__
     return name if isinstance(name, str) else ""
 

@@ -76,13 +76,7 @@ def _hook(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 class Watch:
-    """Records what one run after the other leaves behind; used as a context manager.
-
-    >>> with Watch(print) as watch:
-    ...     _, effects = watch.run(lambda: print("hello"))
-    >>> effects
-    (('standard output', 'hello\\n'),)
-    """
+    """Records what one run after the other leaves behind; used as a context manager."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._memory = _Memory(function)
@@ -395,12 +389,7 @@ class _Memory:
 
 
 def remembered(function: Callable[..., Any]) -> Callable[[], None]:
-    """A function that puts back everything which ``function`` stores as it is now.
-
-    >>> calls = {}
-    >>> put_back = remembered([calls].append)
-    >>> put_back()
-    """
+    """A function that puts back everything which ``function`` stores as it is now."""
     before = _Memory(function).now()
 
     def put_back() -> None:
@@ -590,22 +579,14 @@ def observe(function: Callable[..., Any], *arguments: Any, keep: Callable[[Any],
 
 
 def observe_runs(function: Callable[[Any], Any], x: Any, size: int) -> list[Any]:
-    """The observations of ``size`` runs of ``function`` on x.
-
-    >>> observe_runs(abs, -2, 3)
-    [2, 2, 2]
-    """
+    """The observations of ``size`` runs of ``function`` on x."""
     return observe_each(function, (x for _ in range(size)))
 
 
 def observe_each(
     function: Callable[[Any], Any], data: Iterable[Any], features: Callable[[Any], Any] | None = None
 ) -> list[Any]:
-    """One observation for each data set, as it was right after its run; ``features`` replaces what is observed.
-
-    >>> observe_each(abs, [-1, 2])
-    [1, 2]
-    """
+    """One observation for each data set, as it was right after its run; ``features`` replaces what is observed."""
     with Watch(function) as watch:
         if features is not None:
             return [feature(features, _observation(function, (x,), watch, _as_it_is)) for x in data]
@@ -613,11 +594,7 @@ def observe_each(
 
 
 def fixed(observed: Any) -> Any:
-    """An output in a form that later runs cannot change.
-
-    >>> fixed(2.5)
-    2.5
-    """
+    """An output in a form that later runs cannot change."""
     if type(observed) in _FIXED:
         return observed
     return observed.copy() if type(observed) is np.ndarray and _is_bare(observed) else Frozen.of(observed)
@@ -630,11 +607,7 @@ def _is_bare(array: Any) -> bool:
 
 
 def feature(features: Callable[[Any], Any], observation: Any) -> Any:
-    """The feature of an output; an error stands for itself, and what was left behind is not looked at.
-
-    >>> feature(len, [1, 2])
-    2
-    """
+    """The feature of an output; an error stands for itself, and what was left behind is not looked at."""
     output = observation.output if isinstance(observation, Warned) else observation
     return output if isinstance(output, Raised) else features(output)
 

@@ -264,13 +264,6 @@ def certify_unchecked(mechanism: Any, *, at: float | None = None) -> Certificate
 
     This is the computing half of :func:`certify`. By itself it makes no statement about what the object does; it
     serves to show that wrong parameters are detected.
-
-    >>> import dither as dp
-    >>> half = dp.Laplace(sensitivity=1, epsilon=1)
-    >>> object.__setattr__(half, "_scales", (0.5,))
-    >>> result = certify_unchecked(half)
-    >>> result.epsilon, result.refuted
-    (2.0, True)
     """
     prove = _proof_of(mechanism)
     epsilon = None if at is None else arguments.epsilon_or_zero(at, "at")

@@ -85,11 +85,6 @@ def two_levels(p: Interval, odds: Fraction, inside: Interval, outside: Interval,
 
     ``odds`` is ``(K - s) / s``. ``inside`` and ``outside`` enclose the share of the reports that one value prefers and
     the other does not, among the first one's set and among what is not in the second one's set.
-
-    >>> half = (Fraction(1), Fraction(1))
-    >>> evidence = two_levels((Fraction(3, 4), Fraction(3, 4)), Fraction(1), half, half, "two")
-    >>> evidence.at(Fraction(0))
-    (Fraction(1, 2), Fraction(1, 2))
     """
     if p[1] >= 1 or p[0] <= 0:
         return no_noise(pair)
@@ -219,11 +214,7 @@ _ENDS = "the two ends of the bounds"
 
 
 def windows_evidence(windows: Windows) -> Evidence:
-    """The design of windows that move.
-
-    >>> windows_evidence(Windows(2, 1, Fraction(1))).at(Fraction(1))[1] < Fraction(1, 1 << 200)
-    True
-    """
+    """The design of windows that move."""
     bits = 2 * BITS + 3 * math.ceil(float(windows.epsilon)) + 2 * 64
     low, high = windows.own_probability(bits)
     p = Fraction(low, 1 << bits), Fraction(high, 1 << bits)
@@ -307,12 +298,6 @@ def _curve(epsilon0: Fraction, n: int, categories: int | None, distinct: bool, e
 def clones(t: Interval, rate: Interval, own: Interval, n: int, epsilon: Fraction) -> Interval:
     """delta(epsilon) where each of n - 1 other reports is a clone with probability ``rate`` and the person's own report
     is one of these with probability ``own``.
-
-    >>> half = Fraction(1, 2), Fraction(1, 2)
-    >>> one = Fraction(1), Fraction(1)
-    >>> low, high = clones(half, half, one, 1, Fraction(0))          # the person's report alone
-    >>> round(float(low), 9), round(float(high), 9)
-    (0.333333333, 0.333333333)
     """
     others, complete = n - 1, True
     if others * rate[1] > _MAX_MEAN:

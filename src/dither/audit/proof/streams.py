@@ -35,13 +35,7 @@ _POINT_BITS = 160
 
 
 def stream_evidence(plan: StreamPlan) -> Evidence:
-    """Evidence for the whole transcript of a plan.
-
-    >>> from dither import ApproxDP
-    >>> evidence = stream_evidence(StreamPlan(horizon=12, budget=ApproxDP(1, 1e-6)))
-    >>> evidence.at(Fraction(1))[1] <= Fraction(1, 10**6)
-    True
-    """
+    """Evidence for the whole transcript of a plan."""
     enclosed = [_shift(plan, segment) for segment in plan.segments]
     shift = max(low for low, _ in enclosed), max(high for _, high in enclosed)
     if plan.pure:
@@ -95,11 +89,7 @@ def _attained(item: Filter, count: int, separation: int, change: int, pure: bool
 
 
 def fresh_noise(item: Filter, totals: list[int]) -> list[int]:
-    """The fresh noise from which a filter makes these totals: what is missing to them where it is zero.
-
-    >>> fresh_noise(Tree(4), [5, 5, 5, 5])            # the sum of 4 steps is a node of its own
-    [5, 5, 0, 5]
-    """
+    """The fresh noise from which a filter makes these totals: what is missing to them where it is zero."""
     state, result = item.start(1), []
     zero = np.zeros((1, 1), dtype=np.int64)
     for total in totals:

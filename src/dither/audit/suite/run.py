@@ -153,12 +153,7 @@ def _examine_index(index: int, limit: float, confidence: float) -> Row:
 
 
 def examine(subject: Subject, *, seconds: float = 1.0, confidence: float = 0.999) -> Row:
-    """Audit one subject.
-
-    >>> from dither.audit.suite.subjects import subjects
-    >>> examine(subjects()[0], seconds=0.05).verdict
-    'proved'
-    """
+    """Audit one subject."""
     start = time.perf_counter()
     claim = subject.claim.to_approx(_DELTA) if isinstance(subject.claim, ZCDP) else subject.claim
     assert isinstance(claim, (PureDP, ApproxDP))

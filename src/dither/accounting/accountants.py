@@ -45,11 +45,11 @@ class Accountant:
     """What it must know of every leaf."""
 
     def knows(self, leaf: Event) -> bool:
-        """Whether enough is known of one leaf."""
+        """Return whether enough is known of one leaf."""
         raise AssertionError("each accountant knows what it needs")
 
     def supports(self, event: Event) -> bool:
-        """Whether enough is known of every leaf of the tree.
+        """Return whether enough is known of every leaf of the tree.
 
         >>> from dither.accounting import Approximate
         >>> [accountant.name for accountant in ACCOUNTANTS if accountant.supports(Approximate(1, 1e-6))]
@@ -58,7 +58,7 @@ class Accountant:
         return check(event).fold(self.knows, lambda parts: all(known for known, _ in parts), all)
 
     def guarantee(self, event: Event, delta: float | Fraction | None = None) -> Guarantee:
-        """What the tree promises at this delta."""
+        """Return what the tree promises at this delta."""
         raise AssertionError("each accountant adds up in its own way")
 
     def _checked(self, event: Event) -> Event:
@@ -91,7 +91,7 @@ class Basic(Accountant):
     needs = "an epsilon at a delta"
 
     def knows(self, leaf: Event) -> bool:
-        """A pure epsilon, or an epsilon at some delta."""
+        """Return a pure epsilon, or an epsilon at some delta."""
         return leaf.pure_epsilon is not None or leaf.epsilon_at(max(leaf.own_delta, Fraction(1, 2))) is not None
 
     def guarantee(self, event: Event, delta: float | Fraction | None = None) -> PureDP | ApproxDP:
@@ -103,7 +103,7 @@ class Basic(Accountant):
     def _leaf_epsilons(
         self, event: Event, delta: float | Fraction | None, fraction: Fraction
     ) -> tuple[Event, Callable[[Event], Fraction], Fraction | None]:
-        """The tree, the epsilon of each leaf, and delta.
+        """Return the tree, the epsilon of each leaf, and delta.
 
         Of what the leaves' own deltas leave of it, ``fraction`` is shared among the leaves that need a delta.
         """
@@ -178,7 +178,7 @@ class Zcdp(Accountant):
     needs = "a rho"
 
     def knows(self, leaf: Event) -> bool:
-        """A rho."""
+        """Return a rho."""
         return leaf.zcdp is not None
 
     def guarantee(self, event: Event, delta: float | Fraction | None = None) -> ZCDP | ApproxDP:
@@ -244,7 +244,7 @@ class PrivacyLoss(Accountant):
     needs = "a dominating pair"
 
     def knows(self, leaf: Event) -> bool:
-        """A dominating pair."""
+        """Return a dominating pair."""
         return leaf.pairs is not None
 
     def guarantee(self, event: Event, delta: float | Fraction | None = None) -> ApproxDP:
@@ -285,7 +285,7 @@ class Best:
 def best_of(
     event: Event, delta: float | Fraction | None = None, accountants: Iterable[Accountant] = ACCOUNTANTS
 ) -> Best:
-    """The smallest epsilon at this delta over all accountants; without a delta, the smallest pure epsilon.
+    """Return the smallest epsilon at this delta over all accountants; without a delta, the smallest pure epsilon.
 
     Which is the smallest depends on nothing but the workload, which is public, so choosing costs nothing. The answer
     of *pld* holds for a workload fixed in advance only; pass the others for one that is not.
@@ -347,7 +347,7 @@ def _nothing(_: object) -> None:
 
 
 def _needs_delta(leaf: Event) -> bool:
-    """Whether a leaf has a finite epsilon only at a delta that it must be given."""
+    """Return whether a leaf has a finite epsilon only at a delta that it must be given."""
     return leaf.pure_epsilon is None and leaf.own_delta == 0
 
 

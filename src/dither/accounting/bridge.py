@@ -15,7 +15,7 @@ from dither.exact import down, up
 
 
 def to_dp_event(event: Event) -> Any:
-    """The same workload as a ``dp_accounting.DpEvent``, parameters rounded towards less noise.
+    """Return the same workload as a ``dp_accounting.DpEvent``, parameters rounded towards less noise.
 
     Discrete Laplace noise, selections, groups and (epsilon, delta) have no counterpart there and are refused.
 

@@ -23,7 +23,7 @@ class HasError(Protocol):
     """A mechanism that knows its error."""
 
     def error(self, *, confidence: float) -> float:
-        """The half-width at this confidence."""
+        """Return the half-width at this confidence."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Calibration:
 
 
 def calibrate(events: Event | Sequence[Event], total: Guarantee, weights: Sequence[float] | None = None) -> Calibration:
-    """The least noise with which the events together keep to a guarantee.
+    """Return the least noise with which the events together keep to a guarantee.
 
     The events say how much noise each gets relative to the others; all of it is multiplied by one factor, and by
     1/weight for each event: one of weight 2 gets half the noise. The smallest factor, to a millionth, for which
@@ -75,7 +75,8 @@ def calibrate(events: Event | Sequence[Event], total: Guarantee, weights: Sequen
 
 
 def epsilon_for_error(make: Callable[[float], HasError], error: float, confidence: float = 0.95) -> float:
-    """The smallest epsilon whose mechanism stays within ``error`` with this confidence; what is returned was tried.
+    """Return the smallest epsilon whose mechanism stays within ``error`` with this confidence; what is returned was
+    tried.
 
     ``make`` builds the mechanism for an epsilon; its errors must fall with epsilon.
 
@@ -116,7 +117,7 @@ def split(total: Guarantee, weights: Sequence[float]) -> tuple[Guarantee, ...]:
 
 
 def _evaluator(total: Guarantee) -> Callable[[Event], tuple[float, Guarantee, str]]:
-    """How far beyond the total a workload is, ln of the quotient; what it promises; and who says so."""
+    """Return how far beyond the total a workload is, ln of the quotient; what it promises; and who says so."""
     whole = _guarantee(total)
     target = whole.exact[0]
     if target == 0:
@@ -157,7 +158,7 @@ def _exact_factor(parts: Sequence[Event], total: Guarantee) -> Fraction | None:
 
 
 def _least_factor(excess: Callable[[Fraction], float]) -> Fraction:
-    """The smallest factor for which the excess is below 0: doubling, then false position in the logarithms."""
+    """Return the smallest factor for which the excess is below 0: doubling, then false position in the logarithms."""
 
     def of(power: float) -> float:
         try:

@@ -26,7 +26,7 @@ Way = dict[Event, int]
 
 
 def privacy_loss(event: Event, delta: Fraction) -> Fraction:
-    """The smallest epsilon at this delta, from above; for a workload fixed in advance only.
+    """Return the smallest epsilon at this delta, from above; for a workload fixed in advance only.
 
     >>> from dither.accounting import Pure
     >>> float(privacy_loss(2 * Pure(1), Fraction(1, 100))) < 2
@@ -51,7 +51,7 @@ def privacy_loss(event: Event, delta: Fraction) -> Fraction:
 
 
 def privacy_curve(event: Event, epsilon: float) -> float:
-    """The smallest delta at this epsilon, from above, of a workload fixed in advance.
+    """Return the smallest delta at this epsilon, from above, of a workload fixed in advance.
 
     *Not a filter*: see :mod:`dither.accounting.distribution`.
 
@@ -75,7 +75,7 @@ def _curve_at(event: Event, at: Fraction) -> float:
 
 
 def in_floats(event: Event, compute: Callable[[], T]) -> T:
-    """What ``compute`` finds for an event; refused where the numbers on the way leave floats or memory.
+    """Return what ``compute`` finds for an event; refused where the numbers on the way leave floats or memory.
 
     >>> from dither.accounting import Pure
     >>> in_floats(Pure(1), lambda: 1e308 ** 2)
@@ -140,8 +140,8 @@ def _directions(event: Event) -> Iterator[tuple[Losses, Fraction]]:
 
 
 def _alternatives(event: Event) -> list[Way]:
-    """The releases that one person can be in, and how often in each; if the whole is one partition, one way for each
-    of its groups.
+    """Return the releases that one person can be in, and how often in each; if the whole is one partition, one way for
+    each of its groups.
 
     Anywhere else a partition becomes releases that dominate all of its groups (:func:`_slots`), since a person may be
     in another group every time, and in which may depend on the answers before. So the ways stay few, and they hold
@@ -183,7 +183,7 @@ def _slots(groups: list[Way]) -> Way:
 
 
 def _strength(release: Event) -> float:
-    """The delta at epsilon 0: the total variation distance between the releases with and without a person."""
+    """Return the delta at epsilon 0: the total variation distance between the releases with and without a person."""
     pairs = release.pairs
     if pairs is None:
         raise unknown(release, "a dominating pair")
@@ -192,7 +192,7 @@ def _strength(release: Event) -> float:
 
 
 def _worst(releases: list[Event]) -> Event:
-    """One release, or several in parallel: of one kind only the one with the most loss."""
+    """Return one release, or several in parallel: of one kind only the one with the most loss."""
     unique: dict[object, Event] = {}
     for release in releases:
         for group in release.groups if isinstance(release, Parallel) else (release,):

@@ -84,11 +84,11 @@ class Composed:
         return exponent + 4 * UNIT * (abs(self.log_moment) + self.tilt * epsilon) + math.log(total)
 
     def delta(self, epsilon: float) -> float:
-        """An upper bound on delta."""
+        """Return an upper bound on delta."""
         return min(1.0, (math.exp(min(self.log_delta(epsilon), 0.0)) + self.infinite) * (1 + 2.0**-40))
 
     def epsilon(self, delta: float) -> float:
-        """An upper bound on epsilon; infinite if delta is below the infinite part."""
+        """Return an upper bound on epsilon; infinite if delta is below the infinite part."""
         left = (delta * (1 - 2.0**-40) - self.infinite) * (1 - 2.0**-40)
         if left <= 0:
             return math.inf
@@ -150,7 +150,7 @@ def _transformed(
     infinite: float,
     deviation: float,
 ) -> Composed:
-    """The product of the spectra, within a window that Chernoff's bound allows."""
+    """Return the product of the spectra, within a window that Chernoff's bound allows."""
     times = [count for _, count in losses]
     ends = []
     for sign in (-1, 1):
@@ -226,7 +226,7 @@ class _Sketch:
         return log_moment + self._square * t * (1 + t) / 2, mean + self._square * (0.5 + t)
 
     def tilt(self, delta: float | None, epsilon: float) -> float:
-        """Where the bound is smallest, at this delta, or else at this epsilon; its derivative is rising."""
+        """Return where the bound is smallest, at this delta, or else at this epsilon; its derivative is rising."""
 
         def rising(t: float) -> bool:
             log_moment, mean = self.moments(t)
@@ -238,7 +238,7 @@ class _Sketch:
         return lowest if lowest > 1e-6 else 0.0
 
     def window(self, tilt: float, sign: int) -> float:
-        """The s for which ``(ln M(tilt +- s) - ln M(tilt) + 35) / s`` is smallest; without the normal loss."""
+        """Return the s for which ``(ln M(tilt +- s) - ln M(tilt) + 35) / s`` is smallest; without the normal loss."""
         square, self._square = self._square, 0.0
         start = self.moments(tilt)[0]
 
@@ -252,7 +252,7 @@ class _Sketch:
 
 
 def _spacing(losses: Losses, sketch: _Sketch, tilt: float, tail: float, delta: float | None, epsilon: float) -> float:
-    """The h of the lattice. If all losses are multiples of one number, that number, and no mass is split."""
+    """Return the h of the lattice. If all losses are multiples of one number, that number, and no mass is split."""
     log_moment, mean = sketch.moments(tilt)
     guess = max(epsilon, 0.1 * mean)
     if delta is not None and tilt > 0:
@@ -268,7 +268,7 @@ def _spacing(losses: Losses, sketch: _Sketch, tilt: float, tail: float, delta: f
 
 
 def _common_unit(losses: Losses) -> float | None:
-    """The largest number that all losses are multiples of, if they are few rationals."""
+    """Return the largest number that all losses are multiples of, if they are few rationals."""
     unit = Fraction(0)
     for pair, _ in losses:
         if pair.losses is None or len(pair.losses) > 64:
@@ -320,5 +320,5 @@ def _power(spectrum: NDArray[np.complex128], times: int) -> NDArray[np.complex12
 
 
 def _fast(size: int) -> int:
-    """The next even product of 2, 3 and 5 that transforms quickly."""
+    """Return the next even product of 2, 3 and 5 that transforms quickly."""
     return min(factor << max(1, math.ceil(math.log2(size / factor))) for factor in (1, 3, 5, 9, 15))

@@ -101,26 +101,26 @@ class Event:
         return None if pair is None else (pair, pair)
 
     def renyi(self, orders: Floats) -> Floats | None:
-        """The Renyi divergence at each order above 1, rounded up; infinite where it is not known."""
+        """Return the Renyi divergence at each order above 1, rounded up; infinite where it is not known."""
         return None if self.zcdp is None else float(self.zcdp) * orders * (1 + ERROR)
 
     def epsilon_at(self, delta: Fraction) -> Fraction | None:
-        """The smallest epsilon at this delta, rounded up."""
+        """Return the smallest epsilon at this delta, rounded up."""
         return self.pure_epsilon
 
     def scaled(self, factor: Fraction) -> Event:
-        """The same with so many times the noise."""
+        """Return the same with so many times the noise."""
         raise unknown(self, "a way to change its noise")
 
     def fold(self, leaf: Callable[[Event], T], add: Callable[[list[tuple[T, int]]], T], most: Callable[..., T]) -> T:
-        """A number for the tree: ``leaf`` for each leaf, ``add`` over releases about the same people with how often
-        each happens, ``most`` over disjoint groups.
+        """Return a number for the tree: ``leaf`` for each leaf, ``add`` over releases about the same people with how
+        often each happens, ``most`` over disjoint groups.
         """
         return leaf(self)
 
 
 def unknown(event: object, what: str) -> WrongType:
-    """The refusal of an event of which too little is known."""
+    """Return the refusal of an event of which too little is known."""
     return WrongType(
         "event",
         f"an event with {what}",
@@ -130,7 +130,9 @@ def unknown(event: object, what: str) -> WrongType:
 
 
 def _common_relation(events: Iterable[Event]) -> Neighbors | None:
-    """The relation for which all of these are promises; two different ones are refused: nobody would be protected."""
+    """Return the relation for which all of these are promises; two different ones are refused: nobody would be
+    protected.
+    """
     relations = {event.relation for event in events} - {None}
     if len(relations) > 1:
         raise NotPrivate(
@@ -143,7 +145,7 @@ def _common_relation(events: Iterable[Event]) -> Neighbors | None:
 
 
 def check(event: object) -> Event:
-    """An event, or a refusal.
+    """Return an event, or a refusal.
 
     >>> from dither.accounting import Pure
     >>> check(Pure(1))
@@ -172,7 +174,7 @@ class Sequential(Event):
 
     @classmethod
     def repeated(cls, counts: Mapping[Event, int]) -> Sequential:
-        """Each event as often as its count says.
+        """Return each event as often as its count says.
 
         >>> from dither.accounting import Pure
         >>> Sequential.repeated({Pure(1): 3})
@@ -203,7 +205,7 @@ class Sequential(Event):
         return sequential(*(event.guarantee * count for event, count in self.parts))
 
     def scaled(self, factor: Fraction) -> Event:
-        """Each part."""
+        """Return each part."""
         return Sequential.repeated({event.scaled(factor): count for event, count in self.parts})
 
     def fold(self, leaf: Callable[[Event], T], add: Callable[[list[tuple[T, int]]], T], most: Callable[..., T]) -> T:
@@ -262,7 +264,7 @@ class Parallel(Event):
         return None if removed is None or added is None else (removed, added)
 
     def scaled(self, factor: Fraction) -> Event:
-        """Each group."""
+        """Return each group."""
         return Parallel(*(event.scaled(factor) for event in self.groups))
 
     def fold(self, leaf: Callable[[Event], T], add: Callable[[list[tuple[T, int]]], T], most: Callable[..., T]) -> T:
@@ -295,7 +297,7 @@ class PostProcessed(Event):
         return self.event.guarantee
 
     def scaled(self, factor: Fraction) -> Event:
-        """The release with more noise."""
+        """Return the release with more noise."""
         return PostProcessed(self.event.scaled(factor))
 
     def fold(self, leaf: Callable[[Event], T], add: Callable[[list[tuple[T, int]]], T], most: Callable[..., T]) -> T:
@@ -311,7 +313,7 @@ def _envelope(pairs: Sequence[LossPair | None]) -> LossPair | None:
 
 
 def _shown(value: object) -> str:
-    """A parameter as it can be typed again."""
+    """Return a parameter as it can be typed again."""
     if not isinstance(value, Fraction) or value.denominator == 1:
         return str(value)
     if abs(value) < 10**300 and Fraction(repr(float(value))) == value:

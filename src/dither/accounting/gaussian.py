@@ -39,7 +39,7 @@ def _phi(x: Fraction, bits: int) -> tuple[Fraction, Fraction]:
 
 
 def _budget(value: float | Fraction, name: str, at_least_zero: bool = False) -> Fraction:
-    """An epsilon or a delta as an exact number."""
+    """Return an epsilon or a delta as an exact number."""
     exact = value if isinstance(value, Fraction) else decimal(value, name)
     if exact < 0 or (exact == 0 and not at_least_zero):
         expected = "a number of at least 0" if at_least_zero else "a number above 0"
@@ -56,7 +56,7 @@ def _ratio(value: float | Fraction) -> Fraction:
 
 
 def gaussian_delta(epsilon: float | Fraction, r: float | Fraction) -> float:
-    """An upper bound on delta(epsilon) at ``sigma = r * sensitivity``, tight to about 2^-50 of its value.
+    """Return an upper bound on delta(epsilon) at ``sigma = r * sensitivity``, tight to about 2^-50 of its value.
 
     For epsilon above 400 the second term is left out, which can only make the bound larger.
 
@@ -94,7 +94,7 @@ def _possible(delta: Fraction) -> float:
 
 
 def gaussian_ratio(epsilon: float | Fraction, delta: float | Fraction) -> Fraction:
-    """The smallest ``sigma / sensitivity`` that is (epsilon, delta)-DP.
+    """Return the smallest ``sigma / sensitivity`` that is (epsilon, delta)-DP.
 
     >>> round(float(gaussian_ratio(1, 1e-6)), 4)
     4.2247
@@ -110,7 +110,7 @@ def _ratio_exact(epsilon: Fraction, delta: Fraction) -> Fraction:
 
 
 def gaussian_epsilon(r: float | Fraction, delta: float | Fraction) -> Fraction:
-    """The smallest epsilon for which ``sigma = r * sensitivity`` is (epsilon, delta)-DP.
+    """Return the smallest epsilon for which ``sigma = r * sensitivity`` is (epsilon, delta)-DP.
 
     >>> round(float(gaussian_epsilon(4, 1e-6)), 4)
     1.0607

@@ -21,7 +21,8 @@ _BITS = 96
 
 
 def pure_delta(epsilon: Fraction, other: Fraction) -> Fraction:
-    """The largest delta at the epsilon ``other`` of any ``epsilon``-DP release, from above; 0 from ``epsilon`` on.
+    """Return the largest delta at the epsilon ``other`` of any ``epsilon``-DP release, from above; 0 from ``epsilon``
+    on.
 
     The least private of them is randomized response: ``(1 - exp(other - epsilon)) / (1 + exp(-epsilon))``.
 
@@ -113,7 +114,7 @@ class DiscreteLaplaceNoise(Event):
         return AtomsPair([(2 * j - size) / self.scale for j in range(size + 1)], powers.tolist())
 
     def renyi(self, orders: Floats) -> Floats:
-        """The sum over all integers, a geometric series."""
+        """Return the sum over all integers, a geometric series."""
         b, size, e = float(self.scale), self.sensitivity, float(self.pure_epsilon)
         t, r = math.exp(-1 / b), -(2 * orders - 1) / b
         middle = -math.expm1(-1 / b) * np.exp(r) * np.expm1((size - 1) * r) / np.expm1(r)

@@ -52,7 +52,7 @@ class LossPair:
         raise AssertionError("each pair knows its laws")
 
     def loss_range(self, tail: float) -> tuple[float, float]:
-        """An interval that all but ``tail`` of the losses lie in, above and below."""
+        """Return an interval that all but ``tail`` of the losses lie in, above and below."""
         return self.low, self.high
 
     def grid(self, tail: float) -> Floats:
@@ -62,7 +62,7 @@ class LossPair:
         return np.concatenate([np.linspace(low, high, 17)[:-1], high - (high - low) * _DENSER, [high]])
 
     def on(self, grid: Floats) -> tuple[Floats, float]:
-        """The masses of P on an increasing grid, from above, and the mass beyond its end.
+        """Return the masses of P on an increasing grid, from above, and the mass beyond its end.
 
         In the cell from l to m, with masses a and b, m gets ``(a - b e^l) / (1 - e^(l - m))`` and l the rest of a.
         Errors are added to a and go to m. What is below the grid is moved up to its start.
@@ -207,11 +207,11 @@ class SampledPair(LossPair):
         return np.where(beyond, 1 - self.infinite, mixture), np.where(beyond, 1.0, q)
 
     def loss_range(self, tail: float) -> tuple[float, float]:
-        """The base's, mixed."""
+        """Return the base's, mixed."""
         return self._mixed_range(*self._base.loss_range(tail))
 
     def grid(self, tail: float) -> Floats:
-        """The base's, mixed."""
+        """Return the base's, mixed."""
         places = self._mixed(self._base.grid(tail))
         if self._base.infinite:
             places = np.append(places, self._least)
@@ -249,10 +249,10 @@ class EnvelopePair(LossPair):
         return np.clip(raised, self.infinite, 1.0) - self.infinite, q
 
     def loss_range(self, tail: float) -> tuple[float, float]:
-        """The widest."""
+        """Return the widest."""
         lows, highs = zip(*(pair.loss_range(tail) for pair in self._pairs), strict=True)
         return min(lows), max(highs)
 
     def grid(self, tail: float) -> Floats:
-        """All places of all pairs."""
+        """Return all places of all pairs."""
         return np.unique(np.concatenate([pair.grid(tail) for pair in self._pairs]))

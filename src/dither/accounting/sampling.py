@@ -108,7 +108,7 @@ class PoissonSampled(Event):
         return None if epsilon is None else amplified(epsilon, self.rate)
 
     def scaled(self, factor: Fraction) -> Event:
-        """The release with more noise, the sample as it was."""
+        """Return the release with more noise, the sample as it was."""
         return PoissonSampled(self.event.scaled(factor), self.rate)
 
 
@@ -130,7 +130,7 @@ _BITS = 96
 
 
 def post_process(guarantee: Guarantee) -> Guarantee:
-    """What is promised by anything computed from a release, without another look at the data: the same.
+    """Return what is promised by anything computed from a release, without another look at the data: the same.
 
     *Why.* Every event about the result is an event about the release (Dwork and Roth 2014, proposition 2.1).
 
@@ -141,7 +141,7 @@ def post_process(guarantee: Guarantee) -> Guarantee:
 
 
 def amplify(guarantee: Guarantee, rate: float | Fraction) -> Guarantee:
-    """What a release from a random sample promises, where every person is in the sample with this probability,
+    """Return what a release from a random sample promises, where every person is in the sample with this probability,
     independently of all others, and it stays secret who is.
 
     *Statement.* An (epsilon, delta)-DP release becomes ``(ln(1 + rate (e^epsilon - 1)), rate * delta)``-DP when

@@ -71,7 +71,7 @@ def shuffled(
     response_categories: int | None = None,
     distinct: bool = False,
 ) -> ApproxDP:
-    """What n shuffled reports promise when one person's value is replaced: numerically, rounded up.
+    """Return what n shuffled reports promise when one person's value is replaced: numerically, rounded up.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ class Shuffled(Event):
         return _pair(up(self.epsilon), self.n, self.response_categories, self.distinct, _PAIR_ATOMS)
 
     def epsilon_at(self, delta: Fraction) -> Fraction:
-        """The smallest epsilon at this delta, rounded up."""
+        """Return the smallest epsilon at this delta, rounded up."""
         pair = _pair(up(self.epsilon), self.n, self.response_categories, self.distinct, _MAX_ATOMS)
         target = float(delta) * (1 - 2.0**-50)
         most = up(self.epsilon)
@@ -201,7 +201,7 @@ class ShufflePair(LossPair):
         return np.minimum(self._p[index], 1.0), np.minimum(self._q[index], 1.0)
 
     def delta(self, epsilon: float) -> float:
-        """The curve at this epsilon, from above."""
+        """Return the curve at this epsilon, from above."""
         start = int(np.searchsorted(self._places, epsilon - self._loss_error))
         excess = -np.expm1(np.minimum(epsilon - self._places[start:], 0.0)) + self._loss_error
         return float(self._masses[start:] @ excess) * (1 + 4 * self._places.size * UNIT)
@@ -209,7 +209,7 @@ class ShufflePair(LossPair):
 
 @lru_cache(maxsize=32)
 def _pair(epsilon0: float, n: int, categories: int | None, distinct: bool, atoms: int) -> ShufflePair:
-    """The pair with the smaller curve where it matters: at half of epsilon."""
+    """Return the pair with the smaller curve where it matters: at half of epsilon."""
     clones = clone_pair(epsilon0, n, distinct=distinct, atoms=atoms)
     if categories is None or categories == 2:
         return clones
@@ -220,7 +220,7 @@ def _pair(epsilon0: float, n: int, categories: int | None, distinct: bool, atoms
 
 
 def clone_pair(epsilon0: float, n: int, *, distinct: bool = False, atoms: int = _MAX_ATOMS) -> ShufflePair:
-    """The pair of the clones.
+    """Return the pair of the clones.
 
     >>> clone_pair(1.0, 1).delta(0.5) < 0.29
     True
@@ -240,7 +240,7 @@ def clone_pair(epsilon0: float, n: int, *, distinct: bool = False, atoms: int = 
 
 
 def blanket_pair(epsilon0: float, n: int, categories: int, *, atoms: int = _MAX_ATOMS) -> ShufflePair:
-    """The pair of k-ary randomized response with its blanket.
+    """Return the pair of k-ary randomized response with its blanket.
 
     Of T ~ Bin(n - 1, 2 g / k) others' uniform reports that are 0 or 1, and U others ~ Bin(n - 1 - T, ...), only the
     totals t and N with the person's own report are seen. Given both, and t >= 1, a has the law of ``X + Bin(t - 1,
@@ -308,7 +308,9 @@ def _fewer(n: int, rate: float) -> int:
 
 
 def _binomial(n: int, rate: float) -> tuple[int, Floats, float]:
-    """The first value of a window, the masses in it, each rounded up but for a relative error, and that error."""
+    """Return the first value of a window, the masses in it, each rounded up but for a relative error, and
+    that error.
+    """
     n = _fewer(n, rate)
     mean = n * rate
     width = _half_width(mean)

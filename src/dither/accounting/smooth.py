@@ -65,7 +65,7 @@ def _half_tail(z: Fraction, upper: bool) -> Fraction:
 
 
 def gaussian_smooth_delta(epsilon: Fraction, s: Fraction, beta: Fraction) -> float:
-    """An upper bound on the delta of normal noise of scale s times a beta-smooth sensitivity; 1 if the argument
+    """Return an upper bound on the delta of normal noise of scale s times a beta-smooth sensitivity; 1 if the argument
     above does not apply.
 
     >>> gaussian_smooth_delta(Fraction(1), Fraction(10), Fraction(1, 50)) < 1e-5
@@ -89,7 +89,7 @@ def gaussian_smooth_delta(epsilon: Fraction, s: Fraction, beta: Fraction) -> flo
 
 
 def laplace_smooth_delta(epsilon: Fraction, s: Fraction, beta: Fraction) -> float:
-    """An upper bound on the delta of Laplace noise of scale s times a beta-smooth sensitivity; 1 if the
+    """Return an upper bound on the delta of Laplace noise of scale s times a beta-smooth sensitivity; 1 if the
     argument above does not apply.
 
     >>> laplace_smooth_delta(Fraction(1), Fraction(3), Fraction(1, 50)) < 1e-5
@@ -113,7 +113,7 @@ def laplace_smooth_delta(epsilon: Fraction, s: Fraction, beta: Fraction) -> floa
 
 
 def heavy_smooth_loss(s: Fraction, beta: Fraction, power: int) -> float:
-    """An upper bound on the loss of noise with density ``(1 + z^2)^(-power)``, of scale s times a beta-smooth
+    """Return an upper bound on the loss of noise with density ``(1 + z^2)^(-power)``, of scale s times a beta-smooth
     sensitivity.
 
     >>> round(heavy_smooth_loss(Fraction(6), Fraction(1, 6), 1), 4)      # the textbook's Cauchy noise at epsilon = 1
@@ -140,7 +140,7 @@ def _largest_ratio(b: float, d2: float) -> float:
 
 
 def _smallest_scale(holds: Callable[[Fraction], bool], start: float) -> Fraction:
-    """The smallest s, to a relative 2^-26, for which the bound holds: doubling, then bisection; what is
+    """Return the smallest s, to a relative 2^-26, for which the bound holds: doubling, then bisection; what is
     returned was checked. Where beta alone, without a shift, costs more than epsilon and delta, there is none.
     """
     high, most = Fraction(start), Fraction(start) * 2**120
@@ -161,7 +161,7 @@ def _smallest_scale(holds: Callable[[Fraction], bool], start: float) -> Fraction
 
 @lru_cache(maxsize=256)
 def smooth_scale(kind: str, epsilon: Fraction, delta: Fraction, beta: Fraction) -> Fraction:
-    """The smallest scale for this law, guarantee and beta.
+    """Return the smallest scale for this law, guarantee and beta.
 
     >>> float(smooth_scale("cauchy", Fraction(1), Fraction(0), Fraction(1, 6))) < 6
     True
@@ -176,7 +176,7 @@ def smooth_scale(kind: str, epsilon: Fraction, delta: Fraction, beta: Fraction) 
 
 @lru_cache(maxsize=256)
 def smooth_calibration(kind: str, epsilon: Fraction, delta: Fraction) -> tuple[Fraction, Fraction]:
-    """The beta and scale for which ``scale / beta`` is smallest.
+    """Return the beta and scale for which ``scale / beta`` is smallest.
 
     The smooth sensitivity of an order statistic of spread-out data is in proportion to 1/beta (the best k is
     1/beta, and records k apart are k gaps apart), so this makes the noise smallest whatever the gaps. The
@@ -198,7 +198,7 @@ def smooth_calibration(kind: str, epsilon: Fraction, delta: Fraction) -> tuple[F
 
 
 def _float_scale(kind: str, epsilon: float, delta: float) -> Callable[[float], float]:
-    """The scale as a function of beta, in floats."""
+    """Return the scale as a function of beta, in floats."""
 
     def scale(beta: float) -> float:
         def fits(s: float) -> bool:

@@ -105,7 +105,7 @@ class Result:
         return value
 
     def run(self) -> Any:
-        """The value of the example, computed now.
+        """Return the value of the example, computed now.
 
         >>> import dither as dp
         >>> dp.course.find("lemma 6")[0].run()
@@ -187,7 +187,7 @@ class Document:
 
 @cache
 def documents() -> dict[int, Document]:
-    """The five documents by their numbers, in ``docs/claims.md`` too.
+    """Return the five documents by their numbers, in ``docs/claims.md`` too.
 
     >>> documents()[4].title
     'Differential privacy, slides'
@@ -206,7 +206,7 @@ def _result(document: int, row: dict[str, Any]) -> Result:
 
 
 def results(document: int | None = None) -> Results:
-    """Every named result of the five documents, or of one of them.
+    """Return every named result of the five documents, or of one of them.
 
     >>> print(results(document=3)[4])
     3. Algorithm 1: The exponential mechanism (definition)
@@ -223,7 +223,8 @@ def results(document: int | None = None) -> Results:
 
 
 def find(text: str) -> Results:
-    """The results of this number, in any spelling of its letters; else those whose number or title holds the text.
+    """Return the results of this number, in any spelling of its letters; else those whose number or title holds the
+    text.
 
     >>> [result.title for result in find("theorem 36")]
     ['Private stochastic descent']

@@ -14,8 +14,8 @@ _BITS = 96
 
 
 def theorem_10(sensitivity: float, epsilon: float, delta: float) -> Laplace | Gaussian:
-    """The mixed noise of Theorem 10: ``sigma^2 = 2 (sensitivity / epsilon)^2`` if ``sensitivity <= sqrt(pi) delta
-    epsilon / 2``, else Laplace noise.
+    """Return the mixed noise of Theorem 10: ``sigma^2 = 2 (sensitivity / epsilon)^2`` if ``sensitivity <= sqrt(pi)
+    delta epsilon / 2``, else Laplace noise.
 
     *Statement.* The theorem claims (epsilon, delta)-DP, and is false: such Gaussian noise has a delta that depends on
     epsilon alone, so no threshold on the sensitivity can make it small. It is refused, with the true delta, whenever

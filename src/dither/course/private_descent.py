@@ -153,7 +153,7 @@ class TheoremSGD:
 
     @spends
     def run(self, loss: Loss, X: Floats, y: Floats, start: ArrayLike, *, source: Source | None = None) -> Floats:
-        """What ``release`` says, and nothing else: the guarantee of the last iterate does not cover the others.
+        """Return what ``release`` says, and nothing else: the guarantee of the last iterate does not cover the others.
 
         A penalty counts as part of every record's loss, and is clipped with it.
         """
@@ -196,7 +196,8 @@ class TheoremSGD:
 
 
 def private_bound(distance_squared: float, sgd: TheoremSGD, *, coordinates: int) -> tuple[Floats, Floats, Floats]:
-    """The three terms A1, A2, A3 of the bound of Theorem 37 on the mean of ``f(average) - f*`` after 1, ..., N steps.
+    """Return the three terms A1, A2, A3 of the bound of Theorem 37 on the mean of ``f(average) - f*`` after 1, ..., N
+    steps.
 
     *Statement.* ``A1 = D^2 / (2 sum gamma)``, ``A2 = (C^2 / 2) sum gamma^2 / sum gamma`` and ``A3 = p sum gamma^2
     theta^2 / sum gamma``, for p coordinates, bound it if every loss is convex with one score, and f is the mean of the

@@ -21,7 +21,7 @@ _BITS = 80
 
 
 def noisy_counts(counts: Integers, mechanism: Laplace, source: Source) -> Integers:
-    """Each count with discrete Laplace noise.
+    """Return each count with discrete Laplace noise.
 
     >>> from dither.randomness import SeededSource
     >>> noisy_counts(np.array([5, 7]), Laplace(sensitivity=2, epsilon=1), SeededSource(1)).shape
@@ -43,7 +43,7 @@ def perturbed(noisy: Integers) -> Floats:
 
 
 def smallest_theta(cells: int, records: int, points: int, epsilon: Fraction) -> Fraction:
-    """The least weight of the uniform law with which ``points`` draws are epsilon-DP, rounded up.
+    """Return the least weight of the uniform law with which ``points`` draws are epsilon-DP, rounded up.
 
     A draw falls into a cell with probability ``(1 - theta) count/n + theta/m``; replacing a record changes a
     count by 1, so the ratio is at most ``1 + (1 - theta) m / (n theta)``, and k draws cost ``k ln`` of that
@@ -72,7 +72,8 @@ def smoothed_draws(cells: Integers, number: int, points: int, theta: Fraction, s
 
 
 def default_bins(records: int, epsilon: float) -> int:
-    """A number of bins that balances what a bin hides against the noise that adds up along the cumulative shares.
+    """Return a number of bins that balances what a bin hides against the noise that adds up along the cumulative
+    shares.
 
     At the middle of m bins the noise is the sum of m/2 numbers of scale 2/epsilon, about ``2 sqrt(m) / (n
     epsilon)``. A bin hides about 1/m of a rough distribution, which balances at ``(n epsilon / 2)^(2/3)``, and

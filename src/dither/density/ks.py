@@ -60,7 +60,7 @@ class PathProblem:
         return np.array([c * math.log(mean) - mean - math.lgamma(c + 1) for c in range(self.points + 1)])
 
     def everything(self) -> float:
-        """The logarithm of the weight of all z: a Poisson probability."""
+        """Return the logarithm of the weight of all z: a Poisson probability."""
         k = self.points
         return k * math.log(k) - k - math.lgamma(k + 1)
 
@@ -71,7 +71,7 @@ class PathProblem:
         return -(-worst // k)
 
     def band(self, threshold: int) -> list[tuple[int, int]]:
-        """The lowest and highest Z_j allowed at each edge; empty ones have low > high."""
+        """Return the lowest and highest Z_j allowed at each edge; empty ones have low > high."""
         n, k = self.records, self.points
         limits = [
             (max(0, -(-(k * x - threshold * k) // n)), min(k, (k * x + threshold * k) // n)) for x in self.cumulative
@@ -122,7 +122,7 @@ def forward(problem: PathProblem, threshold: int, weights: Floats) -> Forward:
 
 
 def rounding(problem: PathProblem, width: int, size: float) -> float:
-    """A bound on the sum of the relative errors of the recursion's sums, and of the blocks' weights.
+    """Return a bound on the sum of the relative errors of the recursion's sums, and of the blocks' weights.
 
     One sum: adding logarithms of size at most s rounds to 2^-50 s in all, exp and log are within 2^-46
     (assumption A of the laws, exponents below 745), w terms are added with a relative 2^-53 each, and what
@@ -214,7 +214,7 @@ def _log_sum(logs: list[float]) -> float:
 
 
 def draw_path(inner: Forward, weights: Floats, source: Source) -> Integers:
-    """A path inside the band, backwards, each step in proportion to the weight of what leads to it."""
+    """Return a path inside the band, backwards, each step in proportion to the weight of what leads to it."""
     cells = len(inner.band)
     path = np.empty(cells, dtype=np.int64)
     path[-1] = inner.band[-1][0]

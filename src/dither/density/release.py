@@ -139,7 +139,7 @@ def _columns(
 def _sizes(
     method: str, bins: Any, points: Any, n: int, epsilon: float, dimensions: int, neighbors: Neighbors
 ) -> tuple[tuple[int, ...], int]:
-    """The shape of the grid, and the number of points."""
+    """Return the shape of the grid, and the number of points."""
     if method == "ks":
         cells, k = histograms.default_ks(n, epsilon)
     elif method == "smoothed":

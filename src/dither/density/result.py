@@ -59,7 +59,7 @@ class Density(ComparedByValue):
     @overload
     def cdf(self, t: Sequence[float] | NDArray[Any]) -> Floats: ...
     def cdf(self, t: Any) -> float | Floats:
-        """The probability of a value at most t.
+        """Return the probability of a value at most t.
 
         >>> import dither as dp
         >>> dp.density.release([0.5] * 10, bounds=(0, 1), epsilon=1, bins=2).cdf([0.0, 1.0])
@@ -74,7 +74,7 @@ class Density(ComparedByValue):
     @overload
     def quantile(self, q: Sequence[float] | NDArray[Any]) -> Floats: ...
     def quantile(self, q: Any) -> float | Floats:
-        """The smallest value with probability q of not being exceeded.
+        """Return the smallest value with probability q of not being exceeded.
 
         >>> import dither as dp
         >>> dp.density.release([0.5] * 10, bounds=(0, 1), epsilon=1, bins=2).quantile(1.0) <= 1.0
@@ -91,7 +91,7 @@ class Density(ComparedByValue):
         return float(result) if np.ndim(q) == 0 else result
 
     def density(self) -> Floats:
-        """The probability of each bin divided by its size.
+        """Return the probability of each bin divided by its size.
 
         >>> import dither as dp
         >>> dp.density.release([0.5] * 10, bounds=(0, 1), epsilon=1, bins=2).density().shape
@@ -159,7 +159,7 @@ def _unit(size: int, source: Source) -> Floats:
 
 
 def on_simplex(values: Floats) -> Floats:
-    """The probabilities nearest to ``values`` in the sense of least squares.
+    """Return the probabilities nearest to ``values`` in the sense of least squares.
 
     >>> on_simplex(np.array([0.8, 0.4, -0.2]))
     array([0.7, 0.3, 0. ])

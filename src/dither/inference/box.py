@@ -22,7 +22,8 @@ Range = tuple[Numbers, Numbers]
 
 
 def mean_limits(count: Range, total: Range, largest: float) -> Range:
-    """The extremes of the mean of values within ``-largest .. largest``, over ranges of their number and their sum.
+    """Return the extremes of the mean of values within ``-largest .. largest``, over ranges of their number and their
+    sum.
 
     If there may be no values, the limits are those of the values.
 
@@ -37,8 +38,8 @@ def mean_limits(count: Range, total: Range, largest: float) -> Range:
 
 
 def variance_limits(count: Range, total: Range, squares: Range, largest: float, largest_square: float) -> Range:
-    """The extremes of the sample variance of values within ``-largest .. largest``, over ranges of their number, sum
-    and sum of squares, where one square is at most ``largest_square``.
+    """Return the extremes of the sample variance of values within ``-largest .. largest``, over ranges of their number,
+    sum and sum of squares, where one square is at most ``largest_square``.
 
     If there may be fewer than two values, the limits are 0 and the variance of two values at the two bounds.
 
@@ -56,8 +57,8 @@ def variance_limits(count: Range, total: Range, squares: Range, largest: float, 
 
 
 def spread_limits(first: Range, second: Range, count: Range, largest: float) -> Range:
-    """The extremes of ``(m2 - m1^2) N / (N - 1)``, with ``m2 - m1^2`` between 0 and the ``largest`` that the bounds
-    allow, over ranges of the two moments and the number of values.
+    """Return the extremes of ``(m2 - m1^2) N / (N - 1)``, with ``m2 - m1^2`` between 0 and the ``largest`` that the
+    bounds allow, over ranges of the two moments and the number of values.
 
     >>> low, high = spread_limits((0.5, 0.5), (0.5, 0.5), (2.0, 2.0), 0.25)
     >>> float(low), float(high)
@@ -72,6 +73,6 @@ def spread_limits(first: Range, second: Range, count: Range, largest: float) -> 
 
 
 def _quotients(numerator: Range, denominator: Range) -> Range:
-    """The extremes of a quotient whose denominator is positive."""
+    """Return the extremes of a quotient whose denominator is positive."""
     (low, high), (least, most) = numerator, denominator
     return low / np.where(np.asarray(low) < 0, least, most), high / np.where(np.asarray(high) < 0, most, least)

@@ -45,8 +45,8 @@ class Grid:
 
     @classmethod
     def between(cls, lower: float, upper: float, bits: int, *, integers: bool = False) -> Grid:
-        """The grid with ``2**bits`` to ``2**(bits+1)`` points between the bounds; for ``integers`` the integers, if
-        they are not many more.
+        """Return the grid with ``2**bits`` to ``2**(bits+1)`` points between the bounds; for ``integers`` the integers,
+        if they are not many more.
         """
         low, high = exactly(lower), exactly(upper)
         if (
@@ -74,8 +74,8 @@ class Grid:
 
     @classmethod
     def rounded_half_up(cls, lower: float, upper: float, scale: float) -> Grid:
-        """The grid of steps ``1 / scale``, a power of two, whose ends are the bounds rounded as SQL rounds values:
-        ``floor(bound * scale + 0.5)``.
+        """Return the grid of steps ``1 / scale``, a power of two, whose ends are the bounds rounded as SQL rounds
+        values: ``floor(bound * scale + 0.5)``.
 
         >>> Grid.rounded_half_up(0.0, 1.3, 2.0)
         Grid(low=0, high=3, step=Fraction(1, 2))
@@ -105,7 +105,7 @@ class Grid:
         return self.width if neighbors is ReplaceOne else max(abs(self.low), abs(self.high))
 
     def value(self, place: int) -> Fraction:
-        """The value so many steps above the lowest point.
+        """Return the value so many steps above the lowest point.
 
         >>> Grid(-2, 2, Fraction(1, 4)).value(1)
         Fraction(-1, 4)
@@ -113,7 +113,7 @@ class Grid:
         return (self.low + place) * self.step
 
     def part(self, first: int, last: int) -> Grid:
-        """The points from ``first`` to ``last``, counted in steps from the lowest one.
+        """Return the points from ``first`` to ``last``, counted in steps from the lowest one.
 
         >>> Grid(-2, 2, Fraction(1, 4)).part(1, 3)
         Grid(low=-1, high=1, step=Fraction(1, 4))
@@ -141,7 +141,8 @@ class Grid:
 
 
 def bin_numbers(values: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[np.intp]:
-    """The bin of each value, of bins that begin at their lower edges; values outside go to the first or last bin.
+    """Return the bin of each value, of bins that begin at their lower edges; values outside go to the first or last
+    bin.
 
     >>> bin_numbers(np.array([-1.0, 0.5, 1.0, 9.0]), np.array([0.0, 1.0, 2.0]))
     array([0, 0, 1, 1])

@@ -17,7 +17,7 @@ class Interval:
         raise AssertionError("each kind of interval has its limits")
 
     def half_width(self, value: float, confidence: float) -> float:
-        """The larger distance from ``value`` to the limits."""
+        """Return the larger distance from ``value`` to the limits."""
         low, high = self(value, confidence)
         return max(high - value, value - low)
 
@@ -119,7 +119,7 @@ class RankInterval(Interval):
         return self.low, self.high
 
     def ranks(self, confidence: float) -> float:
-        """The number of records by which the rank is off at most."""
+        """Return the number of records by which the rank is off at most."""
         return (math.log(self.points) - math.log(1 - confidence)) / self.rate
 
     def text(self, value: float) -> str:

@@ -35,7 +35,7 @@ class NoiseLaw:
 
     @classmethod
     def of(cls, mechanism: Laplace | Gaussian | MixedNoise, *, integer: bool, unit: float = 1.0) -> NoiseLaw:
-        """The law that a mechanism adds to one number; ``unit`` is what a released 1 is worth.
+        """Return the law that a mechanism adds to one number; ``unit`` is what a released 1 is worth.
 
         >>> NoiseLaw.of(Laplace(sensitivity=1, epsilon=0.5), integer=True, unit=10)
         NoiseLaw(shape='laplace', scale=20.0, step=10)
@@ -47,11 +47,11 @@ class NoiseLaw:
         return cls(shape, scale * unit, inner.integer_step(0) * unit if integer else 0.0)
 
     def times(self, factor: float) -> NoiseLaw:
-        """The law of ``factor`` times the noise, for a positive factor."""
+        """Return the law of ``factor`` times the noise, for a positive factor."""
         return replace(self, scale=self.scale * factor, step=self.step * factor)
 
     def quantiles(self, levels: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The noise at these levels, of which uniform ones give the law.
+        """Return the noise at these levels, of which uniform ones give the law.
 
         At a level u below 1/2 it is ``-k``, with k the smallest multiple of the step that the noise exceeds with a
         probability of at most u; above 1/2 the mirror image.
@@ -75,7 +75,7 @@ class NoiseLaw:
         return result
 
     def error(self, tail: float) -> float:
-        """The half-width that the noise exceeds with a probability of at most ``tail``.
+        """Return the half-width that the noise exceeds with a probability of at most ``tail``.
 
         >>> round(NoiseLaw("normal", 1.0).error(0.05), 3)
         1.96
@@ -83,7 +83,8 @@ class NoiseLaw:
         return abs(float(self.quantiles(np.array([tail / 2]))[0]))
 
     def sum_limit(self, count: int, tail: float) -> float:
-        """What the sum of ``count`` independent noises of this law exceeds with a probability of at most ``tail``.
+        """Return what the sum of ``count`` independent noises of this law exceeds with a probability of at most
+        ``tail``.
 
         A sum of Laplace noises of scale 1 is ``G - H``, two Gamma variables of this shape. It exceeds t if a Poisson
         process has fewer than ``count`` arrivals up to ``t + H``: j of them up to t, with probability

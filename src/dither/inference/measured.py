@@ -92,7 +92,7 @@ class Measured:
         return self.value - self.error, self.value + self.error
 
     def at(self, value: Numbers) -> Measured:
-        """The same noise on other numbers."""
+        """Return the same noise on other numbers."""
         return replace(self, value=np.atleast_1d(np.asarray(value, dtype=np.float64)))
 
 
@@ -108,7 +108,7 @@ def measured(values: Sequence[Numbers], laws: Sequence[NoiseLaw], confidence: fl
 
 
 def _points(confidence: float) -> int:
-    """The number of points of a sample, a power of two; none where that would be too many."""
+    """Return the number of points of a sample, a power of two; none where that would be too many."""
     needed = _POINTS_BEYOND / (1 - confidence)
     return max(_FEWEST_POINTS, 1 << math.ceil(math.log2(needed))) if needed <= _MOST_POINTS else 0
 
@@ -129,7 +129,7 @@ def _sample(laws: tuple[NoiseLaw, ...], points: int) -> tuple[Array, ...]:
 def limits(
     statistic: Statistic, inputs: Sequence[Measured], low: Numbers, high: Numbers, scale: Array | None = None
 ) -> tuple[Array, Array]:
-    """The limits of a statistic for each group, kept to ``low .. high``.
+    """Return the limits of a statistic for each group, kept to ``low .. high``.
 
     Where the statistic is not a number the sample counts as beyond both limits.
 
@@ -165,14 +165,15 @@ def limits(
 
 
 def _near_end(distance: Array) -> Array:
-    """How much of the share beyond the upper limit is added to that beyond the lower one, by the number of standard
-    errors from the end: all within 1, none from 2.5 on."""
+    """Return how much of the share beyond the upper limit is added to that beyond the lower one, by the number of
+    standard errors from the end: all within 1, none from 2.5 on.
+    """
     result: Array = np.clip((_FREE - distance) / (_FREE - 1), 0.0, 1.0)
     return result
 
 
 def _limits_near_end(sample: Array, undefined: Array, beyond: int, low: Numbers, scale: Array) -> tuple[Array, Array]:
-    """The limits of sorted samples, in rows, where the lower end of what is possible is near."""
+    """Return the limits of sorted samples, in rows, where the lower end of what is possible is near."""
     points, unit = sample.shape[1], np.maximum(scale, 1e-300)[:, None]
     # below: the first of so many samples from the bottom that is not too far down for its own distance from the end
     numbers = np.arange(beyond, 2 * beyond + 1)

@@ -16,7 +16,7 @@ _QUANTILE = 1.3
 
 
 def mode_probability(selected: int, counts: Array, law: NoiseLaw, rate: float) -> float:
-    """A probability that no key is more common than the one selected, which is rather too low than too high.
+    """Return a probability that no key is more common than the one selected, which is rather too low than too high.
 
     *Statement.* It is the lowest of several posterior probabilities, given the noisy counts and the selection. One is
     that of somebody to whom all counts were equally plausible before. The others are those of somebody who takes the
@@ -69,7 +69,7 @@ def mode_probability(selected: int, counts: Array, law: NoiseLaw, rate: float) -
 
 
 def _among_alike(selected: int, counts: Array, law: NoiseLaw, rate: float) -> float:
-    """The probability if the counts are a sample of a normal law, whose variance they show themselves."""
+    """Return the probability if the counts are a sample of a normal law, whose variance they show themselves."""
     variance, excess = (2 * law.scale**2, 5.0) if law.shape == "laplace" else (law.scale**2, 2.0)
     explained = variance * (1 + _QUANTILE * math.sqrt(excess / counts.size))
     shrinkage = 1 - explained / max(float(counts.var(ddof=1)), explained)
@@ -84,7 +84,9 @@ def _among_alike(selected: int, counts: Array, law: NoiseLaw, rate: float) -> fl
 
 
 def _probability_of_best(selected: int, possible: Array, rate: float) -> float:
-    """How often the selected count is the highest in samples of the counts, weighted by the law of the selection."""
+    """Return how often the selected count is the highest in samples of the counts, weighted by the law of the
+    selection.
+    """
     exponents = rate * (possible - possible[:, [selected]])
     largest = exponents.max(axis=1)
     weights = np.exp(-largest) / np.exp(exponents - largest[:, None]).sum(axis=1)

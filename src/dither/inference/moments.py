@@ -54,16 +54,16 @@ class IntervalEstimate(NamedTuple):
         return np.maximum(self.high - self.value, self.value - self.low)
 
     def shifted(self, by: float) -> IntervalEstimate:
-        """All three moved by a public constant."""
+        """Return all three moved by a public constant."""
         return IntervalEstimate(self.value + by, self.low + by, self.high + by)
 
     def scaled(self, by: float) -> IntervalEstimate:
-        """All three multiplied by a public positive constant."""
+        """Return all three multiplied by a public positive constant."""
         return IntervalEstimate(self.value * by, self.low * by, self.high * by)
 
 
 def mean(count: Measured, total: Measured, largest: float) -> IntervalEstimate:
-    """The mean of values within ``-largest .. largest``, from their noisy number and their noisy sum.
+    """Return the mean of values within ``-largest .. largest``, from their noisy number and their noisy sum.
 
     If the noisy number does not show that there are any values, the value is 0 and the limits are those of the values.
 
@@ -86,8 +86,8 @@ def mean(count: Measured, total: Measured, largest: float) -> IntervalEstimate:
 def variance(
     count: Measured, total: Measured, squares: Measured, largest: float, largest_square: float | None = None
 ) -> IntervalEstimate:
-    """The sample variance (divisor N - 1) of values within ``-largest .. largest``, from their noisy number, sum and
-    sum of squares.
+    """Return the sample variance (divisor N - 1) of values within ``-largest .. largest``, from their noisy number, sum
+    and sum of squares.
 
     The squares may have been counted on another grid, on which they are at most ``largest_square``. There are at least
     two values, or there is no variance; if the noisy number does not show any, the value is 0 and the limits are 0 and
@@ -115,7 +115,7 @@ def variance(
 
 
 def standard_deviation(square: IntervalEstimate) -> IntervalEstimate:
-    """The root of a variance: a monotone function of it, so its limits are the roots of the limits.
+    """Return the root of a variance: a monotone function of it, so its limits are the roots of the limits.
 
     >>> [float(number) for number in standard_deviation(IntervalEstimate(4.0, 1.0, 9.0))]
     [2.0, 1.0, 3.0]
@@ -126,7 +126,7 @@ def standard_deviation(square: IntervalEstimate) -> IntervalEstimate:
 def _possible(
     count: Measured, total: Measured, squares: Measured, largest: float, largest_square: float
 ) -> tuple[Measured, Measured, Measured]:
-    """The noisy sums, moved to the nearest that at least two values within the bounds can have."""
+    """Return the noisy sums, moved to the nearest that at least two values within the bounds can have."""
     size = np.maximum(count.value, 2.0)
     first = np.clip(total.value, -largest * size, largest * size)
     least = first * first / size
@@ -135,7 +135,7 @@ def _possible(
 
 
 def _deviation_error(sums: tuple[Measured, Measured, Measured]) -> Array:
-    """The standard error of the sum of squared deviations, divided by n - 1, in units of the sum."""
+    """Return the standard error of the sum of squared deviations, divided by n - 1, in units of the sum."""
     count, total, squares = sums
     center = total.value / count.value
     spread = (squares.value - total.value * center) / np.maximum(count.value - 1, 1.0)

@@ -74,7 +74,7 @@ class PairSums:
 
 
 def pair_statistic(kind: PairStatistic, sums: PairSums, at: float = 0.0) -> IntervalEstimate:
-    """A statistic of pairs, with its limits; not a number where the noisy sums do not show that there is one.
+    """Return a statistic of pairs, with its limits; not a number where the noisy sums do not show that there is one.
 
     The slope is that of the second value on the first, the intercept the height of that line where the first is ``at``.
 
@@ -111,7 +111,9 @@ def pair_statistic(kind: PairStatistic, sums: PairSums, at: float = 0.0) -> Inte
 def _of_central(
     kind: PairStatistic, number: Array, first: Array, second: Array, aa: Array, bb: Array, ab: Array
 ) -> Array:
-    """The statistic, from the number, the means and the sums about them; the correlation in place of its square."""
+    """Return the statistic, from the number, the means and the sums about them; the correlation in place of
+    its square.
+    """
     if kind in ("covar_pop", "covar_samp"):
         return ab / (number - (kind == "covar_samp"))
     if kind in ("corr", "regr_r2"):
@@ -129,7 +131,9 @@ def _positive(square: Array) -> Array:
 def _gradient(
     kind: PairStatistic, means: tuple[Array, Array], sums: tuple[Array, Array, Array], size: Array, at: float
 ) -> Array:
-    """The direction in which the noise of the six sums moves the statistic, for each group; its length is of no use."""
+    """Return the direction in which the noise of the six sums moves the statistic, for each group; its length is of no
+    use.
+    """
     (a, b), (aa, bb, ab) = means, sums
     zero, one = np.zeros_like(a), np.ones_like(a)
     of_first, of_second = np.stack([-a, one, zero, zero, zero, zero], 1), np.stack([-b, zero, one, zero, zero, zero], 1)
@@ -150,7 +154,9 @@ def _gradient(
 
 
 def _residual(curved: Array, gradient: Array, covariance: Array) -> Array:
-    """What of a linear function of the noise is uncorrelated with another one, as coefficients for each group."""
+    """Return what of a linear function of the noise is uncorrelated with another one, as coefficients for
+    each group.
+    """
     weighted = gradient @ covariance
     shared = (weighted * curved).sum(axis=1, keepdims=True)
     result: Array = curved - shared / np.maximum((weighted * gradient).sum(axis=1, keepdims=True), _TINY) * gradient
@@ -158,7 +164,7 @@ def _residual(curved: Array, gradient: Array, covariance: Array) -> Array:
 
 
 def _samples(kind: PairStatistic, at: float) -> Statistic:
-    """The statistic in every sample of possible truths, the curvature of the sums about the means taken out."""
+    """Return the statistic in every sample of possible truths, the curvature of the sums about the means taken out."""
 
     def statistic(values: Sequence[Array], noises: Sequence[Array]) -> Array:
         noise = np.concatenate(noises)

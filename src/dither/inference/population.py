@@ -43,7 +43,7 @@ from dither.inference.moments import IntervalEstimate, deviations, mean, varianc
 
 
 def wilson(share: Array, records: Array | float, z: Array) -> Array:
-    """The p with ``share - p = z sqrt(p (1 - p) / records)``.
+    """Return the p with ``share - p = z sqrt(p (1 - p) / records)``.
 
     >>> wilson(np.array([0.5]), 100.0, np.array([1.96])).round(3)
     array([0.404])
@@ -58,8 +58,8 @@ def wilson(share: Array, records: Array | float, z: Array) -> Array:
 def population_count(
     count: Measured, sampling: Measured, cluster: float = 1.0, records: float | None = None
 ) -> IntervalEstimate:
-    """How many rows would be counted on average in such a sample; ``records`` is the number of all rows, where that is
-    public, and ``sampling`` is 0 with noise of the standard normal law, measured with the count.
+    """Return how many rows would be counted on average in such a sample; ``records`` is the number of all rows, where
+    that is public, and ``sampling`` is 0 with noise of the standard normal law, measured with the count.
 
     >>> inputs = measured([1000.0, 0.0], [NoiseLaw("laplace", 1.0), STANDARD_NORMAL], confidence=0.95)
     >>> [round(float(number[0])) for number in population_count(*inputs)]
@@ -78,7 +78,7 @@ def population_count(
 
 
 def population_sum(total: Measured, squares: Measured, sampling: Measured, cluster: float = 1.0) -> IntervalEstimate:
-    """What the sum would be on average in such a sample; ``squares`` is the sum of squares about 0.
+    """Return what the sum would be on average in such a sample; ``squares`` is the sum of squares about 0.
 
     >>> laws = [NoiseLaw("laplace", 1.0)] * 2 + [STANDARD_NORMAL]
     >>> [round(float(number[0])) for number in population_sum(*measured([500.0, 1000.0, 0.0], laws, confidence=0.95))]
@@ -98,7 +98,8 @@ def population_sum(total: Measured, squares: Measured, sampling: Measured, clust
 def population_mean(
     count: Measured, total: Measured, squares: Measured, sampling: Measured, largest: float, cluster: float = 1.0
 ) -> IntervalEstimate:
-    """The mean of the population; ``sampling`` is 0 with noise of the standard normal law, measured with the sums.
+    """Return the mean of the population; ``sampling`` is 0 with noise of the standard normal law, measured with the
+    sums.
 
     >>> laws = [NoiseLaw("laplace", 1.0)] * 3 + [STANDARD_NORMAL]
     >>> estimate = population_mean(*measured([1000.0, 0.0, 1000.0, 0.0], laws, confidence=0.95), largest=2.0)
@@ -123,7 +124,7 @@ def population_mean(
 def population_variance(
     count: Measured, total: Measured, squares: Measured, sampling: Measured, largest: float, cluster: float = 1.0
 ) -> IntervalEstimate:
-    """The variance of the population, with limits that cover it at least with the confidence.
+    """Return the variance of the population, with limits that cover it at least with the confidence.
 
     >>> laws = [NoiseLaw("laplace", 1.0)] * 3 + [STANDARD_NORMAL]
     >>> estimate = population_variance(*measured([1000.0, 0.0, 1000.0, 0.0], laws, confidence=0.95), largest=2.0)

@@ -46,7 +46,7 @@ class Split:
     def select_all(
         self, values: Values, select: Callable[[Self, Values], tuple[Answer, Values, Values]]
     ) -> dict[Fraction, Answer]:
-        """Every quantile by its share; ``select`` returns one of them, and the values below and above it.
+        """Return every quantile by its share; ``select`` returns one of them, and the values below and above it.
 
         >>> def exactly(split: Split, values: range) -> tuple[int, range, range]:
         ...     cut = int(split.at * len(values))
@@ -64,7 +64,7 @@ class Split:
 
 
 def levels(count: int) -> int:
-    """How many selections each value takes part in, if there are so many quantiles.
+    """Return how many selections each value takes part in, if there are so many quantiles.
 
     >>> [levels(count) for count in (1, 2, 3, 4, 7, 8)]
     [1, 2, 2, 3, 3, 4]
@@ -73,7 +73,7 @@ def levels(count: int) -> int:
 
 
 def halve(shares: Sequence[Fraction]) -> Split:
-    """The order in which these quantiles, at least one and increasing, are selected.
+    """Return the order in which these quantiles, at least one and increasing, are selected.
 
     >>> split = halve([Fraction(1, 4), Fraction(1, 2), Fraction(3, 4)])
     >>> [(str(node.share), str(node.at)) for node in split]
@@ -85,7 +85,7 @@ def halve(shares: Sequence[Fraction]) -> Split:
 
 
 def _halve(shares: Sequence[Fraction], low: Fraction, high: Fraction) -> Split | None:
-    """The quantiles between the shares ``low`` and ``high``, among the values between them."""
+    """Return the quantiles between the shares ``low`` and ``high``, among the values between them."""
     if not shares:
         return None
     middle = len(shares) // 2

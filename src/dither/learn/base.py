@@ -136,7 +136,7 @@ def count_fit(estimator: Any, guarantee: Guarantee, *, charged: bool) -> None:
 
 
 def total_of(estimator: Any) -> Guarantee | None:
-    """What an estimator and its clones have cost so far."""
+    """Return what an estimator and its clones have cost so far."""
     lineage: Total | None = vars(estimator).get(_LINEAGE)
     return None if lineage is None else lineage.guarantee
 
@@ -225,7 +225,7 @@ class PrivateEstimator(BaseEstimator):
         return copy
 
     def _request(self, columns: int) -> str:
-        """The parameters and the number of features in words: what makes two requests the same."""
+        """Return the parameters and the number of features in words: what makes two requests the same."""
         parameters = self.get_params(deep=False)
         descriptions = (
             f"{name}={np.asarray(parameters[name]).tolist()}" for name in sorted(parameters) if name != "source"
@@ -247,15 +247,15 @@ class PrivateEstimator(BaseEstimator):
         raise AssertionError("each estimator computes what it releases")
 
     def non_private_estimator(self) -> Any:
-        """The estimator of scikit-learn that does the same without privacy."""
+        """Return the estimator of scikit-learn that does the same without privacy."""
         raise AssertionError("each estimator has a twin")
 
     def non_private_data(self, rows: Floats, y: Any) -> tuple[Any, ...]:
-        """What that one is fitted to."""
+        """Return what that one is fitted to."""
         return (rows,)
 
     def non_private(self) -> NonPrivate:
-        """The baseline: scikit-learn's own estimator on rows and labels clipped to the same bounds."""
+        """Return the baseline: scikit-learn's own estimator on rows and labels clipped to the same bounds."""
         return NonPrivate(self)
 
     def read_rows(self, X: Any, *, reset: bool) -> Floats:
@@ -278,7 +278,7 @@ class PrivateEstimator(BaseEstimator):
         return self.read_rows(X, reset=False)
 
     def _rows(self, X: Any) -> Floats:
-        """The same, clipped to the bounds."""
+        """Return the same, clipped to the bounds."""
         return clip(self._new_rows(X), limits_of(self.bounds, self.n_features_in_))
 
     def __sklearn_tags__(self) -> Any:
@@ -298,12 +298,14 @@ class UnsupervisedEstimator(PrivateEstimator):
 
 
 def _words(source: Source | None) -> Source:
-    """The source to draw from. A seeded one starts anew: a fit leaves its parameters alone, and can be repeated."""
+    """Return the source to draw from. A seeded one starts anew: a fit leaves its parameters alone, and can be
+    repeated.
+    """
     return SeededSource(source.seed) if isinstance(source, SeededSource) else resolve(source)
 
 
 def _threads(columns: int) -> AbstractContextManager[Any]:
-    """One thread for products of narrow blocks: handing them to several costs more than it saves."""
+    """Return one thread for products of narrow blocks: handing them to several costs more than it saves."""
     return nullcontext() if columns > _WIDE else _controller().limit(limits=1, user_api="blas")
 
 
@@ -323,12 +325,12 @@ class _Fit:
 
     @spends
     def release(self, compute: Callable[[], Released], *, source: Source | None) -> Released:
-        """What ``compute`` returns; with a ledger scope open, charged once and first."""
+        """Return what ``compute`` returns; with a ledger scope open, charged once and first."""
         return compute()
 
 
 def _whole(guarantee: Guarantee) -> Event:
-    """The event of a fit that a ledger answered again: known by its guarantee alone."""
+    """Return the event of a fit that a ledger answered again: known by its guarantee alone."""
     numbers = guarantee.exact
     return Pure(*numbers) if isinstance(guarantee, PureDP) else Approximate(*numbers)
 
@@ -393,7 +395,7 @@ def limits_of(bounds: Any, columns: int, name: str = "bounds") -> tuple[Floats, 
 
 
 def _pair(bounds: Any, name: str) -> tuple[int | float, int | float]:
-    """The pair for all columns; anything that is no pair is refused in words that name both forms."""
+    """Return the pair for all columns; anything that is no pair is refused in words that name both forms."""
     expected = "one pair (lower, upper) for all columns, or a list of one pair for each, in the order of the columns"
     fix = f"pass {name}=(lower, upper), or {name}=[(lower, upper), ...]; from a dict by [pairs[c] for c in X.columns]"
     if isinstance(bounds, (str, Mapping)) or not hasattr(bounds, "__len__"):
@@ -404,13 +406,13 @@ def _pair(bounds: Any, name: str) -> tuple[int | float, int | float]:
 
 
 def _middle(bounds: Any, columns: int) -> Floats:
-    """What a missing cell of each column counts as."""
+    """Return what a missing cell of each column counts as."""
     lower, upper = limits_of(bounds, columns)
     return (lower + upper) / 2
 
 
 def _several(bounds: Any) -> bool:
-    """Whether these are pairs, or meant to be: one that is none is refused by itself."""
+    """Return whether these are pairs, or meant to be: one that is none is refused by itself."""
     try:
         return np.ndim(bounds) == 2
     except ValueError:
@@ -418,7 +420,7 @@ def _several(bounds: Any) -> bool:
 
 
 def clip(rows: Floats, limits: tuple[Floats, Floats]) -> Floats:
-    """Each row inside the limits."""
+    """Return each row inside the limits."""
     return np.clip(rows, *limits)
 
 
@@ -470,7 +472,7 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         return isinstance(self.classes, str) and self.classes == OBSERVED
 
     def _known(self, y: Any) -> NDArray[Any]:
-        """The classes in order."""
+        """Return the classes in order."""
         fix = 'pass classes=[0, 1], for example, or classes="observed" if it is public which labels occur'
         if self._by_observation():
             result = inputs.observed(y)
@@ -497,13 +499,13 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         return np.asarray(result)
 
     def _labels(self, y: Any, rows: int) -> tuple[Any, ...]:
-        """The place of each label among the classes, -1 if it is none of them; and the classes."""
+        """Return the place of each label among the classes, -1 if it is none of them; and the classes."""
         classes = self._known(y)
         codes = inputs.codes(y, classes)
         inputs.check_lengths(len(codes), rows)
         return codes, classes
 
     def non_private_data(self, rows: Floats, y: Any) -> tuple[Any, ...]:
-        """What the non-private estimator is fitted to."""
+        """Return what the non-private estimator is fitted to."""
         codes, classes = self._labels(y, len(rows))
         return rows[codes >= 0], classes[codes[codes >= 0]]

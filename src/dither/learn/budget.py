@@ -51,7 +51,7 @@ _MIN_EXPONENT = -900  # numbers below 2^-900 are 0: powers of two beyond would n
 
 
 def row_norms(rows: Floats, order: int = 2) -> Floats:
-    """The l2 norm of each row, or its l1 norm."""
+    """Return the l2 norm of each row, or its l1 norm."""
     result = np.zeros(len(rows))
     for start in range(0, len(rows), _NORM_ROWS):
         total = result[start : start + _NORM_ROWS]
@@ -61,7 +61,7 @@ def row_norms(rows: Floats, order: int = 2) -> Floats:
 
 
 def row_sums(values: Floats) -> Floats:
-    """The sum of each row."""
+    """Return the sum of each row."""
     result = np.zeros(len(values))
     for column in values.T:
         result += column
@@ -150,7 +150,7 @@ class GaussianBudget(Stateful):
         return Sequential(*self._events)
 
     def ratio(self, share: float | Fraction, *, aligned: bool = False) -> float:
-        """The deviation (for Laplace noise: the scale) of the noise of a part with sensitivity 1."""
+        """Return the deviation (for Laplace noise: the scale) of the noise of a part with sensitivity 1."""
         return up(self._ratio(decimal(share, "share")) * self._relation_factor(aligned))
 
     def _ratio(self, share: Fraction) -> Fraction:
@@ -199,7 +199,7 @@ class GaussianBudget(Stateful):
 
 
 def steps_to_one(columns: int, norm: float, bits: int) -> float:
-    """How many steps of :func:`quantized` make 1."""
+    """Return how many steps of :func:`quantized` make 1."""
     return float(1 << bits) * (1 - (columns + 8) * 2.0**-52) / norm
 
 
@@ -225,7 +225,7 @@ def quantized(
 
 
 def _summed(rows: Floats, add: Callable[[Floats], Floats]) -> Integers:
-    """The sum of ``add(block)``, integers below 2^53, over blocks of rows."""
+    """Return the sum of ``add(block)``, integers below 2^53, over blocks of rows."""
     if rows.shape[0] >= _MAX_ROWS:
         raise InvalidData("rows", "fewer than 2^31 rows", "more", "use a sample of them")
     blocks = (add(rows[start : start + _ROWS]) for start in range(0, max(rows.shape[0], 1), _ROWS))
@@ -236,13 +236,17 @@ def _summed(rows: Floats, add: Callable[[Floats], Floats]) -> Integers:
 
 
 def exact_sum(rows: Floats, norm: float, order: int = 2) -> tuple[Integers, float]:
-    """The sum of the clipped rows in steps, and how many steps make 1; each row adds a norm of at most ``2**20``."""
+    """Return the sum of the clipped rows in steps, and how many steps make 1; each row adds a norm of at most
+    ``2**20``.
+    """
     total = _summed(rows, lambda part: quantized(part, norm, VECTOR_BITS, order)[0].sum(axis=0))
     return total, steps_to_one(rows.shape[1], norm, VECTOR_BITS)
 
 
 def exact_gram(rows: Floats, norm: float, order: int = 2, *, within: bool = False) -> tuple[Integers, float]:
-    """The sum of ``x x'`` over the clipped rows x in steps, and the steps that make 1; ``within``: none needs clipping."""
+    """Return the sum of ``x x'`` over the clipped rows x in steps, and the steps that make 1; ``within``: none needs
+    clipping.
+    """
 
     def squares(part: Floats) -> Floats:
         whole = quantized(part, norm, GRAM_BITS, order, _NONE if within else None)[0]
@@ -252,13 +256,13 @@ def exact_gram(rows: Floats, norm: float, order: int = 2, *, within: bool = Fals
 
 
 def noisy_sum(rows: Floats, norm: float, budget: GaussianBudget, share: float | Fraction) -> Floats:
-    """The sum of the rows, each clipped to ``norm``."""
+    """Return the sum of the rows, each clipped to ``norm``."""
     total, steps = exact_sum(rows, norm, budget.order)
     return budget.release([(total, 1 << VECTOR_BITS)], share)[0] / steps
 
 
 def gram_parts(total: Integers, sensitivity: float | Fraction, pure: bool) -> list[tuple[Integers, Fraction]]:
-    """The parts of a symmetric matrix to release: diagonal and upper triangle.
+    """Return the parts of a symmetric matrix to release: diagonal and upper triangle.
 
     The Frobenius norm counts an entry off the diagonal twice, so in the vector of the upper triangle it weighs
     sqrt(2): its sensitivity is that much smaller. In l1 the entries of ``x x'`` add up to at most the square of the
@@ -270,7 +274,7 @@ def gram_parts(total: Integers, sensitivity: float | Fraction, pure: bool) -> li
 
 
 def symmetric(diagonal: Floats, above: Floats) -> Floats:
-    """The symmetric matrix of the parts."""
+    """Return the symmetric matrix of the parts."""
     matrix = np.diag(diagonal)
     matrix[np.triu_indices(len(diagonal), 1)] = above
     return np.asarray(np.triu(matrix) + np.triu(matrix, 1).T)
@@ -279,8 +283,8 @@ def symmetric(diagonal: Floats, above: Floats) -> Floats:
 def noisy_gram(
     rows: Floats, norm: float, budget: GaussianBudget, share: float | Fraction, *, within: bool = False
 ) -> Floats:
-    """The sum of ``x x'`` over the rows x, each clipped to ``norm``: a symmetric matrix. ``within`` says that none is
-    longer, but for d + 2 roundings.
+    """Return the sum of ``x x'`` over the rows x, each clipped to ``norm``: a symmetric matrix. ``within`` says that
+    none is longer, but for d + 2 roundings.
 
     One row adds ``x x'`` of Frobenius norm ``|x|^2``. The noise has deviation ``norm^2 budget.ratio(share,
     aligned=True)`` on the diagonal and ``sqrt(1/2)`` of that off it, and may leave the matrix indefinite.
@@ -291,7 +295,9 @@ def noisy_gram(
 
 
 def noisy_count(rows: Sequence[Any] | NDArray[Any], budget: GaussianBudget, share: float | Fraction) -> float:
-    """The number of rows, at least 1: with noise where it is private, and exact, at no cost, where it is public."""
+    """Return the number of rows, at least 1: with noise where it is private, and exact, at no cost, where it
+    is public.
+    """
     if budget.neighbors is ReplaceOne:
         return float(max(len(rows), 1))
     return max(1.0, float(budget.release([(np.array([len(rows)]), 1)], share)[0][0]))
@@ -320,7 +326,7 @@ def noisy_moments(
 def noisy_ceiling(
     sizes: Floats, top: float, fraction: float, count: float, budget: GaussianBudget, share: float | Fraction
 ) -> float:
-    """A size that about this fraction of the sizes stay below: from the top down through a noisy histogram.
+    """Return a size that about this fraction of the sizes stay below: from the top down through a noisy histogram.
 
     The bins are half octaves below ``top``; a person is in one of them, so the sensitivity is 1. Noise alone, of one
     deviation, does not end the search: what is found errs to the large side, which costs noise and not bias.

@@ -67,7 +67,7 @@ class Factors:
 
     @classmethod
     def of(cls, X: Floats) -> Factors:
-        """The factors of every row."""
+        """Return the factors of every row."""
         high = np.abs(X).max(axis=1, initial=0.0)
         scaled = X / np.where(high > 0, high, 1.0)[:, np.newaxis]
         norms_of_rows = row_norms(scaled)
@@ -76,14 +76,14 @@ class Factors:
             return cls(directions, norms_of_rows * high, unit)
 
     def times(self, beta: Floats) -> Floats:
-        """The rows times beta, each computed without the others."""
+        """Return the rows times beta, each computed without the others."""
         scale = self.norms / self.unit
         result = whole_product(self.directions, GRADIENT_BITS, beta)
         result *= scale if beta.ndim == 1 else scale[:, np.newaxis]
         return result
 
     def clipped_sum(self, residuals: Floats, clip: float, chosen: NDArray[np.bool_] | None = None) -> Integers:
-        """The sum of the clipped gradients of the chosen records, in steps of which ``unit(clip)`` make 1.
+        """Return the sum of the clipped gradients of the chosen records, in steps of which ``unit(clip)`` make 1.
 
         *Statement.* One record more or less changes it by a matrix of Frobenius norm at most ``GRADIENT_SENSITIVITY``.
         *Why.* Its part is the outer product of two integer vectors of norm at most 2^16 each, whatever its row and
@@ -106,7 +106,7 @@ class Factors:
         return total
 
     def steps_to_one(self, clip: float, scores: int) -> float:
-        """How many steps of the lattice of :meth:`clipped_sum` make a gradient of length 1."""
+        """Return how many steps of the lattice of :meth:`clipped_sum` make a gradient of length 1."""
         return self.unit * quantized(np.zeros((1, scores)), clip, GRADIENT_BITS)[1]
 
 
@@ -128,7 +128,7 @@ def descend_privately(
     momentum: float = 0.0,
     weights: Floats | float = 1.0,
 ) -> Trace:
-    """The descent itself: ``release`` adds the noise to an integer sum, and answers for its privacy.
+    """Return the descent itself: ``release`` adds the noise to an integer sum, and answers for its privacy.
 
     ``size`` is the number of records a batch has about, not by the data but by public knowledge or a noisy count. With
     ``momentum`` m the step is along ``v = m v + (1 - m) gradient``. ``weights`` multiply gradients before they are
@@ -242,7 +242,7 @@ class NoisyDescent:
 
     @spends
     def run(self, loss: Loss, X: Floats, y: Floats, start: ArrayLike, *, source: Source | None = None) -> Trace:
-        """The trace, all of which may be published.
+        """Return the trace, all of which may be published.
 
         >>> from dither.learn.losses import Squared
         >>> m = NoisyDescent(steps=9, step=0.5, clip=1.0, noise_multiplier=3, size=100)
@@ -274,7 +274,9 @@ class NoisyDescent:
         )
 
     def _batches(self, count: int, source: Source) -> Batches | None:
-        """Which records step h uses: a new sample for each step, or the part of a random partition; all if None."""
+        """Return which records step h uses: a new sample for each step, or the part of a random partition;
+        all if None.
+        """
         rate = arguments.rate(self.sampling_rate, "sampling_rate")
         if rate == 1:
             return None
@@ -322,7 +324,8 @@ def noisy_descent(
 
 
 def noise_for(epsilon: float, delta: float, steps: int, sampling_rate: float = 1.0) -> float:
-    """The smallest noise multiplier with which so many steps are (epsilon, delta)-DP, by the best accountant, to 1e-5.
+    """Return the smallest noise multiplier with which so many steps are (epsilon, delta)-DP, by the best accountant, to
+    1e-5.
 
     ``sampling_rate`` is that of Poisson samples. Full batches compose to one Gaussian mechanism, so theirs is exact.
     Samples never need more noise than full batches, up to the rounding of the accountants, so the search goes down

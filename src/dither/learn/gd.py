@@ -49,7 +49,7 @@ class Schedule:
             raise InvalidArgument("rho", "a number from 0 to 1", self.rho, "pass rho=0.5")
 
     def steps(self, count: int) -> Floats:
-        """The first ``count`` step sizes."""
+        """Return the first ``count`` step sizes."""
         return np.asarray(self.first * (1.0 + np.arange(count)) ** -self.rho)
 
 
@@ -119,7 +119,7 @@ def descend(gradient: Gradient, *, start: ArrayLike, steps: int, schedule: Sched
 
 
 def start_of(start: ArrayLike) -> Floats:
-    """The first iterate as an array of finite floats; a number is a vector of one."""
+    """Return the first iterate as an array of finite floats; a number is a vector of one."""
     beta = np.atleast_1d(np.array(start, dtype=np.float64))
     if not np.all(np.isfinite(beta)):
         raise InvalidArgument("start", "finite numbers", "others", "start from zeros")
@@ -201,7 +201,12 @@ def check_step_sizes(steps: Floats, limit: float) -> None:
 
 
 def online(loss: Loss, X: Floats, y: Floats, *, start: ArrayLike, batch: int, schedule: Schedule) -> Trace:
-    """One pass: step h uses rows h b, ..., (h + 1) b - 1 and no other; rows that do not fill a batch are left out."""
+    """Make one pass: step h uses rows h b, ..., (h + 1) b - 1 and no other; rows that do not fill a batch are left out.
+
+    >>> from dither.learn.losses import Squared
+    >>> online(Squared(), np.ones((4, 1)), np.arange(4.0), start=0.0, batch=2, schedule=Schedule(0.5)).iterates.ravel()
+    array([0. , 0.5, 2.5])
+    """
     size = _batch(batch, len(X))
 
     def gradient(beta: Floats, h: int) -> Floats:
@@ -222,7 +227,12 @@ def offline(
     batch: int = 1,
     source: Source | None = None,
 ) -> Trace:
-    """Many passes: every step draws ``batch`` different rows at random."""
+    """Make many passes: every step draws ``batch`` different rows at random.
+
+    >>> from dither.learn.losses import Squared
+    >>> offline(Squared(), np.ones((4, 1)), np.ones(4), start=0.0, steps=3, schedule=Schedule(0.5)).last
+    array([1.])
+    """
     size, words = _batch(batch, len(X)), resolve(source)
 
     def gradient(beta: Floats, _: int) -> Floats:
@@ -247,7 +257,8 @@ def draw_rows(count: int, size: int, source: Source) -> NDArray[np.int64]:
 
 
 def gradient_variance(loss: Loss, X: Floats, y: Floats, best: Floats) -> float:
-    """The mean over the rows of the squared length of their gradients at the minimum: what keeps SGD from settling.
+    """Return the mean over the rows of the squared length of their gradients at the minimum: what keeps SGD from
+    settling.
 
     >>> from dither.learn.losses import Squared
     >>> gradient_variance(Squared(), np.ones((2, 1)), np.array([0.0, 2.0]), np.array([1.0]))

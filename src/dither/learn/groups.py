@@ -87,7 +87,7 @@ _MIN_COUNT_RATIO = 8.0
 
 
 def group_counts(groups: NDArray[np.int64], size: int, budget: GaussianBudget, share: float | Fraction) -> Floats:
-    """How many records are in each of so many groups; may be negative."""
+    """Return how many records are in each of so many groups; may be negative."""
     [noisy] = budget.release([(np.bincount(groups, minlength=size), 1)], share, aligned=True)
     return noisy
 
@@ -100,7 +100,9 @@ def group_means(
     budget: GaussianBudget,
     share: float | Fraction,
 ) -> tuple[Floats, Floats]:
-    """The sum of the rows of each group, each clipped to ``norm``, over its count; and the deviation of the noise."""
+    """Return the sum of the rows of each group, each clipped to ``norm``, over its count; and the deviation of the
+    noise.
+    """
     sums = [exact_sum(rows[groups == group], norm, budget.order) for group in range(len(counts))]
     [noisy] = budget.release([(np.stack([total for total, _ in sums]), 1 << VECTOR_BITS)], share)
     return noisy / (sums[0][1] * counts[:, np.newaxis]), norm * deviation(budget, share) / counts
@@ -116,7 +118,7 @@ def typical_length(
     budget: GaussianBudget,
     share: float | Fraction,
 ) -> float:
-    """A length to clip rows to that are summed in so many groups; a public one if there are too few to find out.
+    """Return a length to clip rows to that are summed in so many groups; a public one if there are too few to find out.
 
     With w the noise of a group's mean if nothing were clipped, it is about what a fraction 1 - 5 w of the rows stay
     below, but at least the median: clipping saves noise, and is not worth its bias where there is little.
@@ -135,7 +137,7 @@ def without_noise(result: Floats, noise: Floats | float) -> Floats:
 
 
 def deviation(budget: GaussianBudget, share: float | Fraction, *, aligned: bool = False) -> float:
-    """The standard deviation of the noise of a part with reach 1."""
+    """Return the standard deviation of the noise of a part with reach 1."""
     return budget.ratio(share, aligned=aligned) * (math.sqrt(2) if budget.pure else 1.0)
 
 
@@ -188,7 +190,7 @@ class GaussianNB(PrivateClassifier):
     class_count_: Floats
 
     def non_private_estimator(self) -> Any:
-        """The estimator of scikit-learn that does the same without privacy."""
+        """Return the estimator of scikit-learn that does the same without privacy."""
         from sklearn import naive_bayes
 
         return naive_bayes.GaussianNB()
@@ -208,7 +210,7 @@ class GaussianNB(PrivateClassifier):
         }
 
     def _joint(self, X: Any) -> Floats:
-        """The logarithm of prior times likelihood, but for what all classes share."""
+        """Return the logarithm of prior times likelihood, but for what all classes share."""
         rows = self._rows(X)
         result = [
             math.log(prior) - 0.5 * (np.log(spread).sum() + ((rows - mean) ** 2 / spread).sum(axis=1))
@@ -217,15 +219,15 @@ class GaussianNB(PrivateClassifier):
         return np.column_stack(result)
 
     def predict_proba(self, X: Any) -> Floats:
-        """The probability of each class, in the order of ``classes_``."""
+        """Return the probability of each class, in the order of ``classes_``."""
         return softmax(self._joint(X))
 
     def predict_log_proba(self, X: Any) -> Floats:
-        """The logarithms of :meth:`predict_proba`."""
+        """Return the logarithms of :meth:`predict_proba`."""
         return np.asarray(np.log(np.maximum(self.predict_proba(X), np.finfo(np.float64).tiny)))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The likeliest class of each row."""
+        """Return the likeliest class of each row."""
         best = self._joint(X).argmax(axis=1)
         return np.asarray(self.classes_[best])
 
@@ -337,7 +339,7 @@ class KMeans(TransformerMixin, UnsupervisedEstimator):
         return centered(rows, limits), centered(self.cluster_centers_, limits)
 
     def predict(self, X: Any) -> NDArray[np.int64]:
-        """The nearest center of each row."""
+        """Return the nearest center of each row."""
         return np.asarray(squared_distances(*self._places(X)).argmin(axis=1))
 
     def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int64]:
@@ -345,11 +347,11 @@ class KMeans(TransformerMixin, UnsupervisedEstimator):
         return self.fit(X).predict(X)
 
     def transform(self, X: Any) -> Floats:
-        """The distance of each row from each center, where the bounds are 2 apart."""
+        """Return the distance of each row from each center, where the bounds are 2 apart."""
         return np.asarray(np.sqrt(squared_distances(*self._places(X))))
 
     def score(self, X: Any, y: Any = None) -> float:
-        """The sum of the squared distances of the rows from their nearest centers, negative; not private."""
+        """Return the sum of the squared distances of the rows from their nearest centers, negative; not private."""
         return -float(squared_distances(*self._places(X)).min(axis=1).sum())
 
     @property
@@ -361,7 +363,7 @@ class KMeans(TransformerMixin, UnsupervisedEstimator):
         return np.array([f"kmeans{i}" for i in range(self._n_features_out)], dtype=object)
 
     def non_private_estimator(self) -> Any:
-        """The estimator of scikit-learn that does the same without privacy."""
+        """Return the estimator of scikit-learn that does the same without privacy."""
         from sklearn import cluster
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import FunctionTransformer
@@ -414,8 +416,9 @@ def private_centers(points_in_cube: Floats, size: int, budget: GaussianBudget) -
 def _mean(
     points_in_cube: Floats, longest: float, count: float, relative_noise: float, budget: GaussianBudget
 ) -> Floats:
-    """The mean row: clipped more and paid for better the weaker the data, and moved toward 0 as the noise asks for, the
-    mean being some 0.3 from there usually."""
+    """Return the mean row: clipped more and paid for better the weaker the data, and moved toward 0 as the noise asks
+    for, the mean being some 0.3 from there usually.
+    """
     share = (
         budget.left
         if relative_noise > _MAX_RELATIVE_NOISE
@@ -437,7 +440,7 @@ def _principal(rows: Floats, norm: float, count: float, budget: GaussianBudget) 
 
 
 def _normal_centers(variances: Floats, size: int) -> Floats:
-    """The centers that k-means gives on a fixed set of points with the normal law of these variances."""
+    """Return the centers that k-means gives on a fixed set of points with the normal law of these variances."""
     from scipy.special import ndtri
     from scipy.stats import qmc
 
@@ -454,7 +457,7 @@ def _normal_centers(variances: Floats, size: int) -> Floats:
 
 
 def _moved(rows: Floats, centers: Floats, norm: float, share: Fraction, budget: GaussianBudget) -> Floats:
-    """One step: each center by the noisy mean difference of its records, as far as that is not noise."""
+    """Return one step: each center by the noisy mean difference of its records, as far as that is not noise."""
     nearest = squared_distances(rows, centers).argmin(axis=1)
     first = share * _COUNTS_FRACTION
     counts = np.maximum(group_counts(nearest, len(centers), budget, first), deviation(budget, share))

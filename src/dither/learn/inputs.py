@@ -55,19 +55,19 @@ def table(X: Any, columns: int | None = None) -> Floats:
 
 
 def filled(rows: Floats, missing: Floats | float) -> Floats:
-    """The rows, finite: each missing cell is replaced by a public number, one for all or one for each column."""
+    """Return the rows, finite: each missing cell is replaced by a public number, one for all or one for each column."""
     result = np.clip(rows, -LARGEST, LARGEST)
     return np.asarray(np.where(np.isnan(result), missing, result))
 
 
 def numbers(y: Any) -> Floats:
-    """One float for each record, with NaN for every cell that is no number."""
+    """Return one float for each record, with NaN for every cell that is no number."""
     column = _one_column(y)
     return _numeric(column, "y") if isinstance(column, np.ndarray) else as_values(column, name="y").floats()
 
 
 def codes(y: Any, classes: NDArray[Any]) -> NDArray[np.int64]:
-    """The place of each label among the sorted classes, and -1 for a label that is none of them."""
+    """Return the place of each label among the sorted classes, and -1 for a label that is none of them."""
     label_array = labels(y)
     if label_array.dtype.kind in _NUMERIC:
         if classes.dtype.kind not in _NUMERIC:
@@ -80,7 +80,7 @@ def codes(y: Any, classes: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def observed(y: Any) -> NDArray[Any]:
-    """The sorted labels that occur, for data where that is public: text, or whole numbers."""
+    """Return the sorted labels that occur, for data where that is public: text, or whole numbers."""
     label_array = labels(y)
     distinct = {one for one in label_array.tolist() if one is not None and one == one}
     result = np.asarray(sorted(distinct, key=str))
@@ -115,7 +115,7 @@ def check_lengths(labels: int, rows: int) -> None:
 
 
 def is_frame(X: Any) -> bool:
-    """Whether this is a table of named columns: of pandas, Polars or Arrow."""
+    """Return whether this is a table of named columns: of pandas, Polars or Arrow."""
     return hasattr(X, "columns") and hasattr(X, "shape")
 
 
@@ -141,7 +141,7 @@ def _is_row(row: Any) -> bool:
 
 
 def _columns(rows: Sequence[Any], columns: int | None) -> int:
-    """How many columns a list of rows has."""
+    """Return how many columns a list of rows has."""
     if not rows and columns is None:
         fix = "pass numpy.empty((0, columns)), or bounds with a pair for each column"
         raise InvalidData("X", "a table that says how many columns it has", "an empty list", fix)
@@ -179,7 +179,7 @@ Show = Callable[[int], Any]
 
 
 def records(X: Any) -> tuple[int, Show]:
-    """How many records there are, and what shows one of them by itself, as a table of one row.
+    """Return how many records there are, and what shows one of them by itself, as a table of one row.
 
     Its cells are floats or text, by their own values alone, so that no other record has a part in it; a frame is shown
     as a frame of the same library, with the same names.
@@ -195,7 +195,9 @@ def records(X: Any) -> tuple[int, Show]:
 
 
 def together(X: Any) -> tuple[int, Any]:
-    """How many records there are, and all of them as one table, whose columns are floats or text by declared dtype."""
+    """Return how many records there are, and all of them as one table, whose columns are floats or text by declared
+    dtype.
+    """
     if is_frame(X):
         parts = [_declared_column(X.iloc[:, i] if hasattr(X, "iloc") else X[name]) for i, name in enumerate(_names(X))]
         return len(parts[0]) if parts else 0, _framed(X, parts)
@@ -224,7 +226,7 @@ def _as_row(row: Any) -> NDArray[Any]:
 
 
 def _declared_column(column: Any) -> NDArray[Any]:
-    """A column of text or of numbers, by its dtype; any other is refused."""
+    """Return a column of text or of numbers, by its dtype; any other is refused."""
     dtype = getattr(column, "dtype", getattr(column, "type", None))
     kinds = getattr(dtype, "categories", None)
     if str(dtype).lower().startswith(("str", "utf8", "large_string")) or (
@@ -235,7 +237,7 @@ def _declared_column(column: Any) -> NDArray[Any]:
 
 
 def _framed(X: Any, parts: list[NDArray[Any]]) -> Any:
-    """A frame of the same library as X, with the same names and these columns."""
+    """Return a frame of the same library as X, with the same names and these columns."""
     if type(X).__module__.partition(".")[0] == "pandas":
         import pandas as pd
 

@@ -127,7 +127,7 @@ def _descent(x: Floats, v: Floats, penalty: Floats, count: float, budget: Gaussi
 
 
 def _likely_mean(v: Floats, count: float, budget: GaussianBudget) -> float:
-    """The mean of the labels as far as a noisy sum tells it; the middle of the bounds where it does not.
+    """Return the mean of the labels as far as a noisy sum tells it; the middle of the bounds where it does not.
 
     It is some 0.3 from the middle usually, which says how much of the sum is likely to be noise.
     """
@@ -141,7 +141,7 @@ def _likely_mean(v: Floats, count: float, budget: GaussianBudget) -> float:
 
 
 def _likely_weights(result: Floats, strength: float, steps: int) -> Floats:
-    """The weights of a descent, which are noisy and too short, as far as they are not likely to be noise.
+    """Return the weights of a descent, which are noisy and too short, as far as they are not likely to be noise.
 
     If nothing drew it back, the noise in the mean of the later iterates would have the deviation of the sum of all
     steps, ``_LENGTH``, less what the mean takes away. Records draw it back: as measured, to ``(d + 1)^0.25 / strength``
@@ -227,7 +227,7 @@ class _Linear(RegressorMixin, PrivateEstimator):
         return self
 
     def predict(self, X: Any) -> Floats:
-        """The label of each row, by the linear model, also beyond the bounds."""
+        """Return the label of each row, by the linear model, also beyond the bounds."""
         return np.asarray(self._new_rows(X) @ self.coef_ + self.intercept_)
 
     def _check_parameters(self) -> None:
@@ -245,7 +245,7 @@ class _Linear(RegressorMixin, PrivateEstimator):
         return (np.clip(result, low, high),)
 
     def non_private_data(self, rows: Floats, y: Any) -> tuple[Any, ...]:
-        """What the non-private estimator is fitted to."""
+        """Return what the non-private estimator is fitted to."""
         return rows, *self._labels(y, len(rows))
 
     def _alpha(self) -> float:
@@ -296,7 +296,7 @@ class LinearRegression(_Linear):
     """
 
     def non_private_estimator(self) -> Any:
-        """The estimator of scikit-learn that does the same without privacy."""
+        """Return the estimator of scikit-learn that does the same without privacy."""
         from sklearn import linear_model
 
         return linear_model.LinearRegression()
@@ -335,7 +335,7 @@ class Ridge(_Linear):
         return 0.0 if self.alpha == 0 else arguments.positive(self.alpha, "alpha")
 
     def non_private_estimator(self) -> Any:
-        """The estimator of scikit-learn that does the same without privacy."""
+        """Return the estimator of scikit-learn that does the same without privacy."""
         from sklearn import linear_model
 
         return linear_model.Ridge(alpha=self.alpha)
@@ -362,7 +362,7 @@ class Mean(UnsupervisedEstimator):
         return {"mean_": (lower + upper) / 2 + mean * (upper - lower) / 2}
 
     def non_private_estimator(self) -> Any:
-        """The estimator of scikit-learn that does the same without privacy."""
+        """Return the estimator of scikit-learn that does the same without privacy."""
         return _PlainMean()
 
 

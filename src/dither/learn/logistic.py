@@ -115,7 +115,7 @@ class LogisticRegression(PrivateClassifier):
     _needs_delta = True
 
     def non_private_estimator(self) -> Any:
-        """The estimator of scikit-learn that does the same without privacy."""
+        """Return the estimator of scikit-learn that does the same without privacy."""
         return make_pipeline(StandardScaler(), PlainLogisticRegression(max_iter=1000))
 
     def _released(self, rows: Floats, *labels: Any, budget: GaussianBudget) -> Released:
@@ -153,29 +153,29 @@ class LogisticRegression(PrivateClassifier):
         return {"coef_": coef, "intercept_": weights[-1] * one - coef @ origin}
 
     def decision_function(self, X: Any) -> Floats:
-        """The score of each class; for two classes, of the second."""
+        """Return the score of each class; for two classes, of the second."""
         rows = self._rows(X)
         scores = rows @ self.coef_.T + self.intercept_
         return np.asarray(scores[:, 0] if len(self.classes_) == 2 else scores)
 
     def predict_proba(self, X: Any) -> Floats:
-        """The probability of each class, in the order of ``classes_``."""
+        """Return the probability of each class, in the order of ``classes_``."""
         scores = self.decision_function(X)
         return softmax(np.column_stack([np.zeros(len(scores)), scores]) if scores.ndim == 1 else scores)
 
     def predict_log_proba(self, X: Any) -> Floats:
-        """The logarithms of :meth:`predict_proba`."""
+        """Return the logarithms of :meth:`predict_proba`."""
         return np.asarray(np.log(np.maximum(self.predict_proba(X), np.finfo(np.float64).tiny)))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The likeliest class of each row."""
+        """Return the likeliest class of each row."""
         scores = self.decision_function(X)
         best = (scores > 0).astype(np.int64) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[best])
 
 
 def _size(rows: Floats, budget: GaussianBudget) -> float:
-    """The number of records: counted twice where it is private, the second time as well as it is worth."""
+    """Return the number of records: counted twice where it is private, the second time as well as it is worth."""
     if budget.neighbors is ReplaceOne:
         return noisy_count(rows, budget, 1.0)
     least, first = _MIN_COUNT_RATIO * budget.ratio(1.0), 0.02
@@ -186,7 +186,7 @@ def _size(rows: Floats, budget: GaussianBudget) -> float:
 
 
 def _standard(scaled_rows: Floats, size: float, budget: GaussianBudget) -> tuple[Floats, Floats]:
-    """Where to center each feature, and what to multiply it by, so that a typical row has length 1."""
+    """Return where to center each feature, and what to multiply it by, so that a typical row has length 1."""
     columns = scaled_rows.shape[1]
     relative_noise = budget.ratio(1.0) / size
 
@@ -205,7 +205,8 @@ def _standard(scaled_rows: Floats, size: float, budget: GaussianBudget) -> tuple
 
 
 def _decorrelation(rows: Floats, size: float, budget: GaussianBudget, *, whole: bool) -> Floats:
-    """The matrix to multiply rows by: the root of the inverse of their mean product if ``whole``, else the fourth root.
+    """Return the matrix to multiply rows by: the root of the inverse of their mean product if ``whole``, else the
+    fourth root.
 
     Eigenvalues below the noise are taken to be as large as it; rows keep a typical length of 1.
     """
@@ -251,7 +252,7 @@ class _Records:
 def _mean_iterate(
     records: _Records, start: Floats, steps: Floats, size: float, budget: GaussianBudget, left: Fraction, **given: Any
 ) -> Floats:
-    """The mean of the later half of the iterates of a descent that spends ``left``; a column for each score."""
+    """Return the mean of the later half of the iterates of a descent that spends ``left``; a column for each score."""
     share = Fraction(math.floor(left * 2**30), 2**30) / len(steps)
     trace = descend_privately(
         records.loss,

@@ -53,29 +53,29 @@ class Loss:
         raise AssertionError("each loss knows its curvature")
 
     def value(self, scores: Floats, y: Floats) -> Floats:
-        """The loss of each example."""
+        """Return the loss of each example."""
         raise AssertionError("each loss has a value")
 
     def residual(self, scores: Floats, y: Floats) -> Floats:
-        """The derivative of the loss of each example by its score or scores."""
+        """Return the derivative of the loss of each example by its score or scores."""
         raise AssertionError("each loss has a derivative")
 
     def objective(self, beta: Floats, X: Floats, y: Floats) -> float:
-        """The mean loss plus the penalty: the f that is minimized."""
+        """Return the mean loss plus the penalty: the f that is minimized."""
         return float(self.value(X @ beta, y).mean()) + self.penalty / 2 * float(np.sum(beta[self.free :] ** 2))
 
     def shrinkage(self, beta: Floats) -> Floats:
-        """The gradient of the penalty, which no data are needed for."""
+        """Return the gradient of the penalty, which no data are needed for."""
         out = self.penalty * beta
         out[: self.free] = 0
         return out
 
     def gradient(self, beta: Floats, X: Floats, y: Floats) -> Floats:
-        """The gradient of :meth:`objective`."""
+        """Return the gradient of :meth:`objective`."""
         return np.asarray(X.T @ self.residual(X @ beta, y) / len(X) + self.shrinkage(beta))
 
     def smoothness(self, X: Floats, *, single: bool = False) -> float:
-        """A Lipschitz constant of the gradient of the objective; of the loss of any one example if ``single``.
+        """Return a Lipschitz constant of the gradient of the objective; of the loss of any one example if ``single``.
 
         >>> Squared().smoothness(np.ones((4, 1)))
         2.0
@@ -91,12 +91,12 @@ def _length(values: Floats, order: int) -> Floats:
 
 
 def gradient_norms(residuals: Floats, X: Floats, order: int = 2) -> Floats:
-    """The norm of each example's gradient: of an outer product, that of the row times that of the residual."""
+    """Return the norm of each example's gradient: of an outer product, that of the row times that of the residual."""
     return _length(residuals, order) * _length(X, order)
 
 
 def clipped_sum(residuals: Floats, X: Floats, clip: float, order: int = 2) -> Floats:
-    """The sum of the examples' gradients, each shortened to a norm of ``clip`` if it is longer.
+    """Return the sum of the examples' gradients, each shortened to a norm of ``clip`` if it is longer.
 
     In floats, and so for study only: :mod:`dither.learn.descent` sums on a lattice.
     """
@@ -134,7 +134,7 @@ class Squared(Loss):
         return 2 * self.weight * (scores - y)
 
     def minimum(self, X: Floats, y: Floats) -> Floats:
-        """The minimizer, from the normal equations; the shortest one if there are many."""
+        """Return the minimizer, from the normal equations; the shortest one if there are many."""
         gram = 2 * self.weight * X.T @ X / len(X)
         ridge = np.full(X.shape[1], self.penalty)
         ridge[: self.free] = 0
@@ -143,8 +143,8 @@ class Squared(Loss):
 
 
 def ridge_line(v: Floats, u: Floats, penalty: float) -> tuple[float, float]:
-    """The ridge line ``u = b0 + b1 v``: ``b1 = cov(u, v) / (var(v) + penalty)`` and ``b0 = mean(u) - b1 mean(v)``,
-    with 1/n in covariance and variance.
+    """Return the ridge line ``u = b0 + b1 v``: ``b1 = cov(u, v) / (var(v) + penalty)`` and ``b0 = mean(u) - b1
+    mean(v)``, with 1/n in covariance and variance.
 
     It minimizes ``1/(2n) sum (u - b0 - b1 v)^2 + penalty/2 b1^2``.
 
@@ -176,16 +176,16 @@ class Logistic(Loss):
         return 0.25
 
     def value(self, scores: Floats, y: Floats) -> Floats:
-        """The negative logarithm of the probability of y."""
+        """Return the negative logarithm of the probability of y."""
         return np.asarray(np.logaddexp(0, scores) - y * scores)
 
     def residual(self, scores: Floats, y: Floats) -> Floats:
-        """The probability of 1, less y."""
+        """Return the probability of 1, less y."""
         return _sigmoid(scores) - y
 
 
 def softmax(scores: Floats) -> Floats:
-    """The probabilities of the classes, one row for each example."""
+    """Return the probabilities of the classes, one row for each example."""
     out = np.exp(scores - scores.max(axis=1, keepdims=True))
     return np.asarray(out / row_sums(out)[:, np.newaxis])
 
@@ -205,7 +205,7 @@ class Multinomial(Loss):
         return 0.5
 
     def value(self, scores: Floats, y: Floats) -> Floats:
-        """The negative logarithm of the probability of the class."""
+        """Return the negative logarithm of the probability of the class."""
         high = scores.max(axis=1, keepdims=True)
         shifted = scores - high
         return np.asarray(np.log(np.exp(shifted).sum(axis=1)) * y.sum(axis=1) - (shifted * y).sum(axis=1))
@@ -266,7 +266,7 @@ class Huber(_Bent):
         return 1.0
 
     def value(self, scores: Floats, y: Floats) -> Floats:
-        """Half the square, then a line."""
+        """Return half the square, then a line."""
         residuals = np.abs(scores - y)
         return np.where(residuals <= self.width, residuals**2 / 2, self.width * (residuals - self.width / 2))
 

@@ -163,19 +163,21 @@ class _Selected:
 
     @spends
     def release(self, compute: Callable[[], int], *, source: Source | None) -> int:
-        """What ``compute`` returns; with a ledger scope open, charged once and first."""
+        """Return what ``compute`` returns; with a ledger scope open, charged once and first."""
         return compute()
 
 
 def _states_guarantee(model: Any) -> bool:
-    """Whether a fitted model, or every step of a pipeline, is private by its own account."""
+    """Return whether a fitted model, or every step of a pipeline, is private by its own account."""
     if hasattr(model, "steps"):
         return all(step in (None, "passthrough") or _states_guarantee(step) for _, step in model.steps)
     return isinstance(getattr(model, "guarantee_", None), Guarantee) and getattr(model, "private_", True) is True
 
 
 def _scores(models: list[Any], rows: Any, labels: list[Any], width: float | None, together: bool) -> list[int]:
-    """What all records add to the score of each model, in steps; rows are one table, or what shows each by itself."""
+    """Return what all records add to the score of each model, in steps; rows are one table, or what shows each by
+    itself.
+    """
     if together:
         predicted = [outcome(lambda model: list(model.predict(rows)), model) for model in models]
         if any(one is None or len(one) != len(labels) for one in predicted):
@@ -193,7 +195,7 @@ def _scores(models: list[Any], rows: Any, labels: list[Any], width: float | None
 
 
 def _predicted(model: Any, row: Any) -> Any:
-    """The prediction for one row shown by itself."""
+    """Return the prediction for one row shown by itself."""
     [result] = model.predict(row)
     return result
 
@@ -255,7 +257,7 @@ class Comparison(ComparedByValue):
         ]
 
     def to_pandas(self) -> PandasFrame:
-        """The table as a data frame; epsilon is infinite for the baseline.
+        """Return the table as a data frame; epsilon is infinite for the baseline.
 
         >>> Comparison("Ridge", (1.0,), np.array([[0.5, 0.7]]), None).to_pandas().columns.tolist()
         ['epsilon', 'mean', 'std', 'lowest', 'highest']

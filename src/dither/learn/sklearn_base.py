@@ -13,7 +13,7 @@ if TYPE_CHECKING:
         """Parameters by name."""
 
         def get_params(self, deep: bool = True) -> dict[str, Any]:
-            """The constructor arguments."""
+            """Return the constructor arguments."""
 
         def set_params(self, **params: Any) -> Self:
             """Change constructor arguments."""
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         """``score``: the accuracy."""
 
         def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-            """The accuracy on these rows and labels."""
+            """Return the accuracy on these rows and labels."""
 
         def __sklearn_tags__(self) -> Any: ...
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         """``score``: the coefficient of determination."""
 
         def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-            """The coefficient of determination on these rows and labels."""
+            """Return the coefficient of determination on these rows and labels."""
 
         def __sklearn_tags__(self) -> Any: ...
 

@@ -111,7 +111,7 @@ class PCA(TransformerMixin, UnsupervisedEstimator):
         return np.asarray((self._new_rows(X) - self.mean_) @ self.components_.T)
 
     def inverse_transform(self, X: Any) -> Floats:
-        """The rows that have these components."""
+        """Return the rows that have these components."""
         return np.asarray(filled(table(X, len(self.components_)), 0.0) @ self.components_ + self.mean_)
 
     @property
@@ -123,7 +123,7 @@ class PCA(TransformerMixin, UnsupervisedEstimator):
         return np.array([f"pca{i}" for i in range(self._n_features_out)], dtype=object)
 
     def non_private_estimator(self) -> Any:
-        """The estimator of scikit-learn that does the same without privacy."""
+        """Return the estimator of scikit-learn that does the same without privacy."""
         from sklearn import decomposition
 
         return decomposition.PCA(self.n_components)
@@ -207,13 +207,13 @@ class StandardScaler(TransformerMixin, UnsupervisedEstimator):
         return self.mean_ if self.with_mean else 0.0, self.scale_ if self.with_std else 1.0
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
-        """The names of the features, as they went in."""
+        """Return the names of the features, as they went in."""
         from sklearn.utils.validation import _check_feature_names_in
 
         return _check_feature_names_in(self, input_features)
 
     def non_private_estimator(self) -> Any:
-        """The estimator of scikit-learn that does the same without privacy."""
+        """Return the estimator of scikit-learn that does the same without privacy."""
         from sklearn import preprocessing
 
         return preprocessing.StandardScaler()

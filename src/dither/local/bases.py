@@ -40,12 +40,14 @@ class PureProtocol(FrequencyProtocol):
         """The probabilities p and q that a report supports the category of its sender, and that it supports another."""
 
     def supporters(self, tally: Tally, n: int, codes: Codes) -> NDArray[np.int64]:
-        """How many of n reports support each of these categories; here the sums are these numbers."""
+        """Return how many of n reports support each of these categories; here the sums are these numbers."""
         result: NDArray[np.int64] = tally[codes]
         return result
 
     def variance(self, n: int, share: float = 0.0) -> float:
-        """The variance of an estimated share among n people: ``(f p (1 - p) + (1 - f) q (1 - q)) / (n (p - q)^2)``."""
+        """Return the variance of an estimated share among n people: ``(f p (1 - p) + (1 - f) q (1 - q)) / (n (p -
+        q)^2)``.
+        """
         p, q = self.support
         people = arguments.whole(n, "n")
         return (share * p * (1 - p) + (1 - share) * q * (1 - q)) / ((p - q) ** 2 * people)
@@ -72,12 +74,12 @@ def inside_probability(epsilon: Fraction, size: int, total: int, bits: int) -> E
 
 
 def inside_float(epsilon: float, size: float, total: float) -> float:
-    """The probability that :func:`inside_probability` encloses, as a float."""
+    """Return the probability that :func:`inside_probability` encloses, as a float."""
     return size / (size + (total - size) * math.exp(-epsilon))
 
 
 def design_support(epsilon: float, size: int, total: int, shared: float) -> tuple[float, float]:
-    """The probabilities that a report lies in the set of its sender's category, and in that of another.
+    """Return the probabilities that a report lies in the set of its sender's category, and in that of another.
 
     ``size`` is s, ``total`` is K and ``shared`` the number of reports that two sets have in common.
     """
@@ -86,19 +88,19 @@ def design_support(epsilon: float, size: int, total: int, shared: float) -> tupl
 
 
 def index_bytes(high: int) -> int:
-    """The number of bytes for an integer below ``high``."""
+    """Return the number of bytes for an integer below ``high``."""
     bits = (high - 1).bit_length()
     return next(size for size in (1, 2, 4, 8) if bits <= 8 * size)
 
 
 def pack_indices(indices: NDArray[Any], high: int) -> Records:
-    """A record for each integer below ``high``."""
+    """Return a record for each integer below ``high``."""
     size = index_bytes(high)
     return np.ascontiguousarray(indices.astype(f"<u{size}")).view(np.uint8).reshape(-1, size)
 
 
 def unpack_indices(records: Records, high: int) -> NDArray[Any]:
-    """The integer of each record."""
+    """Return the integer of each record."""
     return np.ascontiguousarray(records.view(f"<u{index_bytes(high)}")[:, 0])
 
 
@@ -129,11 +131,11 @@ class IndexProtocol(LocalProtocol[Result]):
         return (self.report_count - 1).bit_length()
 
     def pack(self, reports: NDArray[Any]) -> Records:
-        """The records of these reports."""
+        """Return the records of these reports."""
         return pack_indices(reports, self.report_count)
 
     def unpack(self, records: Records) -> NDArray[Any]:
-        """The reports of these records."""
+        """Return the reports of these records."""
         return unpack_indices(records, self.report_count)
 
     def check(self, records: Records) -> None:
@@ -141,7 +143,7 @@ class IndexProtocol(LocalProtocol[Result]):
         refuse_index(self.unpack(records), self.report_count)
 
     def new_tally(self) -> Tally:
-        """How often each report was sent."""
+        """Return how often each report was sent."""
         return np.zeros(self.report_count, dtype=np.int64)
 
     def tally(self, tally: Tally, records: Records) -> None:
@@ -155,7 +157,7 @@ _LOW_DIGITS = 6  # two rows of each weight below 2**6 add up to less than 256
 
 
 def bit_bytes(count: int) -> int:
-    """The number of bytes for so many bits."""
+    """Return the number of bytes for so many bits."""
     return -(-count // 8)
 
 
@@ -189,7 +191,7 @@ def as_words(records: Records) -> Words:
 
 
 def ones(records: Records) -> NDArray[np.int64]:
-    """How many bits of each record are 1."""
+    """Return how many bits of each record are 1."""
     result: NDArray[np.int64] = np.bitwise_count(as_words(records)).sum(axis=1, dtype=np.int64)
     return result
 
@@ -246,7 +248,7 @@ class BitProtocol(PureProtocol):
         refuse_padding(records, self.category_count)
 
     def new_tally(self) -> Tally:
-        """How many reports have a 1 for each category."""
+        """Return how many reports have a 1 for each category."""
         return np.zeros(self.category_count, dtype=np.int64)
 
     def tally(self, tally: Tally, records: Records) -> None:

@@ -22,17 +22,17 @@ _MOST_SHOWN = 20
 
 
 def reports_line(n: int, seeded: bool) -> str:
-    """How many reports an estimate is from, for a terminal."""
+    """Return how many reports an estimate is from, for a terminal."""
     return f"{n:,} reports; ± with 95 % confidence" + ("; from a seeded source: not private" if seeded else "")
 
 
 def normal_quantile(confidence: float) -> float:
-    """Half the width of a normal interval, in standard errors."""
+    """Return half the width of a normal interval, in standard errors."""
     return NormalDist().inv_cdf((1 + arguments.confidence(confidence)) / 2)
 
 
 def half_width(standard_error: Floats | float, slope: Floats | float, step: Floats | float, confidence: float) -> Any:
-    """Half the width of a score interval with a continuity correction, around an unbiased estimate from reports.
+    """Return half the width of a score interval with a continuity correction, around an unbiased estimate from reports.
 
     A normal interval takes the estimated variance v for the true one and the estimate for continuous. Neither holds
     where few reports tell: none of them may support a category that some people have. Here every value f is kept that
@@ -74,7 +74,7 @@ class LocalFrequencies(ComparedByValue):
         return self.shares * self.n
 
     def error(self, confidence: float = 0.95) -> Floats:
-        """Half-widths of confidence intervals for the shares among the people who reported: with many reports
+        """Return half-widths of confidence intervals for the shares among the people who reported: with many reports
         normal ones, with few of them wider (:func:`half_width`).
         """
         widths: Floats = half_width(self.standard_error, self.slope, self.step, confidence)
@@ -106,7 +106,7 @@ class LocalFrequencies(ComparedByValue):
         return "\n".join([*lines, reports_line(self.n, self.seeded)])
 
     def dicts(self, confidence: float = 0.95) -> list[dict[str, Any]]:
-        """One dictionary for each category: its name, its share and the ± of the share.
+        """Return one dictionary for each category: its name, its share and the ± of the share.
 
         >>> import dither as dp
         >>> p = dp.local.HadamardResponse(categories=2, epsilon=20)
@@ -117,8 +117,8 @@ class LocalFrequencies(ComparedByValue):
         return [{"category": category, "share": share, "error": error} for category, share, error in rows]
 
     def consistent(self) -> LocalFrequencies:
-        """The nearest shares that are at least 0 and add up to 1, for all categories: no longer unbiased, and closer
-        to the truth where most categories are rare (Wang et al. 2020, "norm-sub").
+        """Return the nearest shares that are at least 0 and add up to 1, for all categories: no longer unbiased, and
+        closer to the truth where most categories are rare (Wang et al. 2020, "norm-sub").
 
         >>> import dither as dp
         >>> p = dp.local.SubsetSelection(categories=4, epsilon=1)

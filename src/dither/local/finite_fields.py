@@ -55,7 +55,7 @@ def _prime_factors(n: int) -> list[int]:
 
 
 def _times_x(p: int, low: list[int]) -> Matrix:
-    """The matrix of multiplication by X modulo X^m + low, for coefficients in a row vector."""
+    """Return the matrix of multiplication by X modulo X^m + low, for coefficients in a row vector."""
     m = len(low)
     matrix = np.zeros((m, m), dtype=np.int64)
     matrix[np.arange(m - 1), np.arange(1, m)] = 1
@@ -75,7 +75,8 @@ def _power(matrix: Matrix, exponent: int, p: int) -> Matrix:
 
 @lru_cache(maxsize=64)
 def primitive_polynomial(p: int, m: int) -> tuple[int, ...]:
-    """The coefficients of the first primitive polynomial of degree m, without the leading 1, the constant one first.
+    """Return the coefficients of the first primitive polynomial of degree m, without the leading 1, the constant one
+    first.
 
     >>> primitive_polynomial(2, 4), primitive_polynomial(3, 2)
     ((1, 1, 0, 0), (2, 1))
@@ -96,7 +97,7 @@ def primitive_polynomial(p: int, m: int) -> tuple[int, ...]:
 
 
 def powers_of_x(p: int, m: int, count: int) -> Matrix:
-    """The first ``count`` powers of X, a row of coefficients each.
+    """Return the first ``count`` powers of X, a row of coefficients each.
 
     >>> powers_of_x(2, 2, 4).tolist()
     [[1, 0], [0, 1], [1, 1], [1, 0]]
@@ -119,7 +120,8 @@ def _matmul(rows: Matrix, matrix: Matrix, p: int) -> Matrix:
 
 @lru_cache(maxsize=16)
 def singer_difference_set(q: int, t: int) -> Matrix:
-    """The exponents i below K = (q^t - 1) / (q - 1) for which the trace of X^i to the field with q elements is 0.
+    """Return the exponents i below K = (q^t - 1) / (q - 1) for which the trace of X^i to the field with q elements is
+    0.
 
     These are (q^(t-1) - 1) / (q - 1) numbers modulo K, such that every number but 0 is a difference of two of them in
     exactly (q^(t-2) - 1) / (q - 1) ways (Singer 1938): the hyperplanes of a projective space are their translates.
@@ -146,7 +148,7 @@ def singer_difference_set(q: int, t: int) -> Matrix:
 
 @lru_cache(maxsize=64)
 def field_tables(q: int) -> tuple[Matrix, Matrix]:
-    """The tables of addition and multiplication in the field with q elements.
+    """Return the tables of addition and multiplication in the field with q elements.
 
     >>> add, multiply = field_tables(4)
     >>> add[2].tolist(), multiply[2].tolist()
@@ -168,7 +170,7 @@ def field_tables(q: int) -> tuple[Matrix, Matrix]:
 
 
 def _prime_powers(p: int) -> Matrix:
-    """The powers of a generator of the integers modulo p: the multiplication does not depend on which."""
+    """Return the powers of a generator of the integers modulo p: the multiplication does not depend on which."""
     [low] = primitive_polynomial(p, 1)
     root, result = -low % p, np.ones(p - 1, dtype=np.int64)
     for i in range(1, p - 1):
@@ -249,7 +251,7 @@ class ProjectiveGeometryResponse(IndexProtocol[LocalFrequencies], PureProtocol):
         return _support(*self.geometry, float(self.epsilon))
 
     def draw(self, codes: Codes, source: Source) -> Records:
-        """A member of D, or of its complement, added to each code modulo K."""
+        """Return a member of D, or of its complement, added to each code modulo K."""
         total, (inside, outside) = self.report_count, _steps(*self.geometry)
         probability = inside_float(float(self.epsilon), inside.size, total)
         held = trials(probability, self.own_probability, codes.size, source)
@@ -260,11 +262,13 @@ class ProjectiveGeometryResponse(IndexProtocol[LocalFrequencies], PureProtocol):
         return self.pack(points)
 
     def preferred(self, code: int) -> NDArray[np.int64]:
-        """The points on the hyperplane of this category, which are e^epsilon times as likely for it as the others."""
+        """Return the points on the hyperplane of this category, which are e^epsilon times as likely for it as the
+        others.
+        """
         return (_steps(*self.geometry)[0] + code) % self.report_count
 
     def supporters(self, tally: Tally, n: int, codes: Codes) -> NDArray[np.int64]:
-        """How many points lie on the hyperplanes of these categories: a circular correlation with D.
+        """Return how many points lie on the hyperplanes of these categories: a circular correlation with D.
 
         The Fourier transform computes all of them in doubles, whose error is far below one half where n is below 2^45
         divided by K; otherwise, and where few are asked, they are added up one by one.
@@ -288,7 +292,7 @@ def _support(q: int, t: int, epsilon: float) -> tuple[float, float]:
 
 @lru_cache(maxsize=64)
 def _best_geometry(k: int, epsilon: float) -> tuple[int, int]:
-    """The field size and dimension of the smallest variance, among those with k points or more."""
+    """Return the field size and dimension of the smallest variance, among those with k points or more."""
     best = math.inf, 2, 2
     wanted = min(math.exp(epsilon) + 1, 2.0 * k + 2)
     for q in range(2, int(2 * wanted) + 4):
@@ -378,7 +382,7 @@ class LocalHashing(IndexProtocol[LocalFrequencies], PureProtocol):
         return inside_float(float(self.epsilon), 1, self.hash_range), 1 / self.hash_range
 
     def draw(self, codes: Codes, source: Source) -> Records:
-        """A hash function for each, and its value for the code, or another."""
+        """Return a hash function for each, and its value for the code, or another."""
         g = self.hash_range
         add, multiply = field_tables(g)
         functions = uniform_integers(g**self.digits, codes.size, source).astype(np.int64)
@@ -394,7 +398,7 @@ class LocalHashing(IndexProtocol[LocalFrequencies], PureProtocol):
         return self.pack(functions * g + np.where(truthful, hashes, others))
 
     def supporters(self, tally: Tally, n: int, codes: Codes) -> NDArray[np.int64]:
-        """How many reports agree with the hashes of these categories.
+        """Return how many reports agree with the hashes of these categories.
 
         With C(a, v) reports of the function a and the value v, a category x has ``sum over a of C(a, <a, x>)``. One
         digit after the other, the sum over a_i of ``C(..., a_i, ..., v + a_i x_i)`` replaces a_i by x_i.

@@ -23,13 +23,13 @@ from dither.randomness import Source, trials, uniform_integers
 
 
 def odd_parity(rows: NDArray[Any], columns: NDArray[Any]) -> NDArray[np.bool_]:
-    """Where the sign is -1."""
+    """Return where the sign is -1."""
     result: NDArray[np.bool_] = (np.bitwise_count(rows & columns) & 1).astype(np.bool_)
     return result
 
 
 def hadamard_transform(values: NDArray[Any]) -> NDArray[Any]:
-    """The product of the last axis, whose length is a power of two, with the Hadamard matrix.
+    """Return the product of the last axis, whose length is a power of two, with the Hadamard matrix.
 
     Whole numbers must be of a type that holds the sum of the absolute values along the axis.
     """
@@ -103,7 +103,7 @@ class HadamardResponse(IndexProtocol[LocalFrequencies], FrequencyProtocol):
         return inside_float(float(self.epsilon), 1, 2 * self.blocks)
 
     def draw(self, codes: Codes, source: Source) -> Records:
-        """A preferred point, or another: one of the same block on the other side, or one of another block."""
+        """Return a preferred point, or another: one of the same block on the other side, or one of another block."""
         order, blocks = self.order, self.blocks
         row, block = np.divmod(codes, blocks)
         row += 1
@@ -120,7 +120,9 @@ class HadamardResponse(IndexProtocol[LocalFrequencies], FrequencyProtocol):
         return self.pack(np.where(same_block, block, other) * order + column)
 
     def preferred(self, code: int) -> NDArray[np.int64]:
-        """The points of this category's half of its block, which are e^epsilon times as likely for it as the others."""
+        """Return the points of this category's half of its block, which are e^epsilon times as likely for it as the
+        others.
+        """
         row, block = divmod(code, self.blocks)
         columns = np.arange(self.order)
         return block * self.order + columns[~odd_parity(np.array(row + 1), columns)]
@@ -159,8 +161,9 @@ class HadamardResponse(IndexProtocol[LocalFrequencies], FrequencyProtocol):
         return self.probability - (1 - self.probability) / (2 * self.blocks - 1)
 
     def variance(self, n: int, share: float = 0.0) -> float:
-        """The variance of an estimated share among n people, the others spread evenly over the other categories: the
-        mean over categories, which differ a little where blocks are not equally large."""
+        """Return the variance of an estimated share among n people, the others spread evenly over the other categories:
+        the mean over categories, which differ a little where blocks are not equally large.
+        """
         strength, (same, other) = self._strength, self._in_block
         in_block = share + (1 - share) * self._mates
         squares = in_block * same + (1 - in_block) * other
@@ -176,7 +179,7 @@ class HadamardResponse(IndexProtocol[LocalFrequencies], FrequencyProtocol):
 
 
 def _order(k: int, blocks: int) -> int:
-    """The smallest power of two b with blocks * (b - 1) >= k."""
+    """Return the smallest power of two b with blocks * (b - 1) >= k."""
     return 1 << max(1, (-(-k // blocks)).bit_length())
 
 

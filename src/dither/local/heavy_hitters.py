@@ -66,8 +66,8 @@ class HeavyHitter:
         return self.word.decode("utf-8", "replace")
 
     def error(self, confidence: float = 0.95) -> float:
-        """The half-width of a confidence interval for the share: with many reports a normal one, with few of them
-        wider (:func:`~dither.local.estimates.half_width`).
+        """Return the half-width of a confidence interval for the share: with many reports a normal one, with few of
+        them wider (:func:`~dither.local.estimates.half_width`).
         """
         return float(half_width(self.standard_error, self.slope, self.step, confidence))
 
@@ -152,7 +152,7 @@ class HeavyHitters:
         return math.ceil(group * prefix_rounds * _TENTHS / (_TENTHS - _DECIDING[0]))
 
     def deciding_tenths(self, people: int) -> int:
-        """How many tenths of the people the last group gets: as many as the other rounds can spare, from 4 to 7.
+        """Return how many tenths of the people the last group gets: as many as the other rounds can spare, from 4 to 7.
 
         A round has people enough if the standard error of a prefix at the threshold lets it be told from those that
         nobody has.
@@ -168,7 +168,7 @@ class HeavyHitters:
         return min(max(math.floor(_TENTHS * (1 - enough / people)), _DECIDING[0]), _DECIDING[1])
 
     def start(self) -> HeavyHitterSearch:
-        """A search that asks one group after the other."""
+        """Return a search that asks one group after the other."""
         return HeavyHitterSearch(self)
 
     def search(self, words: Any, *, source: Source | None = None) -> list[HeavyHitter]:
@@ -232,7 +232,7 @@ class HeavyHitterSearch:
         return ProjectiveGeometryResponse(heads * 256 + 1, self.plan.epsilon)
 
     def encode(self, words: Any) -> NDArray[np.int64]:
-        """The category of each word in this round: prefix and next byte, or none."""
+        """Return the category of each word in this round: prefix and next byte, or none."""
         is_table = isinstance(words, np.ndarray) and words.dtype == np.uint8
         table = words if is_table else as_table(words, self.plan.max_bytes)
         if table.ndim != 2 or table.shape[1] != self.plan.max_bytes + 1:
@@ -251,7 +251,7 @@ class HeavyHitterSearch:
         return np.where(too_long | (index < 0), none, index if self.final else index * 256 + last)
 
     def privatize(self, words: Any, *, source: Source | None = None) -> Reports:
-        """One report for each word of this round's group."""
+        """Return one report for each word of this round's group."""
         self._refuse_end()
         return self.protocol.privatize(self.encode(words), source=source)
 
@@ -294,7 +294,7 @@ class HeavyHitterSearch:
         self._server = self.protocol.server()
 
     def result(self) -> list[HeavyHitter]:
-        """The frequent words, the most frequent first."""
+        """Return the frequent words, the most frequent first."""
         if self._hits is None:
             raise InvalidData("search", "all rounds", f"{self.round} of them", "add reports and advance")
         return list(self._hits)
@@ -328,7 +328,7 @@ def as_table(words: Any, max_bytes: int) -> Bytes:
 
 
 def _row_index(rows: Bytes, listed: Bytes) -> NDArray[np.int64]:
-    """The index of each row in a sorted list of different rows; -1 for those that are not there."""
+    """Return the index of each row in a sorted list of different rows; -1 for those that are not there."""
     width = rows.shape[1]
     keys = np.ascontiguousarray(rows).view(f"V{width}").reshape(-1)
     unique, inverse = np.unique(keys, return_inverse=True)

@@ -61,7 +61,9 @@ def read_categories(categories: Any) -> int | tuple[Any, ...]:
 
 
 def encode(values: Any, categories: int | tuple[Any, ...], name: str) -> NDArray[np.int64]:
-    """The place of each value among the categories; a value that is none of them is refused, without naming it."""
+    """Return the place of each value among the categories; a value that is none of them is refused, without
+    naming it.
+    """
     if isinstance(categories, int):
         count, codes = categories, integers(values, name)
     else:
@@ -89,11 +91,13 @@ def integers(values: Any, name: str = "values") -> NDArray[np.int64]:
 
 
 def labels_digest(labels: tuple[Any, ...]) -> str:
-    """A hash of the labels in their order: their types and texts, joined by zero bytes; a zero in a text is doubled."""
+    """Return a hash of the labels in their order: their types and texts, joined by zero bytes; a zero in a text is
+    doubled.
+    """
     text = "\0".join(f"{type(label).__name__}:{label}".replace("\0", "\0\0") for label in labels)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def _key(label: Any) -> Any:
-    """What a label is looked up by: True is equal to 1, and another label."""
+    """Return what a label is looked up by: True is equal to 1, and another label."""
     return (bool, label) if type(label) is bool else label

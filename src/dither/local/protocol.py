@@ -103,19 +103,19 @@ class LocalProtocol(ABC, Generic[Result]):
         return self.categories if isinstance(self.categories, int) else len(self.categories)
 
     def encode(self, values: Any, name: str = "values") -> Codes:
-        """The code of each value, from 0 to k - 1; a value that is no category is refused, without naming it."""
+        """Return the code of each value, from 0 to k - 1; a value that is no category is refused, without naming it."""
         labels.require_column(values, name)
         return labels.encode(values, self.categories, name)
 
     def all_codes(self) -> Codes:
-        """The codes of all categories."""
+        """Return the codes of all categories."""
         return np.arange(self.category_count, dtype=np.int64)
 
     # client
 
     @spends
     def privatize(self, values: Any, *, source: Source | None = None) -> Reports:
-        """One report for each value, drawn independently; nothing else about the values leaves this call.
+        """Return one report for each value, drawn independently; nothing else about the values leaves this call.
 
         >>> import dither as dp
         >>> len(dp.local.SubsetSelection(categories=16, epsilon=1).privatize([3, 1, 4]))
@@ -129,7 +129,7 @@ class LocalProtocol(ABC, Generic[Result]):
     # server
 
     def server(self, *, refuse_duplicates: bool = True) -> Server[Result]:
-        """A server that adds up reports in constant memory.
+        """Return a server that adds up reports in constant memory.
 
         >>> import dither as dp
         >>> p = dp.local.HadamardResponse(categories=16, epsilon=1)
@@ -140,7 +140,7 @@ class LocalProtocol(ABC, Generic[Result]):
         return Server(self, refuse_duplicates=refuse_duplicates)
 
     def estimate(self, reports: Any, categories: Any = None) -> Result:
-        """What a server says of these reports: :class:`Reports`, or their bytes.
+        """Return what a server says of these reports: :class:`Reports`, or their bytes.
 
         For categories these are unbiased shares of the people who reported, each with its standard error, of the
         ``categories`` asked for, by default all.
@@ -168,10 +168,12 @@ class LocalProtocol(ABC, Generic[Result]):
 
     @abstractmethod
     def variance(self, n: int, share: float = 0.0) -> float:
-        """The variance of an estimated share among n people, for a category of which the true share is ``share``."""
+        """Return the variance of an estimated share among n people, for a category of which the true share is
+        ``share``.
+        """
 
     def error(self, confidence: float = 0.95, *, n: int, share: float = 0.0) -> float:
-        """The half-width of a normal confidence interval for the share of a category.
+        """Return the half-width of a normal confidence interval for the share of a category.
 
         >>> import dither as dp
         >>> round(dp.local.SubsetSelection(categories=128, epsilon=1).error(n=1_000_000), 5)
@@ -180,7 +182,7 @@ class LocalProtocol(ABC, Generic[Result]):
         return normal_quantile(confidence) * math.sqrt(self.variance(n, share))
 
     def people_needed(self, error: float, confidence: float = 0.95) -> int:
-        """The number of people for which the share of a rare category is known to within ``error``.
+        """Return the number of people for which the share of a rare category is known to within ``error``.
 
         >>> import dither as dp
         >>> dp.local.SubsetSelection(categories=128, epsilon=1).people_needed(0.001)
@@ -200,7 +202,7 @@ class LocalProtocol(ABC, Generic[Result]):
         return f"{type(self).__name__};epsilon={self.exact_epsilon}{count}{names}{own}"
 
     def own_parameters(self) -> dict[str, object]:
-        """The parameters besides epsilon and the categories."""
+        """Return the parameters besides epsilon and the categories."""
         return {}
 
     @property
@@ -227,7 +229,7 @@ class LocalProtocol(ABC, Generic[Result]):
 
     @abstractmethod
     def draw(self, codes: Codes, source: Source) -> Records:
-        """A record for each code: an array of bytes with one row a report."""
+        """Return a record for each code: an array of bytes with one row a report."""
 
     @abstractmethod
     def check(self, records: Records) -> None:
@@ -235,7 +237,7 @@ class LocalProtocol(ABC, Generic[Result]):
 
     @abstractmethod
     def new_tally(self) -> Tally:
-        """The sums of a server before the first report."""
+        """Return the sums of a server before the first report."""
 
     @abstractmethod
     def tally(self, tally: Tally, records: Records) -> None:
@@ -243,7 +245,7 @@ class LocalProtocol(ABC, Generic[Result]):
 
     @abstractmethod
     def read(self, tally: Tally, n: int, categories: Any, seeded: bool) -> Result:
-        """What the sums of n reports say; ``categories`` are what was asked for, None for all."""
+        """Return what the sums of n reports say; ``categories`` are what was asked for, None for all."""
 
 
 class FrequencyProtocol(LocalProtocol[LocalFrequencies]):
@@ -283,7 +285,7 @@ def refuse_choice(categories: Any, what: str) -> None:
 
 
 def report_epsilon(value: object) -> Fraction:
-    """An epsilon that a local report can have."""
+    """Return an epsilon that a local report can have."""
     exact = arguments.epsilon(value)
     if exact > MAX_EPSILON:
         raise InvalidArgument("epsilon", f"at most {MAX_EPSILON} for one report", value, "pass 10 or less")
@@ -330,7 +332,7 @@ class Server(Generic[Result]):
         return self
 
     def _checked(self, batch: Reports) -> list[Records]:
-        """The records of a batch in chunks, all of which could have been sent; anything else is refused."""
+        """Return the records of a batch in chunks, all of which could have been sent; anything else is refused."""
         p = self.protocol
         if batch.wire_code != p.wire_code:
             raise InvalidData(
@@ -410,7 +412,9 @@ class Server(Generic[Result]):
         return int(self._tally.nbytes)
 
     def estimate(self, categories: Any = None) -> Result:
-        """What all reports added so far say: for categories, unbiased shares of those asked for, by default of all."""
+        """Return what all reports added so far say: for categories, unbiased shares of those asked for, by default of
+        all.
+        """
         if self.n == 0:
             raise InvalidData("reports", "at least one", "none", "add reports first")
         return self.protocol.read(self._tally, self.n, categories, self.seeded)

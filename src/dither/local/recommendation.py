@@ -60,7 +60,8 @@ class Recommendation:
         return text
 
     def explain(self, error: float = 0.01, confidence: float = 0.95) -> str:
-        """The alternatives as a table: variance, bits, and the number of people needed for shares within ``error``.
+        """Return the alternatives as a table: variance, bits, and the number of people needed for shares within
+        ``error``.
 
         >>> import dither as dp
         >>> print(dp.local.best(categories=128, epsilon=1).explain(error=0.01))
@@ -87,7 +88,8 @@ class Recommendation:
 
 
 def best(categories: Any, epsilon: float, *, max_bits: int | None = None) -> Recommendation:
-    """The protocol with the smallest variance for a rare category, among those with reports of at most ``max_bits``.
+    """Return the protocol with the smallest variance for a rare category, among those with reports of at most
+    ``max_bits``.
 
     >>> import dither as dp
     >>> dp.local.best(categories=128, epsilon=1).protocol

@@ -70,7 +70,7 @@ class RepetitionCost:
 def repetition_cost(
     epsilon: float | Fraction | Event, reports: int = 365, *, values: int = 1, delta: float = 1e-6
 ) -> RepetitionCost:
-    """What so many reports of one person cost, drawn anew or remembered.
+    """Return what so many reports of one person cost, drawn anew or remembered.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ class DeviceBudget(Stateful):
         remember: bool = False,
         occasion: str | None = None,
     ) -> Reports:
-        """A report, charged before it is drawn.
+        """Return a report, charged before it is drawn.
 
         Parameters
         ----------
@@ -191,7 +191,9 @@ class DeviceBudget(Stateful):
 
 
 def _read(protocol: LocalProtocol[Any], value: Any) -> tuple[Any, list[int]]:
-    """The value as it will be privatized, and its codes: equal for values that the protocol cannot tell apart."""
+    """Return the value as it will be privatized, and its codes: equal for values that the protocol cannot
+    tell apart.
+    """
     if not isinstance(protocol, PaddedSets):
         return value, protocol.encode([value]).tolist()
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):

@@ -60,7 +60,7 @@ WIRE_CODES = {
 
 
 def protocol_name(code: int) -> str:
-    """The name of the protocol with this number."""
+    """Return the name of the protocol with this number."""
     return next((name for name, number in WIRE_CODES.items() if number == code), f"protocol {code}")
 
 
@@ -87,7 +87,7 @@ class Reports(ComparedByValue):
 
     @classmethod
     def of(cls, protocol: Any, records: Records, source: Source) -> Reports:
-        """The records that a protocol has drawn, as a batch with a random id."""
+        """Return the records that a protocol has drawn, as a batch with a random id."""
         batch = source.word().to_bytes(8, "little") + source.word().to_bytes(8, "little")
         records.flags.writeable = False
         epsilon = protocol.epsilon_on_the_wire
@@ -102,7 +102,7 @@ class Reports(ComparedByValue):
         return int(self.records.nbytes)
 
     def to_bytes(self) -> bytes:
-        """The batch in the byte format of this module."""
+        """Return the batch in the byte format of this module."""
         header = _HEADER.pack(
             MAGIC, VERSION, self.wire_code, 0, self.epsilon, self.fingerprint, self.batch, *self.records.shape
         )

@@ -58,12 +58,12 @@ class PaddedSets(FrequencyProtocol):
         return SubsetSelection(self.category_count + 1, self.epsilon)
 
     def own_parameters(self) -> dict[str, object]:
-        """The length that sets are padded to."""
+        """Return the length that sets are padded to."""
         return {"max_items": self.max_items}
 
     @spends
     def privatize(self, values: Any, *, source: Source | None = None) -> Reports:
-        """One report for each set of items.
+        """Return one report for each set of items.
 
         >>> import dither as dp
         >>> len(dp.local.PaddedSets(categories=16, max_items=4, epsilon=1).privatize([{3, 1}, set()]))
@@ -75,7 +75,7 @@ class PaddedSets(FrequencyProtocol):
         return Reports.of(self, self.draw(codes, resolved), resolved)
 
     def sample(self, sets: Iterable[Any], source: Source) -> Codes:
-        """One item's code for each set, or that of the blank."""
+        """Return one item's code for each set, or that of the blank."""
         items: list[Any] = []
         owners: list[int] = []
         count = 0
@@ -115,7 +115,7 @@ class PaddedSets(FrequencyProtocol):
         self.base.check(records)
 
     def new_tally(self) -> Tally:
-        """How many reports hold each item."""
+        """Return how many reports hold each item."""
         return self.base.new_tally()
 
     def tally(self, tally: Tally, records: Records) -> None:

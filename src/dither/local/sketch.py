@@ -74,7 +74,7 @@ _LOW = np.uint64((1 << 32) - 1)
 
 
 def value_number(value: Any, name: str = "values") -> int:
-    """The number X of a text, a byte string or a whole number."""
+    """Return the number X of a text, a byte string or a whole number."""
     if isinstance(value, str):
         try:
             content = b"s" + value.encode()
@@ -93,7 +93,7 @@ def value_number(value: Any, name: str = "values") -> int:
 
 @lru_cache(maxsize=8)
 def row_numbers(key: bytes, rows: int) -> tuple[Words, Words, Words]:
-    """The numbers A, B and C of every row."""
+    """Return the numbers A, B and C of every row."""
     digests = b"".join(hashlib.sha256(_DOMAIN + key + row.to_bytes(4, "little")).digest()[:24] for row in range(rows))
     table = np.frombuffer(digests, dtype="<u8").astype(np.uint64).reshape(rows, 3)
     a, b, c = (np.ascontiguousarray(column) for column in table.T)
@@ -102,7 +102,7 @@ def row_numbers(key: bytes, rows: int) -> tuple[Words, Words, Words]:
 
 
 def hash_columns(numbers: Words, rows: NDArray[Any], key: bytes, row_count: int, width: int) -> NDArray[np.int64]:
-    """The column of each number X in its row, for arrays that broadcast against each other."""
+    """Return the column of each number X in its row, for arrays that broadcast against each other."""
     a, b, c = row_numbers(key, row_count)
     mixed = a[rows] * (numbers & _LOW) + b[rows] * (numbers >> _HALF) + c[rows]
     columns: NDArray[np.int64] = (((mixed >> _HALF) * np.uint64(width)) >> _HALF).astype(np.int64)
@@ -141,7 +141,7 @@ class Sketch(FrequencyProtocol):
             )
 
     def own_parameters(self) -> dict[str, object]:
-        """The size of the sketch and its key; listed categories only say what is estimated."""
+        """Return the size of the sketch and its key; listed categories only say what is estimated."""
         return {"rows": self.rows, "width": self.width, "key": self.key.hex()}
 
     @property
@@ -151,7 +151,7 @@ class Sketch(FrequencyProtocol):
         return f"{type(self).__name__};epsilon={self.exact_epsilon}{own}"
 
     def encode(self, values: Any, name: str = "values") -> Codes:
-        """The number X of each value; where categories are listed, a value that is none of them is refused."""
+        """Return the number X of each value; where categories are listed, a value that is none of them is refused."""
         if self.categories is not None:
             return self.all_codes()[super().encode(values, name)]
         labels.require_column(values, name)
@@ -166,20 +166,22 @@ class Sketch(FrequencyProtocol):
         return np.array([numbers[item] for item in items], dtype=np.int64)
 
     def all_codes(self) -> Codes:
-        """The number X of each listed category."""
+        """Return the number X of each listed category."""
         return all_numbers(self.categories)
 
     def columns(self, codes: Codes, rows: NDArray[Any]) -> NDArray[np.int64]:
-        """The columns of codes in rows, for arrays that broadcast against each other."""
+        """Return the columns of codes in rows, for arrays that broadcast against each other."""
         return hash_columns(codes.view(np.uint64), rows, self.key, self.rows, self.width)
 
     @abstractmethod
     def cells(self, block: Tally) -> Tally:
-        """What each column of some rows of the tally counts."""
+        """Return what each column of some rows of the tally counts."""
 
     @abstractmethod
     def matched(self, sums: Floats, n: int) -> Floats:
-        """The estimated shares of n people whose value maps to the column of each code, from :meth:`row_sums`."""
+        """Return the estimated shares of n people whose value maps to the column of each code, from
+        :meth:`row_sums`.
+        """
 
     @abstractmethod
     def pair_statistic(self, block: Tally, n: int) -> float:
@@ -202,15 +204,16 @@ class Sketch(FrequencyProtocol):
         return result
 
     def collision_variance(self, concentration: float = 1.0) -> float:
-        """The variance of an estimated share that collisions add, over the choice of the key, however many report:
-        ``F / (R (m - 1))``, where ``concentration`` is F, the probability that two people have the same value, without
-        those who have the value that is estimated; at most 1.
+        """Return the variance of an estimated share that collisions add, over the choice of the key, however many
+        report: ``F / (R (m - 1))``, where ``concentration`` is F, the probability that two people have the same value,
+        without those who have the value that is estimated; at most 1.
         """
         return concentration / (self.rows * (self.width - 1))
 
     def concentration(self, tally: Tally, n: int) -> float:
-        """An unbiased estimate of F, the probability that two different people among n have the same value; from as
-        many rows as it takes."""
+        """Return an unbiased estimate of F, the probability that two different people among n have the same value; from
+        as many rows as it takes.
+        """
         if n < 2:
             return 0.0
         rows = min(self.rows, max(1, _CELLS_FOR_PAIRS // self.width))
@@ -239,7 +242,7 @@ def _numbers(values: Iterable[Any], name: str) -> Codes:
 
 @lru_cache(maxsize=16)
 def all_numbers(categories: int | tuple[Any, ...]) -> Codes:
-    """The number X of each of the categories."""
+    """Return the number X of each of the categories."""
     numbers = _numbers(range(categories) if isinstance(categories, int) else categories, "categories")
     numbers.flags.writeable = False
     return numbers
@@ -310,7 +313,7 @@ class CountMeanSketch(Sketch):
         return cls(epsilon, categories, rows=65536, width=1024, optimized=False, key=key)
 
     def own_parameters(self) -> dict[str, object]:
-        """The size of the sketch, its key, and how bits are flipped."""
+        """Return the size of the sketch, its key, and how bits are flipped."""
         return {**super().own_parameters(), "optimized": int(self.optimized)}
 
     @property
@@ -329,7 +332,7 @@ class CountMeanSketch(Sketch):
         return (self.rows - 1).bit_length() + self.width
 
     def draw(self, codes: Codes, source: Source) -> Records:
-        """A row for each, and the privatized column."""
+        """Return a row for each, and the privatized column."""
         rows = uniform_integers(self.rows, codes.size, source)
         bits = self.encoding.draw(self.columns(codes, rows), source)
         return np.concatenate([pack_indices(rows, self.rows), bits], axis=1)
@@ -341,7 +344,7 @@ class CountMeanSketch(Sketch):
         refuse_padding(records[:, size:], self.width)
 
     def new_tally(self) -> Tally:
-        """How many reports of each row have a 1 in each column."""
+        """Return how many reports of each row have a 1 in each column."""
         return np.zeros((self.rows, self.width), dtype=np.int32)
 
     def tally(self, tally: Tally, records: Records) -> None:
@@ -371,7 +374,7 @@ class CountMeanSketch(Sketch):
         return block
 
     def matched(self, sums: Floats, n: int) -> Floats:
-        """The share of ones, freed from flips."""
+        """Return the share of ones, freed from flips."""
         p, q = self.encoding.support
         return (sums / n - q) / (p - q)
 
@@ -394,7 +397,7 @@ class CountMeanSketch(Sketch):
         return self.encoding.report_range * self.width / (self.width - 1)
 
     def variance(self, n: int, share: float = 0.0) -> float:
-        """The variance of an estimated share among n people, without that of collisions."""
+        """Return the variance of an estimated share among n people, without that of collisions."""
         p, q = self.encoding.support
         m = self.width
         other = p / m + q * (1 - 1 / m)
@@ -459,7 +462,7 @@ class HadamardCountMeanSketch(IndexProtocol[LocalFrequencies], Sketch):
         return 2 * self.rows * self.width
 
     def draw(self, codes: Codes, source: Source) -> Records:
-        """A row and a coordinate for each, and the sign there, or the other one."""
+        """Return a row and a coordinate for each, and the sign there, or the other one."""
         cells = uniform_integers(self.rows * self.width, codes.size, source).astype(np.int64)
         rows, coordinates = np.divmod(cells, self.width)
         truthful = trials(inside_float(float(self.epsilon), 1, 2), self.own_probability, codes.size, source)
@@ -467,7 +470,7 @@ class HadamardCountMeanSketch(IndexProtocol[LocalFrequencies], Sketch):
         return self.pack(2 * cells + negative)
 
     def new_tally(self) -> Tally:
-        """The sum of the signs of each row and coordinate."""
+        """Return the sum of the signs of each row and coordinate."""
         return np.zeros((self.rows, self.width), dtype=np.int32)
 
     def tally(self, tally: Tally, records: Records) -> None:
@@ -476,11 +479,11 @@ class HadamardCountMeanSketch(IndexProtocol[LocalFrequencies], Sketch):
         np.add.at(tally.reshape(-1), reports >> 1, 1 - 2 * (reports & 1).astype(np.int32))
 
     def cells(self, block: Tally) -> Tally:
-        """A Hadamard transform of each row."""
+        """Return a Hadamard transform of each row."""
         return hadamard_transform(block)
 
     def matched(self, sums: Floats, n: int) -> Floats:
-        """The mean sign, freed from flips."""
+        """Return the mean sign, freed from flips."""
         return sums / (n * math.tanh(float(self.epsilon) / 2))
 
     def pair_statistic(self, block: Tally, n: int) -> float:
@@ -501,7 +504,7 @@ class HadamardCountMeanSketch(IndexProtocol[LocalFrequencies], Sketch):
         return 2 / math.tanh(float(self.epsilon) / 2) * self.width / (self.width - 1)
 
     def variance(self, n: int, share: float = 0.0) -> float:
-        """The variance of an estimated share among n people, without that of collisions."""
+        """Return the variance of an estimated share among n people, without that of collisions."""
         strength, m = math.tanh(float(self.epsilon) / 2), self.width
         spread = 1 / strength**2 - share - (1 - share) / m**2
         return spread / arguments.whole(n, "n") * (m / (m - 1)) ** 2

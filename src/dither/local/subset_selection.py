@@ -74,7 +74,7 @@ class RandomizedResponse(IndexProtocol[LocalFrequencies], PureProtocol):
         return design_support(float(self.epsilon), 1, self.category_count, 0)
 
     def draw(self, codes: Codes, source: Source) -> Records:
-        """A category for each code."""
+        """Return a category for each code."""
         k = self.category_count
         probability = inside_float(float(self.epsilon), 1, k)
         truthful = trials(probability, self.own_probability, codes.size, source)
@@ -83,7 +83,7 @@ class RandomizedResponse(IndexProtocol[LocalFrequencies], PureProtocol):
         return self.pack(np.where(truthful, codes, others))
 
     def preferred(self, code: int) -> NDArray[np.int64]:
-        """The reports that are e^epsilon times as likely for this category as the others: the category alone."""
+        """Return the reports that are e^epsilon times as likely for this category as the others: the category alone."""
         return np.array([code], dtype=np.int64)
 
     @property
@@ -144,7 +144,7 @@ class SubsetSelection(BitProtocol):
         return inside_probability(self.exact_epsilon, self.subset_size, self.category_count, bits)
 
     def draw(self, codes: Codes, source: Source) -> Records:
-        """Whether the own category is in the set, and then the rest of the set, uniformly."""
+        """Return whether the own category is in the set, and then the rest of the set, uniformly."""
         held = trials(self.support[0], self.own_probability, codes.size, source)
         records = np.empty((codes.size, self.record_bytes), dtype=np.uint8)
         step = max(1, _CHUNK_BYTES // self.record_bytes)
@@ -237,7 +237,7 @@ class UnaryEncoding(BitProtocol):
             raise WrongType("optimized", "True or False", type(self.optimized).__name__, "pass True")
 
     def own_parameters(self) -> dict[str, object]:
-        """Which of the two forms it is."""
+        """Return which of the two forms it is."""
         return {"optimized": int(self.optimized)}
 
     @property
@@ -271,7 +271,7 @@ class UnaryEncoding(BitProtocol):
         return records
 
     def draw_own(self, count: int, source: Source) -> NDArray[np.bool_]:
-        """The bits of the senders' own categories."""
+        """Return the bits of the senders' own categories."""
         if self.optimized:
             return bernoulli(0.5, count, source)
         return trials(self.support[0], self.own_probability, count, source)
@@ -284,5 +284,5 @@ def _flip_probability(flip_epsilon: Fraction, bits: int) -> Enclosure:
 
 @lru_cache(maxsize=16)
 def flipped_bits(flip_epsilon: Fraction) -> BiasedBits:
-    """A sampler of bits that are 1 with probability 1 / (e^flip_epsilon + 1)."""
+    """Return a sampler of bits that are 1 with probability 1 / (e^flip_epsilon + 1)."""
     return BiasedBits(partial(_flip_probability, flip_epsilon))

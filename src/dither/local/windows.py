@@ -89,7 +89,7 @@ class Windows:
         return inside_probability(self.epsilon, self.width, self.total, bits)
 
     def draw(self, codes: Codes, source: Source) -> NDArray[np.int64]:
-        """A number for each place."""
+        """Return a number for each place."""
         held = trials(self.inside, self.own_probability, codes.size, source)
         within = uniform_integers(self.width, codes.size, source).astype(np.int64) + codes
         if self.total == self.width:
@@ -99,7 +99,7 @@ class Windows:
         return np.where(held, within, outside)
 
     def law(self) -> Floats:
-        """The probability of each number, a row for each place."""
+        """Return the probability of each number, a row for each place."""
         result = np.full((self.places, self.total), self.low)
         for place in range(self.places):
             result[place, place : place + self.width] = self.inside / self.width
@@ -152,8 +152,8 @@ class LocalMean(ComparedByValue):
         return "\n".join([" ± ".join(with_error(self.value, self.error())), reports_line(self.n, self.seeded)])
 
     def error(self, confidence: float = 0.95) -> float:
-        """The half-width of a confidence interval for the mean of the people who reported: with many reports a normal
-        one, with few of them wider (:func:`~dither.local.estimates.half_width`).
+        """Return the half-width of a confidence interval for the mean of the people who reported: with many reports a
+        normal one, with few of them wider (:func:`~dither.local.estimates.half_width`).
         """
         return float(half_width(self.standard_error, self.slope, self.step, confidence))
 
@@ -234,13 +234,13 @@ class Mean(IndexProtocol[LocalMean]):
         return {**bounds_parameters(self.bounds), "window_rate": self.window_rate}
 
     def encode(self, values: Any, name: str = "values") -> Codes:
-        """Each number in units of ``2**-32`` of a grid step, from the lower bound on."""
+        """Return each number in units of ``2**-32`` of a grid step, from the lower bound on."""
         numbers, (low, high) = numbers_within(values, self.bounds, name), (float(bound) for bound in self.bounds)
         share = np.clip((numbers - low) / (high - low), 0.0, 1.0)
         return np.rint(share * float(STEPS << _FRACTION_BITS)).astype(np.int64)
 
     def draw(self, codes: Codes, source: Source) -> Records:
-        """The kind of each report by a coin, the place by rounding at random, then the report of the place."""
+        """Return the kind of each report by a coin, the place by rounding at random, then the report of the place."""
         bit, window = self.windows
         fine = (source.words(codes.size) >> np.uint64(64 - _FRACTION_BITS)).astype(np.int64)
         places = (codes + fine) >> _FRACTION_BITS
@@ -264,8 +264,8 @@ class Mean(IndexProtocol[LocalMean]):
         return low + (high - low) * np.concatenate(shares)
 
     def read(self, tally: Tally, n: int, categories: Any, seeded: bool) -> LocalMean:
-        """The mean of the contributions and its standard error, from what they show: a report varies by itself at
-        least as much as for the number for which it varies least.
+        """Return the mean of the contributions and its standard error, from what they show: a report varies by itself
+        at least as much as for the number for which it varies least.
 
         Of contributions from a to b with the mean m, the variance is at most ``(m - a) (b - m)``, of which the
         derivative is ``a + b - 2 m``; it is concave, so that no other mean is farther from it than that.
@@ -281,7 +281,7 @@ class Mean(IndexProtocol[LocalMean]):
         return LocalMean(mean, math.sqrt(spread / n), n, seeded, abs(a + b - 2 * mean) / n, (b - a) / n)
 
     def variance(self, n: int, share: float = 0.0) -> float:
-        """The variance of the mean of n reports, in the worst case over their numbers; ``share`` is not used."""
+        """Return the variance of the mean of n reports, in the worst case over their numbers; ``share`` is not used."""
         low, high = (float(bound) for bound in self.bounds)
         return self.worst_variance * ((high - low) / 2) ** 2 / arguments.whole(n, "n")
 
@@ -293,7 +293,7 @@ class Mean(IndexProtocol[LocalMean]):
 
 @lru_cache(maxsize=64)
 def _kinds(epsilon: Fraction) -> tuple[Windows, Windows]:
-    """One bit, and the window of the smallest variance in the worst case near the formula's."""
+    """Return one bit, and the window of the smallest variance in the worst case near the formula's."""
     guess = round(STEPS * math.exp(-float(epsilon) / 2))
     widths = sorted({min(max(1, guess + shift), STEPS) for shift in range(-3, 4)})
     options = [Windows(STEPS + 1, width, epsilon) for width in widths]
@@ -301,7 +301,7 @@ def _kinds(epsilon: Fraction) -> tuple[Windows, Windows]:
 
 
 def _variances(kind: Windows) -> Floats:
-    """The variance of one report for each place, where the places are spread over [-1, 1]."""
+    """Return the variance of one report for each place, where the places are spread over [-1, 1]."""
     r = np.arange(kind.total, dtype=np.float64)
     z = 2 * (r - (kind.total - 1) / 2) / (kind.slope * (kind.places - 1))
     low, gain = kind.low, kind.slope / kind.width
@@ -314,7 +314,7 @@ def _variances(kind: Windows) -> Floats:
 
 @lru_cache(maxsize=256)
 def _extreme_variances(epsilon: Fraction, rate: float) -> tuple[float, float]:
-    """The variances of one report about the numbers in [-1, 1] for which it is smallest and largest."""
+    """Return the variances of one report about the numbers in [-1, 1] for which it is smallest and largest."""
     bit, window = _kinds(epsilon)
     x = np.linspace(-1, 1, STEPS + 1)
     ends = 1 / bit.slope**2 - x * x
@@ -406,7 +406,7 @@ class LocalDistribution(ComparedByValue):
         return np.clip(middle - half, 0.0, 1.0), np.clip(middle + half, 0.0, 1.0)
 
     def quantile(self, share: float) -> float:
-        """Where so large a share of people is below, by the smooth shares, linear within a bin."""
+        """Return where so large a share of people is below, by the smooth shares, linear within a bin."""
         level = arguments.rate(share, "share")
         below = np.append(0.0, self.cumulative)
         return float(np.interp(float(level), below / below[-1], self.edges))
@@ -473,12 +473,12 @@ class Distribution(IndexProtocol[LocalDistribution]):
         return {**bounds_parameters(self.bounds), "width": self.windows.width}
 
     def encode(self, values: Any, name: str = "values") -> Codes:
-        """The bin of each number."""
+        """Return the bin of each number."""
         numbers, (low, high) = numbers_within(values, self.bounds, name), (float(bound) for bound in self.bounds)
         return np.clip(((numbers - low) / (high - low) * self.bins).astype(np.int64), 0, self.bins - 1)
 
     def draw(self, codes: Codes, source: Source) -> Records:
-        """A number of the own window, or another."""
+        """Return a number of the own window, or another."""
         return self.pack(self.windows.draw(codes, source))
 
     def smoothed(self, tally: Tally) -> Floats:
@@ -515,14 +515,16 @@ class Distribution(IndexProtocol[LocalDistribution]):
         return unbiased, covariance / max(n - 1, 1)
 
     def read(self, tally: Tally, n: int, categories: Any, seeded: bool) -> LocalDistribution:
-        """The histogram of the people who reported."""
+        """Return the histogram of the people who reported."""
         refuse_choice(categories, "all bins are estimated")
         unbiased, covariance = self.inverted(tally)
         contributions = _contributions(self.windows)
         return LocalDistribution(self.edges, self.smoothed(tally), unbiased, covariance, n, contributions, seeded)
 
     def variance(self, n: int, share: float = 0.0) -> float:
-        """The variance of the unbiased share of a bin in the middle among n people whose numbers are spread evenly."""
+        """Return the variance of the unbiased share of a bin in the middle among n people whose numbers are spread
+        evenly.
+        """
         law, inverse = self.windows.law(), _inverse(self.windows)
         row = inverse[self.bins // 2]
         mixture = share * law[self.bins // 2] + (1 - share) * law.mean(axis=0)
@@ -531,8 +533,8 @@ class Distribution(IndexProtocol[LocalDistribution]):
 
 @lru_cache(maxsize=32)
 def _square_wave(bins: int, epsilon: Fraction) -> Windows:
-    """The window of the square wave: twice ``b = (e exp(e) - exp(e) + 1) / (2 exp(e) (exp(e) - 1 - e))`` of the bounds;
-    at most the bounds themselves, at least one bin.
+    """Return the window of the square wave: twice ``b = (e exp(e) - exp(e) + 1) / (2 exp(e) (exp(e) - 1 - e))`` of the
+    bounds; at most the bounds themselves, at least one bin.
     """
     e = max(float(epsilon), 1e-3)
     b = (e + math.expm1(-e)) / (2 * (math.expm1(e) - e))
@@ -541,7 +543,7 @@ def _square_wave(bins: int, epsilon: Fraction) -> Windows:
 
 @lru_cache(maxsize=8)
 def _inverse(windows: Windows) -> Floats:
-    """The matrix that turns shares of reports into unbiased shares of bins."""
+    """Return the matrix that turns shares of reports into unbiased shares of bins."""
     law = windows.law()
     weights = 1 / law.mean(axis=0)
     result: Floats = np.linalg.solve((law * weights) @ law.T, law * weights)
@@ -551,7 +553,7 @@ def _inverse(windows: Windows) -> Floats:
 
 @lru_cache(maxsize=8)
 def _contributions(windows: Windows) -> tuple[Floats, Floats]:
-    """The least and the most that one report adds to n times each cumulative share."""
+    """Return the least and the most that one report adds to n times each cumulative share."""
     cumulative = np.cumsum(_inverse(windows), axis=0)
     result = cumulative.min(axis=1), cumulative.max(axis=1)
     for limits in result:

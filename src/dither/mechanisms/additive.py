@@ -200,13 +200,13 @@ class Additive(ReleasesNumbers):
         return round_nearest(x, self._laws[i], self._scales[i], self._steps[i], source)
 
     def integer_step(self, i: int) -> int:
-        """The spacing of the releases of integers in coordinate i: 1; for scales above 2^26 a power of two, with some
-        2^20 of them to the scale.
+        """Return the spacing of the releases of integers in coordinate i: 1; for scales above 2^26 a power of two, with
+        some 2^20 of them to the scale.
         """
         return 1 if self._scales[i] <= SPLIT_SCALE else max(1, int(self._steps[i]))
 
     def _integer_noise_one(self, x: int, i: int, source: Source) -> int:
-        """What takes x to the multiple of the integer step nearest to x + noise."""
+        """Return what takes x to the multiple of the integer step nearest to x + noise."""
         step = self.integer_step(i)
         if step == 1:
             return draw_one(self._laws[i], self._scales[i], source)
@@ -218,7 +218,9 @@ class Additive(ReleasesNumbers):
         return integer_steps(self._laws[0], self._scales[0], xs.size, source)
 
     def _one_by_one(self) -> bool:
-        """Whether noise for integers is too large for 64 bits: cut off before it is added it would show the value."""
+        """Return whether noise for integers is too large for 64 bits: cut off before it is added it would show the
+        value.
+        """
         return self.integer_step(0) != 1
 
     def _noisy_integers(self, xs: NDArray[np.int64], source: Source) -> NDArray[np.int64]:
@@ -231,7 +233,8 @@ class Additive(ReleasesNumbers):
         return out
 
     def error(self, confidence: float = 0.95, *, coordinates: int = 1, integer: bool | None = None) -> PerCoordinate:
-        """The half-width w with ``P(|released - value| <= w) >= confidence``; one for each coordinate if they differ.
+        """Return the half-width w with ``P(|released - value| <= w) >= confidence``; one for each coordinate if they
+        differ.
 
         For ``coordinates`` above 1, all of them stay within w together: they are independent, so each has
         confidence^(1/coordinates). ``integer=True`` gives the whole number that integer releases need,
@@ -275,7 +278,7 @@ def _one_or_all(result: Sequence[float]) -> PerCoordinate:
 
 
 def coordinates_of(value: object, name: str = "sensitivity") -> tuple[Fraction, ...]:
-    """One sensitivity, or one for each coordinate.
+    """Return one sensitivity, or one for each coordinate.
 
     >>> coordinates_of([1, 2])
     (Fraction(1, 1), Fraction(2, 1))
@@ -311,7 +314,7 @@ def shares(split: object, optimal: Sequence[float]) -> tuple[Fraction, ...]:
 
 
 def plain(value: object) -> Any:
-    """A parameter as it is kept in a frozen mechanism: sequences as tuples, NumPy numbers as Python's.
+    """Return a parameter as it is kept in a frozen mechanism: sequences as tuples, NumPy numbers as Python's.
 
     >>> plain(np.array([1, 2]))
     (1, 2)

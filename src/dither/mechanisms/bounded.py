@@ -52,7 +52,7 @@ class TruncatedLaplace:
         u[:] = [self.quantile_one(x)[0] for x in u.tolist()]
 
     def quantile_one(self, u: float) -> tuple[float, float]:
-        """The inverse of the tail."""
+        """Return the inverse of the tail."""
         low, high = self._floats
         below, above = math.exp(low), math.exp(-high)
         mass = -math.expm1(low) - math.expm1(-high)
@@ -140,7 +140,7 @@ class BoundedLaplace(ReleasesNumbers):
         confidence: float = 0.95,
         delta: float = 0.0,
     ) -> BoundedLaplace:
-        """The mechanism with the smallest epsilon that stays within ``error`` with this confidence, wherever
+        """Return the mechanism with the smallest epsilon that stays within ``error`` with this confidence, wherever
         the value is.
 
         >>> BoundedLaplace.for_error(3, sensitivity=1, lower=0, upper=10).error() <= 3
@@ -177,7 +177,7 @@ class BoundedLaplace(ReleasesNumbers):
         )
 
     def error(self, confidence: float = 0.95) -> float:
-        """The half-width w with ``P(|released - value| <= w) >= confidence`` for every value inside the limits.
+        """Return the half-width w with ``P(|released - value| <= w) >= confidence`` for every value inside the limits.
 
         At a limit ``P(|V - q| > w) = (exp(-w/b) - exp(-W/b)) / (1 - exp(-W/b))``, W = upper - lower; anywhere
         else it is smaller. Integers need the next whole number.
@@ -186,7 +186,7 @@ class BoundedLaplace(ReleasesNumbers):
         return self.scale * -math.log(tail + (1 - tail) * math.exp(-r)) * (1 + 1e-13) + self.lattice_step / 2
 
     def privacy_curve(self, epsilon: float) -> float:
-        """A delta for which the release is (epsilon, delta)-DP, rounded up.
+        """Return a delta for which the release is (epsilon, delta)-DP, rounded up.
 
         From the exact largest loss L, by what is the best possible for L-DP: ``(1 - exp(epsilon - L)) / (1 +
         exp(-L))``. It is 0 from L on.
@@ -202,7 +202,7 @@ class BoundedLaplace(ReleasesNumbers):
         return up(pure_delta(largest_loss, exact_epsilon))
 
     def _release(self, value: Any, source: Source | None) -> Any:
-        """A value inside the limits, near ``value``; an int for an int."""
+        """Return a value inside the limits, near ``value``; an int for an int."""
         resolved = resolve(source)
 
         def many(xs: Vector) -> list[Any] | NDArray[Any]:
@@ -230,7 +230,9 @@ class BoundedLaplace(ReleasesNumbers):
         return self._noisy_integer(x, source)
 
     def _noisy_integer(self, x: int, source: Source) -> int:
-        """The same law half a step beyond the first and last integer, rounded: each of them keeps its whole cell."""
+        """Return the same law half a step beyond the first and last integer, rounded: each of them keeps its whole
+        cell.
+        """
         first, last = math.ceil(self.lower), math.floor(self.upper)
         if first > last:
             raise InvalidArgument(
@@ -250,7 +252,7 @@ class BoundedLaplace(ReleasesNumbers):
 
 
 def _loss(sensitivity: Fraction, width: Fraction, b: Fraction) -> Fraction:
-    """The largest loss at scale b, rounded up: ``sensitivity / b + ln(C_{l+sensitivity} / C_l)``."""
+    """Return the largest loss at scale b, rounded up: ``sensitivity / b + ln(C_{l+sensitivity} / C_l)``."""
     # both sides of the quotient are about width / b where that is small, and their logarithm is about sensitivity / b
     relative = b / sensitivity
     bits = _BITS + 2 * max(0, relative.numerator.bit_length() - relative.denominator.bit_length() + 1)
@@ -261,7 +263,7 @@ def _loss(sensitivity: Fraction, width: Fraction, b: Fraction) -> Fraction:
 
 
 def _fixed_point(sensitivity: Fraction, width: Fraction, max_loss: Fraction) -> float:
-    """The smallest b whose loss is at most ``max_loss``: bisection in floats, then certified."""
+    """Return the smallest b whose loss is at most ``max_loss``: bisection in floats, then certified."""
     s, w, target = float(sensitivity), float(width), float(max_loss)
 
     def floats(b: float) -> float:

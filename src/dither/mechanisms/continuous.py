@@ -69,7 +69,7 @@ class ContinuousExponential(SelectionMechanism):
 
     @spends
     def release(self, pieces: Sequence[Piece], *, source: Source | None = None) -> float:
-        """A point of the lattice, drawn in proportion to its weight."""
+        """Return a point of the lattice, drawn in proportion to its weight."""
         resolved = resolve(source)
         low, high = (exactly(end) for end in arguments.bounds(self.bounds))
         step = Fraction(spacing(float(high - low))) / (1 << (_LATTICE_BITS - 20))
@@ -153,7 +153,7 @@ class _Cell:
 
     @classmethod
     def between(cls, a: int, b: int, coefficients: tuple[Fraction, ...], low: Fraction, step: Fraction) -> _Cell:
-        """The lattice points a to b - 1, and the largest score on the interval they span."""
+        """Return the lattice points a to b - 1, and the largest score on the interval they span."""
         cell = cls(a, b - a, Fraction(0), coefficients)
         points = [low + a * step, low + (b - 1) * step]
         if len(coefficients) == 3 and coefficients[2] < 0:
@@ -183,7 +183,7 @@ def piecewise_constant(edges: Sequence[float], scores: Sequence[float]) -> list[
 
 
 def mean_pieces(mean: float, bounds: tuple[float, float], power: int) -> list[Any]:
-    """The scores ``-|t - mean|`` (power 1) and ``-(t - mean)^2`` (power 2) of the lecture's two mean examples.
+    """Return the scores ``-|t - mean|`` (power 1) and ``-(t - mean)^2`` (power 2) of the lecture's two mean examples.
 
     >>> mean_pieces(0.25, (0.0, 1.0), 2)
     [(0.0, 1.0, [-0.0625, 0.5, -1])]

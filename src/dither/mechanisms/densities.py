@@ -27,7 +27,7 @@ AddsNoise = Additive | BoundedLaplace | MixedNoise | SmoothNoise
 
 
 def density_at(mechanism: AddsNoise, z: float, *, value: float = 0.0, smooth_sensitivity: float = 1.0) -> float:
-    """The density of the release of ``value`` at z. Of several coordinates it is that of the first.
+    """Return the density of the release of ``value`` at z. Of several coordinates it is that of the first.
 
     ``smooth_sensitivity`` matters for :class:`~dither.SmoothNoise` only, whose noise grows with it.
 
@@ -42,7 +42,7 @@ def density_at(mechanism: AddsNoise, z: float, *, value: float = 0.0, smooth_sen
 
 
 def law_and_scale(mechanism: AddsNoise, smooth_sensitivity: float = 1.0) -> tuple[Law, float]:
-    """The standard law of the noise and what it is multiplied by.
+    """Return the standard law of the noise and what it is multiplied by.
 
     >>> import dither as dp
     >>> law_and_scale(dp.Laplace(sensitivity=1, epsilon=0.5))[1]

@@ -72,7 +72,8 @@ class Exponential(SelectionMechanism):
     def for_error(
         cls, error: float, *, candidates: int, sensitivity: float, confidence: float = 0.95, monotone: bool = False
     ) -> Exponential:
-        """The smallest epsilon with which the chosen score is within ``error`` of the best, with this confidence.
+        """Return the smallest epsilon with which the chosen score is within ``error`` of the best, with this
+        confidence.
 
         >>> Exponential.for_error(10, candidates=100, sensitivity=1).error(100) <= 10
         True
@@ -83,7 +84,7 @@ class Exponential(SelectionMechanism):
 
     @spends
     def select_index(self, scores: Any, *, source: Source | None = None) -> int:
-        """The index of the chosen score.
+        """Return the index of the chosen score.
 
         >>> Exponential(sensitivity=1, epsilon=1).select_index([0, 1000])
         1
@@ -94,7 +95,7 @@ class Exponential(SelectionMechanism):
 
     @spends
     def select(self, candidates: Sequence[Candidate], scores: Any, *, source: Source | None = None) -> Candidate:
-        """The chosen candidate.
+        """Return the chosen candidate.
 
         >>> Exponential(sensitivity=1, epsilon=1).select(["no", "yes"], [0, 1000])
         'yes'
@@ -104,7 +105,7 @@ class Exponential(SelectionMechanism):
         return chosen
 
     def probabilities(self, scores: Any) -> NDArray[np.float64]:
-        """The probability of each candidate, correct to a few units in the last place.
+        """Return the probability of each candidate, correct to a few units in the last place.
 
         >>> Exponential(sensitivity=1, epsilon=2).probabilities([0.0, 0.0])
         array([0.5, 0.5])
@@ -114,7 +115,7 @@ class Exponential(SelectionMechanism):
         return shares
 
     def error(self, candidates: int, confidence: float = 0.95, *, ties: int = 1) -> float:
-        """How far the chosen score is below the best at most, with this confidence, among so many candidates.
+        """Return how far the chosen score is below the best at most, with this confidence, among so many candidates.
 
         ``P(score <= best - 2 sensitivity (ln(d/r) + t) / epsilon) <= exp(-t)``, r of the d candidates being
         tied at the top.
@@ -125,7 +126,7 @@ class Exponential(SelectionMechanism):
         return self.gap(candidates, ties, confidence)
 
     def expected_score_bound(self, candidates: int, *, ties: int = 1) -> float:
-        """How far the expected score is below the best at most: ``2 sensitivity ln(d/r) / epsilon``.
+        """Return how far the expected score is below the best at most: ``2 sensitivity ln(d/r) / epsilon``.
 
         With z the gaps times the rate and C the sum of all exp(-z), the law is exp(-z) / C and its entropy
         ``E z + ln C``. An entropy is at most ln d, and C at least r, so ``E z <= ln d - ln r``.
@@ -136,7 +137,7 @@ class Exponential(SelectionMechanism):
         return self.gap(candidates, ties)
 
     def privacy_curve(self, epsilon: float) -> float:
-        """The smallest delta for which every such choice is (epsilon, delta)-DP, rounded up.
+        """Return the smallest delta for which every such choice is (epsilon, delta)-DP, rounded up.
 
         The losses lie in an interval of length e, the mechanism's epsilon; the worst such mechanism has two
         outputs, and ``delta = (exp(e/2) - exp(epsilon/2))^2 / (exp(e) - 1)`` (Dong, Durfee and Rogers 2020).
@@ -200,14 +201,14 @@ class Exponential(SelectionMechanism):
     def continuous(
         *, sensitivity: float, epsilon: float, bounds: tuple[float, float], monotone: bool = False
     ) -> ContinuousExponential:
-        """The same over an interval, for scores that are quadratic (or linear, or constant) in pieces; see
+        """Return the same over an interval, for scores that are quadratic (or linear, or constant) in pieces; see
         :class:`ContinuousExponential`.
         """
         return ContinuousExponential(sensitivity, epsilon, monotone, bounds)
 
 
 def _scored(score: Callable[[int], float], candidate: int) -> Fraction:
-    """The score of a candidate; what goes wrong inside, which may hold data, is not shown."""
+    """Return the score of a candidate; what goes wrong inside, which may hold data, is not shown."""
     with silenced():
         value = outcome(lambda: exactly(score(candidate), "score"))
     if value is not None:

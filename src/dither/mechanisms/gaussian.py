@@ -106,7 +106,7 @@ class Gaussian(Additive):
     def for_error(
         cls, error: float, *, sensitivity: float, delta: float, confidence: float = 0.95, integer: bool = False
     ) -> Gaussian:
-        """The mechanism with the smallest epsilon, at this delta, whose answers are within ``error`` of the
+        """Return the mechanism with the smallest epsilon, at this delta, whose answers are within ``error`` of the
         truth with this confidence.
 
         >>> m = Gaussian.for_error(10, sensitivity=1, delta=1e-6)
@@ -165,7 +165,7 @@ class Gaussian(Additive):
         return 1.0
 
     def privacy_curve(self, epsilon: float) -> float:
-        """The smallest delta for which the release is (epsilon, delta)-DP, rounded up.
+        """Return the smallest delta for which the release is (epsilon, delta)-DP, rounded up.
 
         Under ``rho`` it is that of the real law; integers, which get the discrete law there, are covered by
         ``guarantee.to_approx``.

@@ -102,7 +102,7 @@ class ReusableHoldout(Stateful):
         return len(self._holdout)
 
     def constructor_arguments(self) -> dict[str, Any]:
-        """The arguments the object was built with, data included, from which the auditor builds another one to
+        """Return the arguments the object was built with, data included, from which the auditor builds another one to
         compare. Not to be released.
         """
         return {
@@ -120,7 +120,7 @@ class ReusableHoldout(Stateful):
         return self.mechanism.limit - self._session.above
 
     def ask(self, question: Question) -> HoldoutAnswer:
-        """The mean of ``question`` over the records, from the training data where that generalizes."""
+        """Return the mean of ``question`` over the records, from the training data where that generalizes."""
         with silenced():
             values = [value for value in _answers(question, self._train) if value is not None]
             fails = len(values) < len(self._train)
@@ -145,7 +145,7 @@ class ReusableHoldout(Stateful):
 
 
 def _answers(question: Question, records: NDArray[Any]) -> list[float | None]:
-    """One number for each record; None where the question does not give that."""
+    """Return one number for each record; None where the question does not give that."""
 
     def one(record: NDArray[Any]) -> float | None:
         value = np.asarray(question(record), dtype=np.float64)

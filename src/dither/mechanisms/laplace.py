@@ -78,7 +78,7 @@ class Laplace(Additive):
 
     @classmethod
     def for_error(cls, error: float, *, sensitivity: float, confidence: float = 0.95, integer: bool = False) -> Laplace:
-        """The mechanism with the smallest epsilon whose answers are within ``error`` of the truth with this
+        """Return the mechanism with the smallest epsilon whose answers are within ``error`` of the truth with this
         confidence.
 
         >>> round(Laplace.for_error(5, confidence=0.95, sensitivity=1).epsilon, 4)
@@ -137,7 +137,7 @@ class Laplace(Additive):
         return 2.0
 
     def privacy_curve(self, epsilon: float, *, integer: bool | None = None) -> float:
-        """The smallest delta for which the release is (epsilon, delta)-DP, rounded up.
+        """Return the smallest delta for which the release is (epsilon, delta)-DP, rounded up.
 
         The real law: ``1 - exp((epsilon - e) / 2)``, e the mechanism's own epsilon. The discrete law at
         sensitivity D: ``F(j) - exp(epsilon) F(j - D)`` with ``j = floor((D - epsilon b) / 2)`` and F its
@@ -168,7 +168,7 @@ class Laplace(Additive):
         return up(discrete if integer else max(real, discrete))
 
     def _coordinate_epsilons(self) -> list[Fraction]:
-        """The epsilon of each coordinate, from the rounded scales."""
+        """Return the epsilon of each coordinate, from the rounded scales."""
         pairs = zip(self._sensitivities, self._scales, strict=True)
         return [sensitivity / Fraction(scale) for sensitivity, scale in pairs]
 
@@ -208,7 +208,7 @@ class Laplace(Additive):
         return Fraction(exp_neg(t / scale, bits)[1], 1 << bits) / (1 + q)
 
     def _integer_error(self, i: int, width: float, tail: float) -> float:
-        """The smallest k with P(|K| > k) = 2 q^(k+1) / (1 + q) <= tail."""
+        """Return the smallest k with P(|K| > k) = 2 q^(k+1) / (1 + q) <= tail."""
         scale = self._scales[i]
         if scale > MAX_SCALE:
             return super()._integer_error(i, width, tail)

@@ -66,7 +66,7 @@ class MixedNoise(ReleasesNumbers):
 
     @classmethod
     def for_error(cls, error: float, *, sensitivity: float, delta: float, confidence: float = 0.95) -> MixedNoise:
-        """The mechanism at the smaller of the two laws' epsilons for this error, or at the larger one where the
+        """Return the mechanism at the smaller of the two laws' epsilons for this error, or at the larger one where the
         law of smaller variance misses the error at the smaller.
 
         >>> MixedNoise.for_error(5, sensitivity=1, delta=1e-6).chosen
@@ -114,13 +114,13 @@ class MixedNoise(ReleasesNumbers):
     def error(
         self, confidence: float = 0.95, *, coordinates: int | None = None, integer: bool | None = None
     ) -> PerCoordinate:
-        """The half-width of the noise that is used; all ``coordinates`` together by default."""
+        """Return the half-width of the noise that is used; all ``coordinates`` together by default."""
         return self.mechanism.error(
             confidence, coordinates=self.coordinates if coordinates is None else coordinates, integer=integer
         )
 
     def privacy_curve(self, epsilon: float) -> float:
-        """The smallest delta at this epsilon for the noise that is used."""
+        """Return the smallest delta at this epsilon for the noise that is used."""
         return self.mechanism.privacy_curve(epsilon)
 
     def _release(self, value: Any, source: Source | None) -> Any:

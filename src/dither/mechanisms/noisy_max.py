@@ -73,7 +73,7 @@ class NoisyMax(SelectionMechanism):
 
     @spends
     def select_index(self, scores: Any, *, source: Source | None = None) -> int:
-        """The index of the winner; the noise itself is not released.
+        """Return the index of the winner; the noise itself is not released.
 
         >>> NoisyMax(sensitivity=1, epsilon=1).select_index([0, 1000])
         1
@@ -85,7 +85,7 @@ class NoisyMax(SelectionMechanism):
 
     @spends
     def select(self, candidates: Sequence[Candidate], scores: Any, *, source: Source | None = None) -> Candidate:
-        """The winning candidate.
+        """Return the winning candidate.
 
         >>> NoisyMax(sensitivity=1, epsilon=1).select(["no", "yes"], [0, 1000])
         'yes'
@@ -95,7 +95,7 @@ class NoisyMax(SelectionMechanism):
         return chosen
 
     def error(self, candidates: int, confidence: float = 0.95, *, ties: int = 1) -> float:
-        """How far the winner's score is below the best at most, with this confidence.
+        """Return how far the winner's score is below the best at most, with this confidence.
 
         That of the exponential mechanism, which permute-and-flip never exceeds (McKenna and Sheldon 2020). With
         Laplace noise: all noises are within ``ln(d / tail)`` scales together, so two of them differ by twice
@@ -112,7 +112,7 @@ class NoisyMax(SelectionMechanism):
         )
 
     def probabilities(self, scores: Any) -> NDArray[np.float64]:
-        """The probability of each candidate.
+        """Return the probability of each candidate.
 
         Gumbel: the exponential mechanism's. Exponential: with ``p_i = exp(rate (score_i - best))``, candidate i
         is reached at a uniform time t in a random order and wins if its trial, of probability p_i, is the first to

@@ -21,7 +21,7 @@ class Pictured:
 
 
 def fragment(mechanism: Any) -> str:
-    """The HTML of a mechanism. It reads no data: everything shown follows from its public parameters.
+    """Return the HTML of a mechanism. It reads no data: everything shown follows from its public parameters.
 
     >>> import dither as dp
     >>> "probability" in fragment(dp.Exponential(sensitivity=1, epsilon=1))

@@ -80,7 +80,7 @@ class ProposeTestRelease(Pictured):
         return up(2 * arguments.sensitivity(self.bound) / arguments.epsilon(self.epsilon))
 
     def probability(self, distance: int) -> float:
-        """The probability that an answer is given at this distance.
+        """Return the probability that an answer is given at this distance.
 
         >>> ProposeTestRelease(1, 1, 1e-6).probability(28 + 20) > 0.99
         True
@@ -91,7 +91,7 @@ class ProposeTestRelease(Pictured):
 
     @spends
     def release(self, value: Any, distance: int, *, source: Source | None = None) -> float | None:
-        """The noisy value, or None; that it is None is itself private."""
+        """Return the noisy value, or None; that it is None is itself private."""
         steps = arguments.whole(distance, "distance", 0)
         answer: float = covered(self.answer.release)(value, source=source)  # first, since it checks the value
         noisy = covered(self.test.release)(steps, source=source)

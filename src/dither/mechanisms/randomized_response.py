@@ -43,7 +43,7 @@ class Frequencies(ComparedByValue):
     responses: int
 
     def error(self, confidence: float = 0.95) -> NDArray[np.float64]:
-        """Half-widths of normal confidence intervals for the shares among the people asked.
+        """Return half-widths of normal confidence intervals for the shares among the people asked.
 
         >>> RandomizedResponse(epsilon=1).estimate([0, 1] * 500).error().round(2)
         array([0.07, 0.07])
@@ -157,7 +157,7 @@ class RandomizedResponse(Pictured):
         return q * (1 - q) * self.scale * self.scale
 
     def error(self, confidence: float = 0.95, *, people: int) -> float:
-        """A half-width for every estimated share, whatever the truth, by Hoeffding's inequality.
+        """Return a half-width for every estimated share, whatever the truth, by Hoeffding's inequality.
 
         >>> round(RandomizedResponse(epsilon=1).error(people=10_000), 4)
         0.0294
@@ -169,7 +169,7 @@ class RandomizedResponse(Pictured):
     def for_error(
         cls, error: float, *, people: int, categories: int | Sequence[Any] = 2, confidence: float = 0.95
     ) -> RandomizedResponse:
-        """The smallest epsilon for which every share is within ``error`` with this confidence.
+        """Return the smallest epsilon for which every share is within ``error`` with this confidence.
 
         >>> RandomizedResponse.for_error(0.02, people=100_000).error(people=100_000) <= 0.02
         True
@@ -186,7 +186,7 @@ class RandomizedResponse(Pictured):
         return cls(smallest_float(fits, 1e-9, 700.0), categories)
 
     def privacy_curve(self, epsilon: float) -> float:
-        """The smallest delta for which a report is (epsilon, delta)-DP: ``p - exp(epsilon) (1 - p)/(k - 1)``,
+        """Return the smallest delta for which a report is (epsilon, delta)-DP: ``p - exp(epsilon) (1 - p)/(k - 1)``,
         rounded up.
 
         >>> RandomizedResponse(epsilon=1).privacy_curve(1)
@@ -216,7 +216,7 @@ class RandomizedResponse(Pictured):
     def release(self, value: Any, *, source: Source | None = None) -> Any: ...
     @spends
     def release(self, value: Any, *, source: Source | None = None) -> Any:
-        """A report for one category, or for each of a list, an array or a Series of them.
+        """Return a report for one category, or for each of a list, an array or a Series of them.
 
         Reports are labels where labels were named, and otherwise integers, or booleans for a column that is declared
         to hold booleans. What is none of the categories is reported as a random one: an error would tell that it was
@@ -269,7 +269,7 @@ class RandomizedResponse(Pictured):
         return Frequencies((observed - q) * self.scale, deviation * self.scale, int(codes.size))
 
     def _encode(self, labels: Any) -> NDArray[np.int64]:
-        """The number of each one's category; -1 for what is none."""
+        """Return the number of each one's category; -1 for what is none."""
         k = self.category_count
         if isinstance(labels, np.ndarray) and labels.dtype.kind in "biu" and isinstance(self.categories, int):
             integer_codes = np.full(labels.shape, -1, dtype=np.int64)  # -1 does not fit into an unsigned type
@@ -290,14 +290,14 @@ class RandomizedResponse(Pictured):
         return {} if isinstance(self.categories, int) else {label: i for i, label in enumerate(self.categories)}
 
     def _holding(self, dtype: Any) -> Any:
-        """A type that holds every report, whichever categories were in the data."""
+        """Return a type that holds every report, whichever categories were in the data."""
         if not isinstance(self.categories, int):
             return np.result_type(dtype, np.array(self.categories).dtype)
         holds = dtype.kind in "bO" or (dtype.kind in "iu" and self.category_count - 1 <= np.iinfo(dtype).max)
         return dtype if holds else np.dtype(np.int64)
 
     def _encode_one(self, value: Any) -> int:
-        """The number of one value's category, as :meth:`_encode` says it of many; -1 for what is none."""
+        """Return the number of one value's category, as :meth:`_encode` says it of many; -1 for what is none."""
         k, kind = self.categories, type(value)
         label = value if kind is int or kind is str else as_label(value)
         if not isinstance(k, int):
@@ -306,7 +306,7 @@ class RandomizedResponse(Pictured):
         return int(label) if is_number and 0 <= label < k else -1
 
     def _report(self, value: Any, source: Source) -> Any:
-        """The report for one value, drawn as :meth:`_reports` draws many."""
+        """Return the report for one value, drawn as :meth:`_reports` draws many."""
         k, code = self.category_count, self._encode_one(value)
         if code < 0:
             code = uniform_integer(k, source)
@@ -316,7 +316,7 @@ class RandomizedResponse(Pictured):
         return report if isinstance(self.categories, int) else self.categories[report]
 
     def _reports(self, labels: Any, source: Source) -> list[Any]:
-        """A report for each, as a label or a number."""
+        """Return a report for each, as a label or a number."""
         codes = self._encode(labels)
         unknown = np.flatnonzero(codes < 0)
         codes[unknown] = uniform_integers(self.category_count, unknown.size, source).astype(np.int64)

@@ -59,7 +59,7 @@ class SampleAndAggregate(Pictured):
             arguments.whole(self.columns, "columns")
 
     def results(self, x: Any, *, source: Source | None = None) -> NDArray[np.float64]:
-        """One bounded number for each block; not private, but each record moves one of them only: aggregate
+        """Return one bounded number for each block; not private, but each record moves one of them only: aggregate
         them privately.
         """
         rows = as_records(x, self.kind, columns=self.columns)

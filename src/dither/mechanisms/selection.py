@@ -35,7 +35,7 @@ class Scores:
 
 
 def read_scores(scores: Any) -> Scores:
-    """One-dimensional scores: finite numbers or -inf, at least one of them finite.
+    """Return one-dimensional scores: finite numbers or -inf, at least one of them finite.
 
     >>> read_scores([2**60, 2**60 - 3]).floats
     array([-0., -3.])
@@ -75,7 +75,7 @@ def _large(item: object) -> bool:
 
 
 def _from_integers(scores: Sequence[Any]) -> Scores:
-    """A list with integers that NumPy would round, or not take at all: their differences stay exact."""
+    """Return a list with integers that NumPy would round, or not take at all: their differences stay exact."""
     if not all(isinstance(item, (int, float, np.integer, np.floating)) for item in scores):
         raise WrongType("scores", "real numbers", "something else among them", _FIX)
     if not all(_large(item) or -math.inf <= item < math.inf for item in scores):
@@ -89,7 +89,7 @@ def _from_integers(scores: Sequence[Any]) -> Scores:
 
 
 def paired(candidates: Sequence[Candidate], scores: Any) -> Sequence[Candidate]:
-    """The candidates, to be taken by their place; refused if they do not match their scores.
+    """Return the candidates, to be taken by their place; refused if they do not match their scores.
 
     >>> paired("ab", [1, 2])
     'ab'

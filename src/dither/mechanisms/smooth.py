@@ -142,7 +142,7 @@ class SmoothNoise(Pictured):
 
     @classmethod
     def for_beta(cls, kind: Kind, epsilon: float, delta: float | None, beta: float) -> SmoothNoise:
-        """The same with a beta of one's own choice, and the least scale for it.
+        """Return the same with a beta of one's own choice, and the least scale for it.
 
         >>> SmoothNoise.for_beta("cauchy", 1, None, beta=0.85).scale > SmoothNoise("cauchy", 1).scale
         True
@@ -190,7 +190,7 @@ class SmoothNoise(Pictured):
         return _LAWS[self.kind]
 
     def certificate(self, epsilon: float | None = None) -> float:
-        """A rigorous upper bound, from the law itself, on delta at this epsilon (Laplace, Gaussian), or on the
+        """Return a rigorous upper bound, from the law itself, on delta at this epsilon (Laplace, Gaussian), or on the
         loss (Cauchy, Student).
 
         >>> SmoothNoise("gaussian", 1, 1e-6).certificate() <= 1e-6, SmoothNoise("cauchy", 1).certificate() <= 1
@@ -206,7 +206,7 @@ class SmoothNoise(Pictured):
         return (laplace_smooth_delta if self.kind == "laplace" else gaussian_smooth_delta)(exact_epsilon, scale, beta)
 
     def std(self, smooth_sensitivity: float) -> float:
-        """The standard deviation of the noise for this smooth sensitivity; infinite for Cauchy noise. Not to be
+        """Return the standard deviation of the noise for this smooth sensitivity; infinite for Cauchy noise. Not to be
         released: it depends on the data.
 
         >>> SmoothNoise("cauchy", 1).std(1.0)
@@ -215,7 +215,7 @@ class SmoothNoise(Pictured):
         return self.scale * smooth_sensitivity * math.sqrt(_UNIT_VARIANCE[self.kind])
 
     def error(self, smooth_sensitivity: float, confidence: float = 0.95) -> float:
-        """The half-width for this smooth sensitivity, without the lattice. Not to be released: it depends on
+        """Return the half-width for this smooth sensitivity, without the lattice. Not to be released: it depends on
         the data.
 
         >>> SmoothNoise("laplace", 1, 1e-6).error(1.0) > 3

@@ -99,7 +99,7 @@ class SparseVector(Pictured):
         return covered(SparseVectorSession)(self, exactly(threshold, "threshold"), resolve(source))
 
     def error(self, questions: int, confidence: float = 0.95) -> float:
-        """An a such that, with this confidence, no answer above threshold + a is called below, and none below
+        """Return an a such that, with this confidence, no answer above threshold + a is called below, and none below
         threshold - a above, over so many questions.
 
         All noises are within their logarithmic limits together: half the tail to the threshold, half to the
@@ -148,7 +148,7 @@ class SparseVectorSession(Stateful):
         return self.mechanism.guarantee
 
     def constructor_arguments(self) -> dict[str, Any]:
-        """The arguments the session was built with, from which the auditor builds another one to compare."""
+        """Return the arguments the session was built with, from which the auditor builds another one to compare."""
         return {"mechanism": self.mechanism, "threshold": self.threshold, "source": self._source}
 
     @observed

@@ -73,7 +73,7 @@ class Staircase(Additive):
 
     @classmethod
     def for_error(cls, error: float, *, sensitivity: float, confidence: float = 0.95) -> Staircase:
-        """The mechanism with the smallest epsilon whose answers are within ``error`` of the truth with this
+        """Return the mechanism with the smallest epsilon whose answers are within ``error`` of the truth with this
         confidence.
 
         >>> Staircase.for_error(5, sensitivity=1).error(0.95, integer=False) <= 5
@@ -100,7 +100,7 @@ class Staircase(Additive):
         return Pure(arguments.epsilon(self.epsilon))
 
     def _unit_variance(self, law: StaircaseLaw) -> float:
-        """A geometric number of steps plus a place that is uniform on either part of one."""
+        """Return a geometric number of steps plus a place that is uniform on either part of one."""
         s, gamma, gap = math.exp(-float(law.epsilon)), float(law.gamma), -math.expm1(-float(law.epsilon))
         low = gamma / (gamma + s * (1 - gamma))
         steps, steps_squared = s / gap, s * (1 + s) / gap / gap
@@ -109,7 +109,7 @@ class Staircase(Additive):
         return steps_squared + 2 * steps * offset + offset_squared
 
     def privacy_curve(self, epsilon: float) -> float:
-        """The smallest delta for which the release is (epsilon, delta)-DP, rounded up.
+        """Return the smallest delta for which the release is (epsilon, delta)-DP, rounded up.
 
         For a shift d the loss takes the values -e, 0, e only, and ``P(loss = e) = P(|Z| <= d/2) / (1 -
         exp(-e))``, largest at the full sensitivity; so delta is that times ``1 - exp(epsilon - e)``. With

@@ -91,7 +91,7 @@ class TopK(Pictured):
 
     @spends
     def select_indices(self, scores: Any, *, source: Source | None = None) -> list[int]:
-        """The indices of the k winners, the best first.
+        """Return the indices of the k winners, the best first.
 
         >>> TopK(1, sensitivity=1, epsilon=1).select_indices([0, 1000])
         [1]
@@ -109,7 +109,7 @@ class TopK(Pictured):
 
     @spends
     def select(self, candidates: Sequence[Candidate], scores: Any, *, source: Source | None = None) -> list[Candidate]:
-        """The k winning candidates, the best first.
+        """Return the k winning candidates, the best first.
 
         >>> TopK(1, sensitivity=1, epsilon=1).select(["no", "yes"], [0, 1000])
         ['yes']
@@ -118,7 +118,7 @@ class TopK(Pictured):
         return [names[i] for i in covered(self.select_indices)(scores, source=source)]
 
     def error(self, candidates: int, confidence: float = 0.95) -> float:
-        """How far below the true k-th best every winner's score is at most, with this confidence (over all k
+        """Return how far below the true k-th best every winner's score is at most, with this confidence (over all k
         choices together).
 
         >>> TopK(5, sensitivity=1, epsilon=1).error(100) > TopK(1, sensitivity=1, epsilon=1).error(100)
@@ -130,7 +130,7 @@ class TopK(Pictured):
 
 @lru_cache(maxsize=256)
 def _largest_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """The largest rho, to a relative 1e-9, whose zCDP implies (epsilon, delta)-DP."""
+    """Return the largest rho, to a relative 1e-9, whose zCDP implies (epsilon, delta)-DP."""
 
     def fits(rho: Fraction) -> bool:
         return rho > 0 and ZCDP(rho).to_approx(float(delta)).exact[0] <= epsilon

@@ -52,7 +52,7 @@ def scalar(value: Any) -> Scalar | None:
 
 
 def array(value: NDArray[Any], name: str = "value") -> NDArray[np.int64] | NDArray[np.float64]:
-    """A one-dimensional array as 64-bit integers (saturated) or finite 64-bit floats.
+    """Return a one-dimensional array as 64-bit integers (saturated) or finite 64-bit floats.
 
     >>> array(np.array([1, 2], dtype=np.uint8)).dtype
     dtype('int64')

@@ -23,7 +23,7 @@ def _width(bounds: object) -> Fraction:
 
 
 def _records(n: object, neighbors: Neighbors, at_least: int) -> int:
-    """The number by which one record is outweighed: the size of the larger table."""
+    """Return the number by which one record is outweighed: the size of the larger table."""
     return arguments.whole(n, "n", at_least) + (neighbors is AddRemove)
 
 
@@ -89,7 +89,7 @@ def std(*, n: int, bounds: object, neighbors: Neighbors) -> float:
 
 
 def minimum(*, bounds: object, neighbors: Neighbors) -> float:
-    """The width: one record can be the minimum. Noise of that size drowns it; :func:`dither.stats.min` selects
+    """Return the width: one record can be the minimum. Noise of that size drowns it; :func:`dither.stats.min` selects
     instead.
 
     >>> from dither import ReplaceOne

@@ -42,7 +42,7 @@ _MIN_RELATIVE = 2.0**-500
 
 
 def _sorted(x: Any, bounds: Any, at_least: int = 1) -> tuple[Floats, float, float]:
-    """The records in order, clipped to the bounds, with the bounds."""
+    """Return the records in order, clipped to the bounds, with the bounds."""
     low, high = ends(bounds)
     floats = as_values(x, "number").floats()
     if floats.size < at_least:
@@ -55,7 +55,7 @@ def _sorted(x: Any, bounds: Any, at_least: int = 1) -> tuple[Floats, float, floa
 
 
 def ends(bounds: Any) -> tuple[float, float]:
-    """The bounds as floats whose difference has all its digits.
+    """Return the bounds as floats whose difference has all its digits.
 
     >>> ends((0, 120))
     (0.0, 120.0)
@@ -78,7 +78,7 @@ def _beta(beta: object) -> float:
 
 
 def rank_of(q: object, n: int) -> int:
-    """The rank, from 1, of the record that stands for the q-quantile of n: ``ceil(q n)``.
+    """Return the rank, from 1, of the record that stands for the q-quantile of n: ``ceil(q n)``.
 
     >>> rank_of(0.5, 101), rank_of(0, 5), rank_of(0.25, 8)
     (51, 1, 2)
@@ -90,7 +90,7 @@ def rank_of(q: object, n: int) -> int:
 
 
 def local_order(x: Any, rank: int, bounds: Any, distance: int = 0) -> float:
-    """The largest local sensitivity of the order statistic of this rank over tables at most ``distance``
+    """Return the largest local sensitivity of the order statistic of this rank over tables at most ``distance``
     records away.
 
     >>> [round(local_order([1, 2, 4, 8, 16], 3, (0, 100), distance=k), 9) for k in (0, 1)]
@@ -124,7 +124,7 @@ def _checked_rank(rank: int, n: int) -> int:
 
 
 def smooth_order(x: Any, rank: int, bounds: Any, beta: float) -> float:
-    """The beta-smooth sensitivity of the order statistic of this rank, in O(n log n).
+    """Return the beta-smooth sensitivity of the order statistic of this rank, in O(n log n).
 
     ``S = max over i <= m <= j of (x_j - x_i) exp(-beta (j - i - 1))``. For fixed i the best j does not decrease
     with i (Nissim et al.), so halving the range of i halves the ranges of j: log n levels of n values. Pairs so
@@ -154,7 +154,9 @@ def _smooth(ordered: Floats, m: int, low: float, high: float, beta: float) -> fl
 
 
 def _best_pair(padded: Floats, left: NDArray[np.int64], right: NDArray[np.int64], beta: float) -> float:
-    """The largest ``(x_j - x_i) exp(-beta (j - i - 1))``, j > i: level by level, all nodes of a level at once."""
+    """Return the largest ``(x_j - x_i) exp(-beta (j - i - 1))``, j > i: level by level, all nodes of a level
+    at once.
+    """
     best = 0.0
     # a node: rows a..b of `left` still to do, and the columns their best j lies in
     starts, ends = np.array([0]), np.array([left.size - 1])
@@ -184,7 +186,7 @@ def _best_pair(padded: Floats, left: NDArray[np.int64], right: NDArray[np.int64]
 
 
 def smooth_quantile(x: Any, q: float, bounds: Any, beta: float) -> float:
-    """The beta-smooth sensitivity of the q-quantile, the record of rank ``ceil(q n)``.
+    """Return the beta-smooth sensitivity of the q-quantile, the record of rank ``ceil(q n)``.
 
     >>> smooth_quantile([1, 2, 4, 8, 16], 0.5, (0, 100), 1.0) == smooth_median([1, 2, 4, 8, 16], (0, 100), 1.0)
     True
@@ -194,7 +196,7 @@ def smooth_quantile(x: Any, q: float, bounds: Any, beta: float) -> float:
 
 
 def smooth_median(x: Any, bounds: Any, beta: float) -> float:
-    """The beta-smooth sensitivity of the median (for an even number of records, of the lower of the two in the
+    """Return the beta-smooth sensitivity of the median (for an even number of records, of the lower of the two in the
     middle).
 
     >>> smooth_median([5.0] * 101, (0, 10), 1.0) < 1e-15
@@ -204,7 +206,7 @@ def smooth_median(x: Any, bounds: Any, beta: float) -> float:
 
 
 def local_median(x: Any, bounds: Any, distance: int = 0) -> float:
-    """The local sensitivity of the median, over tables at most ``distance`` records away; releasing it, or
+    """Return the local sensitivity of the median, over tables at most ``distance`` records away; releasing it, or
     noise of its size, leaks.
 
     >>> round(local_median([1, 2, 4, 8, 16], (0, 100)), 9)
@@ -214,7 +216,7 @@ def local_median(x: Any, bounds: Any, distance: int = 0) -> float:
 
 
 def smooth_min(x: Any, bounds: Any, beta: float) -> float:
-    """The beta-smooth sensitivity of the minimum.
+    """Return the beta-smooth sensitivity of the minimum.
 
     >>> smooth_min([3, 4, 5], (0, 10), 1.0) > 2.9
     True
@@ -223,7 +225,7 @@ def smooth_min(x: Any, bounds: Any, beta: float) -> float:
 
 
 def smooth_max(x: Any, bounds: Any, beta: float) -> float:
-    """The beta-smooth sensitivity of the maximum.
+    """Return the beta-smooth sensitivity of the maximum.
 
     >>> smooth_max([3, 4, 5], (0, 10), 1.0) > 4.9
     True
@@ -255,7 +257,7 @@ def smooth_mean(x: Any, bounds: Any, beta: float) -> float:
 
 
 def smooth_trimmed_mean(x: Any, trim: float, bounds: Any, beta: float) -> float:
-    """A beta-smooth bound for the mean without the ``l = floor(trim n)`` smallest and largest records.
+    """Return a beta-smooth bound for the mean without the ``l = floor(trim n)`` smallest and largest records.
 
     Replacing one record replaces one in the sorted middle and shifts others by one place: the mean moves by at
     most ``U_0 = (x_(n-l+1) - x_(l)) / (n - 2l)``. ``U_k = (x_(n-l+1+k) - x_(l-k)) / (n - 2l)`` is at least the
@@ -284,7 +286,7 @@ def smooth_trimmed_mean(x: Any, trim: float, bounds: Any, beta: float) -> float:
 
 
 def smooth_iqr(x: Any, bounds: Any, beta: float) -> float:
-    """A beta-smooth bound for the interquartile range: the sum of those of the quartiles, each of them smooth.
+    """Return a beta-smooth bound for the interquartile range: the sum of those of the quartiles, each of them smooth.
 
     >>> smooth_iqr(list(range(101)), (0, 100), 0.5) < 100
     True
@@ -296,7 +298,7 @@ def smooth_iqr(x: Any, bounds: Any, beta: float) -> float:
 
 
 def distance_to_exceed(x: Any, rank: int, bounds: Any, limit: float) -> int:
-    """The least number of records to replace until the local sensitivity of the order statistic exceeds
+    """Return the least number of records to replace until the local sensitivity of the order statistic exceeds
     ``limit``, 0 if it does already.
 
     ``A_k`` grows with k: bisection.
@@ -312,7 +314,7 @@ def distance_to_exceed(x: Any, rank: int, bounds: Any, limit: float) -> int:
 
 
 def linear(matrix: Sequence[Sequence[float]] | NDArray[Any], *, norm: int = 1) -> float:
-    """The sensitivity of linear queries ``matrix @ counts`` when one of the counts changes by 1: the largest
+    """Return the sensitivity of linear queries ``matrix @ counts`` when one of the counts changes by 1: the largest
     norm of a column.
 
     >>> linear([[1, 0], [1, 1]])

@@ -22,7 +22,7 @@ NanPolicy = Literal["refuse", "drop", "lower"]
 
 
 def read(x: Any, neighbors: Neighbors, nan: NanPolicy = "refuse", lower: float = 0.0) -> Values:
-    """One column as 64-bit integers or finite floats.
+    """Return one column as 64-bit integers or finite floats.
 
     Which of the two is decided by the declared type of an array or Series, never by its records; a list or an object
     column declares none, so its numbers are floats (:mod:`dither.validation`). Missing values (NaN, None, plus or minus
@@ -63,7 +63,7 @@ def read(x: Any, neighbors: Neighbors, nan: NanPolicy = "refuse", lower: float =
 
 
 def listed(x: Any) -> Any:
-    """A column that can be read more than once: an iterator as a list, anything else as it is.
+    """Return a column that can be read more than once: an iterator as a list, anything else as it is.
 
     >>> listed(i for i in range(3))
     [0, 1, 2]
@@ -86,7 +86,7 @@ def known_size(size: int, at_least: int = 1) -> None:
 
 
 def total(places: NDArray[np.uint64]) -> int:
-    """The sum of 64-bit numbers as a Python int: halves are added separately, so nothing can overflow.
+    """Return the sum of 64-bit numbers as a Python int: halves are added separately, so nothing can overflow.
 
     >>> total(np.array([2**64 - 1, 2**64 - 1], dtype=np.uint64)) == 2**65 - 2
     True

@@ -45,7 +45,7 @@ class Estimate:
     def of(
         cls, value: Any, guarantee: Guarantee, neighbors: Neighbors, mechanism: str, interval: Interval, private: bool
     ) -> Self:
-        """A number of the right kind with all that belongs to it."""
+        """Return a number of the right kind with all that belongs to it."""
         number: Any = cls  # its other base is int or float, which is made from a value
         result: Self = number.__new__(cls, value)
         result.__dict__.update(
@@ -63,7 +63,7 @@ class Estimate:
         return self.uncertainty(float(self), arguments.confidence(confidence))
 
     def error(self, confidence: float = 0.95) -> float:
-        """The larger distance from this number to the ends of :meth:`interval`."""
+        """Return the larger distance from this number to the ends of :meth:`interval`."""
         return self.uncertainty.half_width(float(self), arguments.confidence(confidence))
 
     def rank_error(self, confidence: float = 0.95) -> float:
@@ -135,7 +135,7 @@ class Histogram(ComparedByValue):
     seeded: bool = False
 
     def error(self, confidence: float = 0.95) -> float:
-        """The half-width that holds for all bins together."""
+        """Return the half-width that holds for all bins together."""
         return float(self.noise.error(confidence, coordinates=self.counts.size, integer=True))
 
     def __iter__(self) -> Any:

@@ -103,7 +103,7 @@ def count(
     interval: IntervalKind = "noise",
     source: Source | None = None,
 ) -> EstimateInt:
-    """How many records there are; for booleans, how many are true.
+    """Return how many records there are; for booleans, how many are true.
 
     A list declares no type, so there each entry counts unless it is ``False``. The sensitivity is 1 under either
     relation. With ``interval="population"`` the interval is for how many would be counted on average among as many
@@ -140,7 +140,7 @@ def _declared(x: Any) -> str:
 
 
 def _false(x: Any) -> int:
-    """How many entries of a column without a declared type are ``False``: a question to each entry by itself."""
+    """Return how many entries of a column without a declared type are ``False``: a question to each entry by itself."""
     if _declared(x) in ("", "object", "Object"):
         return len([item for item in x if isinstance(item, (bool, np.bool_)) and not item])
     return 0
@@ -157,8 +157,8 @@ def sum(
     nan: NanPolicy = "refuse",
     source: Source | None = None,
 ) -> EstimateInt | EstimateFloat:
-    """The sum of the records, each clipped to the bounds. An array or Series of integers with integer bounds gives
-    an integer, all else a float.
+    """Return the sum of the records, each clipped to the bounds. An array or Series of integers with integer bounds
+    gives an integer, all else a float.
 
     Sensitivity: upper - lower under replace-one, the larger of their sizes under add/remove.
 
@@ -200,7 +200,7 @@ def mean(
     interval: IntervalKind = "noise",
     source: Source | None = None,
 ) -> EstimateFloat:
-    """The mean of the records, each clipped to the bounds.
+    """Return the mean of the records, each clipped to the bounds.
 
     Replace-one: noise of sensitivity (upper - lower)/n; unbiased. Add/remove: the two Bernstein sums, and their
     ratio, which stays inside the bounds. With ``interval="population"`` the three Bernstein sums under either relation,
@@ -250,7 +250,7 @@ def variance(
     interval: IntervalKind = "noise",
     source: Source | None = None,
 ) -> EstimateFloat:
-    """The sample variance (divisor n - 1) of the records, each clipped to the bounds; never negative.
+    """Return the sample variance (divisor n - 1) of the records, each clipped to the bounds; never negative.
 
     Replace-one: sensitivity (upper - lower)^2 / n. ``method="clamped"`` moves a noisy value into its domain [0,
     largest possible], ``method="bounded"`` draws it inside by :class:`~dither.BoundedLaplace`: strictly
@@ -303,7 +303,7 @@ def variance(
 
 
 def _moments(values: Values, lower: float, upper: float) -> tuple[Grid, int, int, int]:
-    """The grid of a variance; how many records there are, their sum of steps and their sum of squared steps."""
+    """Return the grid of a variance; how many records there are, their sum of steps and their sum of squared steps."""
     grid = Grid.between(lower, upper, _SQUARE_BITS, integers=values.dtype.kind == "i")
     _check_sensitivity((grid.width * grid.step) ** 2)
     first, second = 0, 0
@@ -324,7 +324,7 @@ def _from_bernstein_sums(
     source: Source,
     population: bool,
 ) -> EstimateFloat:
-    """The mean or the variance from the three Bernstein sums of degree 2.
+    """Return the mean or the variance from the three Bernstein sums of degree 2.
 
     Adding or removing a record changes them by 1 in the l1 norm, replacing one by 2 (and by at most the root of 2 in
     the l2 norm, as each record adds a vector of non-negative numbers that add up to 1; 2 is paid for).
@@ -364,7 +364,7 @@ def std(
     interval: IntervalKind = "noise",
     source: Source | None = None,
 ) -> EstimateFloat:
-    """The standard deviation: the root of :func:`variance`, whose release is never negative.
+    """Return the standard deviation: the root of :func:`variance`, whose release is never negative.
 
     The standard deviation itself has the sensitivity (upper - lower)/sqrt(n), not (upper - lower)/n, so noise
     on it would be far larger than noise on the variance, of which the root is a function that costs nothing.
@@ -426,7 +426,7 @@ def histogram(
 
 
 def _edges(bins: Any, lower: float, upper: float) -> NDArray[np.float64]:
-    """The edges asked for, strictly increasing from the lower bound to the upper."""
+    """Return the edges asked for, strictly increasing from the lower bound to the upper."""
     result: NDArray[np.float64] = np.zeros(0)
     if max(abs(lower), abs(upper)) < 1 << 1000:
         if isinstance(bins, (Sequence, np.ndarray)) and not isinstance(bins, (str, bytes)):

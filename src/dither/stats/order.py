@@ -67,7 +67,7 @@ class TargetRank:
 
 
 def select_position(values: Values, grid: Grid, lower: float, upper: float, target: TargetRank, source: Source) -> int:
-    """The number of a lattice point, counted from the first, drawn from the law above.
+    """Return the number of a lattice point, counted from the first, drawn from the law above.
 
     >>> from dither.randomness import SeededSource
     >>> data = np.arange(0, 1000, dtype=np.int64)
@@ -182,7 +182,7 @@ def quantile(
     method: QuantileMethod = "exponential",
     source: Source | None = None,
 ) -> Selected:
-    """A value close in rank to the q-quantile.
+    """Return a value close in rank to the q-quantile.
 
     ``method="smooth"`` adds noise of the size of the smooth sensitivity instead (:class:`~dither.SmoothNoise`).
 
@@ -212,7 +212,7 @@ def median(
     method: QuantileMethod = "exponential",
     source: Source | None = None,
 ) -> Selected:
-    """A value close in rank to the median.
+    """Return a value close in rank to the median.
 
     >>> 40 < median([48, 49, 50, 51, 52] * 100, bounds=(0, 100), epsilon=1) < 60
     True
@@ -252,7 +252,7 @@ def quantiles(
     epsilon_each = column.epsilon / (levels(len(shares)) * (1 if neighbors is AddRemove or single_share else 2))
 
     def select(split: Split, part: tuple[Values, int, int]) -> tuple[Selected, Any, Any]:
-        """One quantile among the records that lie between the places ``first`` and ``last`` of the grid."""
+        """Return one quantile among the records that lie between the places ``first`` and ``last`` of the grid."""
         values, first, last = part
         target = _target_rank(split.at, values.size, epsilon_each, neighbors if single_share else AddRemove)
         grid = column.grid.part(first, last)
@@ -269,7 +269,9 @@ def quantiles(
 
 
 def _pair(column: _Column, shares: list[Fraction], qs: Sequence[float]) -> list[Selected]:
-    """Two quantiles in order, each with half of epsilon: less than two levels cost where a record is replaced."""
+    """Return two quantiles in order, each with half of epsilon: less than two levels cost where a record is
+    replaced.
+    """
     targets = [_target_rank(q, column.values.size, column.epsilon / 2, ReplaceOne) for q in shares]
     positions = sorted(
         select_position(column.values, column.grid, column.lower, column.upper, item, column.source) for item in targets
@@ -289,7 +291,7 @@ def iqr(
     nan: NanPolicy = "refuse",
     source: Source | None = None,
 ) -> Selected:
-    """The interquartile range: the distance of the quartiles, both from one release.
+    """Return the interquartile range: the distance of the quartiles, both from one release.
 
     >>> iqr(list(range(101)) * 10, bounds=(0, 100), epsilon=2) >= 0
     True
@@ -310,7 +312,7 @@ def mode(
     neighbors: Neighbors = ReplaceOne,
     source: Source | None = None,
 ) -> Category:
-    """The most common of public categories, by permute-and-flip on their counts; records of no category are not
+    """Return the most common of public categories, by permute-and-flip on their counts; records of no category are not
     counted.
 
     >>> mode(["tea"] * 500 + ["coffee"], categories=["tea", "coffee"], epsilon=1)
@@ -373,7 +375,7 @@ def min(
     nan: NanPolicy = "refuse",
     source: Source | None = None,
 ) -> Selected:
-    """A value close in rank to the smallest, inside the bounds.
+    """Return a value close in rank to the smallest, inside the bounds.
 
     It aims at the record of rank ``2 (ln n + 2) / epsilon``, n/4 at most (where n is private, ``2 ln(10^6) /
     epsilon``): the empty stretch between the bound and the data must not outweigh the data. One person decides
@@ -395,7 +397,7 @@ def max(
     nan: NanPolicy = "refuse",
     source: Source | None = None,
 ) -> Selected:
-    """A value close in rank to the largest, inside the bounds; see :func:`min`.
+    """Return a value close in rank to the largest, inside the bounds; see :func:`min`.
 
     >>> 0 <= max([30, 40, 50] * 100, bounds=(0, 110), epsilon=1) <= 110
     True

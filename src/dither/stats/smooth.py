@@ -29,7 +29,7 @@ def smooth_quantile(
     nan: NanPolicy,
     source: Source | None,
 ) -> EstimateFloat:
-    """The record of rank ``ceil(q n)`` with noise: Laplace where a delta is given, Student's otherwise; kept to
+    """Return the record of rank ``ceil(q n)`` with noise: Laplace where a delta is given, Student's otherwise; kept to
     the bounds.
 
     >>> answer = smooth_quantile(list(range(1001)), 0.5, (0, 1000), 1, None, ReplaceOne, "refuse", None)

@@ -29,7 +29,9 @@ _GUESS_RATE_SHARE = 0.05
 
 
 def clopper_pearson_upper(successes: int, trials: int, failure: float) -> float:
-    """The Clopper-Pearson upper confidence bound on a binomial probability, valid with probability ``1 - failure``."""
+    """Return the Clopper-Pearson upper confidence bound on a binomial probability, valid with probability ``1 -
+    failure``.
+    """
     from scipy.special import betainccinv
 
     if successes >= trials:
@@ -38,7 +40,9 @@ def clopper_pearson_upper(successes: int, trials: int, failure: float) -> float:
 
 
 def clopper_pearson_lower(successes: int, trials: int, failure: float) -> float:
-    """The Clopper-Pearson lower confidence bound on a binomial probability, valid with probability ``1 - failure``."""
+    """Return the Clopper-Pearson lower confidence bound on a binomial probability, valid with probability ``1 -
+    failure``.
+    """
     from scipy.special import betaincinv
 
     if successes <= 0:
@@ -49,7 +53,8 @@ def clopper_pearson_lower(successes: int, trials: int, failure: float) -> float:
 def epsilon_lower_bound(
     right: int, wrong: int, trials: int, failure: float, delta: float = 0.0, sides: int = 2
 ) -> float:
-    """A lower confidence bound on epsilon from the outcome of a guessing game, valid with probability ``1 - failure``.
+    """Return a lower confidence bound on epsilon from the outcome of a guessing game, valid with probability ``1 -
+    failure``.
 
     *The game.* In each round a fair coin chooses x or its neighbor, the code runs on it, and a rule fixed in advance
     guesses from the output which one it was, or abstains: it guesses the neighbor on a set S and x on a disjoint set
@@ -87,7 +92,7 @@ def epsilon_lower_bound(
 
 
 def epsilon_estimate(right: int, wrong: int, trials: int, delta: float = 0.0, sides: int = 2) -> float:
-    """A point estimate of epsilon from the observed frequencies, with half a round added to keep it finite."""
+    """Return a point estimate of epsilon from the observed frequencies, with half a round added to keep it finite."""
     excess = (right + 0.5) - delta * sides / 2 * trials
     return max(0.0, math.log(excess / (wrong + 0.5))) if excess > 0 else 0.0
 
@@ -95,7 +100,8 @@ def epsilon_estimate(right: int, wrong: int, trials: int, delta: float = 0.0, si
 def approximate_epsilon(
     right: Any, wrong: Any, trials: float, failure: float, delta: float = 0.0, sides: Any = 2
 ) -> Floats:
-    """An approximation of :func:`epsilon_lower_bound` for arrays, by Wilson's score interval; negative values allowed.
+    """Return an approximation of :func:`epsilon_lower_bound` for arrays, by Wilson's score interval; negative values
+    allowed.
 
     It is used to choose among candidate rules, never to state a result.
     """
@@ -117,8 +123,8 @@ _MAX_MU = 1e6
 
 
 def mu_lower_bound(hits: int, neighbor_runs: int, false_alarms: int, trials: int, failure: float) -> float:
-    """A lower confidence bound on mu, where ``hits`` of ``neighbor_runs`` outputs on the neighbor fell into the region
-    and ``false_alarms`` of ``trials`` outputs on x did.
+    """Return a lower confidence bound on mu, where ``hits`` of ``neighbor_runs`` outputs on the neighbor fell into the
+    region and ``false_alarms`` of ``trials`` outputs on x did.
 
     *Statement.* If the code is mu-Gaussian-DP for x and its neighbor, the returned number is at most mu with
     probability ``1 - failure``.
@@ -137,7 +143,9 @@ def mu_lower_bound(hits: int, neighbor_runs: int, false_alarms: int, trials: int
 
 
 def approximate_mu(hits: Any, neighbor_runs: float, false_alarms: Any, trials: float, failure: float) -> Floats:
-    """An approximation of :func:`mu_lower_bound` for arrays, used to choose a threshold, never to state a result."""
+    """Return an approximation of :func:`mu_lower_bound` for arrays, used to choose a threshold, never to state a
+    result.
+    """
     from scipy.special import ndtri
 
     z2 = float(ndtri(failure / 2)) ** 2
@@ -152,7 +160,7 @@ def approximate_mu(hits: Any, neighbor_runs: float, false_alarms: Any, trials: f
 
 
 def gdp_epsilon(mu: float, delta: float) -> float:
-    """The epsilon of mu-GDP at ``delta``, rounded down: that of Gaussian noise with sigma = sensitivity / mu."""
+    """Return the epsilon of mu-GDP at ``delta``, rounded down: that of Gaussian noise with sigma = sensitivity / mu."""
     if mu <= 0:
         return 0.0
     ratio = Fraction(
@@ -162,7 +170,7 @@ def gdp_epsilon(mu: float, delta: float) -> float:
 
 
 def mu_estimate(hits: int, neighbor_runs: int, false_alarms: int, trials: int) -> float:
-    """A point estimate of mu from the observed frequencies, with half an output added to keep it finite."""
+    """Return a point estimate of mu from the observed frequencies, with half an output added to keep it finite."""
     from scipy.special import ndtri
 
     level, power = (false_alarms + 0.5) / (trials + 1), (hits + 0.5) / (neighbor_runs + 1)

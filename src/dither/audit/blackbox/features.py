@@ -49,7 +49,7 @@ class Outputs:
         return tuple(kinds)
 
     def column(self, name: str) -> Array:
-        """The column of that name; a column of missing values if no output has it."""
+        """Return the column of that name; a column of missing values if no output has it."""
         if name in self.columns:
             return self.columns[name]
         if name in self.constants:
@@ -58,19 +58,19 @@ class Outputs:
         return np.full(self.size, _ABSENT, dtype=object) if name.endswith(" kind") else np.full(self.size, np.nan)
 
     def rows(self, start: int, stop: int) -> Outputs:
-        """The runs in the half-open range from ``start`` to ``stop``."""
+        """Return the runs in the half-open range from ``start`` to ``stop``."""
         stop = min(stop, self.size)
         columns = {name: column[start:stop] for name, column in self.columns.items()}
         return Outputs(stop - start, columns, self.constants)
 
     def select(self, chosen: Array) -> Outputs:
-        """The chosen runs, given as a mask or as indices."""
+        """Return the chosen runs, given as a mask or as indices."""
         columns = {name: column[chosen] for name, column in self.columns.items()}
         return Outputs(int(np.count_nonzero(chosen)) if chosen.dtype == bool else chosen.size, columns, self.constants)
 
 
 def concatenate(parts: Sequence[Outputs]) -> Outputs:
-    """All runs of all parts, in order."""
+    """Return all runs of all parts, in order."""
     parts = [part for part in parts if part.size] or list(parts[:1])
     if len(parts) == 1:
         return parts[0]
@@ -92,9 +92,10 @@ def concatenate(parts: Sequence[Outputs]) -> Outputs:
 
 
 def _kept_paths(paths: Iterable[str], size: int) -> set[str]:
-    """The paths to keep. If there are too many, those are kept that come first in an order independent of the data,
-    and the more runs there are the fewer are kept; a path kept for all runs was therefore kept for every part of
-    them."""
+    """Return the paths to keep. If there are too many, those are kept that come first in an order independent of the
+    data, and the more runs there are the fewer are kept; a path kept for all runs was therefore kept for every part of
+    them.
+    """
     unique_paths, limit = set(paths), max(MAX_COLUMNS, min(_COLUMN_LIMIT, MAX_CELLS // max(1, size)))
     if len(unique_paths) <= limit:
         return unique_paths
@@ -149,7 +150,7 @@ def collect_outputs(outputs: Any) -> Outputs:
 
 
 def _constants(output: Any) -> dict[str, Any]:
-    """The kinds and values of all leaves of an output other than its own numbers."""
+    """Return the kinds and values of all leaves of an output other than its own numbers."""
     result: dict[str, Any] = {}
     plain = output.copy() if isinstance(output, np.ndarray) else output  # a row is a view of all rows
     for path, leaf in leaves(plain):
@@ -166,7 +167,7 @@ def _numeric(array: Array) -> Array:
 
 
 def _uniform(outputs: list[Any]) -> Array | None:
-    """The column for outputs that are all numbers of one type or vectors of one shape and type, else None."""
+    """Return the column for outputs that are all numbers of one type or vectors of one shape and type, else None."""
     kinds = set(map(type, outputs))
     if len(kinds) != 1:
         return None
@@ -190,7 +191,7 @@ def _uniform(outputs: list[Any]) -> Array | None:
 def _as_columns(
     path: str, column: dict[int, Leaf], size: int, constants: dict[str, Any]
 ) -> Iterator[tuple[str, Array]]:
-    """The column of the numbers at a path, if there are any, and the column of the kinds of its leaves."""
+    """Yield the column of the numbers at a path, if there are any, and the column of the kinds of its leaves."""
     kinds = {leaf.kind for leaf in column.values()}
     if len(kinds) == 1 and len(column) == size:
         constants[f"{path} kind"] = kinds.pop()

@@ -118,7 +118,7 @@ def measure(
     progress: bool = False,
     features: Callable[[Any], Any] | None = None,
 ) -> Measurement:
-    """A lower confidence bound on the epsilon of ``fn`` for two data sets, from running it.
+    """Return a lower confidence bound on the epsilon of ``fn`` for two data sets, from running it.
 
     *Statement.* Suppose the runs of ``fn`` are independent and (e, delta)-DP holds for x and x_neighbor. Then the
     measured epsilon exceeds e with probability at most ``1 - confidence``, whatever ``fn`` returns. A true claim is
@@ -210,7 +210,7 @@ def measure(
 
 
 def _claim(claim: float | Guarantee | None, delta: float) -> tuple[float | None, float]:
-    """The claimed epsilon and its delta."""
+    """Return the claimed epsilon and its delta."""
     allowed = 0.0 if delta == 0 else float(arguments.delta(delta))
     if isinstance(claim, (PureDP, ApproxDP)):
         claimed_delta = claim.delta if isinstance(claim, ApproxDP) else 0.0
@@ -223,7 +223,9 @@ def _claim(claim: float | Guarantee | None, delta: float) -> tuple[float | None,
 
 
 def _checkpoints(trials: int, early: bool) -> list[int]:
-    """The numbers of runs per data set at which to look: doubling if ``early`` stopping is of use, and at the end."""
+    """Return the numbers of runs per data set at which to look: doubling if ``early`` stopping is of use, and at the
+    end.
+    """
     result, stop = [], _FIRST_LOOK
     while early and stop <= 0.7 * trials:
         result.append(stop)
@@ -232,7 +234,7 @@ def _checkpoints(trials: int, early: bool) -> list[int]:
 
 
 def _shares(failure: float, checkpoints: int) -> list[float]:
-    """The failure probability of each look; their sum is at most ``failure``."""
+    """Return the failure probability of each look; their sum is at most ``failure``."""
     if checkpoints == 1:
         return [failure]
     early_share = failure * (1 - _FINAL_SHARE) * (1 - 1e-12) / (checkpoints - 1)
@@ -240,7 +242,7 @@ def _shares(failure: float, checkpoints: int) -> list[float]:
 
 
 def _learning_fraction(runs: int) -> float:
-    """The fraction of runs to learn from: half of a small number, a tenth of a large one."""
+    """Return the fraction of runs to learn from: half of a small number, a tenth of a large one."""
     return max(0.1, 0.5 * min(1.0, math.sqrt(math.sqrt(1000 / runs))))
 
 
@@ -271,7 +273,7 @@ def _bound_for_region(
     claim: float | None,
     mode: str,
 ) -> Measurement:
-    """The measurement that fresh runs give for a fixed region."""
+    """Return the measurement that fresh runs give for a fixed region."""
     scores = region.score(test_runs.outputs)
     guesses = region.guesses(test_runs.outputs, scores)
     labels, total = test_runs.labels, test_runs.labels.size
@@ -308,7 +310,7 @@ def _bound_for_region(
 
 
 def _points(scores: NDArray[np.float64], labels: NDArray[np.bool_]) -> tuple[tuple[float, float], ...]:
-    """The observed (alpha, power) of the tests "the score is at least t"."""
+    """Return the observed (alpha, power) of the tests "the score is at least t"."""
     scores, labels = scores[:_MAX_PLOTTED], labels[:_MAX_PLOTTED]
     usable = ~np.isnan(scores)
     x_scores, neighbor_scores = np.sort(scores[usable & ~labels]), np.sort(scores[usable & labels])
@@ -323,7 +325,7 @@ def _points(scores: NDArray[np.float64], labels: NDArray[np.bool_]) -> tuple[tup
 
 
 def _note(outputs: Outputs) -> str:
-    """A warning if all runs raised the same error."""
+    """Return a warning if all runs raised the same error."""
     kinds = {outputs.constants[" kind"]} if " kind" in outputs.constants else set(outputs.columns.get(" kind", ()))
     if len(kinds) == 1 and str(*kinds).startswith("raised"):
         return f"every run {kinds.pop()}: nothing was measured"

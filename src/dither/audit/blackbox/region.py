@@ -78,7 +78,7 @@ class Bins(ContentEquality):
         return np.searchsorted(self.edges, column, side="right")
 
     def name(self, index: int) -> str:
-        """A description of a bin for reports."""
+        """Return a description of a bin for reports."""
         if self.labels:
             return _printable(self.labels[index]) if index < len(self.labels) else _OTHER
         low = -math.inf if index == 0 else float(self.edges[index - 1])
@@ -87,7 +87,7 @@ class Bins(ContentEquality):
 
 
 def _printable(label: str) -> str:
-    """A label shortened and escaped for display on a terminal."""
+    """Return a label shortened and escaped for display on a terminal."""
     short = label if len(label) <= _MAX_SHOWN else f"{label[:_MAX_SHOWN]}…"
     return short if short.isprintable() else ascii(short)
 
@@ -153,7 +153,7 @@ class AtomScore(ContentEquality):
         return self.of_values(exact_values(self.view(outputs)))
 
     def of_values(self, column: Array) -> Floats:
-        """The scores of given values."""
+        """Return the scores of given values."""
         if not self.values.size:
             return np.zeros(column.size)
         indices = np.minimum(np.searchsorted(self.values, column), self.values.size - 1)
@@ -280,8 +280,8 @@ class Objective:
 def learn_regions(
     outputs: Outputs, labels: Labels, failure: float, delta: float = 0.0, mode: str = "region", fresh_ratio: float = 1.0
 ) -> list[Region]:
-    """One or two regions to try, best first. ``labels`` are True for runs on the neighbor, and ``fresh_ratio`` is the
-    number of fresh runs to come relative to this sample.
+    """Return one or two regions to try, best first. ``labels`` are True for runs on the neighbor, and ``fresh_ratio``
+    is the number of fresh runs to come relative to this sample.
     """
     objectives: list[Objective] = [Objective(_SELECTION_FACTOR * failure, delta)]
     if mode != "gaussian":
@@ -306,8 +306,8 @@ def _same_region(one: Region, other: Region) -> bool:
 
 
 def _transferred(region: Region, held_out_scores: Floats, scores: Floats) -> Region:
-    """The same region for the score learned on the whole sample: its thresholds are set so that it contains the same
-    fraction of runs as under the held-out scores.
+    """Return the same region for the score learned on the whole sample: its thresholds are set so that it contains the
+    same fraction of runs as under the held-out scores.
     """
     ranked = np.sort(scores)
     factor = ranked.size / max(1, int((~np.isnan(held_out_scores)).sum()))
@@ -362,7 +362,7 @@ def _candidates(outputs: Outputs, labels: Labels) -> Iterator[tuple[Score, Float
 
 
 def _atoms(view: AnyView, column: Array, labels: Labels, even: Labels) -> Iterator[tuple[Score, Floats]]:
-    """The score of every exact value observed more than once, if there are any."""
+    """Yield the score of every exact value observed more than once, if there are any."""
     values = exact_values(column)
     atoms = AtomScore.of(view, values, labels)
     if not atoms.values.size:
@@ -405,7 +405,9 @@ def _weights(matrix: Floats, labels: Labels) -> Floats:
 
 
 def _candidate_cuts(changes: NDArray[np.intp], start: float, stop: float) -> NDArray[np.intp]:
-    """Some of the indices between ``start`` and ``stop`` at which the sorted score changes, denser at both ends."""
+    """Return some of the indices between ``start`` and ``stop`` at which the sorted score changes, denser at
+    both ends.
+    """
     inside = changes[(changes >= start) & (changes <= stop)]
     if inside.size <= 2 * _CUTS:
         return inside
@@ -438,7 +440,7 @@ def _best_cuts(
 
 
 def _best_interval(ranking: Ranking, labels: Labels, objective: Objective) -> tuple[float, float, float]:
-    """The best rule that guesses x below one cut of the sorted scores and the neighbor above another."""
+    """Return the best rule that guesses x below one cut of the sorted scores and the neighbor above another."""
     ranked, before, changes = ranking
     size, total = ranked.size, before[-1]
     firsts = lasts = _candidate_cuts(changes, 0, size)
@@ -468,7 +470,7 @@ def _refined(changes: NDArray[np.intp], tried: NDArray[np.intp], best: int) -> N
 
 
 def _best_threshold(ranking: Ranking, labels: Labels, failure: float) -> tuple[float, float, float]:
-    """The best rule that guesses the neighbor above one cut and x below it."""
+    """Return the best rule that guesses the neighbor above one cut and x below it."""
     ranked, before, changes = ranking
     total, size = int(before[-1]), ranked.size
     indices = changes[(changes > 0) & (changes < size)]

@@ -50,7 +50,7 @@ class Runs:
         return Runs(concatenate([self.outputs, other.outputs]), np.concatenate([self.labels, other.labels]))
 
     def split(self, rounds: int) -> tuple[Runs, Runs]:
-        """The first ``rounds`` rounds, and the rest."""
+        """Return the first ``rounds`` rounds, and the rest."""
         size = self.labels.size
         return self._part(0, rounds), self._part(rounds, size)
 
@@ -70,7 +70,7 @@ Draw = Callable[[DataSets, Labels], Any]
 
 
 def run_function(fn: Any, batch: bool, features: Callable[[Any], Any] | None = None) -> Draw:
-    """A function that runs ``fn`` on one of two data sets for each of some labels.
+    """Return a function that runs ``fn`` on one of two data sets for each of some labels.
 
     A mechanism of dither stands for its ``release``; mechanisms with independent noise on every coordinate are
     sampled in one call, and so is what ``fn(x, size)`` returns in the mode ``batch``. Everything else is run once for
@@ -92,7 +92,7 @@ def run_function(fn: Any, batch: bool, features: Callable[[Any], Any] | None = N
 def _sides(
     draw: Callable[[Any, int], Any], pair: DataSets, labels: Labels, features: Callable[[Any], Any] | None
 ) -> Any:
-    """The outputs of each data set in one call, put in the order of the labels."""
+    """Return the outputs of each data set in one call, put in the order of the labels."""
     sizes = int((~labels).sum()), int(labels.sum())
     parts = [draw(x, size) for x, size in zip(pair, sizes, strict=True) if size]
     if features is not None:
@@ -129,7 +129,7 @@ def _batch(fn: Callable[[Any, int], Any], x: Any, size: int) -> Any:
 
 
 def _constant_error(fn: Callable[[Any, int], Any], x: Any, error: Exception) -> Raised:
-    """The error, provided that every run on x raises it; an occasional failure must not stand for all runs."""
+    """Return the error, provided that every run on x raises it; an occasional failure must not stand for all runs."""
     result = Raised.by(error)
     for _ in range(_PROBE):
         try:

@@ -199,7 +199,7 @@ class Search:
         return self.worst.refuted
 
     def table(self) -> list[dict[str, Any]]:
-        """One row per pair; ``epsilon`` is None for pairs that were only screened."""
+        """Return one row per pair; ``epsilon`` is None for pairs that were only screened."""
         return [
             {
                 "pair": item.name,
@@ -296,7 +296,7 @@ def search(
 
 
 def _with_delta(options: dict[str, Any], claim: Any) -> dict[str, Any]:
-    """The options, with the delta of the claim if it has one."""
+    """Return the options, with the delta of the claim if it has one."""
     return {**options, "delta": getattr(claim, "delta", None) or options["delta"]}
 
 

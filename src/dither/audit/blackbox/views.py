@@ -46,7 +46,7 @@ UNORDERED_TRANSFORMS = frozenset(
 
 
 def lowest_bit(values: Array) -> Floats:
-    """The exponent of the lowest set bit.
+    """Return the exponent of the lowest set bit.
 
     >>> lowest_bit(np.array([1.0, 0.75, 2.0**-60, 12.0, 0.0])).tolist()
     [0.0, -2.0, -60.0, 2.0, 2000.0]
@@ -64,7 +64,7 @@ def lowest_bit(values: Array) -> Floats:
 
 
 def significant_bits(values: Array) -> Floats:
-    """The number of significant binary digits.
+    """Return the number of significant binary digits.
 
     >>> significant_bits(np.array([1.0, 0.75, 10.0])).tolist()
     [1.0, 2.0, 3.0]
@@ -74,13 +74,13 @@ def significant_bits(values: Array) -> Floats:
 
 
 def fraction(values: Array) -> Floats:
-    """The fractional part, rounded to about a millionth: integer-valued noise does not hide it."""
+    """Return the fractional part, rounded to about a millionth: integer-valued noise does not hide it."""
     with np.errstate(invalid="ignore"):
         return np.rint((values - np.floor(values)) * _FRACTION_STEPS) / _FRACTION_STEPS % 1.0
 
 
 def number_class(values: Array) -> Floats:
-    """A code for the class of each number: ordinary, NaN, either infinity, either zero, integer.
+    """Return a code for the class of each number: ordinary, NaN, either infinity, either zero, integer.
 
     >>> number_class(np.array([0.5, np.nan, np.inf, -np.inf, 0.0, -0.0, 3.0])).tolist()
     [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
@@ -160,7 +160,7 @@ class Bit:
 
 @lru_cache(maxsize=1 << 16)
 def label_hash(label: str) -> int:
-    """A hash of a label that is identical in all processes.
+    """Return a hash of a label that is identical in all processes.
 
     >>> label_hash("a") == label_hash("a"), label_hash("a") == label_hash("b")
     (True, False)
@@ -169,7 +169,7 @@ def label_hash(label: str) -> int:
 
 
 def coordinate(column: Array, index: int | None) -> Array:
-    """One number per run: the column itself, or one coordinate of it."""
+    """Return one number per run: the column itself, or one coordinate of it."""
     if column.ndim == 2:
         index = 0 if index is None else index
         return column[:, index] if index < column.shape[1] else np.full(len(column), np.nan)
@@ -177,7 +177,7 @@ def coordinate(column: Array, index: int | None) -> Array:
 
 
 def integer_part(values: Array) -> NDArray[np.int64]:
-    """The integer part; 0 for values that have none.
+    """Return the integer part; 0 for values that have none.
 
     >>> integer_part(np.array([2.5, -0.5, np.nan])).tolist()
     [2, -1, 0]
@@ -190,14 +190,14 @@ def integer_part(values: Array) -> NDArray[np.int64]:
 
 
 def _stored_words(values: Array) -> NDArray[np.int64]:
-    """The 64 bits of each number."""
+    """Return the 64 bits of each number."""
     if values.dtype.kind in "iu":
         return values.astype(np.int64, copy=False)
     return np.ascontiguousarray(values, dtype=np.float64).view(np.int64)
 
 
 def bit(values: Array, number: int, *, stored: bool = False) -> Bits:
-    """One bit of each number.
+    """Return one bit of each number.
 
     >>> bit(np.array([1, 2, 3]), 0).tolist(), bit(np.array([1.0, -1.0]), 63, stored=True).tolist()
     ([1, 0, 1], [0, 1])
@@ -207,7 +207,7 @@ def bit(values: Array, number: int, *, stored: bool = False) -> Bits:
 
 
 def residues(values: Array, modulus: int) -> NDArray[np.int64]:
-    """The integer part modulo ``modulus``.
+    """Return the integer part modulo ``modulus``.
 
     >>> residues(np.array([8, -1]), 7).tolist()
     [1, 6]
@@ -216,7 +216,8 @@ def residues(values: Array, modulus: int) -> NDArray[np.int64]:
 
 
 def chi_square_score(codes: Array, labels: Labels) -> float:
-    """The chi-square statistic for small integer codes on the two data sets, standardized by its mean and deviation.
+    """Return the chi-square statistic for small integer codes on the two data sets, standardized by its mean and
+    deviation.
 
     >>> chi_square_score(np.array([0, 1] * 50), np.array([False, True] * 50)) > 10
     True
@@ -235,14 +236,14 @@ def chi_square_score(codes: Array, labels: Labels) -> float:
 
 
 def bit_z_scores(values: Array, labels: Labels, *, raw: bool) -> NDArray[np.float64]:
-    """The two-sample z-score of the proportion of ones, for each of the 64"""
+    """Return the two-sample z-score of the proportion of ones, for each of the 64"""
     words = _stored_words(values) if raw else integer_part(values)
     ones = np.unpackbits(words.astype("<i8").view(np.uint8).reshape(-1, 8), axis=1, bitorder="little")
     return proportion_z_scores(ones, labels)
 
 
 def proportion_z_scores(ones: Array, labels: Labels) -> NDArray[np.float64]:
-    """The two-sample z-score of the proportion of ones in each column.
+    """Return the two-sample z-score of the proportion of ones in each column.
 
     >>> proportion_z_scores(np.array([[0, 1], [1, 1]] * 50), np.array([False, True] * 50)).tolist()
     [10.0, 0.0]
@@ -257,7 +258,7 @@ def proportion_z_scores(ones: Array, labels: Labels) -> NDArray[np.float64]:
 
 
 def strongest_parities(matrix: Bits, labels: Labels, count: int = 3) -> list[list[int]]:
-    """The subsets of the first dozen columns whose parities distinguish the two data sets best.
+    """Return the subsets of the first dozen columns whose parities distinguish the two data sets best.
 
     >>> from dither.randomness import SYSTEM
     >>> free = (SYSTEM.words(1600) % 2).astype(np.uint8).reshape(400, 4)
@@ -309,7 +310,7 @@ def constant_parities(matrix: Bits, labels: Labels, count: int = 3) -> list[list
 
 
 def null_space(matrix: Bits) -> Bits:
-    """A basis of the null space ``{x : matrix @ x = 0 modulo 2}``, one vector per row.
+    """Return a basis of the null space ``{x : matrix @ x = 0 modulo 2}``, one vector per row.
 
     >>> null_space(np.array([[1, 1, 0], [0, 1, 1]], dtype=np.uint8)).tolist()
     [[1, 1, 1]]
@@ -351,7 +352,7 @@ _RIDGE = 1e-12
 
 
 def numeric_matrix(outputs: Outputs, positions: tuple[Position, ...]) -> Floats:
-    """The numbers at several positions as floats, one column per position."""
+    """Return the numbers at several positions as floats, one column per position."""
     result = np.empty((outputs.size, len(positions)))
     for target, (name, index) in enumerate(positions):
         column = outputs.column(name)
@@ -435,7 +436,7 @@ class Pattern(_BitView):
 
 
 def _listed(names: list[str]) -> str:
-    """The first four names, and how many more there are."""
+    """Return the first four names, and how many more there are."""
     return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
@@ -470,7 +471,7 @@ class Digest:
 
 
 def _splitmix64(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The finalizer of SplitMix64, a bijection of 64-bit words in which every input bit affects all output"""
+    """Return the finalizer of SplitMix64, a bijection of 64-bit words in which every input bit affects all output"""
     words = words + np.uint64(0x9E3779B97F4A7C15)
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -501,7 +502,7 @@ def joint_views(outputs: Outputs, labels: Labels, columns: list[tuple[str, Array
 
 
 def _parts(widths: tuple[tuple[str, int], ...]) -> dict[str, list[tuple[str, int]]]:
-    """The columns within each of the outermost parts of the output."""
+    """Return the columns within each of the outermost parts of the output."""
     result: dict[str, list[tuple[str, int]]] = {}
     for name, width in widths:
         for end in range(1, len(name)):
@@ -520,7 +521,7 @@ def _positions(numeric: list[tuple[str, Array]]) -> Iterator[Position]:
 
 
 def _projections(outputs: Outputs, labels: Labels, positions: tuple[Position, ...]) -> Iterator[JointSummary]:
-    """The linear discriminant between the two data sets, and differences of pairs of coordinates."""
+    """Yield the linear discriminant between the two data sets, and differences of pairs of coordinates."""
     selected = positions[:_MAX_DISCRIMINANT]
     training_runs = min(_MAX_TRAINING_RUNS, labels.size // 2)
     numbers, labels = numeric_matrix(outputs.rows(0, training_runs), selected), labels[:training_runs]
@@ -646,7 +647,7 @@ class View:
 
 
 def _character(column: Array, number: int) -> Array:
-    """The character code at a position, counted from the end if negative; -1 if the text is too short."""
+    """Return the character code at a position, counted from the end if negative; -1 if the text is too short."""
     min_length = number + 1 if number >= 0 else -number
     return np.array([float(ord(text[number])) if len(text) >= min_length else -1.0 for text in column])
 
@@ -679,7 +680,7 @@ def _projection(column: Array, weights: tuple[float, ...]) -> Floats:
 
 
 def views(outputs: Outputs, labels: Labels) -> Iterator[View | JointView]:
-    """The views worth trying; ``labels`` are True for runs on the neighbor."""
+    """Yield the views worth trying; ``labels`` are True for runs on the neighbor."""
     columns = [(name, column) for name, column in outputs.columns.items() if _is_varying(column)]
     transforms = NUMBER_TRANSFORMS if len(columns) <= _MANY_COLUMNS else ("kind of number",)
     ranked = columns
@@ -731,7 +732,7 @@ def _mean(rows: Array) -> Floats:
 
 
 def _bit_views(name: str, column: Array, labels: Labels, indices: list[int | None]) -> Iterator[View]:
-    """The bits and residues that clearly distinguish the two data sets on a sample of the runs."""
+    """Yield the bits and residues that clearly distinguish the two data sets on a sample of the runs."""
     rows = min(_SCREENED_ROWS, max(500, _SCREENED // max(1, len(indices))))
     result: list[tuple[float, View]] = []
     sample, chosen = column[:rows], labels[:rows]
@@ -753,7 +754,9 @@ def _bit_views(name: str, column: Array, labels: Labels, indices: list[int | Non
 
 
 def _text_views(name: str, column: Array, labels: Labels) -> Iterator[View]:
-    """The characters, words and numbers of texts that clearly distinguish the data sets on a sample of the runs."""
+    """Yield the characters, words and numbers of texts that clearly distinguish the data sets on a sample of
+    the runs.
+    """
     texts, chosen = [str(text) for text in column[:_TEXTS]], labels[:_TEXTS]
     longest = min(_LETTERS, max(map(len, texts), default=0))
     if longest < 4 or len(set(texts)) < 3:
@@ -779,7 +782,7 @@ def _text_views(name: str, column: Array, labels: Labels) -> Iterator[View]:
 
 
 def _separation(column: Array, labels: Labels) -> Floats:
-    """A rough standardized distance between the two data sets in each coordinate, used to rank coordinates."""
+    """Return a rough standardized distance between the two data sets in each coordinate, used to rank coordinates."""
     if column.dtype == object:
         codes = np.fromiter((label_hash(label) & 1023 for label in column), np.int64, column.size)
         first, second = (np.bincount(codes[chosen], minlength=codes.max() + 1) for chosen in (labels, ~labels))

@@ -73,12 +73,12 @@ class InputChange:
 
 @singledispatch
 def input_change(mechanism: Any, one: Arguments, other: Arguments) -> InputChange:
-    """The change between the arguments ``one`` and ``other`` of a release of a supported mechanism."""
+    """Return the change between the arguments ``one`` and ``other`` of a release of a supported mechanism."""
     raise AssertionError(mechanism, one, other)
 
 
 def is_supported(mechanism: Any) -> bool:
-    """Whether the inputs of this mechanism's releases can be compared."""
+    """Return whether the inputs of this mechanism's releases can be compared."""
     return input_change.dispatch(type(mechanism)) is not input_change.dispatch(object)
 
 
@@ -168,7 +168,9 @@ def _(mechanism: Any, one: Arguments, other: Arguments) -> InputChange:
 
 
 def _selection_change(mechanism: Any, up: float, down: float) -> InputChange:
-    """The change of scores that rise by at most ``up`` and fall by at most ``down``; monotone ones may do one only."""
+    """Return the change of scores that rise by at most ``up`` and fall by at most ``down``; monotone ones may do one
+    only.
+    """
     distance = up + down if mechanism.monotone else max(up, down)
     ratio = distance / float(mechanism.sensitivity)
     return InputChange(ratio, epsilon=float(mechanism.guarantee.exact[0]) * ratio)
@@ -210,7 +212,7 @@ def _(session: SparseVectorSession, one: Arguments, other: Arguments) -> InputCh
 
 
 def _query_changes(one: Arguments, other: Arguments) -> list[Fraction]:
-    """The changes of a query and of the answer that it may get."""
+    """Return the changes of a query and of the answer that it may get."""
     names = [name for name in ("value", "answer") if (one.get(name), other.get(name)) != (None, None)]
     if any(isinstance(scalar(one.get(name)), int) != isinstance(scalar(other.get(name)), int) for name in names):
         raise ShapeMismatch("numbers of the same type")
@@ -218,8 +220,9 @@ def _query_changes(one: Arguments, other: Arguments) -> list[Fraction]:
 
 
 def monotone_violation(session: SparseVectorSession, queries: Sequence[tuple[Arguments, Arguments]]) -> float:
-    """The range of the changes of all queries in a session in units of the sensitivity: above 1, queries that are
-    declared monotone do not move in the same direction. It is 0 for other sessions."""
+    """Return the range of the changes of all queries in a session in units of the sensitivity: above 1, queries that
+    are declared monotone do not move in the same direction. It is 0 for other sessions.
+    """
     if not session.mechanism.monotone:
         return 0.0
     changes = [_query_changes(*pair)[0] for pair in queries]
@@ -250,7 +253,7 @@ def _(mechanism: KeySelection, one: Arguments, other: Arguments) -> InputChange:
 
 @input_change.register
 def _(mechanism: MarginalMechanism, one: Arguments, other: Arguments) -> InputChange:
-    """What is declared is the l1 norm of the change of every table; what it costs is that of the contrasts."""
+    """Return what is declared is the l1 norm of the change of every table; what it costs is that of the contrasts."""
     first, second = one["counts"], other["counts"]
     if [*first] != [*second] or any(np.shape(first[levels]) != np.shape(second[levels]) for levels in first):
         raise ShapeMismatch("the same tables")
@@ -265,7 +268,7 @@ def _(mechanism: MarginalMechanism, one: Arguments, other: Arguments) -> InputCh
 
 @input_change.register
 def _(mechanism: SeriesMechanism, one: Arguments, other: Arguments) -> InputChange:
-    """One advance of a series; :func:`series_ratio` looks at all of them together."""
+    """Return one advance of a series; :func:`series_ratio` looks at all of them together."""
     if np.shape(one["increments"]) != np.shape(other["increments"]):
         raise ShapeMismatch("the same periods")
     return InputChange(series_ratio(mechanism, [(one, other)]))
@@ -273,7 +276,7 @@ def _(mechanism: SeriesMechanism, one: Arguments, other: Arguments) -> InputChan
 
 @input_change.register
 def _(mechanism: Request, one: Arguments, other: Arguments) -> InputChange:
-    """A function that releases from records, which must be neighbors."""
+    """Return a function that releases from records, which must be neighbors."""
     first, second = (_records(next(iter(item.values()))) for item in (one, other))
     removed, added = sum((Counter(first) - Counter(second)).values()), sum((Counter(second) - Counter(first)).values())
     ratio = max(removed, added)
@@ -283,7 +286,7 @@ def _(mechanism: Request, one: Arguments, other: Arguments) -> InputChange:
 
 
 def _full_guarantee(mechanism: Any, ratio: float) -> tuple[float, float, float]:
-    """The whole guarantee as (epsilon, mu squared, delta), if the input changed at all."""
+    """Return the whole guarantee as (epsilon, mu squared, delta), if the input changed at all."""
     if ratio == 0:
         return 0.0, 0.0, 0.0
     numbers = [float(number) for number in mechanism.guarantee.exact]
@@ -291,7 +294,7 @@ def _full_guarantee(mechanism: Any, ratio: float) -> tuple[float, float, float]:
 
 
 def _records(x: Any) -> list[Any]:
-    """The records of a column or of rows, in a hashable form."""
+    """Return the records of a column or of rows, in a hashable form."""
     rows = np.asarray(x)
     if rows.ndim == 0:
         raise ShapeMismatch("records")
@@ -309,7 +312,7 @@ def _number(value: Any) -> Fraction:
 
 
 def _coordinate_changes(one: Any, other: Any) -> list[Fraction]:
-    """The absolute change of every coordinate."""
+    """Return the absolute change of every coordinate."""
     if (scalar(one) is None) != (scalar(other) is None):
         raise ShapeMismatch("numbers in both runs, or vectors in both")
     _same_container(one, other)
@@ -322,7 +325,7 @@ def _coordinate_changes(one: Any, other: Any) -> list[Fraction]:
 
 
 def _coordinates(value: Any) -> list[Any]:
-    """The numbers of a vector, each in the type in which it is released."""
+    """Return the numbers of a vector, each in the type in which it is released."""
     single = scalar(value)
     if single is not None:
         return [single]
@@ -349,12 +352,12 @@ def _same_container(one: Any, other: Any) -> None:
 
 
 def _strict_ratio(changes: Sequence[Fraction], ratio: float, beyond: bool) -> float:
-    """The ratio; above the tolerance if it exceeds 1 for integers, which are not rounded."""
+    """Return the ratio; above the tolerance if it exceeds 1 for integers, which are not rounded."""
     return max(ratio, 1 + 2 * ROUNDING) if beyond and all(change.denominator == 1 for change in changes) else ratio
 
 
 def _square_root(square: Fraction | int) -> float:
-    """The square root; infinite beyond the range of floats."""
+    """Return the square root; infinite beyond the range of floats."""
     return math.sqrt(square) if square < 1 << 1000 else math.inf
 
 
@@ -363,7 +366,9 @@ def _largest(ratios: Sequence[Fraction]) -> float:
 
 
 def _piecewise_change(one: Sequence[Any], other: Sequence[Any]) -> tuple[float, float]:
-    """The largest rise and fall of a piecewise quadratic score: differences are extremal at ends and at vertices."""
+    """Return the largest rise and fall of a piecewise quadratic score: differences are extremal at ends and at
+    vertices.
+    """
     ends = sorted({float(end) for pieces in (one, other) for start, stop, _ in pieces for end in (start, stop)})
     up = down = 0.0
     for low, high in pairwise(ends):
@@ -385,7 +390,7 @@ def _coefficients(coefficients: Sequence[float]) -> list[float]:
 
 
 def series_ratio(mechanism: SeriesMechanism, releases: Sequence[tuple[Arguments, Arguments]]) -> float:
-    """How far what is measured moved in all releases so far, in units of what the schema allows."""
+    """Return how far what is measured moved in all releases so far, in units of what the schema allows."""
     plan = mechanism.plan
     change = np.concatenate([np.asarray(a["increments"]) - np.asarray(b["increments"]) for a, b in releases])
     moved = np.flatnonzero(np.any(change != 0, axis=1))

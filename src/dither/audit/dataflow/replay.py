@@ -224,14 +224,14 @@ class _Varying:
         return _RELEASE in self._ends
 
     def covers(self, place: _Place) -> bool:
-        """Whether a release, or whether there is an error, varies."""
+        """Return whether a release, or whether there is an error, varies."""
         name, where = place
         if name == _RELEASE:
             return place in self._places or int(where) >= self._ends.get(_RELEASE, int(where) + 1)
         return self.releases or place in self._places
 
     def leaf(self, name: str, index: int) -> bool:
-        """Whether a leaf of an output varies."""
+        """Return whether a leaf of an output varies."""
         return self.releases or index in self._leaves.get(name, ()) or index >= self._ends.get(name, index + 1)
 
 
@@ -245,7 +245,7 @@ class _Outcome:
     """The type of the error, if there was one."""
 
     def part(self, name: str) -> Frozen:
-        """One of the parts, which is empty where there is none."""
+        """Return one of the parts, which is empty where there is none."""
         return self.parts.get(name, Frozen(()))
 
 
@@ -279,7 +279,7 @@ class _Pair:
         return cls(recorder, player, first, _outcome(pipeline, other, player), seed, put_back)
 
     def repeated(self, pipeline: Callable[[Any], Any], one: Any, other: Any) -> _Varying:
-        """What differs between these runs and others on the same data, with the same releases."""
+        """Return what differs between these runs and others on the same data, with the same releases."""
         varying = _Varying()
         recorded = _Run([0.0] * len(self.recorder.log), self.first)
         for x, run in ((one, recorded), (other, self.player.run(self.second))):
@@ -335,7 +335,7 @@ class _Pair:
 
 
 def _different(name: str, says: str, one: _Outcome, other: _Outcome, varying: _Varying) -> list[_Finding]:
-    """Whether a part of two outcomes differs, in the first place that does not vary where there is one."""
+    """Return whether a part of two outcomes differs, in the first place that does not vary where there is one."""
     first, second = one.part(name), other.part(name)
     certain = first_difference(first, second, lambda index: varying.leaf(name, index))
     place = first_difference(first, second) if certain is None else certain
@@ -346,7 +346,7 @@ def _different(name: str, says: str, one: _Outcome, other: _Outcome, varying: _V
 
 
 def _overspent(changes: list[InputChange], claim: Guarantee) -> list[_Finding]:
-    """Whether the composition of all releases, for these neighbors, costs more than is claimed."""
+    """Return whether the composition of all releases, for these neighbors, costs more than is claimed."""
     epsilon, mu_squared, delta = (
         sum(getattr(change, name) for change in changes) for name in ("epsilon", "mu_squared", "delta")
     )
@@ -363,7 +363,7 @@ def _overspent(changes: list[InputChange], claim: Guarantee) -> list[_Finding]:
 
 
 def _outcome(pipeline: Callable[[Any], Any], x: Any, witness: _Recorder | _Player) -> _Outcome | None:
-    """The result or error of one run, and what it left behind; None if its releases do not correspond."""
+    """Return the result or error of one run, and what it left behind; None if its releases do not correspond."""
     with observed_by(witness), drawn_from(witness.coins), _inherited_by_threads(witness.coins):
         try:
             observed = observe(pipeline, _copied(x), keep=Frozen.of)
@@ -418,7 +418,9 @@ def _inherited_by_threads(coins: _SharedCoins) -> Iterator[None]:
 
 
 def _copied(x: Any) -> Any:
-    """A copy for one run where possible, so that changes which the pipeline makes to its data do not reach the next."""
+    """Return a copy for one run where possible, so that changes which the pipeline makes to its data do not reach the
+    next.
+    """
     try:
         return copy.deepcopy(x)
     except Exception:
@@ -444,11 +446,11 @@ class _SharedCoins:
         self._stream = SeededSource((self._seed << 32) + self._index)
 
     def words(self, count: int) -> Any:
-        """The next ``count`` words."""
+        """Return the next ``count`` words."""
         return self._stream.words(count)
 
     def word(self) -> int:
-        """One word, as an int."""
+        """Return one word, as an int."""
         return self._stream.word()
 
 
@@ -474,12 +476,14 @@ class _Record:
 
 
 def _arguments(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a release that may depend on the data: all but its owner and its source of randomness."""
+    """Return the arguments of a release that may depend on the data: all but its owner and its source of randomness."""
     return {name: _copied(value) for name, value in given.items() if name not in ("self", "source")}
 
 
 def _parameters(what: Any) -> Any:
-    """The parameters of a release, which must not depend on the data; the state of a session is not part of them."""
+    """Return the parameters of a release, which must not depend on the data; the state of a session is not part of
+    them.
+    """
     return (what.mechanism, what.threshold) if isinstance(what, SparseVectorSession) else what
 
 
@@ -584,7 +588,7 @@ class _Player:
         return _copied(expected.outcome)
 
     def run(self, outcome: _Outcome | None) -> _Run:
-        """What this run gave, with what was seen of its releases."""
+        """Return what this run gave, with what was seen of its releases."""
         return _Run([release.change.ratio for release in self.releases], outcome)
 
     def _stop(self, finding: str) -> None:

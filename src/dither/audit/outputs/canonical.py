@@ -110,7 +110,7 @@ class Raised:
 
     @classmethod
     def by(cls, error: BaseException) -> Raised:
-        """An error with what it shows to its reader: its type, message, notes and the chain of its causes."""
+        """Return an error with what it shows to its reader: its type, message, notes and the chain of its causes."""
         messages, visited = list[str](), set[int]()
         step: BaseException | None = error
         while step is not None and id(step) not in visited:
@@ -185,13 +185,13 @@ Child = tuple[str, Any] | tuple[str, Any, str]
 
 
 def leaves(output: Any) -> Iterator[tuple[str, Leaf]]:
-    """Every leaf of an output with its path, in an order that depends only on the output."""
+    """Yield every leaf of an output with its path, in an order that depends only on the output."""
     for path, _, leaf in output.leaves if type(output) is Frozen else _walk(output):
         yield path, leaf
 
 
 def _walk(output: Any) -> Iterator[tuple[str, str, Leaf]]:
-    """Every leaf with its path, and with the path that may be shown, which contains no value."""
+    """Yield every leaf with its path, and with the path that may be shown, which contains no value."""
     stack: list[tuple[str, str, Any]] = [("", "", output)]
     inside: dict[int, int] = {}  # the depth of every container that is being visited
     known: dict[int, tuple[int, Any]] = {}  # objects that were decomposed, kept alive so that ids are not reused
@@ -247,7 +247,7 @@ def _walk(output: Any) -> Iterator[tuple[str, str, Leaf]]:
 
 
 def digest(output: Any) -> bytes:
-    """A hash of the canonical form."""
+    """Return a hash of the canonical form."""
     result = blake2b(digest_size=16)
     for path, leaf in leaves(output):
         for part in (path.encode("utf-8", "surrogatepass"), leaf.kind.encode("utf-8", "surrogatepass"), leaf.exact):
@@ -256,7 +256,9 @@ def digest(output: Any) -> bytes:
 
 
 def difference(one: Any, other: Any) -> str | None:
-    """Where two outputs differ first, or None if they do not; what cannot be compared differs. No value is shown."""
+    """Return where two outputs differ first, or None if they do not; what cannot be compared differs. No value is
+    shown.
+    """
     if one is other:
         return None
     first, second = (item if type(item) is Frozen else Frozen.of(item) for item in (one, other))
@@ -267,7 +269,7 @@ def difference(one: Any, other: Any) -> str | None:
 
 
 def differing(one: Frozen, other: Frozen) -> Iterator[tuple[int, bool]]:
-    """The index of every leaf that differs, up to the first whose path does; whether it is that one."""
+    """Yield the index of every leaf that differs, up to the first whose path does; whether it is that one."""
     for index, ((path, _, leaf), (other_path, _, other_leaf)) in enumerate(zip(one.leaves, other.leaves, strict=False)):
         if path != other_path:
             yield index, True
@@ -279,7 +281,9 @@ def differing(one: Frozen, other: Frozen) -> Iterator[tuple[int, bool]]:
 
 
 def first_difference(one: Frozen, other: Frozen, varies: Callable[[int], bool] = lambda _: False) -> str | None:
-    """Where two outputs differ first; what cannot be compared, and leaves for which ``varies``, are passed over."""
+    """Return where two outputs differ first; what cannot be compared, and leaves for which ``varies``, are
+    passed over.
+    """
     index = next((index for index, _ in differing(one, other) if not varies(index)), None)
     if index is None:
         return None
@@ -291,7 +295,7 @@ def first_difference(one: Frozen, other: Frozen, varies: Callable[[int], bool] =
 
 
 def _first_position(one: Leaf, other: Leaf) -> str:
-    """Where two vectors of one length differ first."""
+    """Return where two vectors of one length differ first."""
     first, second = one.value, other.value
     if not (isinstance(first, np.ndarray) and isinstance(second, np.ndarray) and first.shape == second.shape):
         return ""
@@ -300,7 +304,7 @@ def _first_position(one: Leaf, other: Leaf) -> str:
 
 
 def location(shown: str, in_type: bool = False) -> str:
-    """A path in words."""
+    """Return a path in words."""
     head = _PLACE.match(shown)
     assert head is not None
     place = f" at {head[0].removeprefix('.')}" if head[0] else ""
@@ -319,7 +323,7 @@ class ContentEquality:
 
 
 def name_of(key: Any) -> str:
-    """The name of a dict key or set element within a path; distinct keys have distinct names."""
+    """Return the name of a dict key or set element within a path; distinct keys have distinct names."""
     if type(key) in _KEYS or (type(key) is tuple and all(type(part) in _KEYS for part in key)):
         return repr(key)
     names = _naming.names
@@ -353,7 +357,7 @@ class _How(NamedTuple):
 
 
 def _how_of(kind: Any) -> _How:
-    """The same as for the class itself, which need not be hashable."""
+    """Return the same as for the class itself, which need not be hashable."""
     try:
         return _how(kind)
     except TypeError:
@@ -374,7 +378,7 @@ def _how(kind: type) -> _How:
 
 
 def _parts(value: Any, how: _How) -> list[Child]:
-    """The named parts of a value: leaves first, where there are any."""
+    """Return the named parts of a value: leaves first, where there are any."""
     kind = type(value)
     parts = how.decompose(value)
     if kind is how.base and not how.library:
@@ -384,7 +388,7 @@ def _parts(value: Any, how: _How) -> list[Child]:
 
 
 def is_library(name: str) -> bool:
-    """Whether a module belongs to Python or to an installed package, and not to whoever wrote the function."""
+    """Return whether a module belongs to Python or to an installed package, and not to whoever wrote the function."""
     top = name.partition(".")[0]
     if top in ("__main__", "__mp_main__"):
         return False
@@ -404,7 +408,7 @@ def _is_importable(value: Any) -> bool:
 
 
 def _class_parts(kind: type) -> list[Child]:
-    """The class of a value, unless it is one of a library."""
+    """Return the class of a value, unless it is one of a library."""
     return [] if _is_of_library(kind) else [(" class", kind)]
 
 
@@ -471,7 +475,9 @@ def _is_cache(kind: type, name: Any) -> bool:
 
 
 def _hidden_state(kind: type) -> type | None:
-    """The class of C whose fields are neither slots nor in a ``__dict__``; None if all is stored where it is seen."""
+    """Return the class of C whose fields are neither slots nor in a ``__dict__``; None if all is stored where it is
+    seen.
+    """
     step: type | None = kind
     while step is not None and step is not object:
         base: type = step.__base__ or object
@@ -493,7 +499,7 @@ def _plain_object(value: Any) -> list[Child]:
 
 
 def _hidden(value: Any) -> list[Child]:
-    """An object with a state of C: what pickling it would write, what it iterates over, or its bytes."""
+    """Return an object with a state of C: what pickling it would write, what it iterates over, or its bytes."""
     kind = type(value)
     hidden = _hidden_state(kind)
     assert hidden is not None
@@ -512,7 +518,7 @@ def _hidden(value: Any) -> list[Child]:
 
 
 def _reduced(value: Any, kind: type, hidden: Any) -> Any:
-    """What the class of C itself writes when it is pickled; None if it does not, or if a subclass interferes."""
+    """Return what the class of C itself writes when it is pickled; None if it does not, or if a subclass interferes."""
     import copyreg
 
     names = ("__reduce_ex__", "__reduce__", "__getstate__", "__getnewargs__", "__getnewargs_ex__")
@@ -540,7 +546,7 @@ def _reduced(value: Any, kind: type, hidden: Any) -> Any:
 
 
 def _drained(value: Any) -> list[Child]:
-    """The items that an iterator gives, and the error with which it ends."""
+    """Return the items that an iterator gives, and the error with which it ends."""
     items: list[Any] = []
     try:
         items.extend(islice(value, _MAX_ITEMS))
@@ -559,7 +565,7 @@ def _generator(value: Any) -> list[Child]:
 
 
 def _file(value: Any) -> list[Child]:
-    """An open file: its name, and all of its bytes, whatever was read of them."""
+    """Return an open file: its name, and all of its bytes, whatever was read of them."""
     parts: list[Child] = [
         _type_leaf(value),
         (" name", getattr(value, "name", None)),
@@ -582,12 +588,12 @@ def _file(value: Any) -> list[Child]:
 
 
 def _quoted(text: str | bytes) -> str:
-    """A text in quotes, one character per character or byte; no other kind begins with a quote."""
+    """Return a text in quotes, one character per character or byte; no other kind begins with a quote."""
     return f"'{text}'" if isinstance(text, str) else f"b'{text.decode('latin-1')}'"
 
 
 def _long(value: int, kind: str) -> list[Child]:
-    """An integer that no float represents exactly: its residues, its low bits and all of its digits."""
+    """Return an integer that no float represents exactly: its residues, its low bits and all of its digits."""
     short = value if -(1 << 63) <= value < 1 << 63 else _real(value)
     return [
         ("", Leaf(kind, short)),
@@ -645,13 +651,13 @@ def _fraction(value: Any) -> list[Child]:
 
 
 def _stored(value: Any) -> Any:
-    """What an object of a library, with a state of C, writes when it is pickled."""
+    """Return what an object of a library, with a state of C, writes when it is pickled."""
     kind: Any = type(value)
     return kind.__reduce__(value)
 
 
 def _moment(value: Any) -> list[Child]:
-    """A date, a time or a duration, as its own class of C pickles it."""
+    """Return a date, a time or a duration, as its own class of C pickles it."""
     base: Any = next(base for base in type(value).__mro__ if base in _BASES)
     if type(value) is not base and is_library(module_of(type(value))):
         return [(" type", Leaf(type(value).__qualname__)), (" kept", _stored(value))]
@@ -728,7 +734,7 @@ def _array(instance: Any) -> list[Child]:
 
 
 def _array_base(instance: Any) -> list[Child]:
-    """What a view was taken from, where that is more than the view."""
+    """Return what a view was taken from, where that is more than the view."""
     base = instance.base
     while isinstance(base, np.ndarray) and base.nbytes == instance.nbytes:
         base = base.base
@@ -805,7 +811,9 @@ def _list(instance: Any) -> list[Child]:
 
 
 def _sequence(instance: Any, kind: str) -> list[Child]:
-    """The elements of a sequence, as one vector if they are numbers of one type that 64 bits represent exactly."""
+    """Return the elements of a sequence, as one vector if they are numbers of one type that 64 bits represent
+    exactly.
+    """
     length: Child = (" length", Leaf("int", len(instance)))
     kinds = set(map(type, instance))
     if len(kinds) == 1:
@@ -878,7 +886,7 @@ def _lock(value: Any) -> list[Child]:
 
 
 def _cached(value: Any) -> list[Child]:
-    """A function with a cache, which cannot be read; that of a library is part of its code."""
+    """Return a function with a cache, which cannot be read; that of a library is part of its code."""
     name = f"{value.__module__}.{value.__qualname__}"
     if is_library(value.__module__ or ""):
         return [("", Leaf(f"cached {name}"))]

@@ -38,13 +38,14 @@ class Shared:
 
 
 def library_parts(kind: type) -> tuple[Decompose, frozenset[str] | None] | None:
-    """How objects of a class of a known library are decomposed, with the attributes that hold the same once more; None
-    if all of them do."""
+    """Return how objects of a class of a known library are decomposed, with the attributes that hold the same once
+    more; None if all of them do.
+    """
     return _KNOWN.get((module_of(kind).partition(".")[0], kind.__name__))
 
 
 def module_of(kind: type) -> str:
-    """The name of the module of a class, or "" where something that is no name was stored there."""
+    """Return the name of the module of a class, or "" where something that is no name was stored there."""
     name = kind.__module__
     return name if isinstance(name, str) else ""
 
@@ -80,12 +81,12 @@ def _flags(value: Any) -> list[Child]:
 
 
 def _column(series: Any) -> list[Any]:
-    """A column of a frame, which has the frame's index."""
+    """Return a column of a frame, which has the frame's index."""
     return [str(series.dtype), series.attrs, series.array]
 
 
 def _pandas_array(value: Any) -> list[Child]:
-    """An array of pandas: the attributes of its class hold all of it, but for one that is stored in C."""
+    """Return an array of pandas: the attributes of its class hold all of it, but for one that is stored in C."""
     parts: list[Child] = [_type(value), (" dtype", str(value.dtype))]
     if hasattr(value.dtype, "categories"):
         parts += [(" categories", value.dtype.categories), (" ordered", bool(value.dtype.ordered))]
@@ -112,7 +113,7 @@ def _polars_values(series: Any) -> list[Any]:
 
 
 def _polars_lazy(value: Any) -> list[Child]:
-    """A query that was not run: its plan with the data in it, and what it gives."""
+    """Return a query that was not run: its plan with the data in it, and what it gives."""
     try:
         plan: Any = value.serialize()
     except Exception:
@@ -144,7 +145,9 @@ def _arrow_chunks(value: Any) -> list[Child]:
 
 
 def _arrow_array(value: Any) -> list[Child]:
-    """The values, and the buffers in which they are stored: with what lies under nulls and outside of a slice."""
+    """Return the values, and the buffers in which they are stored: with what lies under nulls and outside of
+    a slice.
+    """
     parts = [_type(value), (" dtype", str(value.type)), (" offset", value.offset), ("", value.to_pylist())]
     if hasattr(value, "dictionary"):  # also the values that no row has
         parts += [(" dictionary", value.dictionary), (" indices", value.indices)]
@@ -165,7 +168,7 @@ def _arrow_scalar(value: Any) -> list[Child]:
 
 
 def _arrow_file(value: Any) -> list[Child]:
-    """A file of Arrow: its place and content, if it can be read again from the start."""
+    """Return a file of Arrow: its place and content, if it can be read again from the start."""
     if value.closed or not value.readable() or not value.seekable():
         return [_type(value), ("", "closed" if value.closed else Opaque("a file of Arrow"))]
     place = value.tell()
@@ -180,7 +183,9 @@ def _arrow_type(value: Any) -> list[Child]:
 
 
 def _figure(value: Any) -> list[Child]:
-    """What is drawn, as SVG, and the public properties of everything in the picture, also of what is invisible."""
+    """Return what is drawn, as SVG, and the public properties of everything in the picture, also of what is
+    invisible.
+    """
     import matplotlib as mpl
 
     drawing = io.StringIO()
@@ -191,7 +196,7 @@ def _figure(value: Any) -> list[Child]:
 
 
 def _artist(value: Any) -> list[Any]:
-    """The properties of one artist that are plain data, and what else was stored in it under a public name."""
+    """Return the properties of one artist that are plain data, and what else was stored in it under a public name."""
     try:
         properties = dict(value.properties())
     except Exception:
@@ -201,7 +206,9 @@ def _artist(value: Any) -> list[Any]:
 
 
 def _is_plain(value: Any, depth: int) -> bool:
-    """Whether a property is made of numbers, texts and arrays: others are parts of the picture, or how it is drawn."""
+    """Return whether a property is made of numbers, texts and arrays: others are parts of the picture, or how it is
+    drawn.
+    """
     if isinstance(value, (list, tuple, set, frozenset)):
         return depth > 0 and all(_is_plain(item, depth - 1) for item in value)
     if isinstance(value, dict):
@@ -212,7 +219,7 @@ def _is_plain(value: Any, depth: int) -> bool:
 
 
 def _drawn(value: Any) -> list[Child]:
-    """A part of a figure, from which the figure is reached."""
+    """Return a part of a figure, from which the figure is reached."""
     figure = value.get_figure()
     return [_type(value), ("", _artist(value)), *([(" figure", figure)] if figure is not None else [])]
 
@@ -254,7 +261,7 @@ _KNOWN: dict[tuple[str, str], tuple[Decompose, frozenset[str] | None]] = {
 
 
 def keyed_rows(instance: Any, name_of: Callable[[Any], str]) -> Iterator[Child]:
-    """The number of rows, the presence of every key (as Ellipsis), and every number under the key of its row.
+    """Yield the number of rows, the presence of every key (as Ellipsis), and every number under the key of its row.
 
     The key of a row consists of its values that are neither numbers nor missing; rows with equal keys are numbered.
     """
@@ -298,7 +305,7 @@ def _rows(value: Any) -> tuple[Sequence[str], Iterator[Sequence[Any]]] | None:
 
 
 def _flat(row: tuple[Any, ...], plain: bool) -> tuple[Any, ...]:
-    """A row in which the levels of its index are separate cells."""
+    """Return a row in which the levels of its index are separate cells."""
     if plain or not isinstance(row[0], tuple):
         return row
     return (*row[0], *row[1:])

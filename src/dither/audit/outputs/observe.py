@@ -107,7 +107,9 @@ class Watch:
         self._stack.close()
 
     def run(self, compute: Callable[[], Any]) -> tuple[Any, tuple[Effect, ...]]:
-        """What ``compute`` returns, and what it left behind; an error of it is raised, after everything is put back."""
+        """Return what ``compute`` returns, and what it left behind; an error of it is raised, after everything is put
+        back.
+        """
         self.warnings.clear()
         self._logged.clear()
         self._events.clear()
@@ -165,7 +167,7 @@ class Watch:
         yield from self._memory.changes(before)
 
     def _shown(self, name: str) -> str:
-        """A path without the random name of a temporary file or folder."""
+        """Return a path without the random name of a temporary file or folder."""
         for folder in self._temporary:
             if folder and (name == folder or name.startswith(f"{folder}{os.sep}")):
                 return f"temporary{name.removeprefix(folder)}"
@@ -238,7 +240,7 @@ def _content(name: str) -> bytes | None:
 
 
 def _environment() -> dict[Any, Any]:
-    """The variables of the environment, as stored: reading them one by one takes ten times as long."""
+    """Return the variables of the environment, as stored: reading them one by one takes ten times as long."""
     stored: dict[Any, Any] = getattr(os.environ, "_data")  # noqa: B009
     return stored
 
@@ -255,7 +257,7 @@ def _directory() -> str:
 
 
 def _by_dither() -> bool:
-    """Whether an event comes from dither, from an import, which stores compiled code, or from ``os.environ``."""
+    """Return whether an event comes from dither, from an import, which stores compiled code, or from ``os.environ``."""
     frame: Any = sys._getframe(3)
     while frame is not None:
         name = frame.f_globals.get("__name__", "")
@@ -349,7 +351,7 @@ class _Memory:
         self._changed: dict[str, dict[Any, None]] = {}
 
     def now(self) -> dict[str, tuple[Any, Any]]:
-        """Every place by its name: the holder and a copy of what it holds."""
+        """Return every place by its name: the holder and a copy of what it holds."""
         if self._known is not None:
             return self._known
         places: dict[str, tuple[Any, Any]] = {}
@@ -367,7 +369,7 @@ class _Memory:
         return self._known
 
     def changes(self, before: dict[str, tuple[Any, Any]]) -> Iterator[Effect]:
-        """What was stored, as it is now: in every place, and under every key, that ever changed."""
+        """Yield what was stored, as it is now: in every place, and under every key, that ever changed."""
         for name, (holder, held) in before.items():
             now = _held(name, holder)
             if not _is_same(held, now):
@@ -380,7 +382,7 @@ class _Memory:
                 yield f"memory{name}", Frozen.of(self._content(name, held, now))
 
     def _content(self, name: str, held: Any, now: Any) -> Any:
-        """What a place holds; of a dict the items that change, and of a list what was appended."""
+        """Return what a place holds; of a dict the items that change, and of a list what was appended."""
         if isinstance(held, dict) and isinstance(now, dict):
             return [(key, now[key]) for key in self._changed[name] if key in now]
         if isinstance(held, list) and isinstance(now, list) and _is_same(held, now[: len(held)]):
@@ -389,7 +391,7 @@ class _Memory:
 
 
 def remembered(function: Callable[..., Any]) -> Callable[[], None]:
-    """A function that puts back everything which ``function`` stores as it is now."""
+    """Return a function that puts back everything which ``function`` stores as it is now."""
     before = _Memory(function).now()
 
     def put_back() -> None:
@@ -404,7 +406,7 @@ Place = tuple[str, Any, Any, list[tuple[str, Any]]]
 
 
 def _places(value: Any) -> Iterator[Place]:
-    """The places of one object: a name, the holder, a copy of what it holds, and what can be reached from it."""
+    """Yield the places of one object: a name, the holder, a copy of what it holds, and what can be reached from it."""
     if isinstance(value, ModuleType):
         if not value.__name__.startswith("dither"):
             yield " module", value, _module_data(value), []
@@ -458,7 +460,7 @@ def _function_places(value: FunctionType) -> Iterator[Place]:
 
 @lru_cache(maxsize=1 << 10)
 def _names(code: CodeType) -> frozenset[str]:
-    """The globals that a function reads or writes, also in functions defined within."""
+    """Return the globals that a function reads or writes, also in functions defined within."""
     own = {item.argval for item in dis.get_instructions(code) if item.opname.endswith(("_GLOBAL", "_NAME"))}
     below = (_names(item) for item in code.co_consts if isinstance(item, CodeType))
     return frozenset(own.difference(vars(builtins)).union(*below))
@@ -480,7 +482,7 @@ def _class_data(kind: type) -> dict[str, Any]:
 
 
 def _module_data(module: ModuleType) -> dict[str, Any]:
-    """What is stored in a module and is plain data; the rest is code."""
+    """Return what is stored in a module and is plain data; the rest is code."""
     stored = vars(module).items()
     return {name: item for name, item in stored if type(item) in _DATA and not name.startswith("_")}
 
@@ -496,7 +498,7 @@ def _copy(value: Any) -> Any:
 
 
 def _held(name: str, holder: Any) -> Any:
-    """What a place holds now."""
+    """Return what a place holds now."""
     if holder is None:
         return None
     place = name.rpartition(" ")[2]
@@ -545,7 +547,7 @@ def _put(name: str, holder: Any, held: Any) -> None:
 
 
 def _is_same(one: Any, other: Any) -> bool:
-    """Whether two copies hold the same objects."""
+    """Return whether two copies hold the same objects."""
     if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
         return one is other or (one.shape == other.shape and one.tobytes() == other.tobytes())
     if isinstance(one, dict) and isinstance(other, (dict, MappingProxyType)):
@@ -571,22 +573,24 @@ def _as_it_is(output: Any) -> Any:
 
 
 def observe(function: Callable[..., Any], *arguments: Any, keep: Callable[[Any], Any] = _as_it_is) -> Any:
-    """What a caller of ``function(*arguments)`` observes: its result or :class:`Raised`, within :class:`Warned` if it
-    issued warnings or left anything behind. ``keep`` is applied to the result while everything is still observed.
+    """Return what a caller of ``function(*arguments)`` observes: its result or :class:`Raised`, within :class:`Warned`
+    if it issued warnings or left anything behind. ``keep`` is applied to the result while everything is still observed.
     """
     with Watch(function) as watch:
         return _observation(function, arguments, watch, keep)
 
 
 def observe_runs(function: Callable[[Any], Any], x: Any, size: int) -> list[Any]:
-    """The observations of ``size`` runs of ``function`` on x."""
+    """Return the observations of ``size`` runs of ``function`` on x."""
     return observe_each(function, (x for _ in range(size)))
 
 
 def observe_each(
     function: Callable[[Any], Any], data: Iterable[Any], features: Callable[[Any], Any] | None = None
 ) -> list[Any]:
-    """One observation for each data set, as it was right after its run; ``features`` replaces what is observed."""
+    """Return one observation for each data set, as it was right after its run; ``features`` replaces what is
+    observed.
+    """
     with Watch(function) as watch:
         if features is not None:
             return [feature(features, _observation(function, (x,), watch, _as_it_is)) for x in data]
@@ -594,20 +598,20 @@ def observe_each(
 
 
 def fixed(observed: Any) -> Any:
-    """An output in a form that later runs cannot change."""
+    """Return an output in a form that later runs cannot change."""
     if type(observed) in _FIXED:
         return observed
     return observed.copy() if type(observed) is np.ndarray and _is_bare(observed) else Frozen.of(observed)
 
 
 def _is_bare(array: Any) -> bool:
-    """Whether an array is nothing but its numbers: no view, and no other order or metadata."""
+    """Return whether an array is nothing but its numbers: no view, and no other order or metadata."""
     plain = array.base is None and array.flags.c_contiguous and array.dtype.metadata is None
     return bool(plain and array.dtype.char in "bhilefd")
 
 
 def feature(features: Callable[[Any], Any], observation: Any) -> Any:
-    """The feature of an output; an error stands for itself, and what was left behind is not looked at."""
+    """Return the feature of an output; an error stands for itself, and what was left behind is not looked at."""
     output = observation.output if isinstance(observation, Warned) else observation
     return output if isinstance(output, Raised) else features(output)
 

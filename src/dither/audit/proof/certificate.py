@@ -59,17 +59,17 @@ class Evidence:
         return min(max(low, Fraction(0)), high), high
 
     def named(self, pair: str, method: str) -> Evidence:
-        """The same evidence with another description."""
+        """Return the same evidence with another description."""
         return Evidence(self.loss, self.curve, pair, method, self.rho)
 
 
 def no_noise(pair: str) -> Evidence:
-    """A release that shows the answer itself."""
+    """Return a release that shows the answer itself."""
     return Evidence(None, partial(_constant_curve, ONE), pair, "no noise")
 
 
 def unaffected(reason: str) -> Evidence:
-    """A release that is the same for all neighbors."""
+    """Return a release that is the same for all neighbors."""
     return Evidence(ZERO, partial(_constant_curve, ZERO), f"none: {reason}", "no neighbor differs", ZERO)
 
 
@@ -78,8 +78,8 @@ def _constant_curve(delta: Interval, _: Fraction) -> Interval:
 
 
 def worst_of(*variants: Evidence) -> Evidence:
-    """The worst case over several variants, any of which may be released, described as the variant with the largest
-    loss.
+    """Return the worst case over several variants, any of which may be released, described as the variant with the
+    largest loss.
     """
     if len(variants) == 1:
         return variants[0]
@@ -121,7 +121,7 @@ def compose(*parts: Evidence, pair: str, method: str) -> Evidence:
 
 
 def compose_repeated(part: Evidence, times: int) -> Evidence:
-    """The composition of ``times`` independent copies of one release."""
+    """Return the composition of ``times`` independent copies of one release."""
     loss = None if part.loss is None else (times * part.loss[0], times * part.loss[1])
     return Evidence(loss, partial(_part_curve, (part,)), part.pair, part.method)
 
@@ -187,7 +187,7 @@ class Certificate:
 
     @classmethod
     def of(cls, mechanism: str, claim: Guarantee, evidence: Evidence, at: Fraction | None = None) -> Certificate:
-        """The certificate that compares ``evidence`` with ``claim``."""
+        """Return the certificate that compares ``evidence`` with ``claim``."""
         if at is None:
             at = Fraction(1) if isinstance(claim, ZCDP) else claim.exact[0]
         delta = evidence.at(at)
@@ -301,7 +301,7 @@ _NAMES: dict[type[Guarantee], tuple[str, ...]] = {
 
 
 def _verdict(claim: Guarantee, evidence: Evidence) -> tuple[bool, bool]:
-    """Whether the claim is proved, and whether it is disproved."""
+    """Return whether the claim is proved, and whether it is disproved."""
     if isinstance(claim, PureDP):
         if evidence.loss is None:
             return False, True
@@ -315,14 +315,14 @@ def _verdict(claim: Guarantee, evidence: Evidence) -> tuple[bool, bool]:
 
 
 def _between(low: float, high: float) -> str:
-    """An interval, or one number if its ends agree to six digits."""
+    """Return an interval, or one number if its ends agree to six digits."""
     first, last = f"{low:.6g}", f"{high:.6g}"
     return f"= {last}" if first == last else f"in [{first}, {last}]"
 
 
 def zcdp_delta(rho: Fraction, epsilon: Fraction) -> Fraction:
-    """An upper bound on the delta of rho-zCDP at epsilon: ``exp((a - 1)(a rho - epsilon)) (1 - 1/a)^a / (a - 1)`` for
-    any order a > 1 (Canonne, Kamath and Steinke 2020, proposition 12); the order is chosen in floats.
+    """Return an upper bound on the delta of rho-zCDP at epsilon: ``exp((a - 1)(a rho - epsilon)) (1 - 1/a)^a / (a -
+    1)`` for any order a > 1 (Canonne, Kamath and Steinke 2020, proposition 12); the order is chosen in floats.
     """
     fast_rho, fast_epsilon = float(rho), float(epsilon)
 

@@ -118,7 +118,7 @@ def _refuse_hooks() -> None:
 
 
 def _is_defined_by_dither(kind: type) -> bool:
-    """Whether this is a class that a module of dither defines."""
+    """Return whether this is a class that a module of dither defines."""
     module = defining_module(kind)
     return module.startswith("dither.") and vars(sys.modules[module]).get(kind.__qualname__) is kind
 
@@ -146,7 +146,7 @@ def require_genuine(mechanism: Any) -> None:
 
 
 def _altered(mechanism: Any, name: str) -> str | None:
-    """The first attribute that differs from that of a mechanism rebuilt from its own arguments, or None."""
+    """Return the first attribute that differs from that of a mechanism rebuilt from its own arguments, or None."""
     try:
         rebuilt = _rebuilt(mechanism)
     except (DitherError, AttributeError, TypeError, ValueError, ArithmeticError):  # refused by the constructor
@@ -232,7 +232,8 @@ _MAX_EPSILON = 2.0**14
 
 
 def certify(mechanism: Any, *, at: float | None = None) -> Certificate:
-    """The worst-case privacy loss and the privacy curve of a mechanism over all neighbors that its contract allows.
+    """Return the worst-case privacy loss and the privacy curve of a mechanism over all neighbors that its contract
+    allows.
 
     Both are computed from the distribution that is sampled, not from the mechanism's own formula. ``at`` is the
     epsilon for which delta is reported, by default that of the claim.
@@ -260,7 +261,8 @@ def certify(mechanism: Any, *, at: float | None = None) -> Certificate:
 
 
 def certify_unchecked(mechanism: Any, *, at: float | None = None) -> Certificate:
-    """The certificate for the parameters that an object holds, without checking that its constructor computed them.
+    """Return the certificate for the parameters that an object holds, without checking that its constructor computed
+    them.
 
     This is the computing half of :func:`certify`. By itself it makes no statement about what the object does; it
     serves to show that wrong parameters are detected.
@@ -336,7 +338,7 @@ def _randomized_response(mechanism: RandomizedResponse) -> Evidence:
 
 
 def _sparse_vector(mechanism: SparseVector, sensitivity: Fraction | None = None) -> Evidence:
-    """The comparisons and, for numeric sessions, up to ``limit`` answers, each with independent noise."""
+    """Return the comparisons and, for numeric sessions, up to ``limit`` answers, each with independent noise."""
     exact_sensitivity = arguments.sensitivity(mechanism.sensitivity) if sensitivity is None else sensitivity
     comparisons = above_threshold(
         exact_sensitivity, mechanism.threshold_scale, mechanism.scale, mechanism.limit, monotone=mechanism.monotone
@@ -353,16 +355,16 @@ def _session(session: SparseVectorSession) -> Evidence:
 
 
 def _holdout(holdout: ReusableHoldout) -> Evidence:
-    """One record of the holdout moves its mean, and the difference of the two means, by at most width / n."""
+    """Return one record of the holdout moves its mean, and the difference of the two means, by at most width / n."""
     low, high = holdout.bounds
     result = _sparse_vector(holdout.mechanism, exactly((high - low) / holdout.holdout_size))
     return result.named(result.pair + ", the questions being means over the holdout", result.method)
 
 
 def _propose_test_release(mechanism: ProposeTestRelease) -> Evidence:
-    """Where the answer moves by more than the bound, both distances are 0: the test has the same distribution, and the
-    answer, which may reveal everything, is released with probability ``P(K > threshold)``. Elsewhere the distance
-    moves by 1 and the answer by the bound, and test and answer compose.
+    """Return where the answer moves by more than the bound, both distances are 0: the test has the same distribution,
+    and the answer, which may reveal everything, is released with probability ``P(K > threshold)``. Elsewhere the
+    distance moves by 1 and the answer by the bound, and test and answer compose.
     """
     test, answer = mechanism.test, mechanism.answer
     parts = compose(

@@ -106,7 +106,7 @@ def _two_level_curve(p: Interval, inside: Interval, outside: Interval, epsilon: 
 
 
 def design(mechanism: RandomizedResponse | ProjectiveGeometryResponse | HadamardResponse) -> Evidence:
-    """A report is one of K points, of which every category prefers s."""
+    """Return a report is one of K points, of which every category prefers s."""
     k, total = mechanism.category_count, mechanism.report_count
     if k * total <= _ENUMERATED:
         sets = np.zeros((k, total))
@@ -149,7 +149,7 @@ def hashing(mechanism: LocalHashing) -> Evidence:
 
 
 def unary(mechanism: UnaryEncoding) -> Evidence:
-    """All bits but two have the same law for both categories; the four outcomes of the two are enumerated."""
+    """Return all bits but two have the same law for both categories; the four outcomes of the two are enumerated."""
     return _two_bits(mechanism, ONE, _PAIR)
 
 
@@ -189,7 +189,9 @@ def hadamard_sketch(mechanism: HadamardCountMeanSketch) -> Evidence:
 
 
 def _share_of_rows(mechanism: Sketch) -> Interval:
-    """The largest share of rows in which two values have different columns: for some that are tried, and at most 1."""
+    """Return the largest share of rows in which two values have different columns: for some that are tried, and at most
+    1.
+    """
     codes = mechanism.encode(list(range(_TRIED))) if mechanism.categories is None else mechanism.all_codes()[:_TRIED]
     columns = mechanism.columns(codes[:, None], np.arange(mechanism.rows))
     differ = max(int(np.count_nonzero(columns[0] != other)) for other in columns[1:])
@@ -214,7 +216,7 @@ _ENDS = "the two ends of the bounds"
 
 
 def windows_evidence(windows: Windows) -> Evidence:
-    """The design of windows that move."""
+    """Return the design of windows that move."""
     bits = 2 * BITS + 3 * math.ceil(float(windows.epsilon)) + 2 * 64
     low, high = windows.own_probability(bits)
     p = Fraction(low, 1 << bits), Fraction(high, 1 << bits)
@@ -225,7 +227,7 @@ def windows_evidence(windows: Windows) -> Evidence:
 
 
 def mean_evidence(mechanism: Mean) -> Evidence:
-    """One kind of report or the other, by a coin."""
+    """Return one kind of report or the other, by a coin."""
     rate = mechanism.window_rate
     kinds = [(windows_evidence(kind), share) for kind, share in zip(mechanism.windows, (1 - rate, rate), strict=True)]
     used = tuple((evidence, share) for evidence, share in kinds if share)
@@ -240,7 +242,7 @@ def _mixed_curve(parts: tuple[tuple[Evidence, Fraction], ...], epsilon: Fraction
 
 
 def distribution_evidence(mechanism: Distribution) -> Evidence:
-    """The design of its windows."""
+    """Return the design of its windows."""
     return windows_evidence(mechanism.windows)
 
 
@@ -252,7 +254,7 @@ def sets_evidence(mechanism: PaddedSets) -> Evidence:
 
 
 def words_evidence(mechanism: HeavyHitters) -> Evidence:
-    """The largest and the smallest list that a round may have."""
+    """Return the largest and the smallest list that a round may have."""
     heads = 256 ** (mechanism.rounds[0] - 1), mechanism.candidates, 1
     rounds = [design(ProjectiveGeometryResponse(count * 256 + 1, mechanism.epsilon)) for count in heads]
     rounds += [subsets(SubsetSelection(count, mechanism.epsilon)) for count in (2, mechanism.candidates + 1)]
@@ -273,7 +275,7 @@ _MAX_MEAN = 1 << 22
 
 
 def shuffled_evidence(event: Shuffled) -> Evidence:
-    """The pure loss, which k-ary response attains, and the curve."""
+    """Return the pure loss, which k-ary response attains, and the curve."""
     return Evidence(
         (event.epsilon, event.epsilon),
         partial(_curve, event.epsilon, event.n, event.response_categories, event.distinct),
@@ -363,7 +365,7 @@ class _HalfTail:
 
 
 def _binomial(count: int, rate: Interval) -> tuple[int, list[tuple[int, int]]]:
-    """The first value of a window, and enclosures of the masses in it."""
+    """Return the first value of a window, and enclosures of the masses in it."""
     mean = float(count * rate[1])
     width = math.ceil(math.sqrt(2 * mean * _EXPONENT) + 2 * _EXPONENT / 3) + 3
     mode = min(count, int((count + 1) * rate[0]))
@@ -399,7 +401,7 @@ def _positive(interval: tuple[int, int]) -> tuple[int, int]:
 
 
 def _product(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
-    """The product of two intervals of which neither has a negative end."""
+    """Return the product of two intervals of which neither has a negative end."""
     return one[0] * other[0] >> _BITS, -(-one[1] * other[1] >> _BITS)
 
 

@@ -102,11 +102,13 @@ class ThresholdEvent:
 
     @classmethod
     def ending_at(cls, law: Law, end: Fraction, shift: Fraction) -> ThresholdEvent:
-        """The event ``{z <= end}`` for the noise around 0 and around ``shift``."""
+        """Return the event ``{z <= end}`` for the noise around 0 and around ``shift``."""
         return cls(lambda bits: cdf(law, end, bits), lambda bits: cdf(law, end - shift, bits))
 
     def probability(self, precision: int = 1 << 40) -> tuple[Interval, int]:
-        """The probability under P to a relative error of 1 / precision, and the number of bits that this needed."""
+        """Return the probability under P to a relative error of 1 / precision, and the number of bits that
+        this needed.
+        """
         bits = 128
         while True:
             low, high = self.p(bits)
@@ -264,8 +266,8 @@ def shift_evidence(law: Law, sensitivity: Fraction, scale: float) -> Evidence:
 
 
 def orthant_delta(shifts: Sequence[Fraction], epsilon: Fraction) -> Fraction:
-    """A lower bound on delta(epsilon) for several Laplace coordinates: the event that every coordinate is on the far
-    side, where their losses add up.
+    """Return a lower bound on delta(epsilon) for several Laplace coordinates: the event that every coordinate is on the
+    far side, where their losses add up.
     """
     excess = sum(shifts, Fraction(0)) - epsilon
     if excess <= 0:
@@ -386,12 +388,12 @@ class TruncatedShift:
     step: Fraction
 
     def evidence(self) -> Evidence:
-        """The worst privacy loss and the privacy curve."""
+        """Return the worst privacy loss and the privacy curve."""
         loss = self._loss_lower(), self._loss_upper()
         return Evidence(loss, self._curve, _PAIR, "interval bounds on the normalized density")
 
     def _loss_upper(self) -> Fraction:
-        """An upper bound on ``shift/b + ln(C_(lower + shift) / C_lower)``."""
+        """Return an upper bound on ``shift/b + ln(C_(lower + shift) / C_lower)``."""
         ratio, width = self.b / self.shift, self.upper - self.lower
         bits = BITS + 2 * max(0, ratio.numerator.bit_length() - ratio.denominator.bit_length() + 1)
         one = 1 << bits
@@ -406,11 +408,11 @@ class TruncatedShift:
         return Fraction(one - above[1], one), Fraction(one - above[0], one)
 
     def _edge(self, v: Fraction) -> Fraction:
-        """The first cell edge above v."""
+        """Return the first cell edge above v."""
         return (math.floor(v / self.step - Fraction(1, 2)) + Fraction(3, 2)) * self.step
 
     def _loss_lower(self) -> Fraction:
-        """A lower bound on the loss: that of the first cell."""
+        """Return a lower bound on the loss: that of the first cell."""
         edge = min(self._edge(self.lower), self.upper)
         p, q = self._cdf(self.first, edge)[0], self._cdf(self.first + self.shift, edge)[1]
         return max(Fraction(0), Fraction(log(p / q, BITS)[0], 1 << BITS)) if p > 0 and q > 0 else Fraction(0)
@@ -508,7 +510,7 @@ def _outside(law: Law, kind: str, wider_scale: Fraction, s: Fraction, epsilon: F
 
 
 def _stretch_alone(law: Law, kind: str, beta: Fraction, epsilon: Fraction) -> Fraction:
-    """An upper bound on delta(epsilon) between scales 1 and e^beta around the same answer, in either order.
+    """Return an upper bound on delta(epsilon) between scales 1 and e^beta around the same answer, in either order.
 
     The event ends where the loss equals epsilon. That point is computed in floats, and the probability of what may
     lie between it and the true end is counted for P and not for Q.
@@ -561,7 +563,7 @@ def _stretches(beta: Fraction) -> list[Fraction]:
 
 
 def _largest(s: float, stretch: float) -> Fraction:
-    """Where the loss between scale 1 around 0 and scale ``stretch`` around the shift is largest, in floats."""
+    """Return where the loss between scale 1 around 0 and scale ``stretch`` around the shift is largest, in floats."""
     d = min(1.0, stretch) / s
     z = np.concatenate([-np.geomspace(1e-3, 1e9, 4001), np.linspace(-4.0, 4.0, 8001)])
     ratio = (1 + ((z - d) / stretch) ** 2) / (1 + z * z)
@@ -569,7 +571,7 @@ def _largest(s: float, stretch: float) -> Fraction:
 
 
 def _loss_at(z: Fraction, stretch: Fraction, s: Fraction, power: int) -> Fraction:
-    """A lower bound on the loss at z."""
+    """Return a lower bound on the loss at z."""
     d = min(Fraction(1), stretch) / s
     ratio = (1 + ((z - d) / stretch) ** 2) / (1 + z * z)
     return Fraction(log(stretch, 128)[0] + power * log(ratio, 128)[0], 1 << 128)

@@ -53,15 +53,15 @@ _WIDE = 1000
 
 
 def score_range(mechanism: Any) -> Fraction:
-    """The largest relative change of the log-weights of two candidates: rate times sensitivity, doubled unless all
-    scores move in the same direction.
+    """Return the largest relative change of the log-weights of two candidates: rate times sensitivity, doubled unless
+    all scores move in the same direction.
     """
     change = arguments.sensitivity(mechanism.sensitivity) * Fraction(mechanism.rate)
     return change if mechanism.monotone else 2 * change
 
 
 def negligible_weight() -> Fraction:
-    """An upper bound on the relative weight of a candidate 200 units behind."""
+    """Return an upper bound on the relative weight of a candidate 200 units behind."""
     return Fraction(exp_neg(FAR, 2 * BITS)[1], 1 << 2 * BITS)
 
 
@@ -75,7 +75,9 @@ def exponential_selection(length: Fraction, pair: str) -> Evidence:
 
 
 def _exponential_curve(length: Fraction, epsilon: Fraction) -> Interval:
-    """The largest ``p - e^epsilon p / (p + (1 - p) e^length)`` over p, by a tangent where the slope is nearly 0."""
+    """Return the largest ``p - e^epsilon p / (p + (1 - p) e^length)`` over p, by a tangent where the slope is
+    nearly 0.
+    """
     if epsilon >= length:
         return ZERO
     if length - epsilon > _WIDE:  # two candidates with probabilities e^-400 and 1 - e^-400
@@ -119,8 +121,8 @@ def _two_sided_curve(length: Fraction, epsilon: Fraction) -> Interval:
 
 
 def two_sided_delta(gap: float, length: Fraction, epsilon: Fraction) -> Fraction:
-    """A lower bound on ``W(gap) - e^epsilon W(gap + length)``, where W(g) is the probability that a candidate behind
-    by g wins.
+    """Return a lower bound on ``W(gap) - e^epsilon W(gap + length)``, where W(g) is the probability that a candidate
+    behind by g wins.
     """
     growth = exp_interval(epsilon)[1] if epsilon < 600 else Fraction(2) ** 1000
     win = laplace_difference_tail(1.0, 1.0, gap)[0]
@@ -158,8 +160,8 @@ def _top_k_curve(k: int, length: Fraction, rho: Fraction, epsilon: Fraction) -> 
 
 
 def _binomial_delta(k: int, share: float, length: float, epsilon: float) -> Fraction:
-    """A lower bound on delta(epsilon) for k draws between two kinds, where the probability of the first kind is p on
-    one data set and ``p / (p + (1-p) e^length)`` on the other.
+    """Return a lower bound on delta(epsilon) for k draws between two kinds, where the probability of the first kind is
+    p on one data set and ``p / (p + (1-p) e^length)`` on the other.
 
     It is computed in floats: each term has a relative error below 1e-9, and that much is subtracted.
     """
@@ -173,7 +175,8 @@ def _binomial_delta(k: int, share: float, length: float, epsilon: float) -> Frac
 
 
 def randomized_response(truth_probability: Interval, categories: int) -> Evidence:
-    """A report of one of k categories that is true with probability ``truth`` and otherwise uniform over the others.
+    """Return a report of one of k categories that is true with probability ``truth`` and otherwise uniform over the
+    others.
 
     All pairs of categories are alike: one report is likelier by a factor p / r, one by its inverse, and the others are
     equally likely, where r = (1 - p)/(k - 1).
@@ -225,7 +228,7 @@ def _laplace_below(z: NDArray[np.float64]) -> NDArray[np.float64]:
 def above_threshold(
     sensitivity: Fraction, threshold_scale: float, scale: float, limit: int, *, monotone: bool
 ) -> Evidence:
-    """A session with at most ``limit`` answers above the threshold, with Laplace noise of the given scales."""
+    """Return a session with at most ``limit`` answers above the threshold, with Laplace noise of the given scales."""
     if not (threshold_scale > 0 and scale > 0):
         return no_noise("a question that crosses the threshold")
     change = sensitivity / Fraction(scale)
@@ -241,7 +244,7 @@ def above_threshold(
 
 
 def _single_question_curve(sensitivity: float, threshold_scale: float, scale: float, epsilon: Fraction) -> Interval:
-    """A lower bound on delta(epsilon): a single question that falls by the sensitivity and is answered above."""
+    """Return a lower bound on delta(epsilon): a single question that falls by the sensitivity and is answered above."""
     if epsilon > 500:
         return Fraction(0), Fraction(1)
     growth = exp_interval(epsilon)[1]

@@ -52,7 +52,7 @@ def _upper_curve(total: Evidence, epsilon: Fraction) -> Interval:
 
 
 def _shift(plan: StreamPlan, segment: Segment) -> Interval:
-    """The largest distance of fresh noise in units of its scale, enclosed."""
+    """Return the largest distance of fresh noise in units of its scale, enclosed."""
     item, scale = segment.filter, Fraction(segment.scale)
     change = math.ceil(arguments.sensitivity(plan.sensitivity) * (1 << plan.lattice_bits))
     count = min(plan.max_participations, -(-item.length // plan.min_separation))
@@ -75,7 +75,7 @@ def _steps(item: Filter, count: int, separation: int) -> range:
 
 
 def _attained(item: Filter, count: int, separation: int, change: int, pure: bool) -> Fraction:
-    """The norm of the shift of one pair, from below: as far as the first steps, which contribute most of it."""
+    """Return the norm of the shift of one pair, from below: as far as the first steps, which contribute most of it."""
     length = min(item.length, _FIRST_STEPS)
     totals, total = [], 0
     pattern = set(_steps(item, count, separation))
@@ -89,7 +89,7 @@ def _attained(item: Filter, count: int, separation: int, change: int, pure: bool
 
 
 def fresh_noise(item: Filter, totals: list[int]) -> list[int]:
-    """The fresh noise from which a filter makes these totals: what is missing to them where it is zero."""
+    """Return the fresh noise from which a filter makes these totals: what is missing to them where it is zero."""
     state, result = item.start(1), []
     zero = np.zeros((1, 1), dtype=np.int64)
     for total in totals:
@@ -100,7 +100,7 @@ def fresh_noise(item: Filter, totals: list[int]) -> list[int]:
 
 
 def _expanded(item: Filter, count: int, separation: int) -> Fraction:
-    """The norm of the sum of the columns of the tightest pattern, from above."""
+    """Return the norm of the sum of the columns of the tightest pattern, from above."""
     if isinstance(item, Tree) or item.length > _EXPANDED:
         return item.l2_sensitivity(count, separation)
     one = 1 << _POINT_BITS
@@ -114,7 +114,7 @@ def _expanded(item: Filter, count: int, separation: int) -> Fraction:
 
 
 def _column(item: Filter, one: int) -> list[int]:
-    """The coefficients of a filter, in multiples of 1 / one, rounded up."""
+    """Return the coefficients of a filter, in multiples of 1 / one, rounded up."""
     if isinstance(item, Bands):
         column = [one, *(-(-coefficient * one >> item.bits) for coefficient in item.coefficients)]
         return [*column, *[0] * (item.length - len(column))]

@@ -81,7 +81,7 @@ class Counterexample:
 
 
 def counterexample(name: str) -> Counterexample:
-    """The counterexample of that name in the known-broken suite."""
+    """Return the counterexample of that name in the known-broken suite."""
     return next(case for case in COUNTEREXAMPLES if case.name == name)
 
 
@@ -113,12 +113,12 @@ def repeated_reports(protocol: LocalProtocol[Any], x: Any, size: int) -> Outputs
 
 
 def wrong_flips(x: int, size: int) -> Outputs:
-    """A symmetric unary client that flips with probability 1 / (e^epsilon + 1), not 1 / (e^(epsilon/2) + 1)."""
+    """Return a symmetric unary client that flips with probability 1 / (e^epsilon + 1), not 1 / (e^(epsilon/2) + 1)."""
     return repeated_reports(UnaryEncoding(_CATEGORIES, 2, optimized=False), x, size)
 
 
 def chosen_hash(x: int, size: int) -> Outputs:
-    """A client that draws another hash function where the hash of its category is that of the next category."""
+    """Return a client that draws another hash function where the hash of its category is that of the next category."""
     g = _HASHING.hash_range
     add, multiply = field_tables(g)
     reports = repeated_reports(_HASHING, x, size)
@@ -136,7 +136,7 @@ def chosen_hash(x: int, size: int) -> Outputs:
 
 
 def fixed_row(x: int, size: int) -> Outputs:
-    """A sketch client that takes the row from its value instead of drawing it."""
+    """Return a sketch client that takes the row from its value instead of drawing it."""
     rows = np.full(size, x % _SKETCH.rows)
     codes = _SKETCH.encode([x] * size)
     bits = _SKETCH.encoding.draw(_SKETCH.columns(codes, rows), resolve(None))
@@ -149,13 +149,13 @@ def _reports_by_seed(x: int) -> Outputs:
 
 
 def guessed_seed(x: int, size: int) -> Outputs:
-    """A client whose noise comes from a seed of eight bits, which it also sends."""
+    """Return a client whose noise comes from a seed of eight bits, which it also sends."""
     seeds = uniform_integers(_SEEDS, size, resolve(None)).astype(np.int64)
     return np.column_stack([seeds, _reports_by_seed(x)[seeds]])
 
 
 def secure_response(x: int, size: int) -> Outputs:
-    """The same report with secure noise, and a number of eight bits beside it."""
+    """Return the same report with secure noise, and a number of eight bits beside it."""
     beside = uniform_integers(_SEEDS, size, resolve(None)).astype(np.int64)
     return np.column_stack([beside, repeated_reports(_RESPONSE, x, size)])
 
@@ -174,17 +174,17 @@ class TwoFields:
 
 
 def noisy(x: int) -> float:
-    """A real number with noise."""
+    """Return a real number with noise."""
     return float(_NOISE.release(float(x)))
 
 
 def count(x: int) -> int:
-    """An integer with noise."""
+    """Return an integer with noise."""
     return int(_NOISE.release(x))
 
 
 def shifted(x: int) -> tuple[float, float]:
-    """Two numbers with the same noise, so that their difference is exact."""
+    """Return two numbers with the same noise, so that their difference is exact."""
     first = noisy(0)
     return first, first + x
 
@@ -197,7 +197,7 @@ def even(x: int) -> dict[str, int]:
 
 
 def with_bit(x: int, position: int) -> float:
-    """A number with noise, one bit of which is replaced by the data."""
+    """Return a number with noise, one bit of which is replaced by the data."""
     word = np.array([noisy(0)]).view(np.int64)
     return float(((word & ~np.int64(1 << position)) | np.int64(x << position)).view(np.float64)[0])
 
@@ -210,18 +210,18 @@ def occasionally_constant(x: int, size: int) -> NDArray[np.float64]:
 
 
 def long_text(x: int) -> str:
-    """A long text with one character that depends on the data, far from its beginning and its end."""
+    """Return a long text with one character that depends on the data, far from its beginning and its end."""
     return f"{noisy(0)} {'.' * 200}{'ab'[x]} {noisy(0)}"
 
 
 def in_memory_order(x: int) -> NDArray[np.float64]:
-    """A matrix in row-major order on one data set and in column-major order on the other."""
+    """Return a matrix in row-major order on one data set and in column-major order on the other."""
     matrix = np.full((2, 2), noisy(0))
     return np.asfortranarray(matrix) if x else matrix
 
 
 def with_warning(x: int) -> float:
-    """A number with noise, with a warning on one data set."""
+    """Return a number with noise, with a warning on one data set."""
     if x:
         warnings.warn("a value is missing", stacklevel=2)
     return noisy(0)
@@ -303,7 +303,7 @@ def local_median(x: Sequence[float], size: int) -> Floats:
 
 
 def noisy_max(scale: float) -> Draw:
-    """The index of the largest count after adding Laplace noise."""
+    """Return the index of the largest count after adding Laplace noise."""
     return lambda counts, size: np.argmax(np.asarray(counts) + laplace(scale, (size, len(counts))), axis=1)
 
 
@@ -323,7 +323,7 @@ def above(limit_noise: Floats, noisy: Floats, limit: int) -> NDArray[np.int64]:
 
 
 def sparse(limit: int, *, numeric: bool = False) -> Draw:
-    """The repaired version of all sparse vector counterexamples: one session per run."""
+    """Return the repaired version of all sparse vector counterexamples: one session per run."""
     mechanism = SparseVector(sensitivity=1, epsilon=1, limit=limit, numeric=numeric)
     return lambda x, size: np.array(repeated_runs(partial(run_session, mechanism))(x, size))
 
@@ -351,12 +351,12 @@ def sparse_without_limit(x: Sequence[float], size: int) -> NDArray[np.int64]:
 
 
 def twice(epsilon: float) -> Draw:
-    """The same number released twice, with independent noise."""
+    """Return the same number released twice, with independent noise."""
     return lambda x, size: x + laplace(1 / epsilon, (size, 2))
 
 
 def count_people(rows: Sequence[tuple[int, str]]) -> int:
-    """The number of distinct people."""
+    """Return the number of distinct people."""
     return len({person for person, _ in rows})
 
 
@@ -367,7 +367,7 @@ def all_keys(rows: Sequence[tuple[int, str]]) -> dict[str, int]:
 
 
 def common_keys(rows: Sequence[tuple[int, str]]) -> dict[str, int]:
-    """The same for the keys whose noisy number of people reaches a threshold."""
+    """Return the same for the keys whose noisy number of people reaches a threshold."""
     counts, people = Counter(key for _, key in dict(rows).items()), Measure("people")
     keys, noisy = _RULE.release({(key,): (count,) for key, count in counts.items()}, {people: Laplace(1, 1)})
     return {str(key): count for (key,), count in zip(keys, noisy[people].tolist(), strict=True)}

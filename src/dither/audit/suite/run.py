@@ -195,7 +195,7 @@ def examine(subject: Subject, *, seconds: float = 1.0, confidence: float = 0.999
 
 
 def _affordable(subject: Subject, seconds: float) -> int:
-    """The number of runs per data set that fit into the time, estimated from a few after a warm-up."""
+    """Return the number of runs per data set that fit into the time, estimated from a few after a warm-up."""
     count, taken = 1, 0.0
     while taken < seconds / 20 and count < _MAX_TRIALS:
         count *= 4

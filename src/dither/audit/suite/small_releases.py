@@ -46,7 +46,7 @@ def people() -> tuple[Any, Any]:
 
 
 def noisy_residuals(rows: Any, size: int, *, rows_of_a_person: int = MAX_ROWS) -> list[list[float]]:
-    """What is released of a table of towns, so often, from one charge and one scan."""
+    """Return what is released of a table of towns, so often, from one charge and one scan."""
     import numpy as np
 
     from dither.ledger.recorded import decode, encode
@@ -83,7 +83,7 @@ NEIGHBOR = (6, 6, 5, 5, 5, 5)
 
 
 def plan_for(claim: Guarantee = SERIES_CLAIM, *, participations: int = 2) -> StreamPlan:
-    """The plan of six steps."""
+    """Return the plan of six steps."""
     return StreamPlan(horizon=len(HISTORY), budget=claim, max_participations=participations)
 
 
@@ -101,7 +101,7 @@ def running_sums(history: Any, size: int) -> NDArray[np.float64]:
 
 
 def running_sums_of_a_tree(history: Any, size: int) -> NDArray[np.float64]:
-    """The same with a pure guarantee."""
+    """Return the same with a pure guarantee."""
     return _transcripts(plan_for(PureDP(1)), history, size)
 
 
@@ -111,7 +111,7 @@ def for_one_participation(history: Any, size: int) -> NDArray[np.float64]:
 
 
 def redrawn(history: Any, size: int) -> NDArray[np.float64]:
-    """A process that is started anew for every step, without the key of the step before."""
+    """Return a process that is started anew for every step, without the key of the step before."""
     steps = [_transcripts(plan_for(), history, size)[:, step] for step in range(len(history))]
     return np.stack(steps, axis=1)
 
@@ -126,7 +126,7 @@ DAYS = 5
 
 
 def reports(protocol: LocalProtocol[Any], x: Any, size: int) -> list[bytes]:
-    """The records of so many reports of one value."""
+    """Return the records of so many reports of one value."""
     return [record.tobytes() for record in protocol.privatize([x] * size).records]
 
 
@@ -138,7 +138,7 @@ def mean_reports(x: float, size: int) -> list[int]:
 
 
 def mean_of_two_kinds(x: float, size: int) -> list[int]:
-    """One bit for numbers at an end, a window for all others: the kind of report tells which."""
+    """Return one bit for numbers at an end, a window for all others: the kind of report tells which."""
     kind = Mean((0, 1), 1, "duchi" if x in (0, 1) else "piecewise")
     numbers: list[int] = unpack_indices(kind.privatize(np.full(size, x)).records, kind.report_count).tolist()
     return numbers
@@ -168,29 +168,31 @@ def set_reports(x: Any, size: int) -> list[bytes]:
 
 
 def every_item(x: Any, size: int) -> list[list[bytes]]:
-    """A report for each item of the set, of epsilon each, though how many there are depends on the set."""
+    """Return a report for each item of the set, of epsilon each, though how many there are depends on the set."""
     items = [reports(SETS.base, item, size) for item in sorted(x)]
     return [[column[run] for column in items] for run in range(size)]
 
 
 def word_reports(x: str, size: int) -> list[bytes]:
-    """The report of somebody who is asked in the first round only."""
+    """Return the report of somebody who is asked in the first round only."""
     return [record.tobytes() for record in WORDS.start().privatize([x] * size).records]
 
 
 def asked_in_every_round(x: str, size: int) -> list[tuple[int, ...]]:
-    """The same person in all rounds, epsilon each: which half of the letters its word is in, letter by letter."""
+    """Return the same person in all rounds, epsilon each: which half of the letters its word is in, letter by
+    letter.
+    """
     half = SubsetSelection(2, WORDS.epsilon)
     rounds = [half.privatize([int(letter > "m")] * size).records[:, 0] for letter in x]
     return [tuple(int(column[run]) for column in rounds) for run in range(size)]
 
 
 def remembered_reports(x: int, size: int) -> list[list[bytes]]:
-    """The same report on every day."""
+    """Return the same report on every day."""
     return [[report] * DAYS for report in reports(DAILY, x, size)]
 
 
 def reset_every_day(x: int, size: int) -> list[list[bytes]]:
-    """A budget that is full again every morning: a new report on every day."""
+    """Return a budget that is full again every morning: a new report on every day."""
     days = [reports(DAILY, x, size) for _ in range(DAYS)]
     return [[day[run] for day in days] for run in range(size)]

@@ -61,7 +61,7 @@ class Subject:
 
 
 def subjects() -> list[Subject]:
-    """All subjects."""
+    """Return all subjects."""
     return [
         *_noises(),
         *_smooth(),
@@ -78,12 +78,12 @@ def subjects() -> list[Subject]:
 
 
 def repeated_runs(function: Callable[[Any], Any]) -> Draw:
-    """A batch function that calls ``function`` once per output; errors and warnings are part of the outputs."""
+    """Return a batch function that calls ``function`` once per output; errors and warnings are part of the outputs."""
     return partial(observe_runs, function)
 
 
 def _filled(mechanism: Any) -> Draw:
-    """A batch function for mechanisms that add independent noise to every coordinate."""
+    """Return a batch function for mechanisms that add independent noise to every coordinate."""
     return lambda x, size: mechanism.release(np.full(size, x))
 
 
@@ -229,7 +229,7 @@ def _selections() -> Iterator[Subject]:
 
 
 def run_session(sparse: SparseVector, answers: Sequence[float]) -> list[float]:
-    """The responses of one session with threshold 0; -1000 after its end."""
+    """Return the responses of one session with threshold 0; -1000 after its end."""
     session = sparse.start(0.0)
     return [-1000.0 if session.done else float(session.ask(float(answer))) for answer in answers]
 

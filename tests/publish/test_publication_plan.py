@@ -273,7 +273,7 @@ def test_the_budget_comes_from_the_call_or_the_plan_and_the_delta_from_the_card(
         plan(people).explain()
     with refuses(dp.InvalidArgument, "rho", "rho and epsilon"):
         plan(people).explain(1, rho=1)
-    with refuses(dp.InvalidArgument, "rho of at least", "min_epsilon"):
+    with refuses(dp.InvalidArgument, "expected at least", "min_epsilon"):
         plan(people).explain(rho=1e-10)
     with refuses(dp.InvalidArgument, "budget", "epsilon and rho"):
         plan(people, budget={"rho": 1, "epsilon": 1})

@@ -18,6 +18,7 @@ from dither.errors import InvalidArgument, LedgerError
 from dither.guarantees import ZCDP, Guarantee
 from dither.ledger import Receipt, receipts
 from dither.ledger.accounts import CHANGE_IT
+from dither.release.incidents import log_beside_card
 from dither.tables import table as session
 from dither.tables.card import toml
 from dither.tables.card.model import Card
@@ -32,9 +33,7 @@ def read_card(path: str) -> Card:
     card = toml.read(path)
     if card.receipt is None:
         card = replace(card, receipt=str(receipt_file(path, card).absolute()))
-    if "://" in (card.ledger or "") and card.incident_log is None:
-        card = replace(card, incident_log=str(Path(path).absolute().parent / f"{card.name}.incidents.log"))
-    return card
+    return replace(card, incident_log=log_beside_card(card.incident_log, card.name, card.ledger, path))
 
 
 def open_table(path: str, *, card: Card | None = None, receipt: str | None = None, read_only: bool = False) -> Table:

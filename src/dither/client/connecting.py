@@ -15,11 +15,11 @@ from dither.errors import Cancelled, DitherError, InvalidArgument, WrongType
 from dither.ledger.accounts import Remaining
 from dither.present import markup
 from dither.public_module import public_in
+from dither.release.progress import Progress, is_watched
 from dither.tables.answer import Answer
 from dither.tables.card.values import clip, closest
 from dither.tables.codec import fields, from_json
 from dither.tables.engines import with_public_values
-from dither.tables.execute.progress import Progress, is_watched
 from dither.tables.options import ReleaseOptions
 from dither.tables.planning.calibrate import plan_question
 from dither.tables.planning.explain import Explanation

@@ -134,6 +134,11 @@ class SeriesRecord:
         self._cipher = AESGCM(store.secret.series)
 
     @property
+    def charged(self) -> Receipt:
+        """The receipt of the charge of this series."""
+        return self._charge.receipt
+
+    @property
     def people_key(self) -> bytes:
         """The secret under which people of this series are hashed."""
         return hmac.digest(self._store.secret.series, b"people %d" % self._charge.receipt.seq, "sha256")

@@ -31,7 +31,6 @@ The statement itself is :mod:`dither.tables.compile.marginals`.
 from __future__ import annotations
 
 import hashlib
-import re
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -45,7 +44,7 @@ import numpy as np
 from dither import arguments
 from dither.budget_hooks import charging_to
 from dither.errors import InvalidArgument, WrongType
-from dither.guarantees import ZCDP, Guarantee
+from dither.guarantees import Guarantee
 from dither.ledger.accounts import Remaining
 from dither.ledger.recorded import canonical, decode, encode
 from dither.present.notes import Note
@@ -64,6 +63,8 @@ from dither.publish.person_limit import (
     split,
 )
 from dither.publish.residuals import margin
+from dither.release import pipeline
+from dither.release.progress import with_progress
 from dither.tables.card.model import Card
 from dither.tables.card.values import clip
 from dither.tables.codec import to_json
@@ -72,8 +73,8 @@ from dither.tables.compile.context import Statement, StatementContext
 from dither.tables.compile.limits import MAX_TOTAL, Limits
 from dither.tables.compile.marginals import BinCodes, KeyCodes, RowCode, column_name, marginal_limits, marginals
 from dither.tables.compile.queries import DialectSql
-from dither.tables.execute.charged import Request, charged_release, check_receipt, refuse_read_only, watched
-from dither.tables.execute.recorded_key import card_digest, recorded_key
+from dither.tables.execute.recorded_key import card_digest
+from dither.tables.execute.release import AskedPeople
 from dither.tables.query.tree import Expression, Query, check_size
 from dither.tables.table import Table
 
@@ -209,7 +210,6 @@ def _margin(domain: Domain, levels: Levels, counted: Mapping[Levels, Integers]) 
 
 VERSION = 1
 """Of the canonical form of a request; it is part of the key that a publication is recorded under."""
-_DERIVED_KEY = re.compile("[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -387,17 +387,15 @@ class Counting:
     ) -> Recorded:
         """The same where the limit may be chosen privately: for a typical ``cell``. ``compute`` is also given how rows
         were counted, with the limit as a number; :mod:`dither.publish.person_limit` has the proof."""
-        refuse_read_only(self.table)
-        self._check_cost(guarantee)
+        pipeline.check(self.table, guarantee)
         if self.is_automatic and cell is None:
             fix = "state max_rows, or publish a plan, which knows its noise"
             raise InvalidArgument("max_rows", "a whole number, where the noise is unknown", "'auto'", fix)
-        request = self._request(tables, guarantee, content, analyst, key, again)
+        whole = self._request(tables, content)
+        request = pipeline.identify(whole, guarantee, analyst=analyst, key=key, again=again)
         epsilon = self.split(guarantee).histogram
 
-        def recorded(
-            contexts: Sequence[StatementContext], _first_notes: Sequence[Note], people_notes: Sequence[Note]
-        ) -> bytes:
+        def recorded(contexts: Sequence[StatementContext], notes: pipeline.ReleaseNotes) -> bytes:
             def counted(run: Callable[[Statement], Any]) -> bytes:
                 context, counting, learned = contexts[0], self, {}
                 with charging_to(None):  # it is paid for
@@ -410,50 +408,30 @@ class Counting:
                         counting,
                         table_counts(self.domain, tables, run(marginals(context, code_columns(self.domain, tables)))),
                     )
-                return encode({"publication": stored, "notes": [note.stored() for note in people_notes], **learned})
+                return encode({"publication": stored, "notes": [note.stored() for note in notes.people], **learned})
 
-            return watched(counted, self.table.engine.run, lambda: 2 if epsilon else 1)
+            return with_progress(counted, self.table.engine.run, lambda: 2 if epsilon else 1)
 
         with self._context(tables) as context:
             self._check(context, tables)
-            released, remaining = charged_release(self.table, guarantee, request, [context], recorded, analyst)
-        answer = decode(released.stored)
+            people = AskedPeople(self.table.engine, [context])
+            paid = pipeline.release(self.table, guarantee, request, people, recorded, analyst)
+        answer = decode(paid.stored)
         limit = PersonLimit.from_recorded(answer["limit"]) if "limit" in answer else None
         notes = tuple(map(Note.restored, answer["notes"]))
-        return Recorded(answer["publication"], str(released.receipt), remaining, released.replayed, notes, limit)
+        return Recorded(answer["publication"], str(paid.receipt), paid.remaining, paid.replayed, notes, limit)
 
     # -- what is refused before the charge ----------------------------------------------------------------------------
 
     def _check(self, context: StatementContext, tables: Sequence[Levels]) -> None:
-        check_receipt(self.table)
         statements = [marginals(context, code_columns(self.domain, tables))]
         statements += [histogram_statement(context)] if self.histogram_share else []
         for statement in statements:
             self.table.engine.rehearse(statement.on({"": self.table.engine.empty_of(self.card.name)}))
 
-    def _check_cost(self, guarantee: Guarantee) -> None:
-        """Refuse what costs less than the card's least epsilon; of rho, what that epsilon implies."""
-        if not isinstance(guarantee, Guarantee):
-            fix = "pass dither.ApproxDP(1, 1e-9)"
-            raise WrongType("guarantee", "a guarantee", type(guarantee).__name__, fix)
-        least = arguments.epsilon(self.table.card.min_epsilon, "min_epsilon")
-        if guarantee.exact[0] < (least**2 / 2 if isinstance(guarantee, ZCDP) else least):
-            name = "rho" if isinstance(guarantee, ZCDP) else "epsilon"
-            bound = float(least**2 / 2 if isinstance(guarantee, ZCDP) else least)
-            expected = f"at least {bound:g}, the least that a release may cost here"
-            raise InvalidArgument(name, expected, f"{float(guarantee.exact[0]):g}", f"spend {bound:g} or more")
-
     # -- the request --------------------------------------------------------------------------------------------------
 
-    def _request(
-        self,
-        tables: Sequence[Levels],
-        guarantee: Guarantee,
-        content: Mapping[str, Any],
-        analyst: str | None,
-        key: str | None,
-        again: bool,
-    ) -> Request:
+    def _request(self, tables: Sequence[Levels], content: Mapping[str, Any]) -> dict[str, Any]:
         """What is recorded: a versioned canonical form of everything that the counts and the noise depend on.
 
         ``query`` says whom it is about, for accounts of people. No question has the field ``publication``.
@@ -471,12 +449,7 @@ class Counting:
         }
         if self.histogram_share and not self.is_automatic:
             whole["bias"] = True
-        if key is not None and (not isinstance(key, str) or _DERIVED_KEY.fullmatch(key)):
-            fix = "choose another, or leave it out"
-            raise InvalidArgument("key", "a name of your choice", "another value", fix)
-        if key is None:
-            key = secrets.token_hex(16) if again else recorded_key(whole, guarantee, analyst)
-        return Request(key, whole)
+        return whole
 
     @cached_property
     def domain_digest(self) -> str:

@@ -38,6 +38,7 @@ from dither.publish.person_limit import TRIED_LIMITS, MaxRows, PersonLimit, Typi
 from dither.publish.publication import Publication
 from dither.publish.recording import decode_parts, encode_parts
 from dither.publish.totals import public_totals
+from dither.release.pipeline import check_least
 from dither.tables.card.model import Card
 from dither.tables.card.toml import check_names, kind_of
 from dither.tables.card.values import clip, closest
@@ -218,7 +219,7 @@ def guarantee_for(
     else:
         result = budget
     _check_kind(card, result)
-    _check_least(card, result)
+    check_least(card.min_epsilon, result)
     return result
 
 
@@ -241,17 +242,6 @@ def _check_kind(card: Card, guarantee: Guarantee) -> None:
             fix = f"pass epsilon={epsilon:.2g} and delta={delta:g}, which is about as much"
             expected = "epsilon and delta, which are what the accounts of the card add up"
             raise NotPrivate("cost", expected, str(guarantee), fix)
-
-
-def _check_least(card: Card, guarantee: Guarantee) -> None:
-    """Refuse what costs less than the card allows: it is of use to an attacker only."""
-    least = arguments.epsilon(card.min_epsilon, "min_epsilon")
-    small = guarantee.exact[0] < least if isinstance(guarantee, ApproxDP) else guarantee.exact[0] < least * least / 2
-    if small:
-        expected = f"at least {float(least):g}, the card's min_epsilon"
-        if isinstance(guarantee, ZCDP):
-            expected = f"rho of at least {float(least * least / 2):g}, by the card's min_epsilon"
-        raise InvalidArgument("epsilon", expected, str(guarantee), "pass epsilon=0.1, or more")
 
 
 def budget_of(given: Any, card: Card) -> Guarantee | None:

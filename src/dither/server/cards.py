@@ -35,6 +35,7 @@ from dither.ledger import Ledger, receipts
 from dither.ledger import open as open_ledger_at
 from dither.ledger.recorded import canonical
 from dither.publish import plan_file
+from dither.release.incidents import log_beside_card
 from dither.server import schema
 from dither.server.config import FILE_NAME
 from dither.server.errors import NotFound
@@ -270,8 +271,7 @@ def served_card(document: dict[str, str]) -> Card:
     """The card of a worker's task, with the receipt that its ledger has to hold."""
     path = Path(document["path"])
     card = toml.parse(contents(document["text"].encode("utf-8"), "card"), path.parent)
-    if "://" in (card.ledger or "") and card.incident_log is None:
-        card = replace(card, incident_log=str(path.parent / f"{card.name}.incidents.log"))
+    card = replace(card, incident_log=log_beside_card(card.incident_log, card.name, card.ledger, path))
     return replace(card, receipt=document["receipt"])
 
 

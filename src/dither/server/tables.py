@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from typing import Any, Literal
 
 import sqlalchemy as sa
@@ -19,6 +20,7 @@ from dither.ledger.accounts import Remaining, checked_name, promised
 from dither.ledger.charging import Closure
 from dither.ledger.report import line, running_totals
 from dither.ledger.units import LOSS_UNIT, Limit
+from dither.release.incidents import log_path
 from dither.server import schema
 from dither.server.cards import Served
 from dither.server.context import Context
@@ -30,7 +32,6 @@ from dither.tables import codec
 from dither.tables.card import toml
 from dither.tables.card.accounts import TableAccounts
 from dither.tables.card.model import Card
-from dither.tables.execute.incidents import log_of
 from dither.wire.results import card_from_json, card_to_json
 
 
@@ -500,7 +501,7 @@ class Budgets:
             for entry in ledger.history(table)
             if entry.kind == "incident"
         ]
-        log = log_of(card, card.ledger or "").path.name
+        log = Path(log_path(card.incident_log, card.name, card.ledger or "")).name
         closed_for = () if closure.everybody else closure.analysts
         return IncidentState(
             table, incidents.total(), card.max_incidents, closure.is_open, log, tuple(lines[::-1]), closed_for

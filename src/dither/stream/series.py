@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,14 +39,14 @@ import dither
 from dither import arguments
 from dither.budget_hooks import charging_to
 from dither.comparison import unhashable
-from dither.errors import DitherError, InvalidArgument, LedgerError
-from dither.guarantees import ZCDP
+from dither.errors import InvalidArgument, LedgerError
 from dither.ledger import Receipt
 from dither.ledger.accounts import Remaining
 from dither.ledger.recorded import decode, encode
 from dither.ledger.series import Advance, Pay, SeriesRecord, SeriesState
 from dither.present import markup
 from dither.public_module import public_in
+from dither.release import pipeline
 from dither.stream.filters import SAFE, as_wide, restored, stored, whole_numbers
 from dither.stream.keyed import Lattice, new_key
 from dither.stream.participants import Participation, changed, identities, look_up, merged, parts_to_merge, take_part
@@ -61,8 +62,6 @@ from dither.tables.card.values import clip, closest
 from dither.tables.compile.context import Statement, StatementContext
 from dither.tables.compile.queries import DialectSql
 from dither.tables.compile.statements import person_periods
-from dither.tables.execute.charged import check_receipt, keep_charge, keep_receipt, refuse_read_only, shielded
-from dither.tables.execute.recorded_key import recorded_key
 from dither.tables.query.tree import Aggregate, Query
 
 SECRET = 0
@@ -264,7 +263,7 @@ def over(
     return Over(table, _Stated(calendar, column, epsilon, delta, rho, rule, max_rows, late, arrived, name))
 
 
-class _Released(NamedTuple):
+class _RecordedPoints(NamedTuple):
     """What is recorded so far: the points of the periods that are out, and the mechanism."""
 
     advances: int
@@ -338,26 +337,16 @@ class Series(NotIterable):
             Who asks, where analysts have accounts.
         """
         table, spec, calendar = self.table, self.spec, self.spec.calendar
-        refuse_read_only(table)
+        pipeline.check(table, spec.budget)
         _window(window)
-        self._check_cost()
-        check_receipt(table)
         target = calendar.finished() if through is None else calendar.step(through)
         if target == 0:
             raise InvalidArgument("through", "a period that has ended", "none yet", "wait for the first one")
-        request = spec.request()
-        key = spec.name if spec.name else recorded_key(request, spec.budget, analyst)
-        record = table.accounts.ledger.series(
-            spec.card.name,
-            spec.budget,
-            key=key,
-            request=request,
-            analyst=analyst,
-            max_incidents=spec.card.max_incidents,
-            check=lambda: self._statement(1, 1, rehearse=True),
+        request = pipeline.identify(spec.request(), spec.budget, analyst=analyst, key=spec.name or None)
+        record = pipeline.charge_series(
+            table, spec.budget, request, lambda: self._statement(1, 1, rehearse=True), analyst
         )
         released = self._recorded(record)
-        keep_charge(table, Receipt.read(released.receipt))
         replayed = released.position >= target
         while released.position < target:
             before = released
@@ -366,19 +355,10 @@ class Series(NotIterable):
             if released.advances == before.advances:  # nobody was faster, and yet there was nothing to do
                 fix = "restore the ledger from a copy that is as new as its last receipt"
                 raise LedgerError("series", "a state that is as far as its points", "another", fix)
-        table.accounts.note_answer()
-        keep_receipt(table, Receipt.read(released.receipt))
-        return self._answer(released, target, window, table.accounts.remaining(analyst), replayed)
+        remaining = pipeline.finish(table, Receipt.read(released.receipt), analyst)
+        return self._answer(released, target, window, remaining, replayed)
 
-    def _check_cost(self) -> None:
-        least = arguments.epsilon(self.spec.card.min_epsilon, "min_epsilon")
-        budget = self.spec.budget
-        bound = least**2 / 2 if isinstance(budget, ZCDP) else least
-        if budget.exact[0] < bound:
-            expected = f"at least {float(bound):g}, the least that a release may cost here"
-            raise InvalidArgument("epsilon", expected, "less", f"spend {float(bound):g} or more")
-
-    def _recorded(self, record: SeriesRecord, before: _Released | None = None) -> _Released:
+    def _recorded(self, record: SeriesRecord, before: _RecordedPoints | None = None) -> _RecordedPoints:
         """The points that are out, and the mechanism that was recorded with the first of them; those that were read
         ``before`` are not read again.
         """
@@ -390,7 +370,7 @@ class Series(NotIterable):
         contents = [decode(stored) for stored in answers]
         if mechanism is None and contents:
             mechanism = SeriesMechanism.from_record(spec.name or "", spec.lanes, spec.cells, contents[0]["mechanism"])
-        return _Released(
+        return _RecordedPoints(
             advances + len(contents),
             np.concatenate([points, *(content["points"] for content in contents)]),
             np.concatenate([errors, *(content["errors"] for content in contents)]),
@@ -398,23 +378,16 @@ class Series(NotIterable):
             str(receipt),
         )
 
-    def _advance(self, record: SeriesRecord, released: _Released, target: int) -> None:
+    def _advance(self, record: SeriesRecord, released: _RecordedPoints, target: int) -> None:
         """Measure the periods that are not out yet, and record them; nothing where somebody else was faster."""
         spec, mechanism = self.spec, released.mechanism
         first = released.position + 1
-        subject = f"{spec.card.name}: a series, periods {first} to {target}"
 
         def measure() -> Lines:
-            with self.table.engine.snapshot():
-                rows = self.table.engine.run(self._statement(first, target))
+            rows = self.table.engine.run(self._statement(first, target))
             return Lines.read(rows, spec, record.people_key, first, target)
 
-        def after() -> None:
-            keep_receipt(self.table, record.fail())
-
-        lines = shielded(measure, self.table.incident_log, subject, after)
-
-        def compute(state: SeriesState, pay: Pay | None) -> Advance | None:
+        def compute(lines: Lines, state: SeriesState, pay: Pay | None) -> Advance | None:
             secret = Secret.read(state, mechanism.plan.series)
             if secret.position != released.position:
                 return None
@@ -431,17 +404,8 @@ class Series(NotIterable):
                 answer["mechanism"] = mechanism.record()
             return Advance(encode(answer), {SECRET: Secret(target, totals, stream.record()).sealed(), **parts})
 
-        refusals: list[DitherError] = []
-
-        def advance() -> None:
-            try:
-                record.advance(compute, max_incidents=spec.card.max_incidents)
-            except DitherError as error:  # of the ledger: it says nothing about rows
-                refusals.append(error)
-
-        shielded(advance, self.table.incident_log, subject, after)
-        for refusal in refusals:
-            raise refusal
+        periods = f"periods {first} to {target}"
+        pipeline.advance_series(self.table, record, periods, measure, lambda lines: partial(compute, lines))
 
     # -- the statement ------------------------------------------------------------------------------------------------
 
@@ -466,7 +430,7 @@ class Series(NotIterable):
     # -- the answer ---------------------------------------------------------------------------------------------------
 
     def _answer(
-        self, released: _Released, target: int, window: int | None, remaining: Remaining, replayed: bool
+        self, released: _RecordedPoints, target: int, window: int | None, remaining: Remaining, replayed: bool
     ) -> SeriesAnswer:
         spec, calendar, mechanism = self.spec, self.spec.calendar, released.mechanism
         points = released.points[:target]

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypedDict
 from dither import arguments
 from dither.errors import InvalidArgument, WrongType
 from dither.public_module import public_in
+from dither.release.pipeline import check_key
 from dither.tables.card.values import nearest
 
 NoiseChoice = Literal["best", "laplace", "gaussian"]
@@ -137,8 +138,7 @@ class ReleaseOptions:
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):
                 raise WrongType(name, "text", type(value).__name__, f"pass {name}='…'")
-        if self.key is not None and _DERIVED_KEY.fullmatch(self.key):  # it could stand in the way of a question's own
-            raise InvalidArgument("key", "a name of your choice", "64 hexadecimal digits", "choose another")
+        check_key(self.key)
 
 
 _PERCENTAGE = re.compile(r"\s*([0-9]{1,4}(?:\.[0-9]{1,9})?|\.[0-9]{1,9})\s*%\s*", re.ASCII)
@@ -164,9 +164,6 @@ def percentage(text: str) -> float:
         raise InvalidArgument("error", "a number, or a percentage such as '1%'", repr(text[:20]), fix)
     return share
 
-
-_DERIVED_KEY = re.compile("[0-9a-f]{64}")
-"""What keys look like that are derived from a question."""
 
 REMOVED = {"consistent": "write GROUP BY ROLLUP (…), the levels of which add up, or publish a set of tables"}
 """Options of earlier versions, and what to write instead."""

@@ -17,6 +17,7 @@ from dither.ledger import Ledger, Receipt
 from dither.present import markup
 from dither.present.digits import shown
 from dither.public_module import public_in
+from dither.release import incidents
 from dither.tables.attribute_hints import NotIterable, missing_attribute
 from dither.tables.builder.expressions import Condition
 from dither.tables.builder.steps import Grouping
@@ -34,7 +35,6 @@ from dither.tables.card.model import (
 from dither.tables.card.values import clip, closest
 from dither.tables.engines import connect
 from dither.tables.engines.base import PrivateFolder
-from dither.tables.execute import incidents
 from dither.tables.query.tree import Aggregate, Query
 from dither.tables.question import LOCAL, Backend, Question
 
@@ -354,9 +354,8 @@ def open(
 
     if isinstance(source, (str, Path)) and str(source).endswith(".toml"):
         card = toml.read(source)
-        if "://" in (ledger or card.ledger or "") and card.incident_log is None:
-            log = Path(source).absolute().parent / f"{card.name}.incidents.log"
-            card = replace(card, incident_log=str(log))
+        log = incidents.log_beside_card(card.incident_log, card.name, ledger or card.ledger, source)
+        card = replace(card, incident_log=log)
         return _opened(tightened(card, max_incidents, min_epsilon), card.sources, ledger, receipt, read_only)
     if isinstance(source, Card):
         return _opened(tightened(source, max_incidents, min_epsilon), source.sources, ledger, receipt, read_only)
@@ -408,7 +407,7 @@ def _opened(
     elif where is not None:
         ledger, opened_now = open_ledger(card, where, receipt)
     accounts = TableAccounts(card, ledger, temporary=temporary_folder is not None, opened_now=opened_now)
-    log = incidents.log_of(card, where or "")
+    log = incidents.IncidentLog(incidents.log_path(card.incident_log, card.name, where or ""))
     return Table(card, source, accounts, log, temporary_folder=temporary_folder, read_only=read_only)
 
 

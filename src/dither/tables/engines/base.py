@@ -19,7 +19,6 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
@@ -29,6 +28,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from dither.errors import DitherError, InvalidArgument, InvalidData
+from dither.release.incidents import withheld_errors
 from dither.stateful import process
 from dither.tables.card.model import Card, ColumnCard, Type
 from dither.tables.card.values import Value, literal_type
@@ -58,9 +58,6 @@ CellReading = ColumnCard | str | None
 
 ROWS = "dither_rows"
 """What the source is called in the SQL of an engine that has views of its own."""
-
-withheld_errors: ContextVar[list[BaseException] | None] = ContextVar("withheld_errors", default=None)
-"""Where an engine's own errors are put for the steward's log; nowhere else, since they may hold data."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ The text has sorted keys, no white space, and is encoded in UTF-8. Its parts:
     asked for, unless it is "best", since the kinds are settled later). ``more`` has these of each further private
     aggregation of the question. Then every option that is not covered by these and not at its default.
 ``guarantee``
-    Its kind (``pure``, ``approximate`` or ``concentrated``) and its numbers as exact fractions: ``"1/2"``.
+    As :func:`dither.guarantees.stored` writes it: its kind, and its numbers as exact fractions: ``"1/2"``.
 ``analyst``
     Who asks; left out for nobody.
 
@@ -31,13 +31,10 @@ rules needs a new version number.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-from dither.guarantees import Guarantee
-from dither.ledger.recorded import canonical
+from dither.release.pipeline import digest
 from dither.tables.card.model import Card
 from dither.tables.codec import to_json
 from dither.tables.options import ReleaseOptions
@@ -85,19 +82,9 @@ def _settled(plan: AggregationPlan, options: ReleaseOptions) -> dict[str, Any]:
     }
 
 
-def recorded_key(request: Mapping[str, Any], guarantee: Guarantee, analyst: str | None) -> str:
-    """The key that a request at this cost is recorded under."""
-    whole = {**request, "guarantee": to_json(guarantee), **({} if analyst is None else {"analyst": analyst})}
-    return _digest(whole)
-
-
-def _digest(document: Any) -> str:
-    return hashlib.sha256(canonical(document).encode("utf-8", "surrogatepass")).hexdigest()
-
-
 def card_digest(card: Card) -> str:
     """Return the digest of what a card says about the data. That rows without a unit are left out is the default."""
-    return _digest(to_json(about_data(card)))
+    return digest(to_json(about_data(card)))
 
 
 def about_data(card: Card) -> Card:

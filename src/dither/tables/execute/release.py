@@ -3,6 +3,8 @@
 Everything that can be refused is refused before the charge: the plan, what the source has become since it was opened,
 and a trial of every statement on no rows. From the charge on there is no way back: whatever fails, the charge stays,
 and whoever asks gets one sentence that does not depend on the rows.
+
+Whom a question is about, where people have accounts: they pay for it, and only who paid is asked about.
 """
 
 from __future__ import annotations
@@ -19,14 +21,16 @@ from dither.errors import InvalidData
 from dither.ledger.recorded import decode, encode
 from dither.present.notes import Note
 from dither.randomness import resolve
+from dither.release import pipeline
+from dither.release.progress import with_progress
 from dither.tables.answer import Answer, is_total
+from dither.tables.compile import statements
 from dither.tables.compile.context import Statement, StatementContext
 from dither.tables.compile.queries import DialectSql
 from dither.tables.engines import with_public_values
 from dither.tables.execute import run
-from dither.tables.execute.charged import Request, charged_release, check_receipt, refuse_read_only, watched
-from dither.tables.execute.recorded_key import canonical_request, recorded_key
-from dither.tables.execute.shape_answer import Released, rehearse, shape_answer
+from dither.tables.execute.recorded_key import canonical_request
+from dither.tables.execute.shape_answer import NoisyAggregation, rehearse, shape_answer
 from dither.tables.options import ReleaseOptions
 from dither.tables.planning import automatic
 from dither.tables.planning.calibrate import may_use_either_noise, plan_after_choices, plan_question
@@ -54,44 +58,28 @@ def release(question: Question, options: ReleaseOptions, plan: QuestionPlan | No
     ``plan`` is the question's, where it was planned with these options before.
     """
     table = question.table
-    refuse_read_only(table)
     plan = planned(question, options) if plan is None else plan
-    request = identify(question, plan, options)
-    if not options.force and options.error is None and not _is_recorded(question, plan, request, options):
+    pipeline.check(table, plan.cost)
+    content = canonical_request(question.text, question.query, question.card, plan, options)
+    request = pipeline.identify(content, plan.cost, analyst=options.analyst, key=options.key, again=options.again)
+    may_be_noise = not options.force and options.error is None
+    if may_be_noise and not pipeline.is_recorded(table, plan.cost, request, options.analyst):
         refuse_noise_only(plan)
     contexts = statement_contexts(question, plan)
     check(question, plan, contexts)
 
-    def compute(paid: Sequence[StatementContext], first_notes: Sequence[Note], people_notes: Sequence[Note]) -> bytes:
+    def compute(paid: Sequence[StatementContext], notes: pipeline.ReleaseNotes) -> bytes:
         def answer(rows: Callable[[Statement], list[tuple[Any, ...]]]) -> bytes:
             result = run_plan(question, plan, options, paid, rows)
-            return encode(replace(result, notes=(*first_notes, *result.notes, *people_notes)).stored())
+            return encode(replace(result, notes=(*notes.first, *result.notes, *notes.people)).stored())
 
-        return watched(answer, _rows_of(table.engine), lambda: _statement_count(plan, paid))
+        return with_progress(answer, _rows_of(table.engine), lambda: _statement_count(plan, paid))
 
-    released, remaining = charged_release(table, plan.cost, request, contexts, compute, options.analyst)
+    people = AskedPeople(table.engine, contexts)
+    paid = pipeline.release(table, plan.cost, request, people, compute, options.analyst)
     return Answer.restored(
-        decode(released.stored), remaining=remaining, replayed=released.replayed, receipt=str(released.receipt)
+        decode(paid.stored), remaining=paid.remaining, replayed=paid.replayed, receipt=str(paid.receipt)
     )
-
-
-def _is_recorded(question: Question, plan: QuestionPlan, request: Request, options: ReleaseOptions) -> bool:
-    """Whether the answer is there already, so that nothing is paid."""
-    accounts, name = question.table.accounts, question.table.card.name
-    if accounts.never_charged:
-        return False
-    return accounts.ledger.has_answer(
-        name, plan.cost, key=request.key, request=request.content, analyst=options.analyst
-    )
-
-
-def identify(question: Question, plan: QuestionPlan, options: ReleaseOptions) -> Request:
-    """What the answer will be recorded under."""
-    content = canonical_request(question.text, question.query, question.card, plan, options)
-    if options.key is not None:
-        return Request(options.key, content)
-    key = secrets.token_hex(16) if options.again else recorded_key(content, plan.cost, options.analyst)
-    return Request(key, content)
 
 
 def statement_contexts(question: Question, plan: QuestionPlan) -> list[StatementContext]:
@@ -117,9 +105,8 @@ def statement_contexts(question: Question, plan: QuestionPlan) -> list[Statement
 
 
 def check(question: Question, plan: QuestionPlan, contexts: Sequence[StatementContext]) -> None:
-    """Refuse, before the charge, a receipt that could not be kept, statements that the engine cannot compile, and what
-    could not be planned once limits are chosen."""
-    check_receipt(question.table)
+    """Refuse, before the charge, statements that the engine cannot compile, and what could not be planned once limits
+    are chosen."""
     for part, context in zip(plan.parts, contexts, strict=True):
         run.rehearse(part, context, question.table.engine)
     rehearse(plan, contexts)
@@ -144,7 +131,7 @@ def run_plan(
     plans, about_bias = plan.parts, bias_notes(plan, options.bias)
     if not any(part.automatic for part in plans):
         tables = run.answers(plans, contexts, rows)
-        return shape_answer(list(map(Released, plans, contexts, tables)), plan.cost, options, [*about_bias])
+        return shape_answer(list(map(NoisyAggregation, plans, contexts, tables)), plan.cost, options, [*about_bias])
     choices: list[automatic.Choices | None] = []
     for part, query, context in zip(plans, question.query.aggregations, contexts, strict=True):
         # without stand-ins for bounds
@@ -155,7 +142,7 @@ def run_plan(
         choices.append(choice)
     chosen = [_chosen_for(place, plans, choices) for place in range(len(plans))]
     plans, contexts = _after_choices(plans, contexts, chosen)
-    released = list(map(Released, plans, contexts, run.answers(plans, contexts, rows)))
+    released = list(map(NoisyAggregation, plans, contexts, run.answers(plans, contexts, rows)))
     for item, choice in zip(released, chosen, strict=True):
         for name in choice.without_bounds if choice is not None else ():
             item.noisy.answers[name] = [None] * len(item.noisy.answers[name])
@@ -265,3 +252,40 @@ def _values(column: Any) -> list[Any]:
     plain = pa.types.is_integer(column.type) and not column.null_count
     result: list[Any] = column.to_numpy().tolist() if plain else column.to_pylist()
     return result
+
+
+class AskedPeople:
+    """Everybody with a row that is asked about: they take part, and pay for it. Read only when they have to."""
+
+    def __init__(self, engine: Any, everybody: Sequence[StatementContext]) -> None:
+        self._engine, self.everybody = engine, everybody
+        self._column: Any = None
+        self._staged: Any = None
+
+    def read(self) -> Any:
+        """The column of their keys. Rows are read: the ledger charges for it, whether that fails or not."""
+        columns = [self._engine.run(statements.contributors(frame)).column(0) for frame in self.everybody]
+        self._column = columns[0]
+        if len(columns) > 1:  # whoever is asked about by one of the aggregations pays for all of them
+            import pyarrow as pa
+
+            chunks = [chunk for column in columns for chunk in column.chunks]
+            self._column = pa.chunked_array([pa.chunked_array(chunks, columns[0].type).unique()])
+        return self._column
+
+    def remaining(self, kept: Any) -> Sequence[StatementContext]:
+        """The same question about those only who paid: not about people who came since, or could not pay."""
+        import pyarrow as pa
+
+        name = f"dither_paying_{secrets.token_hex(8)}"
+        self._staged = self._engine.stage(name, pa.table({"u": self._column.filter(pa.array(kept))}))
+        paying = [statements.only_people_of(frame, self._staged) for frame in self.everybody]
+        return [
+            replace(frame, tables={**frame.tables, **rows}) for frame, rows in zip(self.everybody, paying, strict=True)
+        ]
+
+    def drop(self) -> None:
+        """Remove the table of those who paid: nobody may read it once the question is answered."""
+        if self._staged is not None:
+            self._engine.drop(self._staged)
+            self._staged = None

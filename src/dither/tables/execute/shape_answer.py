@@ -2,38 +2,316 @@
 
 Everything here is post-processing, and costs nothing. One SELECT over the noisy table is evaluated by
 :mod:`dither.tables.query.evaluate`; other SQL is run by :mod:`dither.tables.query.postprocess`.
+
+How far off a computed column of an answer may be: the same computation on noisy tables as they might have been.
+
+*The construction.* A released number is ``y = a + e``, with the truth a and noise e of a known law. Draw the noise
+anew, e_1 .. e_K: then ``y - e_k`` are K equally likely truths for every measure of every group, and each makes a table.
+Columns that are computed from the table (arithmetic, windows, joins of answers) are computed from each, and the limits
+are the values between which a share of at least the confidence of them lies, as in :mod:`dither.inference.measured`.
+Numbers of one table belong together, so what they have in common is kept: a share of a total is as certain as it is.
+
+It is post-processing. What is drawn does not depend on the data and is the same for the same plan, so that an answer
+has the same error whenever it is computed.
+
+Which ± holds of rows that were chosen by their noisy numbers, and of what noise moves to one side.
+
+*Chosen rows.* The largest of many noisy numbers is large because of its noise, too: of the rows that ``ORDER BY n DESC
+LIMIT 3`` shows, far fewer than 95 % are within the ± that holds of each group. With a confidence of ``1 - 5 % * k / m``
+for k rows of m groups, at most 5 % of the shown rows are expected to be outside (Benjamini & Yekutieli 2005, for
+independent noise and rules that choose by the order or by a limit).
+
+*One side.* The law of a result is known from noisy tables as they might have been only as far as it is about linear in
+the noise. The largest of noisy numbers is not: noise makes it larger, always, and by how much depends on the truth.
+
+Noisy tables without the SQL around the aggregation, for when that SQL fails on them.
+
+The noisy tables are paid for, and are private already. So they are the answer then, and none of them is lost: of
+several, each has rows of its own.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+from sqlglot import exp
 
 from dither.guarantees import Guarantee
+from dither.inference import NoiseLaw, level_table
 from dither.present.notes import Note
 from dither.tables.answer import Answer
 from dither.tables.card.model import Type
 from dither.tables.compile.context import StatementContext
-from dither.tables.execute.replicates import errors_of_rows, evaluated, half_width, replicates
+from dither.tables.compile.statements import Measure
 from dither.tables.execute.run import NoisyTable
-from dither.tables.execute.selection import CONFIDENCE, chooses_by_noise, chosen_confidence, pushed_to_one_side
-from dither.tables.execute.unprocessed import NoisyColumns, unprocessed
 from dither.tables.options import ReleaseOptions
-from dither.tables.planning.estimate import estimate
+from dither.tables.planning.estimate import estimate, make_agree
 from dither.tables.planning.group_keys import bin_labels
 from dither.tables.planning.plan import AggregationPlan, QuestionPlan, answer_type, without_engine
 from dither.tables.planning.plan_notes import null_value_notes, plan_notes
-from dither.tables.query import evaluate
+from dither.tables.query import evaluate, nodes
 from dither.tables.query.tree import SIMPLE, Aggregate, Column, Expression, PostProcessing, columns
 
 if TYPE_CHECKING:
     from dither.tables.query.postprocess import PostProcessed
+
+
+MOST_TABLES, FEWEST_TABLES = 1000, 200
+"""How many tables are drawn, by the number of groups."""
+MAX_ROWS = 200_000
+"""How many rows all tables have together; for so many groups that the tables would be too few there are no errors."""
+_VALUE_ONLY = 0.9999
+"""A confidence at which an estimate has no sample of its noise: only its value is of interest here."""
+
+Values = Sequence[Any]
+
+
+def replicates(
+    plans: Sequence[AggregationPlan], measures: Sequence[Mapping[Measure, NDArray[Any]]], groups: Sequence[int]
+) -> list[Mapping[str, NDArray[np.float64]]] | None:
+    """For each private aggregation, with so many groups, and for each of its aggregates whose noise has a known law,
+    its answers in every table, a row for each table; None where they cannot be drawn: too many groups, or a row for
+    all that are not shown.
+    """
+    if any(plan.other for plan in plans) or not 0 < sum(groups) <= MAX_ROWS // FEWEST_TABLES:
+        return None
+    count = min(MOST_TABLES, MAX_ROWS // sum(groups))
+    noises: list[dict[Measure, NDArray[Any]]] = []
+    number = 0
+    for plan, known, size in zip(plans, measures, groups, strict=True):
+        noises.append({})
+        for measure in known:
+            levels = level_table(f"replicates {number}", count, size)
+            noise = NoiseLaw.of(plan.measures[measure], integer=True).quantiles(levels.ravel())
+            noises[-1][measure] = noise.reshape(levels.shape)
+            number += 1
+    if any(plan.reduced for plan in plans):  # noise is made to agree as the values were, which is linear
+        make_agree(plans, noises)
+    result: list[Mapping[str, NDArray[np.float64]]] = []
+    for plan, known, noise_of, size in zip(plans, measures, noises, groups, strict=True):
+        possible = {
+            measure: (np.asarray(values, dtype=np.float64)[None, :] - noise_of[measure]).ravel()
+            for measure, values in known.items()
+        }
+        tables = {}
+        for name, parts in plan.measures_of.items():
+            answers, _ = estimate(plan, plan.query.aggregates[name], parts, possible, _VALUE_ONLY)
+            values = np.array([math.nan if item is None else item for item in answers])
+            tables[name] = values.reshape(count, size)
+        result.append(tables)
+    return result
+
+
+def half_width(value: Any, sample: Values, confidence: float = 0.95) -> float | None:
+    """How far the limits of a sample are from the value; None where too many have no value, or where noise moves the
+    value to one side, as that of the largest of many: noise is in the value already, and its effect is unknown.
+
+    >>> half_width(10, [8, 9, 10, 11, 12] * 40)
+    2.0
+    >>> half_width(10, [None] * 200) is None
+    True
+    """
+    if not _is_number(value):
+        return None
+    known = sorted(float(item) for item in sample if _is_number(item))
+    expected = len(sample) * (1 - confidence) / 2
+    # as many fewer as may be beyond the true limits by chance: the tables are few
+    beyond = max(math.floor(expected - math.sqrt(expected)), 0) - (len(sample) - len(known))
+    if beyond < 0 or not known:
+        return None
+    low, high = known[beyond], known[-1 - beyond]
+    if abs(known[len(known) // 2] - float(value)) > (high - low) / 4:
+        return None
+    return max(float(value) - low, high - float(value), 0.0)
+
+
+def errors_of_rows(
+    names: Sequence[str],
+    rows: Sequence[Values],
+    keys: Sequence[int],
+    samples: Sequence[Sequence[Values]],
+    confidence: float = 0.95,
+) -> dict[str, tuple[float | None, ...]]:
+    """The errors of the columns that vary, each row found again in the samples by its values at the places ``keys``.
+
+    A row that is missing from a sample, or that cannot be distinguished from another, has no error there.
+    """
+
+    def by_key(lines: Sequence[Values]) -> dict[tuple[Any, ...], Values | None]:
+        result: dict[tuple[Any, ...], Values | None] = {}
+        for line in lines:
+            key = tuple(line[place] for place in keys)
+            result[key] = None if key in result else line
+        return result
+
+    actual = by_key(rows)
+    tables = [by_key(sample) for sample in samples]
+    result: dict[str, tuple[float | None, ...]] = {}
+    for place, name in enumerate(names):
+        column: list[float | None] = []
+        varies = False
+        for row in rows:
+            key = tuple(row[item] for item in keys)
+            lines = [table.get(key) for table in tables] if actual[key] is not None else []
+            sample = [None if line is None else line[place] for line in lines]
+            varies = varies or any(_is_number(item) and item != row[place] for item in sample)
+            column.append(half_width(row[place], sample, confidence) if sample else None)
+        if varies and place not in keys:
+            result[name] = tuple(column)
+    return result
+
+
+def evaluated(
+    compute: Callable[[Mapping[str, Any]], Any], lines: Sequence[Mapping[str, Any]], tables: Mapping[str, NDArray[Any]]
+) -> list[list[Any]]:
+    """A computed column in every table: for each line its values."""
+    result = []
+    for place, line in enumerate(lines):
+        samples = zip(*(values[:, place].tolist() for values in tables.values()), strict=True)
+        result.append([compute({**line, **dict(zip(tables, sample, strict=True))}) for sample in samples])
+    return result
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+CONFIDENCE = 0.95
+"""The confidence of every ±."""
+_ONE_SIDED_SQL = (
+    exp.Max, exp.Min, exp.ArgMax, exp.ArgMin, exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance, exp.VariancePop,
+    exp.Median, exp.Quantile, exp.PercentileCont, exp.PercentileDisc, exp.CountIf, exp.Filter, exp.RowNumber, exp.Rank,
+    exp.DenseRank,
+)  # fmt: skip
+
+
+def chosen_confidence(shown: int, groups: int) -> float:
+    """The confidence of the ± of each of ``shown`` rows that were chosen among ``groups``.
+
+    >>> chosen_confidence(3, 366) > 0.9995, chosen_confidence(5, 5)
+    (True, 0.95)
+    """
+    return 1 - (1 - CONFIDENCE) * min(shown, groups) / groups if 0 < shown < groups else CONFIDENCE
+
+
+def chooses_by_noise(sql: str, groups: Collection[str]) -> bool:
+    """Whether SQL on noisy tables keeps rows by their numbers, rather than by the keys of ``groups``.
+
+    >>> chooses_by_noise("SELECT k, n FROM noisy ORDER BY n DESC LIMIT 3", {"k"})
+    True
+    >>> chooses_by_noise("SELECT k, n FROM noisy WHERE k = 'a' ORDER BY n", {"k"})
+    False
+    """
+    tree, known = nodes.parsed(sql), {name.casefold() for name in groups}
+    conditions: list[exp.Expr] = list(tree.find_all(exp.Where, exp.Having, exp.Qualify))
+    conditions += [
+        node.args["order"] for node in tree.find_all(exp.Select) if node.args.get("limit") and node.args.get("order")
+    ]
+    return any(column.name.casefold() not in known for node in conditions for column in node.find_all(exp.Column))
+
+
+def pushed_to_one_side(sql: str) -> bool:
+    """Whether SQL on noisy tables makes something of several numbers that their noise moves to one side.
+
+    >>> pushed_to_one_side("SELECT MAX(n) FROM noisy"), pushed_to_one_side("SELECT SUM(n) FROM noisy")
+    (True, False)
+    """
+    return nodes.parsed(sql).find(*_ONE_SIDED_SQL) is not None
+
+
+_NUMBER = "aggregation"
+
+
+class NoisyColumns(NamedTuple):
+    """A noisy table: its columns with their types, its rows, and the errors and probabilities of some columns."""
+
+    types: Mapping[str, Type]
+    rows: Sequence[tuple[Any, ...]]
+    errors: Mapping[str, Sequence[float | None]]
+    probabilities: Mapping[str, Sequence[float | None]]
+
+
+class Unprocessed(NamedTuple):
+    """Several noisy tables as one, and what to say of it."""
+
+    names: tuple[str, ...]
+    types: tuple[Type, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    errors: dict[str, tuple[float | None, ...]]
+    probabilities: dict[str, tuple[float | None, ...]]
+    note: Note
+
+
+def unprocessed(tables: Sequence[NoisyColumns]) -> Unprocessed:
+    """The noisy tables below one another. Columns of one name and type are one column; it is NULL, without an error,
+    in the rows of tables that lack it. The first column of several tables is the number of the aggregation.
+
+    >>> by_day = NoisyColumns({"day": "integer", "n": "integer"}, [(1, 5), (2, 7)], {"n": [3.0, 3.0]}, {})
+    >>> result = unprocessed([by_day, NoisyColumns({"n": "integer"}, [(11,)], {"n": [2.0]}, {})])
+    >>> result.names, result.rows
+    (('aggregation', 'day', 'n'), ((1, 1, 5), (1, 2, 7), (2, None, 11)))
+    >>> result.errors
+    {'n': (3.0, 3.0, 2.0)}
+    """
+    several = len(tables) > 1
+    columns = list(dict.fromkeys(column for table in tables for column in table.types.items()))
+    taken = {_NUMBER} if several else set()
+    names: dict[tuple[str, Type], str] = {}
+    for name, kind in columns:
+        names[name, kind] = _free(name, taken)
+        taken.add(names[name, kind])
+    rows: list[tuple[Any, ...]] = []
+    for number, table in enumerate(tables, 1):
+        places = {column: place for place, column in enumerate(table.types.items())}
+        for row in table.rows:
+            values = [row[places[column]] if column in places else None for column in columns]
+            rows.append((number, *values) if several else tuple(values))
+    kinds: list[Type] = [kind for _, kind in columns]
+    return Unprocessed(
+        ((_NUMBER,) if several else ()) + tuple(names.values()),
+        ("integer", *kinds) if several else tuple(kinds),
+        tuple(rows),
+        _below_one_another(names, tables, [table.errors for table in tables]),
+        _below_one_another(names, tables, [table.probabilities for table in tables]),
+        Note("failed_sql", {"column": _NUMBER if several else None}),
+    )
+
+
+def _below_one_another(
+    names: Mapping[tuple[str, Type], str],
+    tables: Sequence[NoisyColumns],
+    known: Sequence[Mapping[str, Sequence[float | None]]],
+) -> dict[str, tuple[float | None, ...]]:
+    """What is known of each column, for the rows of all tables."""
+    result: dict[str, tuple[float | None, ...]] = {}
+    for (name, kind), shown in names.items():
+        of_tables = [
+            facts[name] if name in facts and table.types.get(name) == kind else None
+            for table, facts in zip(tables, known, strict=True)
+        ]
+        if any(values is not None for values in of_tables):
+            every: list[float | None] = []
+            for table, values in zip(tables, of_tables, strict=True):
+                every += [None] * len(table.rows) if values is None else list(values)
+            result[shown] = tuple(every)
+    return result
+
+
+def _free(name: str, taken: Iterable[str]) -> str:
+    """The name, with a number after it where it is taken."""
+    number, free = 1, name
+    while free in taken:
+        number += 1
+        free = f"{name}_{number}"
+    return free
 
 
 _CHOSEN_BY_NOISE = Note("chosen_by_noise")
@@ -41,7 +319,7 @@ _ONE_SIDED = Note("one_sided")
 
 
 @dataclass(frozen=True)
-class Released:
+class NoisyAggregation:
     """The noisy table of one private aggregation, with the plan and the context that it was made by."""
 
     plan: AggregationPlan
@@ -80,7 +358,9 @@ def output_columns(plan: QuestionPlan) -> PostProcessed | None:
     return rehearse(plan, [without_engine(part) for part in plan.parts])
 
 
-def shape_answer(released: Sequence[Released], cost: Guarantee, options: ReleaseOptions, notes: list[Note]) -> Answer:
+def shape_answer(
+    released: Sequence[NoisyAggregation], cost: Guarantee, options: ReleaseOptions, notes: list[Note]
+) -> Answer:
     """The noisy tables of a question, which costs this, as it wants them shown."""
     nulls = [note for item in released for note in null_value_notes(item.plan, item.noisy.without_values)]
     every_note = list(dict.fromkeys([*(note for item in released for note in _notes(item.plan)), *nulls, *notes]))
@@ -176,7 +456,7 @@ def _errors_of_arithmetic(
     return result
 
 
-def _errors_at(item: Released, confidence: float) -> Mapping[str, Sequence[float | None]]:
+def _errors_at(item: NoisyAggregation, confidence: float) -> Mapping[str, Sequence[float | None]]:
     """The errors of a noisy table at a confidence; those of what is chosen among bins have their own."""
     if confidence == CONFIDENCE:
         return item.noisy.errors
@@ -193,7 +473,11 @@ def _uses(item: Expression, names: Mapping[str, object]) -> bool:
 
 
 def _post_processed(
-    post: PostProcessing, released: Sequence[Released], cost: Guarantee, options: ReleaseOptions, notes: list[Note]
+    post: PostProcessing,
+    released: Sequence[NoisyAggregation],
+    cost: Guarantee,
+    options: ReleaseOptions,
+    notes: list[Note],
 ) -> Answer:
     """What the question's own SQL makes of the noisy tables; the noisy tables themselves, where it fails on them."""
     from dither.tables.query import postprocess
@@ -226,7 +510,9 @@ def _post_processed(
     )
 
 
-def _without_sql(released: Sequence[Released], cost: Guarantee, options: ReleaseOptions, notes: list[Note]) -> Answer:
+def _without_sql(
+    released: Sequence[NoisyAggregation], cost: Guarantee, options: ReleaseOptions, notes: list[Note]
+) -> Answer:
     """The noisy tables themselves, as the answer."""
     tables = []
     for item in released:
@@ -251,7 +537,7 @@ def _without_sql(released: Sequence[Released], cost: Guarantee, options: Release
 
 def _errors_after(
     post: PostProcessing,
-    released: Sequence[Released],
+    released: Sequence[NoisyAggregation],
     options: ReleaseOptions,
     result: PostProcessed,
     confidence: float,
@@ -331,7 +617,7 @@ def _fingerprint(rows: Sequence[Sequence[Any]], *places: int) -> Counter[tuple[s
 
 
 def _passed_on(
-    released: Sequence[Released],
+    released: Sequence[NoisyAggregation],
     result: PostProcessed,
     known_of: Sequence[Mapping[str, Sequence[float | None]]],
     worst: Callable[[list[float]], float],

@@ -37,6 +37,7 @@ from dither import arguments
 from dither.errors import InvalidArgument
 from dither.exact.search import bisect_floats
 from dither.guarantees import ApproxDP, PureDP
+from dither.release.pipeline import check_least
 from dither.tables.card.accounts import pays_delta
 from dither.tables.card.model import Card
 from dither.tables.compile.limits import MAX_TOTAL, Level, SharedBounds
@@ -92,7 +93,8 @@ def plan_question(query: Query, card: Card, options: ReleaseOptions) -> Question
         parts = _choosing_together(parts)
 
     def at(epsilon: object) -> QuestionPlan:
-        whole = _at_least(arguments.epsilon(epsilon), least)
+        whole = arguments.epsilon(epsilon)
+        check_least(card.min_epsilon, PureDP(whole))
         return QuestionPlan((_planned(parts[0], whole, delta),)) if len(parts) == 1 else _sharing(parts, whole, delta)
 
     if options.error is None:
@@ -284,13 +286,6 @@ def plan_after_choices(charged: AggregationPlan, choices: automatic.Choices) -> 
     left = epsilon - sum(charged.automatic.values(), Fraction(0)) - choices.spent_again
     settled = aggregation_of(query, charged.card, options, charged.shared_bounds, (charged.keys, charged.ties))
     return settled.with_budget(left, delta[0] if delta else None)
-
-
-def _at_least(epsilon: Fraction, least: Fraction) -> Fraction:
-    if epsilon < least:
-        expected = f"at least {float(least):g}, the least that a question may cost here"
-        raise InvalidArgument("epsilon", expected, f"{float(epsilon):g}", f"pass epsilon={float(least):g} or more")
-    return epsilon
 
 
 def _no_delta(what: str, fix: str) -> InvalidArgument:

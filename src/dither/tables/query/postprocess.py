@@ -3,7 +3,7 @@
 The database lives in memory for one question. It holds the noisy table, opens no file, no network and no extension,
 sees no variable of Python, and its settings are locked. So whatever its SQL says, it can read only what is released
 already. A statement that fails, or runs for long, is stopped; what was paid for is then shown without it
-(:mod:`dither.tables.execute.unprocessed`).
+(:mod:`dither.tables.execute.shape_answer`).
 
 Which statements are allowed is decided before (:mod:`dither.tables.sql.outer`). A statement is tried on made-up tables
 (:func:`rehearse`) before anything is paid for.

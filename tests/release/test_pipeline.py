@@ -11,9 +11,9 @@ import pytest
 import dither as dp
 from dither.publish import Attribute, Domain
 from dither.publish.counting import Counting
-from dither.tables.execute import progress
-from dither.tables.execute.charged import shielded, watched
-from dither.tables.execute.incidents import IncidentLog
+from dither.release import progress
+from dither.release.incidents import IncidentLog, hide_data_errors
+from dither.release.progress import with_progress
 from dither.tables.query.tree import Column
 from support import refuses
 
@@ -37,7 +37,7 @@ def test_statements_are_counted_where_somebody_watches(monkeypatch):
 
 def test_nothing_is_counted_where_nobody_watches(monkeypatch):
     monkeypatch.setattr(sys, "stderr", io.StringIO())
-    assert watched(lambda run: run("statement"), lambda _: b"done", lambda: pytest.fail("counted")) == b"done"
+    assert with_progress(lambda run: run("statement"), lambda _: b"done", lambda: pytest.fail("counted")) == b"done"
 
 
 def test_what_fails_is_logged_and_says_nothing(tmp_path):
@@ -48,8 +48,8 @@ def test_what_fails_is_logged_and_says_nothing(tmp_path):
 
     log = IncidentLog(tmp_path / "log")
     with refuses(dp.DataIncident, hiding=["secret"]):
-        shielded(fail, log, "a subject", lambda: after.append(True))
+        hide_data_errors(fail, log, "a subject", lambda: after.append(True))
     assert after == [True]
     assert "secret" in log.path.read_text()
     with pytest.raises(KeyboardInterrupt):
-        shielded(lambda: (_ for _ in ()).throw(KeyboardInterrupt), log, "another")
+        hide_data_errors(lambda: (_ for _ in ()).throw(KeyboardInterrupt), log, "another")

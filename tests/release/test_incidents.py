@@ -15,8 +15,9 @@ import pytest
 import dither as dp
 from dither.errors import DataIncident, DatasetClosed, InvalidArgument, InvalidData, LedgerError
 from dither.ledger import receipts
+from dither.release import incidents
 from dither.tables.card.model import Card, ColumnCard
-from dither.tables.execute import incidents, run
+from dither.tables.execute import run
 from support import refuses
 
 SECRET = "alice is 47"
@@ -105,7 +106,7 @@ def test_one_sentence_whatever_the_cause_and_the_charge_stays(tmp_path, monkeypa
 
 
 @pytest.mark.parametrize("step", ["_answer", "_frame_of_those_who_pay", "encode"])
-def test_every_step_between_the_charge_and_the_record_is_shielded(tmp_path, monkeypatch, step):
+def test_every_step_between_the_charge_and_the_record_is_hide_data_errors(tmp_path, monkeypatch, step):
     def fail(*_, **__):
         raise ZeroDivisionError(SECRET)
 
@@ -240,7 +241,7 @@ def test_the_log_of_a_ledger_in_a_database_is_beside_the_card(tmp_path, monkeypa
     monkeypatch.setattr("dither.tables.table._opened", lambda card, *_: seen.append(card.incident_log))
     dp.open(tmp_path / "visits.toml")
     assert seen == [str(tmp_path / "visits.incidents.log")]
-    assert incidents.log_of(card(tmp_path), "l.sqlite").path.name == "l.sqlite.incidents.log"
+    assert incidents.log_path(None, "visits", "l.sqlite") == "l.sqlite.incidents.log"
 
 
 # -- what is said depends on the question alone ---------------------------------------------------------------------

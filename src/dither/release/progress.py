@@ -13,8 +13,9 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
-from typing import TextIO
+from typing import Any, TextIO, TypeVar
 
+R = TypeVar("R")
 DELAY, INTERVAL = 1.0, 0.5
 """After how many seconds it is first shown, and how often it is shown anew."""
 
@@ -94,3 +95,18 @@ class Progress:
         if self._width:
             self._write("")
             self._write("")
+
+
+def with_progress(
+    work: Callable[[Callable[[Any], R]], bytes], run: Callable[[Any], R], statements: Callable[[], int]
+) -> bytes:
+    """Return ``work(run)``, with its progress on a terminal or in a notebook; ``statements`` says how many will run."""
+    if not is_watched():
+        return work(run)
+    with Progress(statements(), sys.stderr) as progress:
+
+        def counted(statement: Any) -> R:
+            progress.next_statement()
+            return run(statement)
+
+        return work(counted)

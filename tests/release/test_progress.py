@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from dither.tables.execute import progress
+from dither.release import progress
 from support import PATIENCE_S, eventually
 from tables.refusals.samples import flights
 

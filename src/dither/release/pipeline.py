@@ -1,0 +1,378 @@
+"""The steps of every paid release, in this order: check, identify, charge, compute, record.
+
+1. *Check* (:func:`check`, and what the caller rehearses): whatever can be refused is refused here, for free.
+2. *Identify* (:func:`identify`): the key under which the result is recorded. A request that was answered before finds
+   the recorded bytes under it and pays nothing.
+3. *Charge*: one durable transaction of the ledger, before any row is read. There are no refunds.
+4. *Compute*: read the rows of the people who paid, add the noise. An error here may depend on a single row, so it
+   becomes an incident: the charge stays, and the error says nothing (:mod:`dither.release.incidents`).
+5. *Record*: the result is durable before it is returned.
+
+A process that dies has at most wasted budget. :func:`release` takes steps 3 to 5 for a question, a publication or
+synthetic records. A series is charged once (:func:`charge_series`); each of its advances is computed and recorded by
+:func:`advance_series`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from dither import arguments
+from dither.errors import DataIncident, DitherError, InvalidArgument, WrongType
+from dither.guarantees import ZCDP, Guarantee, stored
+from dither.ledger import Charge, Ledger, Receipt, receipts
+from dither.ledger.accounts import Remaining
+from dither.ledger.recorded import canonical
+from dither.ledger.series import Compute as ComputeAdvance
+from dither.ledger.series import SeriesRecord
+from dither.present.notes import Note
+from dither.release.incidents import IncidentLog, hide_data_errors
+
+C = TypeVar("C", covariant=True)
+Rows = TypeVar("Rows")
+Lines = TypeVar("Lines")
+
+
+# -- who is charged ---------------------------------------------------------------------------------------------------
+
+
+class ChargedCard(Protocol):
+    """What a card says about releases."""
+
+    @property
+    def name(self) -> str:
+        """The dataset that is charged."""
+
+    @property
+    def min_epsilon(self) -> float:
+        """The least epsilon that a release may cost."""
+
+    @property
+    def max_incidents(self) -> int:
+        """After how many incidents the dataset is closed."""
+
+    @property
+    def receipt(self) -> str | None:
+        """The file in which the last receipt is kept."""
+
+
+class ChargedAccounts(Protocol):
+    """The accounts of a dataset."""
+
+    @property
+    def ledger(self) -> Ledger:
+        """Where they are kept."""
+
+    @property
+    def of_people(self) -> bool:
+        """Whether each person has an account."""
+
+    def check_people(self, guarantee: Guarantee, request: Mapping[str, Any], key: str) -> None:
+        """Refuse a request that no person can pay for any more."""
+
+    def first_notes(self, analyst: str | None) -> Sequence[Note]:
+        """What the first answer says."""
+
+    def people_notes(self, guarantee: Guarantee, paid: bool = False) -> Sequence[Note]:
+        """What limits for each person do to an answer."""
+
+    def note_answer(self) -> None:
+        """An answer was recorded: the next one is not the first."""
+
+    def remaining(self, analyst: str | None = None) -> Remaining:
+        """What may still be spent."""
+
+
+class ChargedEngine(Protocol):
+    """Where the rows are."""
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """Read one state of the rows in all statements inside."""
+
+
+class ChargedTable(Protocol):
+    """An open table, as far as a release needs it."""
+
+    @property
+    def card(self) -> ChargedCard:
+        """What is public."""
+
+    @property
+    def accounts(self) -> ChargedAccounts:
+        """What is charged."""
+
+    @property
+    def engine(self) -> ChargedEngine:
+        """What is read."""
+
+    @property
+    def incident_log(self) -> IncidentLog:
+        """Where the steward finds what went wrong."""
+
+    @property
+    def read_only(self) -> bool:
+        """Whether it was opened to read only."""
+
+
+class Contributors(Protocol[C]):
+    """The rows of a release, and the people behind them, who pay where people have accounts."""
+
+    @property
+    def everybody(self) -> C:
+        """The rows of everybody."""
+
+    def read(self) -> Any:
+        """The column of people's keys."""
+
+    def remaining(self, kept: Any) -> C:
+        """The rows of the people who paid."""
+
+    def drop(self) -> None:
+        """Remove what was staged."""
+
+
+# -- check ------------------------------------------------------------------------------------------------------------
+
+
+def check(table: ChargedTable, cost: Guarantee) -> None:
+    """Refuse a table that cannot be charged, a cost below the card's least epsilon, and a receipt that could not be
+    kept."""
+    if table.read_only:
+        fix = "open it without read_only"
+        raise InvalidArgument("table", "one that was opened to ask", "one opened to read only", fix)
+    check_least(table.card.min_epsilon, cost)
+    if table.card.receipt is not None:
+        receipts.check_writable(table.card.receipt)
+
+
+def check_least(min_epsilon: float, cost: Guarantee) -> None:
+    """Refuse a cost below the least epsilon of a card, or below the rho that it implies: only an attacker has a use
+    for it."""
+    if not isinstance(cost, Guarantee):
+        raise WrongType("guarantee", "a guarantee", type(cost).__name__, "pass dither.ApproxDP(1, 1e-9)")
+    least, name = arguments.epsilon(min_epsilon, "min_epsilon"), "epsilon"
+    if isinstance(cost, ZCDP):
+        least, name = least**2 / 2, "rho"
+    if cost.exact[0] < least:
+        expected = f"at least {float(least):g}, the card's min_epsilon" + (" as rho" if name == "rho" else "")
+        raise InvalidArgument(name, expected, f"{float(cost.exact[0]):g}", f"pass {name}={float(least):g} or more")
+
+
+# -- identify ---------------------------------------------------------------------------------------------------------
+
+_DERIVED_KEY = re.compile("[0-9a-f]{64}")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked of the ledger: a request in canonical form, with the key that its result is recorded under."""
+
+    key: str
+    content: dict[str, Any]
+
+
+def identify(
+    content: dict[str, Any], cost: Guarantee, *, analyst: str | None = None, key: str | None = None, again: bool = False
+) -> Request:
+    """Give a request its key: the one that was chosen, a fresh one to ask ``again``, or a hash of all that is asked."""
+    check_key(key)
+    if key is None:
+        key = secrets.token_hex(16) if again else recorded_key(content, cost, analyst)
+    return Request(key, content)
+
+
+def check_key(key: str | None) -> None:
+    """Refuse a key of the caller's choice that could be the hash of another request."""
+    if key is not None and (not isinstance(key, str) or _DERIVED_KEY.fullmatch(key)):
+        got = "64 hexadecimal digits" if isinstance(key, str) else type(key).__name__
+        raise InvalidArgument("key", "a name of your choice", got, "choose another, or leave it out")
+
+
+def recorded_key(content: Mapping[str, Any], cost: Guarantee, analyst: str | None) -> str:
+    """The digest of a request at this cost."""
+    return digest({**content, "guarantee": stored(cost), **({} if analyst is None else {"analyst": analyst})})
+
+
+def digest(document: Any) -> str:
+    """The SHA-256 of the canonical JSON of a document, in hexadecimal."""
+    return hashlib.sha256(canonical(document).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def is_recorded(table: ChargedTable, cost: Guarantee, request: Request, analyst: str | None) -> bool:
+    """Whether the result is recorded already, so that nothing would be paid."""
+    name, ledger = table.card.name, table.accounts.ledger
+    return ledger.has_answer(name, cost, key=request.key, request=request.content, analyst=analyst)
+
+
+# -- charge, compute, record ------------------------------------------------------------------------------------------
+
+
+class ReleaseNotes(NamedTuple):
+    """What the accounts say beside a result: only with the first answer, and about limits for each person."""
+
+    first: Sequence[Note]
+    people: Sequence[Note]
+
+
+class Paid(NamedTuple):
+    """A result that was paid for: its recorded bytes, where they are recorded, and what is left."""
+
+    stored: bytes
+    receipt: Receipt
+    replayed: bool
+    remaining: Remaining
+
+
+def release(
+    table: ChargedTable,
+    cost: Guarantee,
+    request: Request,
+    contributors: Contributors[Rows],
+    compute: Callable[[Rows, ReleaseNotes], bytes],
+    analyst: str | None = None,
+) -> Paid:
+    """Charge, compute and record; a result that is recorded already is returned for free.
+
+    ``compute`` gets the rows of the people who paid, and returns the bytes to be recorded.
+    """
+    accounts = table.accounts
+    first_notes = accounts.first_notes(analyst)
+    of_people = accounts.of_people
+    charge = _charge(table, cost, request, contributors if of_people else None, analyst)
+    answer = charge.answer
+    if answer is None:
+        _keep_charge(table, charge.receipt)
+
+        def work() -> bytes:
+            try:
+                rows = contributors.remaining(charge.kept) if of_people else contributors.everybody
+                notes = ReleaseNotes(first_notes, accounts.people_notes(cost, paid=True))
+                with table.engine.snapshot():
+                    return compute(rows, notes)
+            finally:
+                contributors.drop()
+
+        def incident() -> None:
+            _keep_receipt(table, accounts.ledger.record_incident(charge))
+
+        subject = f"{table.card.name}: the release charged in entry {charge.receipt.seq} of the ledger"
+        answer = hide_data_errors(work, table.incident_log, subject, incident)
+    recorded = accounts.ledger.record(charge, answer)
+    remaining = finish(table, recorded.receipt, analyst)
+    return Paid(recorded.stored, recorded.receipt, recorded.replayed, remaining)
+
+
+def _charge(
+    table: ChargedTable,
+    cost: Guarantee,
+    request: Request,
+    contributors: Contributors[Any] | None,
+    analyst: str | None,
+) -> Charge:
+    """Charge a request to its accounts, or find what is recorded of it."""
+    people = None
+    if contributors is not None:
+        table.accounts.check_people(cost, request.content, request.key)
+        read = contributors.read
+
+        def people() -> Any:
+            return hide_data_errors(read, table.incident_log, f"{table.card.name}: whom a release is about")
+
+    try:
+        return table.accounts.ledger.charge(
+            table.card.name,
+            cost,
+            key=request.key,
+            request=request.content,
+            analyst=analyst,
+            people=people,
+            max_incidents=table.card.max_incidents,
+        )
+    except DataIncident:
+        with suppress(Exception):
+            _keep_receipt(table, table.accounts.ledger.head)
+    raise DataIncident  # outside of the handler: nothing of what failed goes with it
+
+
+def finish(table: ChargedTable, receipt: Receipt, analyst: str | None) -> Remaining:
+    """Keep the receipt of a result that is recorded; returns what is left."""
+    table.accounts.note_answer()
+    _keep_receipt(table, receipt)
+    return table.accounts.remaining(analyst)
+
+
+def _keep_receipt(table: ChargedTable, receipt: Receipt) -> None:
+    """Keep a receipt where the card says so, if it says so."""
+    if table.card.receipt is not None:
+        receipts.keep(table.card.receipt, receipt)
+
+
+def _keep_charge(table: ChargedTable, receipt: Receipt) -> None:
+    """Keep the receipt of a charge before rows are read, so that an older ledger is found out whatever comes of it.
+
+    Where that fails, the result is not lost by it: its own receipt is kept next.
+    """
+    with suppress(DitherError):
+        _keep_receipt(table, receipt)
+
+
+# -- series -----------------------------------------------------------------------------------------------------------
+
+
+def charge_series(
+    table: ChargedTable,
+    cost: Guarantee,
+    request: Request,
+    rehearse: Callable[[], object],
+    analyst: str | None = None,
+) -> SeriesRecord:
+    """Charge a series for its whole horizon, unless it was charged before; ``rehearse`` refuses what can be refused
+    before that."""
+    record = table.accounts.ledger.series(
+        table.card.name,
+        cost,
+        key=request.key,
+        request=request.content,
+        analyst=analyst,
+        max_incidents=table.card.max_incidents,
+        check=rehearse,
+    )
+    _keep_charge(table, record.charged)
+    return record
+
+
+def advance_series(
+    table: ChargedTable,
+    record: SeriesRecord,
+    periods: str,
+    measure: Callable[[], Lines],
+    compute: Callable[[Lines], ComputeAdvance],
+) -> None:
+    """Measure the rows of some periods, then compute and record the advance in one transaction of the ledger."""
+    subject = f"{table.card.name}: a series, {periods}"
+
+    def read() -> Lines:
+        with table.engine.snapshot():
+            return measure()
+
+    def incident() -> None:
+        _keep_receipt(table, record.fail())
+
+    lines = hide_data_errors(read, table.incident_log, subject, incident)
+    refusals: list[DitherError] = []
+
+    def advance() -> None:
+        try:
+            record.advance(compute(lines), max_incidents=table.card.max_incidents)
+        except DitherError as error:  # of the ledger: it says nothing about rows
+            refusals.append(error)
+
+    hide_data_errors(advance, table.incident_log, subject, incident)
+    for refusal in refusals:
+        raise refusal

@@ -188,25 +188,6 @@ def test_a_penalty_of_one_weight_does_not_blur_the_others():
     assert abs(result[1]) < 1
 
 
-SECRET = 4321.0625
-SHOWN = {
-    "one dimension": (np.full(9, SECRET), np.arange(9) % 2),
-    "no dimension": (SECRET, np.arange(9) % 2),
-    "complex": (np.full((9, 2), SECRET + 1j), np.arange(9) % 2),
-    "complex labels": (np.ones((9, 2)), np.full(9, SECRET + 1j)),
-    "text": (np.array([[str(SECRET) + "x"]] * 9), np.arange(9) % 2),
-    "huge": (np.array([[10**400]] * 9, dtype=object), np.arange(9) % 2),
-}
-
-
-@each("case", SHOWN)
-@each("name", ["LinearRegression", "LogisticRegression", "GaussianNB"])
-def test_no_error_shows_a_value(name, case):
-    with refuses(dp.InvalidData) as caught:
-        ESTIMATORS[name]().fit(*SHOWN[case])
-    assert "4321" not in str(caught.value)
-
-
 @pytest.mark.parametrize("kind", ["U", "S", object])
 def test_no_error_shows_a_label(kind):
     labels = np.array(["1"] * 8 + ["secret"]).astype(kind)
@@ -334,11 +315,3 @@ def test_what_is_given_is_left_alone(name):
         assert np.array_equal(targets, labels)
     rows.flags.writeable = labels.flags.writeable = False
     ESTIMATORS[name](epsilon=50).fit(rows, labels)
-
-
-@each("epsilon", [0.1, 20])
-@each(("name", "delta"), [(name, 1e-5) for name in ESTIMATORS] + [(name, None) for name in PURE])
-def test_the_event_costs_no_more_than_is_claimed(name, delta, epsilon):
-    model = ESTIMATORS[name](epsilon=epsilon, delta=delta).fit(*records(name, 3000, 2))
-    result = dp.accounting.best_of(model.event_, 1e-5 if delta is None else delta).guarantee
-    assert float(result.epsilon) <= epsilon * (1 + 1e-9)

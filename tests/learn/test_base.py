@@ -125,7 +125,8 @@ def test_classes_are_required(kind, classes, error):
 @for_every_estimator
 @pytest.mark.parametrize(
     ("changed", "error"),
-    [({"delta": 0}, ValueError), ({"delta": 1}, ValueError), ({"neighbors": "replace"}, TypeError)],
+    [*(({"delta": delta}, ValueError) for delta in (0, 1, math.nan)), ({"neighbors": "replace"}, TypeError)],
+    ids=str,
 )
 def test_senseless_parameters_are_refused(estimator, changed, error):
     with refuses(error, *changed):
@@ -144,7 +145,7 @@ def test_all_of_the_budget_and_no_more_is_spent(estimator, monkeypatch):
 
 
 @for_every_estimator
-@pytest.mark.parametrize("epsilon", [math.inf, math.nan, 0, -1, "1"])
+@pytest.mark.parametrize("epsilon", [math.inf, math.nan, 0, -1, "1", None, 1 + 0j])
 def test_senseless_epsilons_are_refused(estimator, epsilon):
     with pytest.raises((ValueError, TypeError), match="epsilon"):
         clone(estimator).set_params(epsilon=epsilon).fit(X, y)

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import os
 import re
+import tomllib
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from dither.errors import InvalidArgument
+import dither as dp
+from dither.errors import InvalidArgument, NotPrivate
 from dither.guarantees import ZCDP, ApproxDP, PureDP
+from dither.server.config import read_config
 from dither.tables.card import toml
-from dither.tables.card.model import Card, ColumnCard, PublicTable
+from dither.tables.card.model import Card, ColumnCard, PrivateTable, PublicTable, check_private_tables
+from dither.tables.card.toml import SeriesAggregate, columns_of, contents, read_bytes, series_of
+from dither.tables.draft import draft
 from support import each, refuses
 
 FULL = """
@@ -364,3 +370,209 @@ def test_no_gaps() -> None:
         }
     )  # fmt: skip
     assert toml.gaps(full) == []
+
+
+def test_bounds_of_dates() -> None:
+    columns = {
+        "a": {"type": "date", "bounds": [date(2024, 1, 1), date(2024, 12, 31)]},
+        "b": {"type": "timestamp", "bounds": [date(2024, 1, 1), date(2024, 12, 31)]},
+        "c": {"type": "timestamp", "bounds": [datetime(2024, 1, 1, 6), datetime(2024, 1, 1, 8)]},
+        "d": {"type": "date", "format": "%d.%m.%Y"},
+    }
+    columns_by_name = columns_of({"columns": columns}, "")
+    assert columns_by_name["a"].period == (date(2024, 1, 1), date(2024, 12, 31))
+    assert columns_by_name["b"].period == (datetime(2024, 1, 1), datetime(2024, 12, 31, 23, 59, 59, 999999))
+    assert columns_by_name["c"].period == (datetime(2024, 1, 1, 6), datetime(2024, 1, 1, 8))
+    assert columns_by_name["d"].format == "%d.%m.%Y"
+    assert all(column.bounds is None for column in columns_by_name.values())
+
+
+@pytest.mark.parametrize(
+    ("section", "fragment"),
+    [
+        ({"type": "date", "bounds": ["2024-01-01", "2024-12-31"]}, "two dates [first, last]"),
+        ({"type": "date", "bounds": [date(2024, 1, 1)]}, "two dates [first, last]"),
+        ({"type": "date", "bounds": [datetime(2024, 1, 1), datetime(2024, 1, 2)]}, "times of day"),
+        ({"type": "date", "bounds": [date(2024, 1, 2), date(2024, 1, 1)]}, "swap them"),
+        ({"type": "text", "format": "%Y-%m-%d"}, "a format of dates, timestamps or numbers only"),
+        ({"type": "date", "format": "%Y-%m"}, "%Y, %m and %d, each once"),
+        ({"type": "date", "format": "%Y-%m-%d %H"}, "%Y, %m and %d, each once"),
+        ({"type": "timestamp", "format": "%Y-%m-%d %M"}, "%H with %M"),
+        ({"type": "date", "format": "%Y%m%d[0]"}, "letters, spaces and signs"),
+        ({"type": "date", "format": "%y-%m-%d"}, "%Y, %m and %d, each once"),
+        ({"type": "date", "format": 5}, "text"),
+    ],
+)
+def test_mistakes_about_dates(section: dict[str, object], fragment: str) -> None:
+    with refuses(InvalidArgument, "columns.a", fragment):
+        columns_of({"columns": {"a": section}}, "")
+
+
+COLUMNS = {"day": ColumnCard("date"), "x": ColumnCard("number", (0, 9))}
+SECTION = {
+    "over": "week", "column": "day", "horizon": 52, "start": date(2026, 1, 5), "rho": 0.1, "max_participations": 2,
+    "aggregates": {"n": "count", "total": "sum( x )"},
+}  # fmt: skip
+
+
+def test_a_section_is_read():
+    read = series_of({"weekly": SECTION}, COLUMNS)["weekly"]
+    assert (read.over, read.horizon, read.start, read.groups) == ("week", 52, date(2026, 1, 5), ())
+    assert read.options == {"rho": 0.1, "max_participations": 2}
+    assert SeriesAggregate.read(read.aggregates["total"], "total") == SeriesAggregate("sum", "x")
+    assert series_of(None, COLUMNS) == {}
+
+
+@pytest.mark.parametrize("given", [[], {}, {"a b": SECTION}, {"weekly": 3}, {"weekly": {**SECTION, "aggregates": {}}}])
+def test_what_is_no_section_is_refused(given):
+    with refuses(dp.InvalidArgument, "series"):
+        series_of(given, COLUMNS)
+
+
+def test_a_missing_file_is_refused_with_the_nearest_name(tmp_path):
+    (tmp_path / "visits.toml").write_text("a = 1")
+    assert contents(read_bytes(tmp_path / "visits.toml", "plan", ""), "plan") == {"a": 1}
+    with refuses(dp.InvalidArgument, "plan", "'visit.toml'", "'visits.toml', the nearest name"):
+        read_bytes(tmp_path / "visit.toml", "plan", "or draft one")
+    with refuses(dp.InvalidArgument, "card", "a folder"):
+        read_bytes(tmp_path, "card", "")
+
+
+@pytest.mark.parametrize(
+    ("raw", "words"),
+    [
+        (b"a = ", ["a mistake"]),
+        (b"a = 1\nb = = 2", ["line 2"]),
+        (b"\xff\xfe", ["UTF-8"]),
+        (b"a = " + b"[" * 5000, ["Fix"]),
+    ],
+)
+def test_a_mistake_is_named_by_its_line(raw, words):
+    with refuses(dp.InvalidArgument, "plan", *words):
+        contents(raw, "plan")
+
+
+LONG = "\n".join(f"a{i} = {i}" for i in range(50))
+
+
+@each(
+    ("text", "said"),
+    [
+        (LONG + "\nbounds = [0,, 10]", "line 51, column 13: bounds = [0,, 10]"),
+        (LONG + "\nbounds = ", "line 51, column 9: bounds ="),
+        (LONG + "\nkeys = [1,\n2\n\n# more\n[columns.a]\nb = 1", "what begins in line 51: keys = [1,"),
+        (LONG + '\nname = "visits\nb = 1', 'line 51, column 15: name = "visits'),
+        (LONG + '\nname = """visits\nb = 1\n', 'what begins in line 51: name = """visits'),
+        (LONG + "\na1 = 5", "line 51, column 7: a1 = 5"),
+        (LONG + "\nage : 5\n" + "b = 1", "line 51, column 5: age : 5"),
+        ('source = "postgresql://u:hunter2@h/d?password=hunter2::t', "postgresql://u:…@h/d?password=…::t"),
+        ('oidc_client_secret = "hunter2', "line 1, column 30: oidc_client_secret = …"),
+        ("a = \x1b[2J", "a = \\x1b[2J"),
+    ],
+)
+def test_a_mistake_is_shown_with_its_file_its_line_and_what_stands_there(text, said):
+    with refuses(dp.InvalidArgument, "card visits.toml: expected a file in TOML, got a mistake in ", said) as refusal:
+        contents(text.encode(), "card", Path("some/visits.toml"))
+    assert "hunter2" not in str(refusal.value)
+
+
+def test_every_file_in_toml_is_read_so(tmp_path):
+    place = tmp_path / "dither-server.toml"
+    place.write_text("tick = 0.5\nport = = 9")
+    with refuses(dp.InvalidArgument, "config dither-server.toml", "line 2, column 8: port = = 9"):
+        read_config(str(tmp_path), environment={})
+    plan = tmp_path / "plan.toml"
+    plan.write_text("card = ")
+    with refuses(dp.InvalidArgument, "plan plan.toml", "line 1, column 7: card ="):
+        dp.publish.plan(plan)
+
+
+SEVERAL = """
+name = "clinic"
+rows_without_unit = "drop"
+ledger = "clinic.sqlite"
+
+[budget]
+epsilon = 1
+delta = 1e-6
+per = "person"
+
+[tables.visits]
+source = "visits.parquet"
+unit = "patient"
+rows = 1000
+[tables.visits.columns]
+patient = "text"
+amount = "number"
+
+[tables.patients]
+source = "a.duckdb::patients"
+unit = "id"
+[tables.patients.columns]
+id = "text"
+region = "text"
+"""
+
+
+def test_a_card_of_several_tables(tmp_path: Path) -> None:
+    path = tmp_path / "clinic.toml"
+    path.write_text(SEVERAL)
+    card = toml.read(path)
+    assert (card.source, dict(card.columns), card.unit, card.each_person) == ("", {}, None, ApproxDP(1, 1e-6))
+    visits = {"patient": ColumnCard("text"), "amount": ColumnCard("number")}
+    assert card.tables == {
+        "visits": PrivateTable(str(tmp_path / "visits.parquet"), visits, "patient", 1000),
+        "patients": PrivateTable(
+            f"{tmp_path}/a.duckdb::patients", {"id": ColumnCard("text"), "region": ColumnCard("text")}, "id"
+        ),
+    }
+    alone = card.for_table("visits")
+    assert (alone.name, alone.unit, alone.rows, dict(alone.tables)) == ("visits", "patient", 1000, {})
+    gaps = "\n".join(toml.gaps(card))
+    assert "no bounds for visits.amount" in gaps
+    assert "no keys for patients.region and no delta: GROUP BY region" in gaps
+    assert "no unit" not in gaps
+    assert "rows without" not in gaps
+
+
+def test_a_table_of_the_card_itself_and_another() -> None:
+    card = toml.parse({**tomllib.loads(SEVERAL), "source": "c.csv", "unit": "who", "columns": {"who": "text"}})
+    assert list(card.private_tables) == ["clinic", "visits", "patients"]
+    assert dict(card.for_table("clinic").tables) == {}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('unit = "id"', "", "tables.patients.unit: expected a unit, since there are several tables, got none"),
+        ('unit = "id"', 'unit = "nobody"', r"tables.patients.unit: .* add \[tables.patients.columns.nobody\]"),
+        ('id = "text"', 'id = "integer"', "tables.patients.unit: expected a column of type text, as in visits"),
+        ('id = "text"', 'id = "date"', "tables.patients.unit: expected a column of type integer or text"),
+        ("[tables.patients]", "[tables.clinic]", "tables.*"),
+        ('source = "visits.parquet"', "", "tables.visits.source: expected text, got none"),
+        ('unit = "patient"', 'unit = "patient"\nbudget = 1', "tables.visits.budget: expected source, unit, columns"),
+        ("rows = 1000", "rows = 0", "rows: expected a whole number"),
+        ('patient = "text"', 'patient = "tex"', "tables.visits.columns.patient.type: expected"),
+    ],
+)
+def test_mistakes_in_a_card_of_several_tables(old: str, new: str, said: str) -> None:
+    assert old in SEVERAL
+    with refuses(InvalidArgument) as caught:
+        toml.parse(tomllib.loads(SEVERAL.replace(old, new)))
+    assert re.match(said, str(caught.value)), str(caught.value)
+
+
+def test_a_draft_of_several_tables_can_be_read_back() -> None:
+    visits, people = pa.table({"patient": [1], "amount": [2.5]}), pa.table({"patient": ["1"], "region": ["a"]})
+    card = toml.parse(tomllib.loads(draft({"visits": visits, "people": people}, "patient", "clinic")))
+    assert list(card.private_tables) == ["visits", "people"]
+    assert {table.columns["patient"].type for table in card.tables.values()} == {"text"}  # which both of them can be
+    assert card.rows_without_unit == "drop"
+
+
+@pytest.mark.parametrize("source", ["rows.csv", "./rows.csv", "folder/../rows.csv"])
+def test_private_rows_are_no_public_table(source):
+    columns = {"region": ColumnCard("text")}
+    card = Card("visits", "rows.csv", columns, public={"regions": PublicTable(source, columns)})
+    with refuses(NotPrivate, "public.regions.source", "another source than the private one"):
+        check_private_tables(card)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import gzip
 import os
+import traceback
+from collections.abc import Callable
 from datetime import date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pandas as pd
 import polars as pl
+import psycopg
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -436,3 +440,247 @@ def test_a_collation_of_the_source_makes_no_texts_equal(tmp_path):
             assert [row[0] for row in question.release(epsilon=5).rows] == ["paris"]
             listed = table.group_by(dp.among("city", ["paris", "PARIS"])).agg(n=dp.count())
             assert [round(row[1], -2) for row in listed.release(epsilon=9).rows] == [400, 0]
+
+
+def in_child(work: Callable[[], None]) -> bool:
+    """Whether a forked process does this without an error, and within ten minutes."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            import signal
+
+            signal.alarm(600)
+            work()
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_a_question_in_a_child_is_refused_before_it_is_charged(tmp_path: Path) -> None:
+    with dp.open(pa.table({"x": [1, 2]}), budget=dp.PureDP(1), ledger=str(tmp_path / "l.sqlite")) as table:
+        question = table.sql("SELECT COUNT(*) n FROM data")
+        question.release(0.25)
+        entries = len(list(table.ledger.history()))
+
+        def ask() -> None:
+            with refuses(DitherError, "open it again in this process"):
+                question.release(0.5)
+            for work in (table.engine.check, lambda: table.engine.run("SELECT 1 AS a"), table.engine.schema):
+                with refuses(DitherError, "before the process was forked"):
+                    work()
+
+        assert in_child(ask)
+        assert len(list(table.ledger.history())) == entries
+        assert len(question.release(0.5).rows) == 1
+
+
+def test_closing_in_a_child_leaves_everything_to_the_parent() -> None:
+    engine = connect(pa.table({"x": [1, 2]}))
+    folder = Path(engine._spill)  # type: ignore[attr-defined]
+
+    def leave() -> None:
+        engine.cancel()
+        engine.close()
+        assert folder.exists()
+
+    assert in_child(leave)
+    assert folder.exists()
+    assert engine.run("SELECT SUM(x) AS s FROM dither_rows").to_pylist() == [{"s": 3}]
+    engine.close()
+    assert not folder.exists()
+
+
+def test_the_folder_of_a_ledger_outlives_a_child_that_ends_as_programs_do() -> None:
+    with dp.open(pa.table({"x": [1, 2]}), budget=dp.PureDP(1)) as table:
+        folder = Path(table.temporary_folder.name)
+
+        def end() -> None:
+            table.temporary_folder.remove()
+            table.engine._folder.remove()  # type: ignore[attr-defined]
+
+        assert in_child(end)
+        assert folder.exists()
+        table.sql("SELECT COUNT(*) n FROM data").release(0.5)
+    assert not folder.exists()
+
+
+def test_a_table_opened_in_the_child_works(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n1,x\n")
+    engine = connect(str(path))
+
+    def ask() -> None:
+        with connect(str(path)) as own:
+            assert own.run("SELECT COUNT(*) AS n FROM dither_rows").to_pylist() == [{"n": 1}]
+
+    assert in_child(ask)
+    engine.close()
+
+
+def test_connections_to_a_server_stay_with_the_parent(postgres: str) -> None:
+    engine = connect(f"{postgres}::pg_catalog.pg_class")
+
+    def ask() -> None:
+        with refuses(DitherError, "before the process was forked"):
+            engine.run("SELECT 1 AS a")
+        engine.close()
+
+    assert in_child(ask)
+    assert engine.run("SELECT 1 AS a").to_pylist() == [{"a": 1}]
+    engine.close()
+
+
+LONG = "x" * 70_000
+VALUES: dict[str, list[Any]] = {
+    "BIGINT": [-(2**63), -1, 0, 2**53, 2**53 + 1, 2**63 - 1, None],
+    "UBIGINT": [0, 2**63 - 1, 2**63, 2**63 + 1, 2**64 - 1, None],
+    "HUGEINT": [-(2**100), 2**63, 2**63 + 1, 2**100, 2**100 + 1, None],
+    "DECIMAL(38, 0)": [Decimal(10**37), Decimal(10**37 + 1), Decimal(1), None],
+    "DECIMAL(20, 2)": [Decimal("1.00"), Decimal("1.01"), Decimal("100000000000000000.01"), None],
+    "DOUBLE": [0.0, -0.0, 0.1, 0.1 + 2**-56, 2.0**60, 2.0**60 + 256, 1e300, float("inf"), -1.5, None],
+    "FLOAT": [0.5, 0.1, 2.0**30, 2.0**30 + 128, None],
+    "VARCHAR": ["", "a", "A", "a ", "\u00e9", "e\u0301", LONG, LONG + "y", "NaN", None],
+}
+INTEGERS = {"BIGINT"}
+
+
+def units_card(type: Type) -> Card:
+    return Card("t", "…", {"who": ColumnCard(type)}, "who")
+
+
+def people(engine: Any) -> int:
+    table = engine.table.sql(engine.dialect)
+    return int(engine.run(f"SELECT COUNT(DISTINCT who) AS n FROM {table} AS t").column("n")[0].as_py())
+
+
+def expected_people(values: list[Any]) -> int:
+    return len({value for value in values if value is not None})  # 0.0 and -0.0 are one number
+
+
+@pytest.mark.parametrize("native", VALUES)
+def test_every_value_of_a_duckdb_column_is_a_person(tmp_path, native):
+    path = tmp_path / "t.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(f"CREATE TABLE t (who {native})")
+        connection.executemany("INSERT INTO t VALUES (?)", [(value,) for value in VALUES[native]])
+        connection.execute(f"COPY t TO '{tmp_path}/t.parquet'")
+    sources = [f"{path}::t", str(tmp_path / "t.parquet")]
+    for source in sources[:1] if native == "HUGEINT" else sources:  # which Parquet does not have: DuckDB rounds it
+        with connect(source, units_card("text")) as engine:
+            assert people(engine) == expected_people(VALUES[native])
+        if native in INTEGERS:
+            with connect(source, units_card("integer")) as engine:
+                assert people(engine) == expected_people(VALUES[native])
+        else:
+            with refuses(InvalidData, "column who", "as integer", "say type = 'text'"):
+                connect(source, units_card("integer"))
+
+
+@pytest.mark.parametrize(
+    ("native", "values"),
+    [
+        ("bigint", VALUES["BIGINT"]),
+        ("numeric(18, 0)", [Decimal(10**17), Decimal(10**17 + 1), None]),
+        ("numeric(38, 0)", VALUES["DECIMAL(38, 0)"]),
+        ("numeric(20, 2)", VALUES["DECIMAL(20, 2)"]),
+        ("double precision", VALUES["DOUBLE"]),
+        ("real", VALUES["FLOAT"]),
+        ("text", VALUES["VARCHAR"]),
+    ],
+)
+def test_every_value_of_a_postgresql_column_is_a_person(postgres, native, values):
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute("DROP TABLE IF EXISTS units")
+        connection.execute(f"CREATE TABLE units (who {native})".encode())
+        with connection.cursor() as cursor:
+            cursor.executemany("INSERT INTO units VALUES (%s)", [(value,) for value in values])
+            if native.startswith(("numeric", "double", "real")):
+                cursor.execute("INSERT INTO units VALUES ('NaN')")
+    with connect(f"{postgres}::units", units_card("text")) as engine:
+        assert people(engine) == expected_people(values)
+    if native in ("bigint", "numeric(18, 0)"):
+        with connect(f"{postgres}::units", units_card("integer")) as engine:
+            assert people(engine) == expected_people(values)
+    else:
+        with refuses(InvalidData, "column who", "as integer", "say type = 'text'"):
+            connect(f"{postgres}::units", units_card("integer"))
+
+
+def test_a_postgresql_column_in_which_different_texts_are_one_value_names_nobody(postgres):
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute("DROP TABLE IF EXISTS units")
+        connection.execute("CREATE TABLE units (who numeric)")
+        connection.execute("INSERT INTO units VALUES (1.0), (1.00)")
+    for type in ("integer", "text"):
+        with refuses(InvalidData, "column who", "numeric", "make it text in the source"):
+            connect(f"{postgres}::units", units_card(type))
+
+
+@pytest.mark.slow
+def test_every_value_of_a_spark_column_is_a_person(spark, tmp_path):
+    columns = {
+        "whole": (pa.int64(), VALUES["BIGINT"]),
+        "decimal": (pa.decimal128(38, 0), VALUES["DECIMAL(38, 0)"]),
+        "double": (pa.float64(), [*VALUES["DOUBLE"], float("nan")]),
+        "text": (pa.string(), VALUES["VARCHAR"]),
+    }
+    for name, (kind, values) in columns.items():
+        path = tmp_path / f"{name}.parquet"
+        pq.write_table(pa.table({"who": pa.array(values, kind)}), path)
+        with connect(f"spark::{path}", units_card("text")) as engine:
+            known = [value for value in values if value == value]
+            assert people(engine) == expected_people(known)
+    with refuses(InvalidData, "as integer", "say type = 'text'"):
+        connect(f"spark::{tmp_path}/decimal.parquet", units_card("integer"))
+    raw = spark.sql("SELECT CAST(x AS STRING) AS who FROM VALUES (X'61FF'), (X'61FE'), (X'61') AS t(x)")
+    with connect(raw, units_card("text")) as engine:
+        assert people(engine) == 3
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pl.DataFrame({"who": pl.Series([2**63, 2**63 + 1, 1], dtype=pl.UInt64)}),
+        pd.DataFrame({"who": pd.Series([2**63, 2**63 + 1, 1], dtype="uint64")}),
+        pa.table({"who": pa.array([2**63, 2**63 + 1, 1], pa.uint64())}),
+        pa.table({"who": pa.array([Decimal(10**30), Decimal(10**30 + 1), Decimal(1)], pa.decimal128(38, 0))}),
+        pd.DataFrame({"who": [1.0, 2.5, 3.0, None]}),
+    ],
+)
+def test_a_frame_is_opened_with_every_person(frame):
+    with dp.open(frame, unit="who", budget=dp.PureDP(1)) as table:
+        assert table.card.columns["who"].type == "text"
+        assert people(table.engine) == 3
+
+
+@pytest.mark.parametrize(
+    ("values", "type"),
+    [([1.0, 2.5], "integer"), (["a", "b\ud800"], "text"), ([1, "x"], "integer"), ([2**63, 1], "integer")],
+)
+def test_a_frame_with_people_that_its_declared_type_cannot_hold_is_refused(values, type):
+    frame = pd.DataFrame({"who": pd.Series(values, dtype="object" if type != "integer" or "x" in values else None)})
+    with refuses(InvalidData, "column who"):
+        dp.open(frame, unit="who", types={"who": type}, budget=dp.PureDP(1))
+
+
+def test_missing_people_of_a_frame_are_left_out_and_not_refused():
+    frame = pd.DataFrame({"who": pd.Series([1, None, float("nan"), pd.NA, 2], dtype="object")})
+    with dp.open(frame, unit="who", types={"who": "integer"}, budget=dp.PureDP(1)) as table:
+        assert people(table.engine) == 2
+
+
+def test_a_csv_cell_that_names_nobody_is_for_its_steward_to_correct(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("who\n1\n\n2\n")
+    with connect(str(path), units_card("integer")) as engine:
+        engine.check_people()
+        path.write_text("who\n1\n99999999999999999999\n2\n")
+        with refuses(InvalidData, "whole numbers of 64 bits in who", "say type = 'text'"):
+            engine.check_people()
+    with connect(str(path), units_card("text")) as engine:
+        engine.check_people()
+        assert people(engine) == 3

@@ -11,8 +11,10 @@ import pytest
 import dither as dp
 from dither.errors import InvalidArgument
 from dither.tables.card.model import Card, ColumnCard
+from dither.tables.sql.blocks import grouping_sets
 from dither.tables.sql.parse import parse
-from support import refuses
+from dither.tables.sql.text import statement
+from support import each, refuses
 
 CARRIERS, ORIGINS = ("AA", "B6", "DL", "UA"), ("EWR", "JFK", "LGA")
 FLIGHTS = pa.table(
@@ -267,3 +269,136 @@ def test_a_refusal_leads_to_a_question_that_works(question, fragments, instead):
     with refuses(InvalidArgument, *fragments):
         parse(question, CARD)
     assert parse(instead, CARD).aggregates
+
+
+KINDS = Card(
+    "visits",
+    "visits.csv",
+    {"who": ColumnCard("integer"), "kind": ColumnCard("text", keys=("a", "b")), "x": ColumnCard("number", (0, 9))},
+    unit="who",
+)
+BY_KIND = "SELECT kind, COUNT(*) AS n FROM visits GROUP BY kind"
+
+
+def parts(sql: str) -> list[tuple[list[str], list[str], list[str]]]:
+    """Of each aggregation its aggregates, its groups, and what it adds up over."""
+    return [
+        (list(part.aggregates), [group.name for group in part.groups], [group.name for group in part.rolled_up])
+        for part in parse(sql, KINDS).aggregations
+    ]
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        (f"SELECT a.n FROM ({BY_KIND}) a JOIN ({BY_KIND}) b ON a.kind = b.kind", [(["n"], ["kind"], [])]),
+        (
+            f"SELECT n / (SELECT COUNT(*) FROM visits) AS y, n / (SELECT COUNT(*) FROM visits) AS z FROM ({BY_KIND})",
+            [(["n"], ["kind"], []), (["count"], [], [])],
+        ),
+        (
+            "SELECT kind, COUNT(*) AS n FROM visits GROUP BY ROLLUP (kind)",
+            [(["n"], ["kind"], []), (["n"], [], ["kind"])],
+        ),
+        (  # the finest level is what the other block asks
+            f"SELECT n FROM (SELECT kind, COUNT(*) AS n FROM visits GROUP BY ROLLUP (kind)) UNION ALL SELECT n FROM "
+            f"({BY_KIND})",
+            [(["n"], ["kind"], []), (["n"], [], ["kind"])],
+        ),
+        (  # people are counted in one set of rows only
+            "SELECT (SELECT COUNT(DISTINCT who) FROM visits WHERE x > 5) AS y, (SELECT COUNT(*) FROM visits) AS z",
+            [(["people"], [], []), (["count"], [], [])],
+        ),
+    ],
+)
+def test_every_aggregation_is_measured_once(question, expected):
+    assert parts(question) == expected
+
+
+def test_blocks_that_differ_in_where_are_one_aggregation():
+    question = parse(
+        "SELECT (SELECT COUNT(*) FROM visits WHERE x > 5) AS y, (SELECT COUNT(*) FROM visits WHERE x < 2) AS z",
+        KINDS,
+    )
+    assert [item.kind for item in question.aggregates.values()] == ["count_value", "count_value"]
+    assert question.more == ()
+
+
+def test_blocks_with_groups_that_differ_in_where_have_a_table_each():
+    """Which groups exist follows from WHERE, so it is never that of another block."""
+    one, other = (BY_KIND.replace(" GROUP", f" WHERE x {sign} 5 GROUP") for sign in "<>")
+    question = parse(f"SELECT a.n FROM ({one}) a JOIN ({other}) b ON a.kind = b.kind", KINDS)
+    assert [(part.where.op, list(part.aggregates)) for part in question.aggregations] == [("<", ["n"]), (">", ["n"])]
+
+
+def test_limits_of_one_block_are_not_those_of_another():
+    inner = "SELECT COUNT(*, contribution_bounds_per_group => (0, 3)) FROM visits"
+    question = parse(f"SELECT COUNT(*) AS n, ({inner}) AS m FROM visits GROUP BY kind", KINDS)
+    assert [part.max_rows for part in question.aggregations] == [None, 3]
+
+
+def test_the_budget_in_the_statement_is_that_of_the_whole_question():
+    head = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 0.5, max_rows_per_group = 2)"
+    question = parse(f"{head} kind, COUNT(*) AS n FROM visits GROUP BY ROLLUP (kind)", KINDS)
+    assert [(part.epsilon, part.max_rows) for part in question.aggregations] == [(0.5, 2), (None, 2)]
+
+
+def test_too_many_aggregations_are_refused():
+    items = ", ".join(f"(SELECT COUNT(DISTINCT who) FROM visits WHERE x > {i}) AS y{i}" for i in range(65))
+    with refuses(InvalidArgument, "at most 64 private aggregations", "several questions"):
+        parse(f"SELECT {items}", KINDS)
+
+
+FORMS = [
+    "ROLLUP (a, b, c)",
+    "CUBE (a, b)",
+    "CUBE (a, b, c)",
+    "GROUPING SETS ((a, b), (a), ())",
+    "GROUPING SETS (a, (b, c))",
+    "GROUPING SETS (a, ROLLUP (b, c))",
+    "GROUPING SETS (ROLLUP (a, b), CUBE (b, c))",
+    "a, ROLLUP (b, c)",
+    "ROLLUP ((a, b), c)",
+    "ROLLUP (a), ROLLUP (b)",
+    "GROUPING SETS ((a), (a), (b))",
+]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_sets_are_those_of_duckdb(form):
+    tree, _ = statement(f"SELECT COUNT(*) FROM t GROUP BY {form}", "t")
+    sets = [sorted({column.name for column in columns}) for columns in grouping_sets(tree.args["group"])]
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE t AS SELECT 1 AS a, 2 AS b, 3 AS c")
+        every = [item for item in "abc" if item in form.replace("GROUPING", "").replace("CUBE", "")]
+        shown = ", ".join(f"GROUPING({item})" for item in every)
+        rows = connection.sql(f"SELECT {shown} FROM t GROUP BY {form}").fetchall()
+    expected = [[item for item, bit in zip(every, row, strict=True) if not bit] for row in rows]
+    assert sorted(sets) == sorted(expected)
+
+
+@pytest.mark.parametrize("form", ["a, b", "1", "(a)"])
+def test_a_plain_list_of_columns_has_no_sets(form):
+    tree, _ = statement(f"SELECT a, COUNT(*) FROM t GROUP BY {form}", "t")
+    assert grouping_sets(tree.args["group"]) is None
+
+
+def test_with_rollup_is_a_rollup_of_all_columns():
+    tree, _ = statement("SELECT a, b, COUNT(*) FROM t GROUP BY a, b WITH ROLLUP", "t")
+    sets = [[column.name for column in columns] for columns in grouping_sets(tree.args["group"])]
+    assert sets == [["a", "b"], ["a"], []]
+
+
+@each(
+    ("grouped", "levels"),
+    [
+        ("ROLLUP (amount > 50, region)", [["amount > 50", "region"], ["amount > 50"], []]),
+        ("CUBE (a = 1 OR b, c)", [["a = 1 OR b", "c"], ["a = 1 OR b"], ["c"], []]),
+        ("GROUPING SETS ((a > 1, b), (c IS NULL))", [["a > 1", "b"], ["c IS NULL"]]),
+    ],
+)
+def test_conditions_are_columns_of_levels(grouped, levels):
+    tree, _ = statement(f"SELECT COUNT(*) FROM t GROUP BY {grouped}", "t")
+    sets = grouping_sets(tree.args["group"])
+    assert sets is not None
+    assert [[column.sql() for column in columns] for columns in sets] == levels

@@ -8,10 +8,12 @@ from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import dither as dp
 from dither.errors import InvalidArgument
 from dither.tables.query.tree import Aggregate, Call, Column, Expression, Group, Join, Literal, Order, Query, Shape
 from dither.tables.sql.parse import parse
@@ -426,3 +428,22 @@ def test_shapes_come_back(shown, having):
 def test_nothing_loads_sqlglot_before_a_question():
     code = "import sys, dither, dither.tables.builder.steps; assert 'sqlglot' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[3])
+
+
+VISITS = pa.table({"patient": [1, 1, 2], "amount": [1.0, 2.0, 3.0]})
+PATIENTS = pa.table({"id": [1, 2], "region": ["north", "south"]})
+UNITS = {"visits": "patient", "patients": "id"}
+
+
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        ("SELECT COUNT(*) FROM nothing", ("FROM one of visits, patients", "FROM visits")),
+        ("SELECT region, COUNT(*) FROM visits GROUP BY region", ("region",)),
+        ("WITH patients AS (SELECT 1 AS a) SELECT COUNT(*) FROM visits", ("a new name after WITH",)),
+    ],
+)
+def test_a_question_that_is_not_about_the_tables_says_which_there_are(sql, words):
+    frames = {"visits": VISITS, "patients": PATIENTS}
+    with dp.open(frames, unit=UNITS, budget=dp.PureDP(1)) as table, refuses(InvalidArgument, *words):
+        table.sql(sql)

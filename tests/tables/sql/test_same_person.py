@@ -12,7 +12,7 @@ import dither as dp
 from dither.tables.card.model import Card, ColumnCard, PublicTable
 from support import each, refuses
 from tables.sql.claims import CARD, COLUMNS, VISITS, answered, opened, truth
-from tables.sql.test_pasted_advice import fix_of, is_planned
+from tables.sql.test_mistakes import fix_of, is_planned
 
 CLAIM = "EXISTS (SELECT 1 FROM claims c WHERE c.pid = v.pid{0})"
 QUESTIONS = [

@@ -3,9 +3,12 @@
 import doctest
 import inspect
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+import pytest
 
 import dither.audit  # noqa: F401  (loaded before doctests are collected: pytest would execute its first module twice)
 from dither.public_module import defining_module
@@ -24,3 +27,11 @@ def _from_module(finder: Any, module: ModuleType | None, thing: Any) -> bool:
 
 
 doctest.DocTestFinder._from_module = _from_module
+
+
+@pytest.fixture(autouse=True)
+def _close_figures() -> Iterator[None]:
+    """Close the figures of a test: matplotlib warns of many open ones, and a warning fails a test."""
+    yield
+    if pyplot := sys.modules.get("matplotlib.pyplot"):
+        pyplot.close("all")

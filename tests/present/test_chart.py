@@ -162,7 +162,9 @@ def test_matplotlib_draws_the_marks_of_the_same_chart():
     assert [float(bar.get_height()) for bar in axes.patches] == [1.0]
     assert [label.get_text() for label in axes.get_xticklabels()] == ["a", "b"]
     area = Chart("", (Mark((1, 2), (1, 10), style="area", errors=(1, 1)),), Axis(log=True), Axis(log=True))
-    assert (draw(area).get_xscale(), len(draw(area).collections)) == ("log", 1)
+    axes = draw(area)
+    assert (axes.get_xscale(), axes.get_yscale(), len(axes.collections)) == ("log", "log", 1)
+    assert axes.get_xlim()[0] < 1 < 10 < axes.get_xlim()[1]
     assert len(found(read(area), "polygon")) == 1
 
 

@@ -118,7 +118,6 @@ def test_a_plot_has_bars_and_errors():
             ANSWER.plot(name)
     with refuses(DitherError, "column"):
         Answer(("k",), ("text",), (("a",),), {}, PureDP(1)).plot()
-    mpl.pyplot.close("all")
 
 
 def test_modes_histograms_and_dates_of_a_real_answer():

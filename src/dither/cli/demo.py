@@ -10,6 +10,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 import duckdb
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 from dither.cli import printing
 from dither.cli.files import LEDGER_ENDINGS
 from dither.errors import BudgetExceeded, InvalidArgument
+from dither.present.text import table as text_table
 from dither.tables import table as session
 
 REGIONS = ("north", "northeast", "east", "southeast", "south", "southwest", "west", "northwest")
@@ -228,19 +230,16 @@ def _beside_truth(visits: Any, card: str, sql: str, how: dict[str, Any], columns
     keys = [name for name in answer.columns if name not in answer.errors]
     exact = {tuple(row[names.index(key)] for key in keys): row for row in truth}
     header = [*keys, *(part for name in columns for part in (name, "truth*"))]
-    lines = [header]
+    lines = []
     for row in answer.rows:
         key = tuple(row[answer.columns.index(name)] for name in keys)
         line = [str(part) for part in key]
         for name in columns:
             line += [_number(row[answer.columns.index(name)]), _number(exact[key][names.index(name)])]
         lines.append(line)
-    wide = [max(len(line[j]) for line in lines) for j in range(len(header))]
+    right = [False] * len(keys) + [True] * (len(header) - len(keys))
     _say("\n  * only in this demo: nobody else would see the truth")
-    for line in lines:
-        padded = zip(line, wide, strict=True)
-        cells = [cell.ljust(width) if j < len(keys) else cell.rjust(width) for j, (cell, width) in enumerate(padded)]
-        _say("  " + "   ".join(cells).rstrip())
+    _say(indent("\n".join(text_table(header, lines, right, rule=False)), "  "))
     return answer
 
 

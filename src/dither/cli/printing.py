@@ -14,9 +14,10 @@ import sys
 import textwrap
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from itertools import zip_longest
+from itertools import chain
 
 from dither.present.text import printable
+from dither.present.text import table as text_table
 
 _WORDS = {
     "±": "+/-", "ε": "epsilon", "δ": "delta", "ρ": "rho", "σ": "sigma", "…": "...", "×": "x", "≤": "<=", "≥": ">=",
@@ -28,20 +29,15 @@ _HANDLER = "dither.words"
 
 
 def _encodable(error: UnicodeError) -> tuple[str, int]:
-    """The replacement for characters that an encoding does not have: a word, a plus sign for a box, or an escape."""
+    """Replace characters that an encoding does not have: by a word, a plus sign for a box, or an escape."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     return "".join(map(_word, error.object[error.start : error.end])), error.end
 
 
 def _word(sign: str) -> str:
-    if sign in _WORDS:
-        return _WORDS[sign]
-    return "+" if "\u2500" <= sign <= "\u259f" else _number(sign)
-
-
-def _number(sign: str) -> str:
-    return sign.encode("unicode_escape", "surrogatepass").decode("ascii")
+    number = sign.encode("unicode_escape", "surrogatepass").decode("ascii")
+    return _WORDS.get(sign, "+" if "\u2500" <= sign <= "\u259f" else number)
 
 
 codecs.register_error(_HANDLER, _encodable)
@@ -56,7 +52,7 @@ def prepare() -> None:
 
 
 def plain(text: object) -> str:
-    """Text in which nothing is a command to a terminal; lines and tabs stay.
+    """Return text in which nothing is a command to a terminal; lines and tabs stay.
 
     >>> plain("north\\x1b[2J")
     'north\\\\x1b[2J'
@@ -68,7 +64,7 @@ def plain(text: object) -> str:
 
 
 def cell(text: object) -> str:
-    """The same, on one line and without tabs.
+    """Return :func:`plain` text on one line and without tabs.
 
     >>> cell("a\\nb\\tc")
     'a b c'
@@ -90,7 +86,7 @@ def is_terminal() -> bool:
 
 
 def busy(doing: str) -> AbstractContextManager[object]:
-    """A sign of life on a terminal, while something is done that takes long; nothing where there is no terminal."""
+    """Show on a terminal that something takes long; nothing where there is no terminal."""
     if not sys.stderr.isatty():
         return nullcontext()
     from rich.console import Console
@@ -100,22 +96,21 @@ def busy(doing: str) -> AbstractContextManager[object]:
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print a small table: folded to the width of a terminal, as wide as it is where there is none."""
-    lines = [[cell(part) for part in row] for row in rows]
-    widths = [max(len(line[j]) for line in [list(header), *lines]) for j in range(len(header))]
+    cells = [[cell(part) for part in row] for row in rows]
+    lines = text_table(header, cells)
     if is_terminal():
         from rich.console import Console
         from rich.table import Column, Table
         from rich.text import Text
 
         console = Console(highlight=False, markup=False)
-        if sum(widths) + 2 * len(widths) > console.width:
+        if max(map(len, lines)) > console.width:
             shown = Table(*(Column(name, overflow="fold") for name in header), show_lines=True)
-            for line in lines:
-                shown.add_row(*map(Text, line))
+            for row in cells:
+                shown.add_row(*map(Text, row))
             console.print(shown)
             return
-    for line in [list(header), ["─" * width for width in widths], *lines]:
-        echo("  ".join(part.ljust(width) for part, width in zip(line, widths, strict=True)).rstrip())
+    echo("\n".join(lines))
 
 
 def item(text: object, mark: str = "- ") -> None:
@@ -127,30 +122,10 @@ def item(text: object, mark: str = "- ") -> None:
     echo(mark + whole.replace("\n", "\n" + " " * len(mark)))
 
 
-def columns(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print a small table without a frame, whose cells may have several lines."""
-    lines: list[Sequence[str]] = [header]
-    for row in rows:
-        split = [part.split("\n") for part in row]
-        lines += zip_longest(*split, fillvalue="")
-    widths = [max(len(cell(line[j])) for line in lines) for j in range(len(header))]
-    for line in lines:
-        parts = (cell(part).ljust(width) for part, width in zip(line, widths, strict=True))
-        echo(("  " + "  ".join(parts)).rstrip())
-
-
 def stream(header: Sequence[str], rows: Iterable[Sequence[object]], widths: Sequence[int]) -> None:
     """Print a long table line by line: in columns on a terminal, separated by tabs where there is none."""
-    wide = is_terminal()
-    out = sys.stdout
-    out.write(_line(header, widths, wide))
-    for row in rows:
-        out.write(_line(row, widths, wide))
-    out.flush()
-
-
-def _line(row: Sequence[object], widths: Sequence[int], wide: bool) -> str:
-    cells = [cell(part) for part in row]
-    if not wide:
-        return "\t".join(cells) + "\n"
-    return "  ".join(part.ljust(width) for part, width in zip(cells, widths, strict=True)).rstrip() + "\n"
+    separator, room = ("  ", widths) if is_terminal() else ("\t", [0] * len(header))
+    for row in chain([header], rows):
+        parts = (cell(part).ljust(width) for part, width in zip(row, room, strict=True))
+        sys.stdout.write(separator.join(parts).rstrip(" ") + "\n")
+    sys.stdout.flush()

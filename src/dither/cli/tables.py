@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import indent
 from typing import Any, Literal
 
 from dither.cli import charges, plots
@@ -15,9 +16,10 @@ from dither.cli.files import Outputs, of_card, source_files
 from dither.cli.guard import as_options
 from dither.cli.opening import open_remote, open_table, read_card, refuse_on_server
 from dither.cli.options import PlanOptions
-from dither.cli.printing import busy, columns, echo, is_terminal, item
+from dither.cli.printing import busy, echo, is_terminal, item
 from dither.client.transport import is_url
 from dither.errors import InvalidArgument
+from dither.present.text import table as text_table
 from dither.tables import draft
 from dither.tables.answer import Answer
 from dither.tables.card import toml
@@ -71,7 +73,7 @@ def _print_proposals(sources: Mapping[str, object], unit: str | None) -> None:
     if lines:
         echo()
         item("Seen in the first cells, and printed here only. Copy what you know to be right into the card:", "")
-        columns(("column", "reads as", "cells"), lines)
+        echo(indent("\n".join(text_table(("column", "reads as", "cells"), lines, rule=False)), "  "))
 
 
 def _stem(source: str) -> str:

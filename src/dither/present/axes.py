@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 from dither.extras import Axes, need
 from dither.present.chart import Chart, Mark
 from dither.present.drawing import COLORS
@@ -29,9 +31,12 @@ def draw(chart: Chart, axes: Axes | None = None, *, size: tuple[float, float] = 
         (chart.y, axes.set_ylabel, axes.set_ylim, axes.set_yscale),
     ):
         set_label(axis.label)
-        set_limits(axis.low, axis.high)
         if axis.log:
             set_scale("log")
+        if (axis.low, axis.high) != (None, None):
+            set_limits(axis.low, axis.high)
+    if any(isinstance(x, date) for mark in chart.marks for x in mark.x[:1]):
+        axes.tick_params(axis="x", labelrotation=30)  # dates are too long to stand beside each other
     if any(mark.name for mark in chart.marks):
         axes.legend(fontsize="small")
     axes.set_title(" ".join(filter(None, (chart.title, chart.note))), fontsize=10)

@@ -23,9 +23,9 @@ COLORS = (
 )  # fmt: skip
 """Colors that stand out from light and from dark, one for each mark."""
 
-_PHONE = 330
+_PHONE = 292
 """The narrowest page that texts are placed for, in pixels."""
-_SIGN, _MAX_LABEL, _MAX_NAME = 7, 26, 40
+_SIGN, _MAX_LABEL, _MAX_NAME = 7.2, 26, 36
 """The width of a character in pixels, and how many a label of a row and a name in a legend have at most."""
 _ROW, _STACKED_ROW = 24, 40
 _INNER = 1000
@@ -128,7 +128,7 @@ def _plane(chart: Chart, top: int, phone: int, height: int) -> tuple[list[str], 
     parts, top = _legend(chart, top, phone)
     if chart.y.label:
         parts.append(_text(left, top + 11, chart.y.label))
-        top += 18
+        top += 22
 
     def y(value: float) -> float:
         return height * (1 - y_scale.share(value))
@@ -176,7 +176,7 @@ def _legend(chart: Chart, top: int, phone: int) -> tuple[list[str], int]:
     if len(chart.marks) < 2 or not named:
         return [], top
     names = [shortened(mark.name, _MAX_NAME) for _, mark in named]
-    columns = max(1, min(3, phone // (_SIGN * max(map(len, names)) + 34)))
+    columns = max(1, min(3, phone // round(_SIGN * max(map(len, names)) + 34)))
     parts = []
     for place, ((i, mark), name) in enumerate(zip(named, names, strict=True)):
         at, base = place % columns / columns, top + 12 + 17 * (place // columns)

@@ -170,7 +170,7 @@ def squared_error(question: Any, truth: np.ndarray) -> float:
 
     choices = choose_limits(plan, question.query, context, lines, may_use_either_noise(plan))
     chosen = plan_after_choices(plan, choices)
-    context = chosen.statement_context(context.dialect_sql, context.tables, context.secret)
+    context = chosen.statement_context(context.dialect, context.tables, context.secret)
     with patch.object(dp.Laplace, "release", exact), patch.object(dp.Gaussian, "release", exact):
         bounded = np.array(run.answer(chosen, context, lines).answers["v"], dtype=float)
     (measure, noise), *_ = chosen.measures.items()

@@ -15,7 +15,6 @@ from dither.inference import NoiseLaw
 from dither.mechanisms import Exponential, Gaussian, Laplace
 from dither.tables.card.model import Card, ColumnCard, PublicTable
 from dither.tables.compile.context import StatementContext
-from dither.tables.compile.queries import DialectSql
 from dither.tables.engines import Engine, connect
 from dither.tables.execute import run as answering
 from dither.tables.planning.group_keys import KeySelection
@@ -123,7 +122,7 @@ def bounded_tables(
         with _engine_of(plan, rows) as engine, glass(place) as seen:
             if context is None or plan.card.public:
                 named = {"": engine.table} | {name: engine.public(name) for name in public_tables(plan.query)}
-                context = plan.statement_context(DialectSql("duckdb"), named, secret)
+                context = plan.statement_context("duckdb", named, secret)
 
             def run(sql: Any, engine: Engine = engine) -> list[tuple[Any, ...]]:
                 return list(zip(*(column.to_pylist() for column in engine.run(sql).columns), strict=True))

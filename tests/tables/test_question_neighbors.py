@@ -21,7 +21,6 @@ from dither.tables.card.model import Card, ColumnCard
 from dither.tables.compile import statements
 from dither.tables.compile.context import StatementContext
 from dither.tables.compile.limits import Limits
-from dither.tables.compile.queries import DialectSql
 from dither.tables.compile.statements import Measure, Moments
 from dither.tables.engines import connect
 from dither.tables.options import ReleaseOptions
@@ -287,7 +286,7 @@ def test_the_bound_of_a_person_with_very_many_rows(limit, norm):
     ]
     asked = [measure for vector in vectors for measure in vector]
     with connect(data, one) as engine:
-        frame = StatementContext(Query({}), one, (), limits, 3, DialectSql("duckdb"), {"": engine.table})
+        frame = StatementContext(Query({}), one, (), limits, 3, "duckdb", {"": engine.table})
         result = iter(engine.run(statements.sums(frame, asked)).to_pylist()[0].values())
     for vector in vectors:
         sensitivity = vector[0].sensitivity(limits)

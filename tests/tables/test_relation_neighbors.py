@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dither.tables.compile import relations
-from dither.tables.compile.queries import DialectSql, placeholder
+from dither.tables.compile.queries import placeholder
 from dither.tables.compile.relations import relation_sql
 from dither.tables.engines import connect
 from dither.tables.options import ReleaseOptions
@@ -41,7 +41,7 @@ class Relations:
 
     def result(self, source: Source, given: list[dict[str, Any]]) -> Counter[tuple[Any, ...]]:
         self.engine.stage(self.engine._raw(CARD.name).name, table(given))
-        sql = relation_sql(source, CARD, {}, DialectSql("duckdb"))
+        sql = relation_sql(source, CARD, {}, "duckdb")
         text = nodes.render(sql, "duckdb", replacing={placeholder(""): self.engine.table})
         lines = self.engine.run(text).to_pylist()
         return Counter(tuple((name, bits(value)) for name, value in line.items()) for line in lines)

@@ -72,7 +72,6 @@ from dither.tables.compile import expressions
 from dither.tables.compile.context import Statement, StatementContext
 from dither.tables.compile.limits import MAX_TOTAL, Limits
 from dither.tables.compile.marginals import BinCodes, KeyCodes, RowCode, column_name, marginal_limits, marginals
-from dither.tables.compile.queries import DialectSql
 from dither.tables.execute.recorded_key import card_digest
 from dither.tables.execute.release import AskedPeople
 from dither.tables.query.tree import Expression, Query, check_size
@@ -472,7 +471,7 @@ class Counting:
             (),
             self.limits,
             0,
-            DialectSql(engine.dialect),
+            engine.dialect,
             {"": engine.private(self.card.name)},
         )
         codes = [

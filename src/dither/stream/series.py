@@ -60,7 +60,6 @@ from dither.tables.builder.steps import Grouping
 from dither.tables.card.toml import SeriesAggregate
 from dither.tables.card.values import clip, closest
 from dither.tables.compile.context import Statement, StatementContext
-from dither.tables.compile.queries import DialectSql
 from dither.tables.compile.statements import person_periods
 from dither.tables.query.tree import Aggregate, Query
 
@@ -419,7 +418,7 @@ class Series(NotIterable):
             spec.keys,
             spec.limits,
             0,
-            DialectSql(engine.dialect),
+            engine.dialect,
             {"": engine.private(spec.card.name)},
         )
         statement = person_periods(context, spec.measures, spec.period)

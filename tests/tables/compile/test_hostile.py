@@ -19,7 +19,7 @@ from dither.tables.compile import expressions
 from dither.tables.compile import statements as bounding
 from dither.tables.compile.context import StatementContext
 from dither.tables.compile.limits import Limits
-from dither.tables.compile.queries import DialectSql, alias, relation, select
+from dither.tables.compile.queries import alias, relation, select
 from dither.tables.compile.statements import Measure
 from dither.tables.query import nodes
 from dither.tables.query.evaluate import evaluate
@@ -105,7 +105,7 @@ def test_every_statement_is_total(engine, kind, count):
         except DitherError:
             refused += 1
             continue
-        frame = query_plan.statement_context(DialectSql(loaded.dialect), {"": loaded.table}, 7)
+        frame = query_plan.statement_context(loaded.dialect, {"": loaded.table}, 7)
         for sql in statements(query_plan, frame):
             loaded.run(sql)
     assert 0 < refused < len(asked)
@@ -145,7 +145,7 @@ def counted(engine, keys, column, unit=None, groups=1) -> dict[int, int]:
     card = Card("t", "", {name: ColumnCard(type) for name, type in engine.columns.items()}, unit)
     limits = Limits(groups, 1, weighted=unit is not None)
     frame = StatementContext(
-        Query({}, (Group("g", Column(column)),)), card, (keys,), limits, 7, DialectSql(engine.dialect),
+        Query({}, (Group("g", Column(column)),)), card, (keys,), limits, 7, engine.dialect,
         {"": engine.table},
     )  # fmt: skip
     result = engine.run(bounding.sums(frame, [Measure("people")]))
@@ -186,7 +186,7 @@ def test_a_row_has_one_partner_whatever_the_public_table(engine, kind):
         query = Query({}, joins=(Join("p", Column("code"), "key", left),))
         public = sqlglot.parse_one('(SELECT k AS "key" FROM (VALUES (1), (1), (1), (3)) AS v(k))', read="duckdb")
         tables = {"": loaded.table, "p": public}
-        frame = StatementContext(query, card, (), Limits(1, 1, weighted=False), 7, DialectSql(loaded.dialect), tables)
+        frame = StatementContext(query, card, (), Limits(1, 1, weighted=False), 7, loaded.dialect, tables)
         assert loaded.run(bounding.sums(frame, [Measure("people")])).to_pylist() == [{"m0": partners}]
 
 

@@ -18,11 +18,10 @@ from dither.tables.compile import limits as limiting
 from dither.tables.compile import statements
 from dither.tables.compile.context import StatementContext
 from dither.tables.compile.limits import Limits
-from dither.tables.compile.queries import DialectSql
 from dither.tables.compile.statements import Measure, Moments, grid
 from dither.tables.engines import Engine, connect
 from dither.tables.query import nodes
-from dither.tables.query.nodes import binary, call, cast, double, integer, plain_column
+from dither.tables.query.nodes import Dialect, binary, call, cast, double, integer, plain_column
 from dither.tables.query.tree import Column, Group, Query
 from tables.weighted import norm, weighted_sums
 
@@ -112,9 +111,7 @@ def context_of(engine: Engine, limits: Limits, by: str, without_unit: Any = None
     exceeded = by == "public" and limits.groups < GROUPS
     if by == "none":
         limits = replace(limits, groups=1)
-    return StatementContext(
-        query, card, keys, replace(limits, exceeded=exceeded), 5, DialectSql("duckdb"), {"": engine.table}
-    )
+    return StatementContext(query, card, keys, replace(limits, exceeded=exceeded), 5, "duckdb", {"": engine.table})
 
 
 def run(engine: Engine, statement: Any, drawn: list[tuple[Any, ...]]) -> dict[Any, tuple[int, ...]]:
@@ -245,8 +242,8 @@ def test_sums_are_those_of_the_definition(engine, drawn, limits, by, people):
 
 
 def _weight_rounded_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    quotient = DialectSql.integer_quotient
-    monkeypatch.setattr(DialectSql, "integer_quotient", lambda *of: binary("+", quotient(*of), integer(1)))
+    quotient = nodes.integer_quotient
+    monkeypatch.setattr(nodes, "integer_quotient", lambda *of: binary("+", quotient(*of), integer(1)))
 
 
 def _rows_without_a_unit_in_other_units(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -275,12 +272,12 @@ def _norm_of_the_largest_group(monkeypatch: pytest.MonkeyPatch) -> None:
 def _root_rounded_down(monkeypatch: pytest.MonkeyPatch) -> None:
     weight = Limits.weight
 
-    def planted(self: Limits, size: Any, dialect_sql: DialectSql) -> Any:
+    def planted(self: Limits, size: Any, dialect: Dialect) -> Any:
         if self.norm == 1:
-            return weight(self, size, dialect_sql)
+            return weight(self, size, dialect)
         root = cast(call("FLOOR", call("SQRT", binary("*", cast(size, "number"), double(4096.0)))), "integer")
         one = 1 << self.bits()
-        quotient = dialect_sql.integer_quotient(integer(int(one * self.total * 64)), root)
+        quotient = nodes.integer_quotient(integer(int(one * self.total * 64)), root, dialect)
         return nodes.case([(binary("<=", size, integer(math.floor(self.total**2))), integer(one))], quotient)
 
     monkeypatch.setattr(limiting.Limits, "weight", planted)
@@ -290,9 +287,7 @@ def _rounded_toward_minus_infinity(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         statements,
         "_weighted",
-        lambda measure, number, context: context.limits.times_weight(
-            number, plain_column("w"), measure.top, context.dialect_sql
-        ),
+        lambda measure, number, context: context.limits.times_weight(number, plain_column("w"), measure.top),
     )
 
 

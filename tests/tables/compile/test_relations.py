@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from dither.tables.card.model import Card, ColumnCard
-from dither.tables.compile.queries import DialectSql, placeholder
+from dither.tables.compile.queries import placeholder
 from dither.tables.compile.relations import relation_sql
 from dither.tables.engines import Engine, connect
 from dither.tables.query import nodes
@@ -61,7 +61,7 @@ def source_of(sql: str) -> Source:
 
 
 def result(engine: Engine, source: Source, said: Card = CARD) -> list[dict[str, Any]]:
-    sql = relation_sql(source, said, {}, DialectSql(engine.dialect))
+    sql = relation_sql(source, said, {}, engine.dialect)
     text = nodes.render(sql, engine.dialect, replacing={placeholder(""): engine.table})
     return list(engine.run(text).to_pylist())
 
@@ -90,7 +90,7 @@ def test_every_engine_has_the_same_rows_to_the_last_bit(kind, engine):
 def test_a_count_is_held_where_arithmetic_relies_on_it(kind):
     """Nobody has 2^31 rows here, so the statement is read: a larger count would be beyond the range of its column."""
     source = source_of(f"SELECT person, {kind} AS n FROM visits GROUP BY person")
-    text = nodes.render(relation_sql(source, CARD, {}, DialectSql("duckdb")), "duckdb")
+    text = nodes.render(relation_sql(source, CARD, {}, "duckdb"), "duckdb")
     assert "> CAST('2147483648' AS BIGINT)" in text or "> 2147483648" in text
 
 

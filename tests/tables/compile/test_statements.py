@@ -25,7 +25,6 @@ from dither.tables.card.model import Card, ColumnCard
 from dither.tables.compile import statements
 from dither.tables.compile.context import StatementContext
 from dither.tables.compile.limits import Limits
-from dither.tables.compile.queries import DialectSql
 from dither.tables.compile.statements import PARTS, Measure, Moments, Pair, distinct_values, grid, pair_grid
 from dither.tables.query.tree import Aggregate, Call, Column, Group, Join, Literal, Query
 from support import each, refuses
@@ -92,7 +91,7 @@ def frame(engine, card, query, keys, **more) -> StatementContext:
     tables = {"": engine.table}
     tables |= {join.table: engine.public(join.table) for join in query.joins}
     limits = limits_of(card, keys, **more)
-    return StatementContext(query, card, keys, limits, 20261115, DialectSql(engine.dialect), tables)
+    return StatementContext(query, card, keys, limits, 20261115, engine.dialect, tables)
 
 
 def lines(engine, sql) -> list[tuple]:
@@ -310,7 +309,7 @@ def test_groups_are_chosen_evenly_and_afresh(engine):
 
     def counts(keys, secret) -> tuple[int, ...]:
         limits = limits_of(card, keys, rows=1)
-        context = StatementContext(query, card, keys, limits, secret, DialectSql("duckdb"), {"": item.table})
+        context = StatementContext(query, card, keys, limits, secret, "duckdb", {"": item.table})
         return tuple(line[1] for line in lines(item, statements.sums(context, [Measure("people")])))
 
     secrets = [random.SystemRandom().getrandbits(128) for _ in range(20)]
@@ -330,7 +329,7 @@ def test_groups_are_chosen_as_if_at_random_within_one_release(engine):
     item, share = engine("duckdb", rows, card), most / len(names)
     limits = limits_of(card, (None,), groups=most, rows=1)
     for secret in (random.SystemRandom().getrandbits(128) for _ in range(3)):
-        one = StatementContext(query, card, (None,), limits, secret, DialectSql("duckdb"), {"": item.table})
+        one = StatementContext(query, card, (None,), limits, secret, "duckdb", {"": item.table})
         kept = [line[1] for line in lines(item, statements.sums(one, [Measure("people")]))]
         assert max(abs(count - people * share) for count in kept) < 7 * math.sqrt(people * share * (1 - share))
 
@@ -384,7 +383,7 @@ def test_only_sums_for_groups_leave_an_engine(dialect, unit):
     card = Card("t", "", COLUMNS, unit)
     for query, keys in QUESTIONS.values():
         limits = limits_of(card, keys)
-        one = StatementContext(query, card, keys, limits, 1, DialectSql(dialect), {"": exp.to_table("t")})
+        one = StatementContext(query, card, keys, limits, 1, dialect, {"": exp.to_table("t")})
         built = [statements.sums(one, measures()), statements.bins(one, AMOUNT, (0.0, 50.0, 100.0), None)]
         if unit:
             built.append(statements.people_by_size(one, EDGES, "squares"))

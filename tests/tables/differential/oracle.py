@@ -29,7 +29,6 @@ import duckdb
 
 from dither.tables.answer import Answer
 from dither.tables.card.model import Card
-from dither.tables.compile.queries import DialectSql
 from dither.tables.engines import Engine, connect, with_public_values
 from dither.tables.execute import shape_answer
 from dither.tables.execute.release import run_plan
@@ -79,7 +78,7 @@ class Tables:
         for part in plan.parts:
             tables |= {name or "": self.engine.private(name or part.card.name) for name in private_tables(part.query)}
             tables |= {name: self.engine.public(name) for name in public_tables(part.query)}
-        contexts = [part.statement_context(DialectSql("duckdb"), tables, 7) for part in plan.parts]
+        contexts = [part.statement_context("duckdb", tables, 7) for part in plan.parts]
         shown = patch.object(KeySelection, "release", every_key) if all_keys else nullcontext()
         with glass(), shown, patch.object(shape_answer, "replicates", lambda *_: None):
             return run_plan(SimpleNamespace(query=query), plan, options, contexts, self._rows)

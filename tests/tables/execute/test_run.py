@@ -22,7 +22,6 @@ from dither.errors import DitherError
 from dither.mechanisms import Gaussian, Laplace
 from dither.tables.compile import expressions as rows
 from dither.tables.compile.expressions import bounded as bounds_within
-from dither.tables.compile.queries import DialectSql
 from dither.tables.compile.statements import grid
 from dither.tables.execute import run as answering
 from dither.tables.planning.automatic import edges_of
@@ -251,7 +250,7 @@ def discrete_laplace(b):
 
 def noise_of(made, lines):
     """The answers of a plan about whatever an engine would have said."""
-    frame = made.statement_context(DialectSql("duckdb"), {"": exp.to_table("t")}, 1)
+    frame = made.statement_context("duckdb", {"": exp.to_table("t")}, 1)
     return answering.answer(made, frame, lines)
 
 
@@ -390,7 +389,7 @@ def test_noise_wider_than_64_bits_is_answered(drawn):
         for planned, stated in ((private, lines), (public, [(0, 3, 40), (1, 2, 7)])):
             result = answering.answer(
                 planned,
-                planned.statement_context(DialectSql("duckdb"), {"": exp.to_table("t")}, 1),
+                planned.statement_context("duckdb", {"": exp.to_table("t")}, 1),
                 lambda _, stated=stated: stated,
             )
             assert all(math.isfinite(value) for values in result.answers.values() for value in values)
@@ -404,7 +403,7 @@ def test_keys_that_are_alike_share_no_line():
     planned = replace(planned, keys=(("a", "a", "a"),))
     with patch.object(Laplace, "release", lambda _self, values, **_: values):
         result = answering.answer(
-            planned, planned.statement_context(DialectSql("duckdb"), {"": exp.to_table("t")}, 1), lambda _: [(0, 7)]
+            planned, planned.statement_context("duckdb", {"": exp.to_table("t")}, 1), lambda _: [(0, 7)]
         )
     assert result.keys == [("a",)] * 3
     assert result.answers["n"] == [7, 0, 0]

@@ -36,7 +36,6 @@ from dither.errors import DitherError
 from dither.tables.card.model import Card
 from dither.tables.compile import statements
 from dither.tables.compile.context import Statement, StatementContext
-from dither.tables.compile.queries import DialectSql
 from dither.tables.compile.statements import distinct_values
 from dither.tables.engines import Engine, connect, with_public_values
 from dither.tables.execute import release as release_module
@@ -163,7 +162,7 @@ class TablePair:
                 rows = exp.select("*").from_(self.engine.private(name or part.card.name))
                 tables[name or ""] = rows.where(exp.column("removed").between(first, last)).subquery()
             tables |= {name: self.engine.public(name) for name in public_tables(part.query)}
-        return [part.statement_context(DialectSql("duckdb"), tables, pick.getrandbits(64)) for part in plan.parts]
+        return [part.statement_context("duckdb", tables, pick.getrandbits(64)) for part in plan.parts]
 
     def run(self, text: str, side: str) -> tuple[list[str], list[tuple[Any, ...]]]:
         """What a statement says about a side: the names of its columns, and its rows."""

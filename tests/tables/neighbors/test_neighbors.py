@@ -21,10 +21,11 @@ from sqlglot import exp
 from dither.tables.compile import relations, statements
 from dither.tables.compile.context import StatementContext
 from dither.tables.compile.limits import Limits
-from dither.tables.compile.queries import DialectSql
+from dither.tables.compile.queries import smallest
 from dither.tables.engines import duckdb as duckdb_engine
 from dither.tables.planning.plan import AggregationPlan, QuestionPlan
-from dither.tables.query.nodes import binary, call, cast, coalesce, double, integer, plain_column
+from dither.tables.query import nodes
+from dither.tables.query.nodes import Dialect, binary, call, cast, coalesce, double, integer, plain_column
 from dither.tables.query.operations import OPERATIONS
 from dither.tables.query.tree import Call, walk
 from dither.tables.sql.parse import parse
@@ -158,8 +159,8 @@ def _forgotten_weight_of_people(monkeypatch: pytest.MonkeyPatch) -> None:
     """Counts of people who are in more groups than they may count in."""
     weight = Limits.weight
 
-    def planted(self: Limits, size: Any, dialect_sql: DialectSql) -> Any:
-        return integer(1 << self.bits()) if self.rows == 1 and self.groups > 1 else weight(self, size, dialect_sql)
+    def planted(self: Limits, size: Any, dialect: Dialect) -> Any:
+        return integer(1 << self.bits()) if self.rows == 1 and self.groups > 1 else weight(self, size, dialect)
 
     monkeypatch.setattr(Limits, "weight", planted)
 
@@ -168,10 +169,10 @@ def _square_for_the_number(monkeypatch: pytest.MonkeyPatch) -> None:
     """The l2 norm of a person takes the number of rows for the sum of squares."""
     weight = Limits.weight
 
-    def planted(self: Limits, size: Any, dialect_sql: DialectSql) -> Any:
+    def planted(self: Limits, size: Any, dialect: Dialect) -> Any:
         if self.norm == 2 and "*" in size.sql():
             size = cast(call("SQRT", cast(size, "number")), "integer")
-        return weight(self, size, dialect_sql)
+        return weight(self, size, dialect)
 
     monkeypatch.setattr(Limits, "weight", planted)
 
@@ -190,15 +191,15 @@ def _norm_of_the_largest_group(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _weight_rounded_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    quotient = DialectSql.integer_quotient
-    monkeypatch.setattr(DialectSql, "integer_quotient", lambda *of: binary("+", quotient(*of), integer(1)))
+    quotient = nodes.integer_quotient
+    monkeypatch.setattr(nodes, "integer_quotient", lambda *of: binary("+", quotient(*of), integer(1)))
 
 
 def _ties_by_physical_order(monkeypatch: pytest.MonkeyPatch) -> None:
     """Groups of a person with the same keyed hash are kept as they come."""
 
     def first(self: StatementContext, pairs: Any) -> Any:
-        return self.dialect_sql.smallest(pairs, ["u"], self.keyed_hash(), self.limits.groups, ["u", *self.names])
+        return smallest(pairs, ["u"], self.keyed_hash(), self.limits.groups, ["u", *self.names])
 
     monkeypatch.setattr(StatementContext, "_first", first)
 

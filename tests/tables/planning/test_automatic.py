@@ -23,7 +23,6 @@ from dither.errors import DitherError
 from dither.guarantees import ApproxDP, PureDP
 from dither.mechanisms import Laplace
 from dither.randomness import SeededSource, drawn_from
-from dither.tables.compile.queries import DialectSql
 from dither.tables.options import ReleaseOptions
 from dither.tables.planning import automatic
 from dither.tables.planning.automatic import (
@@ -281,7 +280,7 @@ def test_the_largest_limits_that_can_be_chosen_are_planned(max_groups, max_rows,
         question = table.group_by("town").agg(n=dp.count(), v=dp.var("x"))
         options = ReleaseOptions(epsilon=1, max_groups=max_groups, max_rows=max_rows)
         planned = plan_question(question.query, table.card, options).parts[0]
-        context = planned.statement_context(DialectSql("duckdb"), {"": table.engine.table}, 1)
+        context = planned.statement_context("duckdb", {"": table.engine.table}, 1)
         # of very many people even keys of few of them are shown, whatever the number of groups
         choices = automatic.choose_limits(planned, question.query, context, lambda _: [(0, 10**12)])
         limits = plan_after_choices(planned, choices).limits

@@ -26,7 +26,6 @@ from dither import Gaussian, Laplace
 from dither.present.notes import kinds_of
 from dither.tables.card.model import Card, ColumnCard, PublicTable
 from dither.tables.compile import statements
-from dither.tables.compile.queries import DialectSql
 from dither.tables.engines import connect, with_public_values
 from dither.tables.planning.group_keys import (
     MOST_INTEGERS,
@@ -199,7 +198,7 @@ def test_every_derived_key_is_what_the_engine_makes_of_the_values():
         for group in groups:
             query = parse(f"SELECT {group} AS k, COUNT(*) AS n FROM flights GROUP BY 1", card)
             planned = make(query, card, epsilon=1)
-            context = planned.statement_context(DialectSql("duckdb"), {"": engine.table}, 1)
+            context = planned.statement_context("duckdb", {"": engine.table}, 1)
             kept = engine.run(statements.contributors(context)).num_rows
             assert kept == 240, group
 

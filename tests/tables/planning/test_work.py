@@ -18,7 +18,7 @@ from dither.errors import InvalidArgument
 from dither.ledger.accounts import Remaining
 from dither.present.notes import Note
 from dither.tables.compile import expressions
-from dither.tables.compile.queries import DialectSql, placeholder
+from dither.tables.compile.queries import placeholder
 from dither.tables.compile.relations import relation_sql
 from dither.tables.engines import connect
 from dither.tables.options import ReleaseOptions
@@ -91,7 +91,7 @@ def limits_of(source: Source | None) -> list[CappedRows]:
 
 def lines(engine: Any, source: Source) -> list[dict[str, Any]]:
     """The rows of a relation."""
-    sql = relation_sql(source, CARD, {}, DialectSql(engine.dialect))
+    sql = relation_sql(source, CARD, {}, engine.dialect)
     return engine.run(nodes.render(sql, engine.dialect, replacing={placeholder(""): engine.table})).to_pylist()
 
 
@@ -131,7 +131,7 @@ def test_no_operator_of_the_engine_has_more_rows_than_the_work_allows(sql):
     """As DuckDB counts them; every person's rows are as many as the linear part of a question takes, some times."""
     with_engine = connect(table(somebody(random.Random(2))), CARD)
     plan = planned(sql)
-    context = plan.statement_context(DialectSql("duckdb"), {"": with_engine.table}, 7)
+    context = plan.statement_context("duckdb", {"": with_engine.table}, 7)
     for statement in statements_of(plan, context):
         text = f"EXPLAIN (ANALYZE, FORMAT JSON) {statement.text}"
         found = with_engine._connection.execute(text).fetchall()[0][1]

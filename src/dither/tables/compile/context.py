@@ -6,11 +6,12 @@ try it on no rows before anything is charged; its text is written once for each.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Protocol
+from typing import Concatenate, ParamSpec, Protocol
 
 from sqlglot import exp
 
@@ -21,7 +22,6 @@ from dither.tables.compile import expressions
 from dither.tables.compile.expressions import Lookup
 from dither.tables.compile.limits import Limits
 from dither.tables.compile.queries import (
-    DialectSql,
     alias,
     all_of,
     count_rows,
@@ -32,8 +32,10 @@ from dither.tables.compile.queries import (
     relation,
     row_number,
     select,
+    smallest,
     total,
     values,
+    with_weights,
 )
 from dither.tables.compile.relations import public_join, relation_sql
 from dither.tables.query import nodes
@@ -88,25 +90,19 @@ class StatementContext:
     keys: tuple[tuple[Value, ...] | None, ...]
     limits: Limits
     secret: int
-    dialect_sql: DialectSql
+    dialect: Dialect
     tables: Mapping[str, exp.Expr]
     every_group: bool = False
     """Whether all groups of a person are kept, for statements of which nothing is shown by key."""
     codes: tuple[RowCodes, ...] = ()
     """Public domains that every row must be in, with its place in each as columns that begin with c0, c1, …"""
-    _built: dict[str, Statement] = field(default_factory=dict, init=False, repr=False, compare=False)
-
-    def once(self, *key: object, build: Callable[[], exp.Expr]) -> Statement:
-        """The statement of this key, built when it is first asked for."""
-        name = repr(key)  # which tells 1 from 1.0 and True
-        if name not in self._built:
-            self._built[name] = self.statement(build())
-        return self._built[name]
+    built: dict[str, Statement] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """The statements of :func:`built_once`."""
 
     def statement(self, node: exp.Expr) -> Statement:
         """A statement of this engine about these rows."""
         sources = {name or "": self.tables[name or ""] for name in private_tables(self.query)}
-        return Statement(node, sources, self.dialect_sql.dialect)
+        return Statement(node, sources, self.dialect)
 
     @cached_property
     def find(self) -> Lookup:
@@ -132,7 +128,7 @@ class StatementContext:
     @property
     def numbered(self) -> list[bool]:
         """Which groups' private keys are numbered by the engine."""
-        return [keys is None and self.dialect_sql.dialect == "duckdb" and self.chosen for keys in self.keys]
+        return [keys is None and self.dialect == "duckdb" and self.chosen for keys in self.keys]
 
     @property
     def everywhere(self) -> StatementContext:
@@ -193,7 +189,7 @@ class StatementContext:
     def _rows(self) -> exp.Expr:
         if self.query.source is None:
             return relation(exp.to_table(placeholder("")), "t")
-        return relation(relation_sql(self.query.source, self.base_card, self.tables, self.dialect_sql), "t")
+        return relation(relation_sql(self.query.source, self.base_card, self.tables, self.dialect), "t")
 
     @property
     def _who(self) -> exp.Expr:
@@ -276,7 +272,7 @@ class StatementContext:
             remainder = binary("+", self._reduced(cast(x, "integer")), integer(_PRIME))
             return self._linear(remainder, "a", "b")
         key = exp.Literal.string(f"{self._key('0'):x}{self._key('1'):x}")
-        return self.dialect_sql.hash_60_bits(nodes.concatenate(key, self.dialect_sql.as_text(x, type)))
+        return nodes.hash_60_bits(nodes.concatenate(key, nodes.as_text(x, type, self.dialect)), self.dialect)
 
     def hash_of_value(self, x: exp.Expr, type: Type) -> exp.Expr:
         """The keyed hash of one value: a number below 2^31."""
@@ -288,7 +284,7 @@ class StatementContext:
 
     def _combined(self, hashed: exp.Expr, other: exp.Expr, which: str) -> exp.Expr:
         """Two hashes made one: without the exclusive or, a product would order the groups of many people alike."""
-        return self._reduced(binary("*", self.dialect_sql.xor(hashed, other), integer(self._key(which))))
+        return self._reduced(binary("*", nodes.xor(hashed, other, self.dialect), integer(self._key(which))))
 
     def keyed_hash(self, *more: str) -> exp.Expr:
         """The keyed hash of a person and a group, and of the columns of ``more``: a number below 2^31."""
@@ -318,7 +314,7 @@ class StatementContext:
         lines = select([exp.Star()], relation(self.source(columns), "r"), where=where)
         if not self.chosen:
             return lines, []
-        if self.dialect_sql.dialect != "duckdb":
+        if self.dialect != "duckdb":
             order = [self.keyed_hash(), *(plain_column(name) for name in self.names)]
             place = alias(dense_rank(order, [plain_column("u")]), "place")
             ranked = select([exp.Star(), place], relation(lines, "l"))
@@ -346,9 +342,9 @@ class StatementContext:
 
         def weight(windows: bool) -> exp.Expr:
             rows = over(count_rows(), [plain_column("u")]) if windows else count_rows()
-            return limits.weight(rows, self.dialect_sql)
+            return limits.weight(rows, self.dialect)
 
-        result, tables = self.dialect_sql.with_weights(lines, {"w": weight}, self.null_people)
+        result, tables = with_weights(lines, {"w": weight}, self.dialect, self.null_people)
         w = coalesce(plain_column("w"), integer(1 << limits.bits())) if self.null_people else plain_column("w")
         return result, tables, total(w)
 
@@ -363,7 +359,7 @@ class StatementContext:
         widths = [31 if keys is None or len(self.keys) == 1 else (len(keys) - 1).bit_length() for keys in self.keys]
         if sum(widths) > 31:
             order = call("ROW", self.keyed_hash(), *(plain_column(name) for name in self.names))
-            return self.dialect_sql.smallest(pairs, ["u"], order, most, listed)
+            return smallest(pairs, ["u"], order, most, listed)
         shifts = [sum(widths[i + 1 :]) for i in range(len(widths))]
         order = binary("*", self.keyed_hash(), integer(1 << 31))
         for i, shift in enumerate(shifts):
@@ -376,6 +372,24 @@ class StatementContext:
         u = plain_column("u")
         packed = select([u, alias(least, "p")], relation(pairs, "l"), group_by=[u])
         return select([u, *shown], relation(packed, "k"))
+
+
+_Arguments = ParamSpec("_Arguments")
+
+
+def built_once(
+    build: Callable[Concatenate[StatementContext, _Arguments], exp.Expr],
+) -> Callable[Concatenate[StatementContext, _Arguments], Statement]:
+    """Make a function that writes a SELECT return the statement, which is built once for each context and arguments."""
+
+    @functools.wraps(build)
+    def statement(context: StatementContext, /, *args: _Arguments.args, **keywords: _Arguments.kwargs) -> Statement:
+        name = repr((build.__name__, args, keywords))  # which tells 1 from 1.0 and True
+        if name not in context.built:
+            context.built[name] = context.statement(build(context, *args, **keywords))
+        return context.built[name]
+
+    return statement
 
 
 def listed_keys(keys: tuple[Value, ...], type: Type) -> exp.Select:

@@ -31,7 +31,7 @@ use them to skip what they need not read.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
@@ -46,7 +46,7 @@ from dither.tables.query.nodes import check_length
 from dither.tables.query.operations import operation
 from dither.tables.query.operations.base import LEAST, MOST, NUMBERS, Range, TypedSql, wrong_type
 from dither.tables.query.relations import ComputedColumn, extent_of
-from dither.tables.query.tree import Call, Column, Expression, Literal, replaced, walk
+from dither.tables.query.tree import Call, Column, Expression, Join, Literal, replaced, walk
 
 GRID_BITS = 24
 _FAR = float(1 << 40)
@@ -141,6 +141,11 @@ def lookup(card: Card, joined: Mapping[str, str]) -> Lookup:
         return nodes.column(column.name, alias), columns[column.name]
 
     return find
+
+
+def lookup_of(card: Card, joins: Iterable[Join] = ()) -> Lookup:
+    """Return the lookup for a table with public tables joined to it, under their own names."""
+    return lookup(card, {join.table: join.table for join in joins})
 
 
 def bounded(low: float, high: float) -> tuple[float, float]:

@@ -46,8 +46,9 @@ from typing import Literal
 
 from sqlglot import exp
 
-from dither.tables.compile.queries import DialectSql
-from dither.tables.query.nodes import binary, call, case, cast, double, integer
+from dither.tables.compile.queries import shift_right
+from dither.tables.query import nodes
+from dither.tables.query.nodes import Dialect, binary, call, case, cast, double, integer
 
 MAX_TOTAL = 1 << 20
 """The most rows that one person may count for."""
@@ -102,7 +103,7 @@ class Limits:
         """The norm of what one person adds to all groups, in units of ``2^-bits``."""
         return self.total * top * (1 << self.bits(top))
 
-    def weight(self, size: exp.Expr, dialect_sql: DialectSql) -> exp.Expr:
+    def weight(self, size: exp.Expr, dialect: Dialect) -> exp.Expr:
         """The weight of a person's rows in units of ``2^-bits``; ``size`` is the number of rows, or for the l2 norm
         the sum of the squares of the numbers of rows in the groups."""
         one = 1 << self.bits()
@@ -114,13 +115,12 @@ class Limits:
             root = cast(call("CEIL", call("SQRT", squares)), "integer")
             norm = binary("+", root, integer(1))  # a sum of squares above 2^53 is rounded, by much less than this
         return case(
-            [(binary("<=", size, integer(limit)), integer(one))], dialect_sql.integer_quotient(integer(scaled), norm)
+            [(binary("<=", size, integer(limit)), integer(one))], nodes.integer_quotient(integer(scaled), norm, dialect)
         )
 
-    def times_weight(self, x: exp.Expr, weight: exp.Expr, top: int, dialect_sql: DialectSql) -> exp.Expr:
+    def times_weight(self, x: exp.Expr, weight: exp.Expr, top: int) -> exp.Expr:
         """A whole number from 0 on times its weight, in units of ``2^-bits(top)``, rounded down."""
-        product = binary("*", x, weight)
-        return dialect_sql.shift_right(product, self.bits() - self.bits(top))
+        return shift_right(binary("*", x, weight), self.bits() - self.bits(top))
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from sqlglot import exp
 from dither.errors import InvalidArgument
 from dither.tables.card.model import Type, arrow_type
 from dither.tables.compile import expressions
-from dither.tables.compile.context import Statement, StatementContext, each_key_once, key_values
+from dither.tables.compile.context import StatementContext, built_once, each_key_once, key_values
 from dither.tables.compile.expressions import Lookup
 from dither.tables.compile.limits import Limits
 from dither.tables.compile.queries import alias, join, relation, select
@@ -290,14 +290,11 @@ def _compared(x: exp.Expr, constants: Sequence[exp.Expr], codes: Codes) -> exp.E
 RowCode = BinCodes | KeyCodes
 
 
-def marginals(context: StatementContext, tables: Sequence[Sequence[str]]) -> Statement:
+@built_once
+def marginals(context: StatementContext, tables: Sequence[Sequence[str]]) -> exp.Select:
     """The statement for tables, each given by the columns of its codes: a line for each cell that holds anything, with
     its codes (those of other tables are NULL) and the sum of weights ``m0``.
     """
-    return context.once("marginals", *map(tuple, tables), build=lambda: _marginals(context, tables))
-
-
-def _marginals(context: StatementContext, tables: Sequence[Sequence[str]]) -> exp.Select:
     lines, before = context.counted({})
     lines, weights_of, weights = context.weighted(lines, context.limits)
     names = [*dict.fromkeys(name for table in tables for name in table)]

@@ -6,12 +6,10 @@ Expressions that engines write differently are in :mod:`dither.tables.query.node
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from sqlglot import exp
 
-from dither.tables.card.model import Type
 from dither.tables.query import nodes
 from dither.tables.query.nodes import Dialect, binary, call, integer, plain_column
 
@@ -135,72 +133,46 @@ def once(table: exp.Expr, columns: Sequence[str], key: str) -> exp.Select:
     return select([*map(nodes.column, columns)], relation(numbered, "q"), where=[first])
 
 
-@dataclass(frozen=True)
-class DialectSql:
-    """Queries and expressions that engines write differently, for one engine.
+def smallest(rows: exp.Select, by: Sequence[str], order: exp.Expr, most: int, columns: Sequence[str]) -> exp.Select:
+    """Return, for each value of ``by``, ``columns`` of the ``most`` rows that come first in ``order``; on DuckDB."""
+    packed = exp.Struct(
+        expressions=[exp.PropertyEQ(this=exp.to_identifier(name), expression=plain_column(name)) for name in columns]
+    )
+    chosen = call("UNNEST", call("MIN_BY", packed, order, integer(most)))
+    packs = select([alias(chosen, "s")], relation(rows, "l"), group_by=[plain_column(name) for name in by])
+    return select([alias(plain_column(name, "s"), name) for name in columns], relation(packs, "k"))
 
-    >>> quotient = DialectSql("postgres").integer_quotient(plain_column("a"), plain_column("b"))
-    >>> nodes.render(quotient, "postgres")
-    '(a / b)'
+
+def with_weights(
+    lines: exp.Select,
+    weights: Mapping[str, Callable[[bool], exp.Expr]],
+    dialect: Dialect,
+    keep_null: bool = False,
+) -> tuple[exp.Select, list[tuple[str, exp.Select]]]:
+    """The lines of a table with numbers that follow from all lines of the same person, and tables to read before.
+
+    Each number is an expression of aggregates; asked for with True, of windows over the person's lines. The lines
+    are read once: were the source to change between two readings, a weight would be that of other rows. With
+    ``keep_null`` there are lines of no person, whose numbers are NULL.
     """
+    u = plain_column("u")
+    if dialect == "spark":  # which would read a table twice that is named twice
+        windows = {name: number(True) for name, number in weights.items()}
+        if keep_null:
+            known = nodes.is_not_null(u)
+            windows = {name: nodes.case([(known, x)], nodes.literal(None)) for name, x in windows.items()}
+        numbers = [alias(x, name) for name, x in windows.items()]
+        return select([exp.Star(), *numbers], relation(lines, "l")), []
+    numbers = [alias(number(False), name) for name, number in weights.items()]
+    where = [nodes.is_not_null(u)] if keep_null else []
+    people = select([u, *numbers], relation(exp.to_table("lines"), "l"), where=where, group_by=[u])
+    every = exp.Column(this=exp.Star(), table=exp.to_identifier("l"))
+    equal = binary("=", plain_column("u", "l"), plain_column("u", "p"))
+    same = join(relation(people, "p"), equal, "LEFT" if keep_null else "")
+    shown = [every, *(plain_column(name, "p") for name in weights)]
+    return select(shown, relation(exp.to_table("lines"), "l"), joins=[same]), [("lines", lines)]
 
-    dialect: Dialect
 
-    def as_text(self, x: exp.Expr, type: Type) -> exp.Expr:
-        """A value as text, the same on every engine."""
-        return nodes.as_text(x, type, self.dialect)
-
-    def hash_60_bits(self, text: exp.Expr) -> exp.Expr:
-        """The first 60 bits of the MD5 of a text, as a whole number."""
-        return nodes.hash_60_bits(text, self.dialect)
-
-    def integer_quotient(self, left: exp.Expr, right: exp.Expr) -> exp.Expr:
-        """The whole part of a quotient of whole numbers from 0 on."""
-        return nodes.integer_quotient(left, right, self.dialect)
-
-    def xor(self, left: exp.Expr, right: exp.Expr) -> exp.Expr:
-        """The exclusive or of the bits of whole numbers."""
-        return nodes.xor(left, right, self.dialect)
-
-    def smallest(
-        self, rows: exp.Select, by: Sequence[str], order: exp.Expr, most: int, columns: Sequence[str]
-    ) -> exp.Select:
-        """For each value of ``by``, ``columns`` of the ``most`` rows that come first in ``order``; on DuckDB."""
-        packed = exp.Struct(
-            expressions=[
-                exp.PropertyEQ(this=exp.to_identifier(name), expression=plain_column(name)) for name in columns
-            ]
-        )
-        chosen = call("UNNEST", call("MIN_BY", packed, order, integer(most)))
-        packs = select([alias(chosen, "s")], relation(rows, "l"), group_by=[plain_column(name) for name in by])
-        return select([alias(plain_column(name, "s"), name) for name in columns], relation(packs, "k"))
-
-    def with_weights(
-        self, lines: exp.Select, weights: Mapping[str, Callable[[bool], exp.Expr]], keep_null: bool = False
-    ) -> tuple[exp.Select, list[tuple[str, exp.Select]]]:
-        """The lines of a table with numbers that follow from all lines of the same person, and tables to read before.
-
-        Each number is an expression of aggregates; asked for with True, of windows over the person's lines. The lines
-        are read once: were the source to change between two readings, a weight would be that of other rows. With
-        ``keep_null`` there are lines of no person, whose numbers are NULL.
-        """
-        u = plain_column("u")
-        if self.dialect == "spark":  # which would read a table twice that is named twice
-            windows = {name: number(True) for name, number in weights.items()}
-            if keep_null:
-                known = nodes.is_not_null(u)
-                windows = {name: nodes.case([(known, x)], nodes.literal(None)) for name, x in windows.items()}
-            numbers = [alias(x, name) for name, x in windows.items()]
-            return select([exp.Star(), *numbers], relation(lines, "l")), []
-        numbers = [alias(number(False), name) for name, number in weights.items()]
-        where = [nodes.is_not_null(u)] if keep_null else []
-        people = select([u, *numbers], relation(exp.to_table("lines"), "l"), where=where, group_by=[u])
-        every = exp.Column(this=exp.Star(), table=exp.to_identifier("l"))
-        equal = binary("=", plain_column("u", "l"), plain_column("u", "p"))
-        same = join(relation(people, "p"), equal, "LEFT" if keep_null else "")
-        shown = [every, *(plain_column(name, "p") for name in weights)]
-        return select(shown, relation(exp.to_table("lines"), "l"), joins=[same]), [("lines", lines)]
-
-    def shift_right(self, x: exp.Expr, places: int) -> exp.Expr:
-        """A whole number from 0 on, divided by ``2^places`` and rounded down."""
-        return exp.BitwiseRightShift(this=nodes.operand(x), expression=integer(places)) if places else x
+def shift_right(x: exp.Expr, places: int) -> exp.Expr:
+    """Return a whole number from 0 on, divided by ``2^places`` and rounded down."""
+    return exp.BitwiseRightShift(this=nodes.operand(x), expression=integer(places)) if places else x

@@ -37,7 +37,6 @@ from dither.tables.card.values import EXACT_INTEGERS
 from dither.tables.compile import expressions
 from dither.tables.compile.expressions import Lookup
 from dither.tables.compile.queries import (
-    DialectSql,
     all_of,
     count_rows,
     free_prefix,
@@ -50,7 +49,7 @@ from dither.tables.compile.queries import (
     select,
 )
 from dither.tables.query import nodes
-from dither.tables.query.nodes import binary, call, case, cast, integer
+from dither.tables.query.nodes import Dialect, binary, call, case, cast, integer
 from dither.tables.query.operations.base import Range, TypedSql
 from dither.tables.query.relations import (
     LARGEST_STEPS,
@@ -106,7 +105,7 @@ def describe(expression: Expression, card: Card, where: Expression | None, joins
     column = describe_type(expression, card, where, joins)
     if isinstance(expression, Column):
         return column
-    find = expressions.lookup(card, {item.table: item.table for item in joins})
+    find = expressions.lookup_of(card, joins)
     typed = _as_it_is(expression, find)
     if typed.range is None:
         return replace(column, type=typed.type)
@@ -124,17 +123,17 @@ def _as_it_is(expression: Expression, find: Lookup) -> TypedSql:
     return expressions.as_it_is(expression, find)
 
 
-def relation_sql(source: Source, card: Card, tables: Mapping[str, exp.Expr], dialect_sql: DialectSql) -> exp.Select:
+def relation_sql(source: Source, card: Card, tables: Mapping[str, exp.Expr], dialect: Dialect) -> exp.Select:
     """A relation as a query: the person, under the name of the card's unit, and its columns by their names.
 
     Private tables stand in it by their placeholders; ``tables`` has the public ones.
     """
-    return _Compiler(card, tables, dialect_sql).query(source)
+    return _Compiler(card, tables, dialect).query(source)
 
 
 def inner_lookup(source: Projection | PerPerson | Windowed | PublicMembership | PersonJoin, card: Card) -> Lookup:
     """How the expressions of a node find the columns of what is inside it."""
-    compiler = _Compiler(card, {}, DialectSql("duckdb"))
+    compiler = _Compiler(card, {}, "duckdb")
     if isinstance(source, PersonJoin):
         return compiler.find_both(source)
     joins = source.joins if isinstance(source, (Projection, PerPerson)) else ()
@@ -157,8 +156,8 @@ class _Number:
 class _Compiler:
     """Writes the nodes of one relation."""
 
-    def __init__(self, card: Card, tables: Mapping[str, exp.Expr], dialect_sql: DialectSql) -> None:
-        self.card, self.tables, self.dialect_sql = card, tables, dialect_sql
+    def __init__(self, card: Card, tables: Mapping[str, exp.Expr], dialect: Dialect) -> None:
+        self.card, self.tables, self.dialect = card, tables, dialect
         self.person = person_of(card)
 
     def query(self, source: Source) -> exp.Select:
@@ -257,7 +256,7 @@ class _Compiler:
     ) -> list[exp.Expr]:
         """The sums of whole numbers, of doubles or of BIGINTs in a type that DuckDB and PostgreSQL make wider, and how
         many values there are."""
-        wide = number.most_values is None and self.dialect_sql.dialect == "spark"
+        wide = number.most_values is None and self.dialect == "spark"
         parts = _split(x) if number.split else [_decimal(x) if wide else x]
         sums = [_named(over(call("SUM", part)), f"{name}_{i}") for i, part in enumerate(parts)]
         return [*sums, _named(over(call("COUNT", x)), f"{name}_n")]
@@ -345,16 +344,16 @@ class _Compiler:
         rank, place, count = (nodes.column(f"{free}{name}") for name in ("rank", "place", "count"))
         # as for windows, rows that are alike in the order must be alike in all that can be seen
         rows = select([_named(_value(Column(name), find).node, name) for name in names], self._inner(source.source))
-        name_of_person = self.dialect_sql.as_text(person[0], self._schema(source.source).columns[self.person].type)
-        place_as_text = nodes.concatenate(exp.Literal.string("/"), self.dialect_sql.as_text(rank, "integer"))
-        hashed = self.dialect_sql.hash_60_bits(nodes.concatenate(name_of_person, place_as_text))
+        name_of_person = nodes.as_text(person[0], self._schema(source.source).columns[self.person].type, self.dialect)
+        place_as_text = nodes.concatenate(exp.Literal.string("/"), nodes.as_text(rank, "integer", self.dialect))
+        hashed = nodes.hash_60_bits(nodes.concatenate(name_of_person, place_as_text), self.dialect)
 
         def chosen(rows: exp.Expr) -> exp.Select:
             ranked = select([*columns, _named(row_number(order, person), rank.name)], rows)
             placed = select([*columns, _named(row_number([hashed, rank], person), place.name)], relation(ranked, "s"))
             return select(columns, relation(placed, "r"), where=[binary("<=", place, most)])
 
-        if self.dialect_sql.dialect != "duckdb":
+        if self.dialect != "duckdb":
             return chosen(relation(rows, "t"))
         counted = select([exp.Star(), _named(over(count_rows(), person), count.name)], relation(rows, "t"))
         known = exp.to_table("counted")

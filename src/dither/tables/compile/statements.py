@@ -79,11 +79,10 @@ from dither.inference import Grid
 from dither.tables.card.model import Type
 from dither.tables.card.values import Value
 from dither.tables.compile import expressions
-from dither.tables.compile.context import Statement, StatementContext
+from dither.tables.compile.context import Statement, StatementContext, built_once
 from dither.tables.compile.expressions import Lookup, bin_of, bounded, whole_steps
 from dither.tables.compile.limits import Limits
 from dither.tables.compile.queries import (
-    DialectSql,
     alias,
     all_of,
     count_rows,
@@ -92,10 +91,12 @@ from dither.tables.compile.queries import (
     relation,
     row_number,
     select,
+    shift_right,
     total,
+    with_weights,
 )
 from dither.tables.query import nodes
-from dither.tables.query.nodes import binary, call, case, cast, coalesce, double, integer, plain_column
+from dither.tables.query.nodes import Dialect, binary, call, case, cast, coalesce, double, integer, plain_column
 from dither.tables.query.relations import private_columns
 from dither.tables.query.tree import Expression, private_tables
 
@@ -169,12 +170,9 @@ _FAR = 2.0**40
 _FINE = 1024.0
 
 
-def distinct_values(context: StatementContext, value: Expression) -> Statement:
+@built_once
+def distinct_values(context: StatementContext, value: Expression) -> exp.Select:
     """The statement that counts different values: a line for each group that has any, with their number."""
-    return context.once("distinct", value, build=lambda: _distinct_values(context, value))
-
-
-def _distinct_values(context: StatementContext, value: Expression) -> exp.Select:
     typed = expressions.key(value, context.find)
     x = typed.node
     if typed.type == "number":
@@ -270,7 +268,7 @@ class Moments:
         """What one row adds to all parts together, in steps of the grid or, of degree 2, in ``divisor`` squares."""
         return 1 if self.grid is None else int(self.grid.width) ** self.degree // self.divisor
 
-    def squares(self, x: exp.Expr, dialect_sql: DialectSql) -> tuple[exp.Expr, exp.Expr]:
+    def squares(self, x: exp.Expr, dialect: Dialect) -> tuple[exp.Expr, exp.Expr]:
         """The squares of the steps below the upper bound and above the lower one, divided, of ``x`` steps."""
         assert self.grid is not None
         below = binary("-", integer(int(self.grid.width)), x)
@@ -278,7 +276,7 @@ class Moments:
         if self.divisor == 1:
             return first, last
         by = integer(self.divisor)
-        return dialect_sql.integer_quotient(first, by), dialect_sql.integer_quotient(last, by)
+        return nodes.integer_quotient(first, by, dialect), nodes.integer_quotient(last, by, dialect)
 
     @property
     def parts(self) -> tuple[Measure, ...]:
@@ -357,12 +355,9 @@ def of_measures(context: StatementContext, measures: Sequence[Measure]) -> list[
     return result
 
 
-def sums(context: StatementContext, measures: Sequence[Measure]) -> Statement:
+@built_once
+def sums(context: StatementContext, measures: Sequence[Measure]) -> exp.Select:
     """The statement for sums: a line for each group, with each measure as a whole number."""
-    return context.once("sums", *measures, build=lambda: _sums(context, measures))
-
-
-def _sums(context: StatementContext, measures: Sequence[Measure]) -> exp.Select:
     names: dict[tuple[object, ...], str] = {}
     columns: dict[str, exp.Expr] = {}
     for measure in measures:
@@ -374,10 +369,10 @@ def _sums(context: StatementContext, measures: Sequence[Measure]) -> exp.Select:
             columns |= measure.pair.columns(names[measure.column], context.find)
     nodes.check_length(*columns.values())
     if context.card.unit is None:
-        numbers = [_of_row(measure, names.get(measure.column, ""), context.dialect_sql) for measure in measures]
+        numbers = [_of_row(measure, names.get(measure.column, ""), context.dialect) for measure in measures]
         totals = {f"m{i}": total(number) for i, number in enumerate(numbers)}
         return context.finish(totals, context.source(columns), context.names, [])
-    limits, dialect_sql = context.limits, context.dialect_sql
+    limits, dialect = context.limits, context.dialect
     people = any(measure.kind == "people" for measure in measures)
     only_people = all(measure.kind == "people" for measure in measures)
     by_person = not context.names or people or limits.norm == 2 or context.chosen
@@ -391,15 +386,15 @@ def _sums(context: StatementContext, measures: Sequence[Measure]) -> exp.Select:
         lines = _by_person(context, lines, single, squared, products, not only_people or context.null_people)
     weights: dict[str, Callable[[bool], exp.Expr]] = {}
     if not only_people:
-        weights["w"] = lambda windows: limits.weight(_size(limits, by_person, windows), dialect_sql)
+        weights["w"] = lambda windows: limits.weight(_size(limits, by_person, windows), dialect)
     if people and limits.exceeded:
-        weights["v"] = lambda windows: limits.of_people.weight(_person(count_rows(), windows), dialect_sql)
+        weights["v"] = lambda windows: limits.of_people.weight(_person(count_rows(), windows), dialect)
     if weights and context.names:
-        lines, tables = dialect_sql.with_weights(lines, weights, context.null_people)
+        lines, tables = with_weights(lines, weights, dialect, context.null_people)
         before = [*before, *tables]
     elif weights:  # one line for each person
         n = plain_column("n")
-        weight = limits.weight(binary("*", n, n) if limits.norm == 2 else n, dialect_sql)
+        weight = limits.weight(binary("*", n, n) if limits.norm == 2 else n, dialect)
         if context.null_people:
             weight = case([(nodes.is_not_null(plain_column("u")), weight)], nodes.literal(None))
         lines = select([exp.Star(), alias(weight, "w")], relation(lines, "l"))
@@ -413,7 +408,7 @@ def _sums(context: StatementContext, measures: Sequence[Measure]) -> exp.Select:
             totals[f"m{i}"] = total(number)
         else:
             name = names.get(measure.column, "")
-            number = _of_person(measure, name) if by_person else _of_row(measure, name, dialect_sql)
+            number = _of_person(measure, name) if by_person else _of_row(measure, name, dialect)
             totals[f"m{i}"] = total(_weighted(measure, number, context))
     return context.finish(totals, lines, context.names, before)
 
@@ -444,7 +439,7 @@ def _by_person(
         x = plain_column(name)
         listed += [alias(call("COUNT", x), f"c_{name}"), alias(total(x), f"s_{name}")]
         if name in squared:
-            squares = squared[name].squares(x, context.dialect_sql)
+            squares = squared[name].squares(x, context.dialect)
             listed += [alias(total(square), f"{side}_{name}") for side, square in zip("bq", squares, strict=True)]
     listed += [alias(total(product), name) for name, product in products.items()]
     return select([*keys, *listed], relation(rows, "r"), group_by=keys)
@@ -463,7 +458,7 @@ def _size(limits: Limits, by_person: bool, windows: bool) -> exp.Expr:
     return cast(_person(call("SUM", binary("*", n, n) if limits.norm == 2 else n), windows), "integer")
 
 
-def _of_row(measure: Measure, name: str, dialect_sql: DialectSql) -> exp.Expr:
+def _of_row(measure: Measure, name: str, dialect: Dialect) -> exp.Expr:
     """What a row adds, before it is weighted."""
     if measure.kind in ("rows", "people"):
         return integer(1)
@@ -475,7 +470,7 @@ def _of_row(measure: Measure, name: str, dialect_sql: DialectSql) -> exp.Expr:
         return s
     count = case([(nodes.is_null(x), integer(0))], integer(1))
     assert measure.moments is not None
-    squares = measure.moments.squares(x, dialect_sql) if measure.moments.degree == 2 else ()
+    squares = measure.moments.squares(x, dialect) if measure.moments.degree == 2 else ()
     return _part(measure, integer(1), count, s, *(coalesce(square, integer(0)) for square in squares))
 
 
@@ -521,27 +516,22 @@ def _with_weight(measure: Measure, number: exp.Expr, context: StatementContext) 
     w, top = plain_column("w"), measure.top
     grid = measure.moments.grid if measure.kind == "sum" and measure.moments is not None else None
     if grid is None or grid.low >= 0:
-        return context.limits.times_weight(number, w, top, context.dialect_sql)
+        return context.limits.times_weight(number, w, top)
     negative = binary("<", number, integer(0))
     size = case([(negative, nodes.negate(number))], number)
-    weighted = context.limits.times_weight(size, w, top, context.dialect_sql)
+    weighted = context.limits.times_weight(size, w, top)
     return case([(negative, nodes.negate(weighted))], weighted)
 
 
+@built_once
 def bins(
     context: StatementContext, value: Expression, edges: tuple[float, ...] | None, keys: tuple[Value, ...] | None
-) -> Statement:
+) -> exp.Select:
     """The statement for bins: a line for each group and bin that holds anything, with how many values.
 
     Bins are between ``edges`` (the first and the last take in what is beyond), or one for each of ``keys``, and are
     numbered from 0. NULL and NaN are in none.
     """
-    return context.once("bins", value, edges, keys, build=lambda: _bins(context, value, edges, keys))
-
-
-def _bins(
-    context: StatementContext, value: Expression, edges: tuple[float, ...] | None, keys: tuple[Value, ...] | None
-) -> exp.Select:
     if edges is not None:
         bin = bin_of(value, edges, context.find)
     else:
@@ -647,14 +637,11 @@ def unit(measure: Measure, limits: Limits) -> float:
     return float(steps) if grid is None else grid.scale * steps
 
 
-def person_periods(context: StatementContext, measures: Sequence[Measure], period: Expression) -> Statement:
+@built_once
+def person_periods(context: StatementContext, measures: Sequence[Measure], period: Expression) -> exp.Select:
     """A line for each person ``u``, period ``t`` and group that holds anything, with what the person adds to each
     measure, ``m0``, ``m1``, …, as whole numbers. Where every row is a person, a line for each period and group.
     """
-    return context.once("periods", period, *measures, build=lambda: _person_periods(context, measures, period))
-
-
-def _person_periods(context: StatementContext, measures: Sequence[Measure], period: Expression) -> exp.Select:
     assert not context.null_people, "nobody could keep a record of them: the series refuses it"
     columns = {"t": expressions.compile(period, context.find).node}
     for i, measure in enumerate(measures):
@@ -673,8 +660,8 @@ def _person_periods(context: StatementContext, measures: Sequence[Measure], peri
     size = cast(over(call("SUM", plain_column("n")), person_and_period), "integer")
     groups = cast(over(count_rows(), person_and_period), "integer")
     weights = [
-        alias(context.limits.weight(size, context.dialect_sql), "w"),
-        alias(context.limits.of_people.weight(groups, context.dialect_sql), "v"),
+        alias(context.limits.weight(size, context.dialect), "w"),
+        alias(context.limits.of_people.weight(groups, context.dialect), "v"),
     ]
     weighted = select([exp.Star(), *weights], relation(lines, "l"))
     added = [alias(_weighted_line(measure, i, context), f"m{i}") for i, measure in enumerate(measures)]
@@ -710,7 +697,7 @@ def _weighted_line(measure: Measure, place: int, context: StatementContext) -> e
     shift = limits.bits() - places(measure, limits)
 
     def times_weight(x: exp.Expr) -> exp.Expr:
-        return context.dialect_sql.shift_right(binary("*", x, plain_column("w")), shift)
+        return shift_right(binary("*", x, plain_column("w")), shift)
 
     grid = measure.moments.grid if measure.moments is not None else None
     if grid is None or grid.low >= 0:

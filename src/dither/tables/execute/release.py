@@ -26,7 +26,6 @@ from dither.release.progress import with_progress
 from dither.tables.answer import Answer, is_total
 from dither.tables.compile import statements
 from dither.tables.compile.context import Statement, StatementContext
-from dither.tables.compile.queries import DialectSql
 from dither.tables.engines import with_public_values
 from dither.tables.execute import run
 from dither.tables.execute.recorded_key import canonical_request
@@ -100,7 +99,7 @@ def statement_contexts(question: Question, plan: QuestionPlan) -> list[Statement
     contexts = []
     for part in plan.parts:
         high, low = resolve(None).words(2).tolist()
-        contexts.append(part.statement_context(DialectSql(engine.dialect), tables, high << 64 | low))
+        contexts.append(part.statement_context(engine.dialect, tables, high << 64 | low))
     return contexts
 
 
@@ -184,7 +183,7 @@ def _after_choices(
     for plan, context, choice in zip(plans, contexts, chosen, strict=True):
         if choice is not None and plan.automatic.keys() != {"bias"}:  # otherwise the plan is complete
             after = plan_after_choices(plan, choice)
-            context = after.statement_context(context.dialect_sql, context.tables, context.secret)
+            context = after.statement_context(context.dialect, context.tables, context.secret)
         else:
             after = plan
         chosen_bounds = {name: Fraction(0) for name in plan.automatic if name.startswith(automatic.BOUNDS_OF)}

@@ -368,7 +368,7 @@ def unseen_bounds_notes(plan: AggregationPlan) -> tuple[Note, ...]:
     """What is said, before anything is charged, of bounds that may not be found: of how few people there are none, even
     if all of them have alike values and the second look is needed."""
     result = []
-    find = expressions.lookup(plan.card, {join.table: join.table for join in plan.query.joins})
+    find = plan.find
     names = [name for name in plan.query.aggregates if plan.automatic.get(BOUNDS_OF + name)]
     left = plan.guarantee.exact[0] - sum(plan.automatic.values(), Fraction(0))
     for name in names:

@@ -645,7 +645,7 @@ def card_of_question(query: Query, card: Card) -> Card:
     result = relation_card(card, query.source, _described, query.where)
     if query.source is None or query.where is None:
         return result
-    find = expressions.lookup(result, {join.table: join.table for join in query.joins})
+    find = expressions.lookup_of(result, query.joins)
     columns = {name: _compared(Column(name), column, find, query.where) for name, column in result.columns.items()}
     return replace(result, columns=columns)
 
@@ -662,7 +662,7 @@ def narrowed_keys(query: Query, card: Card, keys: PublicKeys) -> PublicKeys:
         for rows, item in itertools.islice(Rows.asked(query).levels(group.value), 1, None):
             if rows.path not in lookups:
                 inner = card_of_question(Query({}, source=rows.source), base_of(card))
-                lookups[rows.path] = expressions.lookup(inner, {join.table: join.table for join in rows.joins})
+                lookups[rows.path] = expressions.lookup_of(inner, rows.joins)
             facts = PublicFacts(lookups[rows.path], rows.conditions)
             possible = facts.values(item)
             listed = result[place] or ()
@@ -673,7 +673,7 @@ def narrowed_keys(query: Query, card: Card, keys: PublicKeys) -> PublicKeys:
 
 def _described(expression: Expression, card: Card, where: Expression | None, joins: tuple[Join, ...]) -> ColumnCard:
     column = relations.describe(expression, card, where, joins)
-    facts = PublicFacts.of(expressions.lookup(card, {item.table: item.table for item in joins}), where)
+    facts = PublicFacts.of(expressions.lookup_of(card, joins), where)
     if not isinstance(expression, Column):
         return column if column.keys is not None else replace(column, keys=facts.values(expression))
     listed = facts.listed(expression) if where is not None else None
@@ -706,7 +706,7 @@ def with_unstated_bounds(query: Query, card: Card) -> Query:
     >>> with_unstated_bounds(Query({}), Card("visits", "visits.csv", {})).aggregates
     {}
     """
-    find = expressions.lookup(card, {join.table: join.table for join in query.joins})
+    find = expressions.lookup_of(card, query.joins)
     aggregates = {
         name: replace(item, bounds=_bounds_by_conditions(item, find, query.where) or "auto")
         for name, item in query.aggregates.items()

@@ -42,7 +42,6 @@ from dither.tables.compile import expressions, statements
 from dither.tables.compile.context import Statement, StatementContext
 from dither.tables.compile.expressions import GRID_BITS, Lookup, bounded
 from dither.tables.compile.limits import MAX_TOTAL, Limits, SharedBounds
-from dither.tables.compile.queries import DialectSql
 from dither.tables.compile.statements import (
     PAIR_BITS,
     Measure,
@@ -68,6 +67,7 @@ from dither.tables.planning.group_keys import (
     ties_of,
 )
 from dither.tables.planning.quantiles import Quantiles, levels, ranks
+from dither.tables.query.nodes import Dialect
 from dither.tables.query.relations import is_whole
 from dither.tables.query.tree import OF_PAIRS, Aggregate, Column, Query, private_tables, public_tables, show
 
@@ -308,6 +308,11 @@ class Aggregation:
     bounds of aggregates; see :mod:`dither.tables.planning.automatic`."""
 
     @property
+    def find(self) -> Lookup:
+        """How expressions find the columns of its rows."""
+        return expressions.lookup_of(self.card, self.query.joins)
+
+    @property
     def measures_of(self) -> Mapping[str, Part]:
         """What each aggregate is estimated from, by the name of its answer."""
         return self.needed.parts
@@ -342,11 +347,9 @@ class Aggregation:
         """How many rows one person counts for at most in each of ``max_groups`` groups."""
         return self.limits.rows
 
-    def statement_context(
-        self, dialect_sql: DialectSql, tables: Mapping[str, exp.Expr], secret: int
-    ) -> StatementContext:
+    def statement_context(self, dialect: Dialect, tables: Mapping[str, exp.Expr], secret: int) -> StatementContext:
         """Return what the statements need to know of it."""
-        return StatementContext(self.query, self.card, self.keys, self.limits, secret, dialect_sql, tables)
+        return StatementContext(self.query, self.card, self.keys, self.limits, secret, dialect, tables)
 
     def with_budget(self, epsilon: Fraction, delta: Fraction | None, joint: Fraction | None = None) -> AggregationPlan:
         """Return the plan at this budget; nothing but noise, thresholds and the norm of the limits depends on it.
@@ -425,12 +428,10 @@ def aggregation_of(
     most = groups if level_groups is None else level_groups
     exceeded = None not in keys and number_of_groups(keys, ties) > most
     limits = Limits(groups, rows, 1, has_unit, has_unit and exceeded, level_groups=level_groups)
-    needed = measurements(query, keys, limits, _lookup(query, card), options.interval == "population")
+    needed = measurements(
+        query, keys, limits, expressions.lookup_of(card, query.joins), options.interval == "population"
+    )
     return Aggregation(query, card, options, keys, ties, limits, needed, shared_bounds)
-
-
-def _lookup(query: Query, card: Card) -> Lookup:
-    return expressions.lookup(card, {join.table: join.table for join in query.joins})
 
 
 def keys_of(query: Query, card: Card, listed_only: bool = False) -> PublicKeys:
@@ -441,14 +442,16 @@ def keys_of(query: Query, card: Card, listed_only: bool = False) -> PublicKeys:
 def keys_and_ties(query: Query, card: Card, listed_only: bool = False) -> tuple[PublicKeys, tuple[Tie, ...]]:
     """The public keys of each column of GROUP BY, and which of them occur together."""
     tied = tied_values(query, card)
-    keys = public_keys(query.groups, query.where, _lookup(query, card), listed_only=listed_only, tied=tied)
+    keys = public_keys(
+        query.groups, query.where, expressions.lookup_of(card, query.joins), listed_only=listed_only, tied=tied
+    )
     keys = narrowed_keys(query, card, keys)
     return keys, ties_of(query.groups, keys, tied)
 
 
 def make_keys_public(asked: Aggregation) -> str:
     """How a question can be asked of public keys: what a relation counts can be cut off, other keys can be listed."""
-    find = _lookup(asked.query, asked.card)
+    find = asked.find
     for group, listed in zip(asked.query.groups, asked.keys, strict=True):
         if listed is None and expressions.compile(group.value, find).range is not None:
             value = show(group.value)
@@ -482,7 +485,7 @@ def check(plan: QuestionPlan) -> None:
 def without_engine(plan: AggregationPlan) -> StatementContext:
     """What statements of a plan need to know, for no engine in particular."""
     names = [*(name or "" for name in private_tables(plan.query)), *public_tables(plan.query)]
-    return plan.statement_context(DialectSql("duckdb"), dict.fromkeys(names, exp.to_table("t")), 0)
+    return plan.statement_context("duckdb", dict.fromkeys(names, exp.to_table("t")), 0)
 
 
 def statements_of(plan: AggregationPlan, context: StatementContext) -> list[Statement]:
@@ -663,7 +666,7 @@ def answer_type(plan: Aggregation, aggregate: Aggregate) -> Type:
         return "integer"
     if aggregate.value is None or not (aggregate.kind in _OF_ITS_TYPE or aggregate.discrete):
         return "number"
-    find = expressions.lookup(plan.card, {join.table: join.table for join in plan.query.joins})
+    find = plan.find
     if aggregate.kind == "mode":
         return expressions.compile(aggregate.value, find).type
     return "integer" if is_whole(aggregate.value, lambda column: find(column)[1]) else "number"

@@ -97,7 +97,7 @@ def null_notes(plan: AggregationPlan) -> tuple[Note, ...]:
     """What an answer says about rows that are in none of its groups, because a key is NULL, or because a date or a
     whole number is beyond the bounds that its keys are derived from."""
     query = plan.query
-    find = expressions.lookup(plan.card, {join.table: join.table for join in query.joins})
+    find = plan.find
     public = [(group, keys) for group, keys in zip(query.groups, plan.keys, strict=True) if keys is not None]
     missing = [group for group, keys in public if None not in keys and may_be_null(plan, group.value)]
     result = []
@@ -152,7 +152,7 @@ def _beyond(
     from a number beyond them may be one of the keys."""
     *_, (rows, value) = Rows.asked(plan.query).levels(key)
     card_there = card_of_question(Query({}, source=rows.source), base_of(plan.card)) if rows.path else plan.card
-    find = expressions.lookup(card_there, {join.table: join.table for join in rows.joins})
+    find = expressions.lookup_of(card_there, rows.joins)
     raw = (value, *value.args) if isinstance(value, Call) and value.op == "coalesce" else (value,)
     for column in dict.fromkeys(node for node in walk(folded(value)) if isinstance(node, Column)):
         card = find(column)[1]
@@ -299,7 +299,7 @@ def _held(source: Source, card: Card) -> Iterator[Note]:
         return
     inside = replace(card, columns=relation_schema(card, source.source, relations.describe).columns)
     joins = source.joins if isinstance(source, PerPerson) else ()
-    find = expressions.lookup(inside, {join.table: join.table for join in joins})
+    find = expressions.lookup_of(inside, joins)
     every = source.aggregates.values() if isinstance(source, PerPerson) else source.windows.values()
     for value in dict.fromkeys(item.value for item in every if item.kind in ("sum", "mean")):
         for column in () if value is None else clamped_columns(value, find):
@@ -445,7 +445,7 @@ def held_notes(plan: AggregationPlan) -> tuple[Note, ...]:
     chosen privately have a note of their own."""
     if not isinstance(plan.card, RelationCard):
         return ()
-    find = expressions.lookup(plan.card, {join.table: join.table for join in plan.query.joins})
+    find = plan.find
     result = []
     for name, aggregate in plan.query.aggregates.items():
         value, bounds = aggregate.value, aggregate.bounds

@@ -212,7 +212,7 @@ def _of_question(query: Query, card: Card) -> _Polynomial:
     rows, work = (None, ()) if query.source is None else _rows_and_work(query.source, card)
     if rows is not None:
         known = card_of_question(query, card)
-        find = expressions.lookup(known, {join.table: join.table for join in query.joins})
+        find = expressions.lookup_of(known, query.joins)
         values = [value for item in query.aggregates.values() for value in (item.value, item.other)]
         own = [query.where, *(join.own for join in query.joins), *(group.value for group in query.groups), *values]
         lookups = 1 + len(query.joins) + len(query.groups) + len(query.aggregates)

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import typer
 
 from dither import __version__
 from dither.cli import guard, printing
-from dither.cli.options import Command, Group, PlanOptions, expand_options
+from dither.cli.options import (
+    BudgetOptions,
+    Command,
+    Group,
+    OutputOptions,
+    PublishOptions,
+    SeriesOptions,
+    SynthesizeOptions,
+    expand_options,
+)
+from dither.tables.options import ReleaseOptions
 
 _SUMMARY = "Differentially private answers from your tables."
 
@@ -29,14 +38,6 @@ _CARD_OR_URL = typer.Argument(
     help="The card of a table, a .toml file; or a table on a server, https://host/visits (token: DITHER_TOKEN).",
 )
 _SQL = typer.Argument(metavar="SQL", help="A SELECT statement, in quotes.")
-_CONSTRAINTS = typer.Option(
-    [], metavar="SQL", help="A public rule that every record obeys: 'NOT (married AND age < 15)'; may be repeated."
-)
-_DEFAULTS = PlanOptions()
-_MAX_ROWS = typer.Option(
-    None, metavar="N|auto", help="How many rows of a person count at most; auto chooses privately."
-)
-_BIAS = typer.Option(False, "--bias", help="Spend a twentieth of the cost to learn how much a stated limit leaves out.")
 _FORCE = typer.Option(False, "--force", help="Overwrite existing files; never a source, card, ledger, key or receipt.")
 
 
@@ -107,199 +108,79 @@ def check(card: str = _CARD_OR_URL) -> None:
 
 @app.command(cls=Command)
 @expand_options
-def query(
-    card: str = _CARD_OR_URL,
-    sql: str = _SQL,
-    plan: PlanOptions = _DEFAULTS,
-    nonnegative: bool = typer.Option(False, "--nonnegative", help="Return no count or sum below 0."),
-    integer: bool = typer.Option(False, "--integer", help="Return counts and sums as whole numbers."),
-    key: str | None = typer.Option(
-        None, metavar="NAME", help="A name for this release: asked again under it, the same answer is returned."
-    ),
-    again: bool = typer.Option(False, "--again", help="Answer anew, and charge anew, even if this was asked before."),
-    yes: bool = typer.Option(False, "--yes", help="Ask although the answer is expected to be noise alone."),
-    dry_run: bool = typer.Option(False, "--dry-run", help="Explain only: read no data, charge nothing."),
-    format: str | None = typer.Option(None, metavar="NAME", help="json, csv or parquet instead of a table."),
-    output: str | None = typer.Option(None, metavar="FILE", help="Write the answer to this file."),
-    plot: str | None = typer.Option(None, metavar="FILE", help="Plot the answer to this file."),
-    report: str | None = typer.Option(None, metavar="FILE", help="Write a page about the answer to this .html file."),
-    receipt: str | None = typer.Option(
-        None, metavar="TEXT", help="The last receipt you kept: an older copy of the ledger is refused."
-    ),
-    force: bool = _FORCE,
-) -> None:
+def query(card: str = _CARD_OR_URL, sql: str = _SQL, *, options: ReleaseOptions, output: OutputOptions) -> None:
     """Ask a private question: an answer with its errors, its cost, and what is left."""
     from dither.cli import tables
 
-    common = tables.release_options(plan)
-    options = replace(common, nonnegative=nonnegative, integer=integer, key=key, again=again, force=yes)
-    if dry_run:
+    if output.dry_run:
         tables.explain(card, sql, options)
     else:
-        tables.query(card, sql, options, tables.OutputOptions(format, output, plot, report, force, receipt))
+        tables.query(card, sql, options, output)
+
+
+@app.command(cls=Command)
+@partial(expand_options, taken=lambda option: option.metadata["planned"])
+def explain(card: str = _CARD_OR_URL, sql: str = _SQL, *, options: ReleaseOptions) -> None:
+    """Show how a question would be answered, its errors and its cost; no data are read and nothing is charged."""
+    from dither.cli import tables
+
+    tables.explain(card, sql, options)
 
 
 @app.command(cls=Command)
 @expand_options
-def explain(card: str = _CARD_OR_URL, sql: str = _SQL, plan: PlanOptions = _DEFAULTS) -> None:
-    """Show how a question would be answered, its errors and its cost; no data are read and nothing is charged."""
-    from dither.cli import tables
-
-    tables.explain(card, sql, tables.release_options(plan))
-
-
-@app.command(cls=Command)
 def publish(
     plan: str = typer.Argument(metavar="PLAN", help="A plan of tables: a .toml file; with --draft, a card."),
-    epsilon: float | None = typer.Option(None, metavar="NUMBER", help="The ε to spend, instead of the plan's."),
-    delta: float | None = typer.Option(None, metavar="NUMBER", help="The δ to spend; else the plan's or the card's."),
-    rho: float | None = typer.Option(None, metavar="NUMBER", help="Instead of ε and δ: the ρ of zCDP to spend."),
-    max_rows: str | None = _MAX_ROWS,
-    bias: bool = _BIAS,
-    dry_run: bool = typer.Option(
-        False, "--dry-run", help="Show the expected ± of every table only: read no data, charge nothing."
-    ),
-    output: str | None = typer.Option(
-        None, metavar="FOLDER", help="Write every table, the records and publication.json to this folder."
-    ),
-    format: str = typer.Option("csv", metavar="NAME", help="The tables as csv or parquet."),
-    report: str | None = typer.Option(
-        None, metavar="FILE", help="Write a page with the tables, their errors and what is promised to this .html file."
-    ),
-    json: bool = typer.Option(False, "--json", help="Print JSON."),
-    analyst: str | None = typer.Option(None, metavar="NAME", help="Who asks, where each analyst has a budget."),
-    key: str | None = typer.Option(
-        None, metavar="NAME", help="A name for this release: asked again under it, the same is returned."
-    ),
-    again: bool = typer.Option(False, "--again", help="Release anew, and charge anew, even if this was done before."),
-    receipt: str | None = typer.Option(
-        None, metavar="TEXT", help="The last receipt you kept: an older copy of the ledger is refused."
-    ),
-    draft: bool = typer.Option(False, "--draft", help="Write a draft of a plan from a card; no data are read."),
-    about: str | None = typer.Option(None, metavar="NAME", help="With --draft: the table, of a card with several."),
-    force: bool = _FORCE,
+    *,
+    options: PublishOptions,
 ) -> None:
     """Publish tables that add up, with their errors, whole counts and records, from one plan for one charge."""
-    from dither.cli import publish as publish_command
+    from dither.cli import publish as commands
 
-    if draft:
-        publish_command.draft(plan, output, about, force)
-        return
-    cost = publish_command.Cost(epsilon, delta, rho)
-    options = publish_command.PublishOptions(
-        output, format, force, json, analyst, key, again, receipt, max_rows, bias, report
-    )
-    if dry_run:
-        publish_command.dry_run(plan, cost, options)
+    if options.draft:
+        commands.draft(plan, options.output, options.about, options.force)
+    elif options.dry_run:
+        commands.explain_plan(plan, options)
     else:
-        publish_command.publish(plan, cost, options)
+        commands.publish(plan, options)
 
 
 @app.command(cls=Command)
-def synthesize(
-    card: str = _CARD,
-    epsilon: float | None = typer.Option(None, metavar="NUMBER", help="The ε to spend."),
-    delta: float | None = typer.Option(None, metavar="NUMBER", help="The δ to spend; else the card's."),
-    columns: str | None = typer.Option(
-        None, metavar="NAME,NAME…", help="The columns; else all that the card has keys or bounds of."
-    ),
-    rows: int | None = typer.Option(None, metavar="N", help="How many records; else about as many as there are rows."),
-    target: str | None = typer.Option(
-        None, metavar="COLUMN", help="The column that models trained on the records will predict."
-    ),
-    constraint: list[str] = _CONSTRAINTS,
-    where: str | None = typer.Option(None, metavar="SQL", help="Only rows that meet this condition."),
-    max_rows: str | None = _MAX_ROWS,
-    bias: bool = _BIAS,
-    about: str | None = typer.Option(None, metavar="NAME", help="The table, of a card with several."),
-    output: str | None = typer.Option(None, metavar="FILE", help="Write the records to this .parquet or .csv file."),
-    report: str | None = typer.Option(
-        None, metavar="FILE", help="Write a page about how close the records are to this .html file."
-    ),
-    dry_run: bool = typer.Option(
-        False, "--dry-run", help="Show columns, tables and cost only: read no data, charge nothing."
-    ),
-    analyst: str | None = typer.Option(None, metavar="NAME", help="Who asks, where each analyst has a budget."),
-    key: str | None = typer.Option(
-        None, metavar="NAME", help="A name for this release: asked again under it, the same is returned."
-    ),
-    again: bool = typer.Option(False, "--again", help="Release anew, and charge anew, even if this was done before."),
-    receipt: str | None = typer.Option(
-        None, metavar="TEXT", help="The last receipt you kept: an older copy of the ledger is refused."
-    ),
-    force: bool = _FORCE,
-) -> None:
+@expand_options
+def synthesize(card: str = _CARD, *, options: SynthesizeOptions) -> None:
     """Make synthetic records of a table, which obey public rules, for one charge."""
-    from dither.cli import synthesize as command
+    from dither.cli import publish as commands
 
-    wanted = command.Wanted(epsilon, delta, columns, target, tuple(constraint), where, max_rows, about, rows, bias)
-    options = command.SynthesizeOptions(output, report, force, analyst, key, again, receipt)
-    (command.dry_run if dry_run else command.synthesize)(card, wanted, options)
+    (commands.explain_synthesis if options.dry_run else commands.synthesize)(card, options)
 
 
 @app.command(cls=Command)
+@expand_options
 def series(
     card: str = _CARD,
     name: str = typer.Argument(metavar="NAME", help="The series, NAME where the card has a section series.NAME."),
-    through: str | None = typer.Option(
-        None, metavar="DATE", help="The last period that is wanted; else the last one that has ended (UTC)."
-    ),
-    window: int | None = typer.Option(
-        None, min=1, metavar="N", help="Sums over the last N periods in place of running totals, for free."
-    ),
-    output: str | None = typer.Option(None, metavar="FILE", help="Write all points to this .csv, .json or .parquet."),
-    plot: str | None = typer.Option(None, metavar="FILE", help="Draw lines with their bands to this file."),
-    report: str | None = typer.Option(None, metavar="FILE", help="Write a page with the lines to this .html file."),
-    json: bool = typer.Option(False, "--json", help="Print JSON."),
-    dry_run: bool = typer.Option(False, "--dry-run", help="Show cost and ± only: read no data, charge nothing."),
-    analyst: str | None = typer.Option(None, metavar="NAME", help="Who asks, where each analyst has a budget."),
-    receipt: str | None = typer.Option(
-        None, metavar="TEXT", help="The last receipt you kept: an older copy of the ledger is refused."
-    ),
-    force: bool = _FORCE,
+    *,
+    options: SeriesOptions,
 ) -> None:
     """Release a series over time: all points so far, for one charge; published points never change."""
-    from dither.cli import series as command
+    from dither.cli import publish as commands
 
-    options = command.SeriesOptions(through, window, output, plot, report, json, force, analyst, receipt)
-    (command.dry_run if dry_run else command.release)(card, name, options)
+    (commands.explain_series if options.dry_run else commands.release_series)(card, name, options)
 
 
 @app.command(cls=Command)
+@expand_options
 def budget(
     ledger: str = typer.Argument(
         metavar="CARD|LEDGER|URL", help="A card; a ledger: a file, or postgresql://…; or a server: https://…"
     ),
-    dataset: str | None = typer.Option(None, metavar="NAME", help="Show only this dataset."),
-    history: bool = typer.Option(False, "--history", help="Show every entry."),
-    verify: bool = typer.Option(False, "--verify", help="Check every entry and every account."),
-    receipt: str | None = typer.Option(
-        None, metavar="TEXT", help="The last receipt you kept: an older copy of the ledger is refused."
-    ),
-    export: str | None = typer.Option(None, metavar="FILE", help="Write the history to a .json or .csv file."),
-    plot: str | None = typer.Option(None, metavar="FILE", help="Plot the spending of a dataset to this file."),
-    force: bool = typer.Option(
-        False, "--force", help="Overwrite existing files; with --set, also set a limit below what is spent."
-    ),
-    set_: str | None = typer.Option(
-        None, "--set", metavar="LIMIT", help="Set a new limit: epsilon=2, epsilon=2,delta=1e-6 or rho=0.5."
-    ),
-    analyst: str | None = typer.Option(None, metavar="NAME", help="With --set: the limit of this analyst."),
-    each_person: bool = typer.Option(False, "--each-person", help="With --set: the limit of each person."),
-    reopen: bool = typer.Option(False, "--reopen", help="Take questions again after incidents."),
-    signed_by: str | None = typer.Option(
-        None, "--signed-by", "--by", metavar="NAME", help="With --set or --reopen: who is responsible."
-    ),
-    reason: str | None = typer.Option(
-        None, metavar="TEXT", help="With --set or --reopen: why; it stays in the history."
-    ),
+    *,
+    options: BudgetOptions,
 ) -> None:
     """Show what a ledger's accounts may spend, have spent and have left; change a limit, or reopen a dataset."""
-    from dither.cli import budget as budget_command
+    from dither.cli import budget as commands
 
-    change = budget_command.Change(set_, analyst, each_person, reopen, signed_by, reason)
-    wanted = budget_command.Wanted(history, verify, receipt, export, plot, force)
-    budget_command.run(ledger, dataset, wanted, change)
+    commands.run(ledger, options)
 
 
 @app.command(cls=Command)

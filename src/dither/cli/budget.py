@@ -14,6 +14,7 @@ import dither
 from dither.cli import plots, printing
 from dither.cli.files import LEDGER_ENDINGS, Outputs, of_card, receipt_file
 from dither.cli.opening import check_receipt, explained, read_card, refuse_on_server
+from dither.cli.options import BudgetOptions
 from dither.cli.printing import echo
 from dither.client.transport import is_url
 from dither.errors import InvalidArgument, LedgerError
@@ -26,35 +27,6 @@ from dither.tables.card.model import Card
 from dither.tables.table import Table
 
 _NUMBER = re.compile(r"[0-9]{1,40}(\.[0-9]{0,40})?([eE][-+]?[0-9]{1,3})?|\.[0-9]{1,40}([eE][-+]?[0-9]{1,3})?")
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """What to show of a ledger, and what to write."""
-
-    history: bool = False
-    verify: bool = False
-    receipt: str | None = None
-    export: str | None = None
-    plot: str | None = None
-    force: bool = False
-
-
-@dataclass(frozen=True)
-class Change:
-    """A change of a limit, or a reopening: signed, and with a reason."""
-
-    limit: str | None = None
-    analyst: str | None = None
-    each_person: bool = False
-    reopen: bool = False
-    signed_by: str | None = None
-    reason: str | None = None
-
-    @property
-    def any(self) -> bool:
-        """Whether anything is to change."""
-        return self.limit is not None or self.reopen
 
 
 @dataclass(frozen=True)
@@ -79,25 +51,23 @@ class Place:
         return receipt_file(self.path, self.card) if self.card is not None and self.path is not None else None
 
 
-def run(place: str, dataset: str | None, wanted: Wanted, change: Change) -> None:
-    """Print the accounts, and whatever else was asked for; change first what is to change."""
+def run(place: str, options: BudgetOptions) -> None:
+    """Print the accounts and what else the options ask for, after changing what is to change."""
     if is_url(place):
-        for option, given in (("--history", wanted.history), ("--verify", wanted.verify), ("--export", wanted.export),
-                              ("--receipt", wanted.receipt), ("--plot", wanted.plot), ("--set", change.limit),
-                              ("--reopen", change.reopen), ("--dataset", dataset)):  # fmt: skip
-            refuse_on_server(option, given)
+        for name in ("history", "verify", "export", "receipt", "plot", "limit", "reopen", "dataset"):
+            refuse_on_server("--set" if name == "limit" else f"--{name}", getattr(options, name))
         _print_remote(place)
         return
-    plots.check(wanted.plot)
-    where = _where(place, dataset)
-    if wanted.plot is not None and where.dataset is None:
+    plots.check(options.plot)
+    where = _where(place, options.dataset)
+    if options.plot is not None and where.dataset is None:
         raise InvalidArgument("--plot", "a dataset to plot", "none", "pass --dataset NAME as well")
-    with Outputs(force=wanted.force, protected=where.files) as outputs:
-        outputs.add("--export", wanted.export, ("json", "csv"))
-        outputs.add("--plot", wanted.plot, plots.ENDINGS)
-        _change(where, wanted.receipt, change, wanted.force)
-        with _open(where, wanted.receipt, read_only=True) as ledger:
-            _show(ledger, where, wanted, outputs)
+    with Outputs(force=options.force, protected=where.files) as outputs:
+        outputs.add("--export", options.export, ("json", "csv"))
+        outputs.add("--plot", options.plot, plots.ENDINGS)
+        _change(where, options)
+        with _open(where, options.receipt, read_only=True) as ledger:
+            _show(ledger, where, options, outputs)
 
 
 def _print_remote(url: str) -> None:
@@ -135,23 +105,23 @@ def _kept(path: str, card: Card) -> bool:
     return receipts.read(receipt_file(path, card)) is not None
 
 
-def _show(ledger: Ledger, where: Place, wanted: Wanted, outputs: Outputs) -> None:
+def _show(ledger: Ledger, where: Place, options: BudgetOptions, outputs: Outputs) -> None:
     dataset = where.dataset
     accounts = ledger.accounts(dataset)
     _accounts(accounts)
     _incidents(ledger, accounts, where)
-    if wanted.history:
+    if options.history:
         _history(ledger, dataset, accounts)
-    if wanted.verify:
+    if options.verify:
         result = ledger.verify()
         people = "" if result.people else "; people's accounts not, without their secret"
         echo(f"verified: {result.entries} entries, every account{people}")
     outputs.write("--export", lambda room: ledger.export(room, dataset))
-    if wanted.export is not None:
-        echo(f"history written to {wanted.export}")
-    if wanted.plot is not None and dataset is not None:
+    if options.export is not None:
+        echo(f"history written to {options.export}")
+    if options.plot is not None and dataset is not None:
         outputs.write("--plot", lambda room: plots.save(room, lambda axes: ledger.plot(dataset, axes=axes)))
-        echo(f"plot written to {wanted.plot}")
+        echo(f"plot written to {options.plot}")
     echo(f"receipt {ledger.head}")
 
 
@@ -193,9 +163,9 @@ def _no_ledger(kept: Receipt | None) -> LedgerError:
     return LedgerError("ledger", expected, got, fix)
 
 
-def _change(where: Place, receipt: str | None, change: Change, force: bool) -> None:
+def _change(where: Place, change: BudgetOptions) -> None:
     """Change a limit or reopen a dataset."""
-    if not change.any:
+    if change.limit is None and not change.reopen:
         for option, given in (("--analyst", change.analyst), ("--each-person", change.each_person or None),
                               ("--signed-by", change.signed_by), ("--reason", change.reason)):  # fmt: skip
             if given is not None:
@@ -215,10 +185,10 @@ def _change(where: Place, receipt: str | None, change: Change, force: bool) -> N
         raise InvalidArgument("--analyst", "an analyst or each person", "both", "change one after the other")
     if where.card is not None and where.path is not None:
         check_receipt(where.path, where.card)
-    with _open(where, receipt, read_only=False) as ledger:
+    with _open(where, change.receipt, read_only=False) as ledger:
         signed = {"signed_by": change.signed_by, "reason": change.reason}
         if limit is not None:
-            _check_new_limit(ledger, where.dataset, limit, change, force)
+            _check_new_limit(ledger, where.dataset, limit, change)
             ledger.change_limit(where.dataset, limit, analyst=change.analyst, each_person=change.each_person, **signed)
             whose = f"analyst {change.analyst}" if change.analyst else "each person" if change.each_person else "all"
             echo(f"limit of {where.dataset} for {whose}: {limit} from now on; what was spent stays spent")
@@ -232,7 +202,7 @@ def _change(where: Place, receipt: str | None, change: Change, force: bool) -> N
             receipts.keep(where.card.receipt, ledger.head)
 
 
-def _check_new_limit(ledger: Ledger, dataset: str, limit: Guarantee, change: Change, force: bool) -> None:
+def _check_new_limit(ledger: Ledger, dataset: str, limit: Guarantee, change: BudgetOptions) -> None:
     """Refuse a limit that no card could state, and, without --force, one under which nothing could be asked again."""
     result = {(account.kind, account.name): account for account in ledger.accounts(dataset)}
     whole, people = result["dataset", ""], result.get(("people", ""))
@@ -250,7 +220,7 @@ def _check_new_limit(ledger: Ledger, dataset: str, limit: Guarantee, change: Cha
             raise InvalidArgument(
                 "--set", "whose limit", "no --each-person", "this card's budget is per person: pass --each-person"
             )
-    if account is None or force:  # a missing account is refused where it is looked for
+    if account is None or change.force:  # a missing account is refused where it is looked for
         return
     new = Limit.of(limit, account.filter)
     if isinstance(account.limit, ApproxDP) and not isinstance(limit, ApproxDP) and new.unit == account.unit:
@@ -271,7 +241,7 @@ def _check_new_limit(ledger: Ledger, dataset: str, limit: Guarantee, change: Cha
         )
 
 
-def _remind(where: Place, limit: Guarantee, change: Change) -> None:
+def _remind(where: Place, limit: Guarantee, change: BudgetOptions) -> None:
     """A card that says another budget than the ledger is refused."""
     card = where.card
     if card is None or change.analyst is not None:

@@ -30,7 +30,6 @@ import dither
 from dither.cli import printing
 from dither.cli.charges import QuestionFailed
 from dither.errors import DitherError
-from dither.tables.options import REMOVED
 
 _USAGE: type[Any] = typer.BadParameter.__mro__[2]  # ClickException, of whichever click typer brings
 _REPORT = "please report it, with the command and without any data"
@@ -109,9 +108,7 @@ def explained(error: BaseException) -> tuple[str, int]:
     if isinstance(error, DitherError):
         return as_options(printing.cell(error)), 2
     if isinstance(error, _USAGE):
-        instead = REMOVED.get(getattr(error, "option_name", "").removeprefix("--"))
-        said = error.format_message() if instead is None else f"{error.message}. Fix: {instead}."
-        return printing.cell(said), error.exit_code
+        return printing.cell(error.format_message()), error.exit_code
     if isinstance(error, OSError):
         return f"{printing.cell(error.filename or 'output')}: {error.strerror or 'cannot be written'}", 2
     if isinstance(error, MemoryError):

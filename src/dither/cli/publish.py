@@ -1,75 +1,50 @@
-"""``dither publish``: tables that add up, from a plan, for one charge."""
+"""``dither publish``, ``dither synthesize`` and ``dither series``: many numbers for one charge."""
 
 from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dither.cli import charges
+from dither.cli import charges, plots
 from dither.cli.files import Outputs, of_card
 from dither.cli.guard import as_options
 from dither.cli.opening import open_table, read_card
-from dither.cli.printing import busy, echo
+from dither.cli.options import PublishOptions, SeriesOptions, SynthesizeOptions
+from dither.cli.printing import busy, echo, is_terminal
 from dither.cli.printing import table as print_table
-from dither.cli.tables import parsed_limit
 from dither.errors import InvalidArgument
+from dither.present.notes import Note
 from dither.publish.plan_file import card_path, draft_plan, plan_of, read_plan
-from dither.publish.publication import DESCRIPTION, FORMATS, RECORDS, Publication, file_names, writers
+from dither.publish.publication import DESCRIPTION, FORMATS, RECORDS, Publication, file_names, write_table, writers
 from dither.publish.publication_plan import Plan, PlanExplanation, table_lines
+from dither.publish.synthesizer import check_rows
+from dither.publish.synthetic_table import SyntheticPlan, SyntheticRecords, synthetic_plan
+from dither.stream.series import named_series
+from dither.stream.series_answer import SeriesAnswer
+from dither.tables.table import Table
+
+RECORD_FORMATS = ("parquet", "csv")
+MOST_LINES = 20
+"""How many lines of a table are printed."""
 
 
-@dataclass(frozen=True)
-class Cost:
-    """What the options say about the budget."""
-
-    epsilon: float | None = None
-    delta: float | None = None
-    rho: float | None = None
-
-    def as_arguments(self) -> dict[str, Any]:
-        """For a plan's methods."""
-        return {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
-
-
-@dataclass(frozen=True)
-class PublishOptions:
-    """What is to become of a publication."""
-
-    output: str | None = None
-    format: str = "csv"
-    force: bool = False
-    json: bool = False
-    analyst: str | None = None
-    key: str | None = None
-    again: bool = False
-    receipt: str | None = None
-    max_rows: str | None = None
-    bias: bool = False
-    report: str | None = None
-
-    @property
-    def changes(self) -> dict[str, Any]:
-        """What the options say in place of the plan."""
-        stated = parsed_limit("--max-rows", self.max_rows)
-        return {**({} if stated is None else {"max_rows": stated}), **({"bias": True} if self.bias else {})}
-
-
-def dry_run(path: str, cost: Cost, options: PublishOptions) -> None:
+def explain_plan(path: str, options: PublishOptions) -> None:
     """Print every table's expected ±; nothing is read or charged."""
     with _opened(path, options, read_only=True) as (plan, _):
-        explanation = plan.explain(**cost.as_arguments(), analyst=options.analyst)
+        explanation = plan.explain(**options.cost, analyst=options.analyst)
     if options.json:
         echo(json.dumps(_as_json(explanation), ensure_ascii=False, indent=1))
     else:
-        _print(explanation)
+        _print_plan(explanation)
 
 
-def publish(path: str, cost: Cost, options: PublishOptions) -> None:
+def publish(path: str, options: PublishOptions) -> None:
     """Release a plan, and write its files or print its tables."""
     if options.format not in FORMATS:
         raise InvalidArgument("--format", "csv or parquet", repr(options.format[:20]), "leave it out for csv")
@@ -81,13 +56,13 @@ def publish(path: str, cost: Cost, options: PublishOptions) -> None:
             outputs.add("--report", options.report, ("html", "htm"))
             with charges.explaining_failures(str(plan.table.card.ledger), plan.table.card.name, "publication"):
                 publication = plan.release(
-                    **cost.as_arguments(), analyst=options.analyst, key=options.key, again=options.again
+                    **options.cost, analyst=options.analyst, key=options.key, again=options.again
                 )
                 if publication.has_whole_counts:
                     with busy("making whole counts…"):
                         publication.counts.table([])
-                _write(publication, outputs, options)
-                outputs.write("--report", lambda room: _write_page(room, publication, plan))
+                _write_publication(publication, outputs, options)
+                outputs.write("--report", lambda room: _write_publication_page(room, publication, plan))
 
 
 def draft(card: str, output: str | None, about: str | None, force: bool) -> None:
@@ -144,7 +119,7 @@ def _folder(path: str | None) -> Iterator[None]:
                 target.rmdir()
 
 
-def _write(publication: Publication, outputs: Outputs, options: PublishOptions) -> None:
+def _write_publication(publication: Publication, outputs: Outputs, options: PublishOptions) -> None:
     """Write the files and say what was published; without a folder, print the tables."""
     if options.output is not None:
         files = writers(publication, options.format)
@@ -165,13 +140,10 @@ def _write(publication: Publication, outputs: Outputs, options: PublishOptions) 
     echo("--output FOLDER writes all of it, with records", err=True)
 
 
-def _write_page(place: str, publication: Publication, plan: Plan) -> None:
+def _write_publication_page(place: str, publication: Publication, plan: Plan) -> None:
     from dither.present import write_html
 
     write_html(place, publication, f"Tables of {plan.card.name}")
-
-
-MOST_LINES = 20
 
 
 def _print_table(publication: Publication, names: tuple[str, ...]) -> None:
@@ -193,7 +165,7 @@ def _print_table(publication: Publication, names: tuple[str, ...]) -> None:
         echo(f"… and {table.num_rows - MOST_LINES:,} more")
 
 
-def _print(explanation: PlanExplanation) -> None:
+def _print_plan(explanation: PlanExplanation) -> None:
     """An explanation, its tables in columns."""
     echo(f"cost: {explanation.cost}; left: {explanation.remaining}")
     if explanation.refused:
@@ -237,3 +209,145 @@ def _tables_as_json(publication: Publication) -> dict[str, Any]:
         "tables": [{"by": [*name], "rows": publication.table(*name).to_pylist()} for name in names],
         "notes": [*map(str, publication.notes)],
     }
+
+
+def explain_synthesis(path: str, options: SynthesizeOptions) -> None:
+    """Print the columns, their bins, the tables and the cost; no rows are read, and nothing is charged."""
+    check_rows(options.rows)
+    with open_table(path, read_only=True) as table:
+        for line in _synthetic_plan(table, options).explain(analyst=options.analyst).splitlines():
+            echo(as_options(line) if line.startswith("would be refused") else line)
+
+
+def synthesize(path: str, options: SynthesizeOptions) -> None:
+    """Release, and write or print the records. Whatever can fail without them is tried before the charge."""
+    check_rows(options.rows)
+    card = read_card(path)
+    with Outputs(force=options.force, protected=of_card(path, card)) as outputs:
+        outputs.add("--output", options.output, RECORD_FORMATS)
+        outputs.add("--report", options.report, ("html", "htm"))
+        with open_table(path, card=card, receipt=options.receipt) as table:
+            plan = _synthetic_plan(table, options)
+            with charges.explaining_failures(str(card.ledger), card.name, "publication"):
+                with busy("counting and fitting…"):
+                    released = plan.release(
+                        rows=options.rows, analyst=options.analyst, key=options.key, again=options.again
+                    )
+                _write_records(released, plan, outputs, options)
+
+
+def _synthetic_plan(table: Table, options: SynthesizeOptions) -> SyntheticPlan:
+    if options.epsilon is None:
+        raise InvalidArgument("--epsilon", "what to spend", "none", "pass --epsilon 1")
+    delta = options.delta if options.delta is not None else table.card.delta
+    if delta is None:
+        raise InvalidArgument("--delta", "a delta, here or in the card", "none", "pass --delta 1e-9")
+    columns = None
+    if options.columns is not None:
+        columns = [name.strip() for name in options.columns.split(",") if name.strip()]
+    return synthetic_plan(
+        table,
+        columns,
+        epsilon=options.epsilon,
+        delta=delta,
+        target=options.target,
+        constraints=options.constraint,
+        max_rows=options.max_rows,
+        bias=options.bias,
+        where=options.where,
+        about=options.about,
+    )
+
+
+def _write_records(
+    released: SyntheticRecords, plan: SyntheticPlan, outputs: Outputs, options: SynthesizeOptions
+) -> None:
+    """Write or print the records, write the page, and say what it cost."""
+    records = released.table
+    ending = Path(options.output or "").suffix.lower().lstrip(".")
+    outputs.write("--output", lambda room: write_table(records, room, ending))
+    if options.output is None:
+        _print_records(records)
+    outputs.write("--report", lambda room: _write_records_page(room, released, plan))
+    paid = "replayed for free" if released.replayed else f"cost {plan.guarantee}"
+    echo(f"{records.num_rows:,} synthetic records; {paid}; left: {released.remaining}", err=True)
+    for note in (*released.notes, Note("rows_outside_domains")):
+        echo(f"- {note}", err=True)
+    for place in (options.output, options.report):
+        if place is not None:
+            echo(f"written to {place}", err=True)
+
+
+def _print_records(records: Any) -> None:
+    """The first records on a terminal; all of them, as CSV, where a program reads."""
+    if not is_terminal():
+        from pyarrow import csv
+
+        sys.stdout.flush()
+        csv.write_csv(records, sys.stdout.buffer)
+        return
+    rows = records.slice(0, MOST_LINES).to_pylist()
+    lines = [["NULL" if value is None else value for value in row.values()] for row in rows]
+    print_table(records.column_names, lines)
+    if records.num_rows > MOST_LINES:
+        echo(f"… and {records.num_rows - MOST_LINES:,} more: --output records.parquet writes all, for free")
+
+
+def _write_records_page(room: str, released: SyntheticRecords, plan: SyntheticPlan) -> None:
+    from dither.present import write_html
+
+    write_html(room, released, f"Synthetic records of {plan.counting.card.name}", explanation=plan)
+
+
+def explain_series(card: str, name: str, options: SeriesOptions) -> None:
+    """Print the cost and the ± after some of the periods; nothing is read or charged."""
+    with open_table(card, read_only=True) as table:
+        explanation = named_series(table, name).explain(window=options.window, analyst=options.analyst)
+    if options.json:
+        shown = {
+            "cost": str(explanation.cost),
+            "left": str(explanation.remaining),
+            "refused": explanation.refused or None,
+        }
+        lines = {"periods": explanation.periods, "errors": explanation.errors, "notes": [*map(str, explanation.notes)]}
+        echo(json.dumps({**shown, **lines}, ensure_ascii=False))
+    else:
+        echo(as_options(str(explanation)))
+
+
+def release_series(card: str, name: str, options: SeriesOptions) -> None:
+    """Release a series through a period, and print or write its points."""
+    plots.check(options.plot)
+    with open_table(card, receipt=options.receipt, read_only=False) as table:
+        series = named_series(table, name)
+        with Outputs(force=options.force, protected=of_card(card, table.card)) as outputs:
+            outputs.add("--output", options.output, ("csv", "json", "parquet"))
+            outputs.add("--plot", options.plot, plots.ENDINGS)
+            outputs.add("--report", options.report, ("html", "htm"))
+            with charges.explaining_failures(str(table.card.ledger), table.card.name, "series"):
+                answer = series.release(options.through, window=options.window, analyst=options.analyst)
+                outputs.write("--output", answer.write)
+                outputs.write("--plot", lambda room: plots.save(room, lambda axes: answer.plot(axes=axes), 9.0))
+                outputs.write("--report", lambda room: _write_series_page(room, answer, table.card.name))
+    if options.json:
+        echo(answer.to_json())
+        return
+    _print_series(answer)
+    written = [item for item in (options.output, options.plot, options.report) if item is not None]
+    if written:
+        echo(f"written: {', '.join(written)}", err=True)
+
+
+def _write_series_page(place: str, answer: SeriesAnswer, table: str) -> None:
+    from dither.present import write_html
+
+    write_html(place, answer, f"{answer.name or 'A series'} of {table}")
+
+
+def _print_series(answer: SeriesAnswer) -> None:
+    """The last points, and what they cost."""
+    last = max(0, len(answer.rows) - MOST_LINES)
+    if last:
+        echo(f"{len(answer.rows):,} points, the last {MOST_LINES}; --output FILE has all:", err=True)
+    errors = {name: values[last:] for name, values in answer.errors.items()}
+    echo(replace(answer, rows=answer.rows[last:], errors=errors).text())

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
-from textwrap import indent
-from typing import Any, Literal
+from typing import Any
 
 from dither.cli import charges, plots
 from dither.cli.files import Outputs, of_card, source_files
 from dither.cli.guard import as_options
 from dither.cli.opening import open_remote, open_table, read_card, refuse_on_server
-from dither.cli.options import PlanOptions
+from dither.cli.options import OutputOptions
 from dither.cli.printing import busy, echo, is_terminal, item
 from dither.client.transport import is_url
 from dither.errors import InvalidArgument
@@ -25,10 +22,9 @@ from dither.tables.answer import Answer
 from dither.tables.card import toml
 from dither.tables.card.model import Card, PrivateTable
 from dither.tables.engines.unread_cells import UnreadCells, unread_cells
-from dither.tables.options import INTERVALS, NOISES, IntervalChoice, NoiseChoice, ReleaseOptions
+from dither.tables.options import ReleaseOptions
 
 FORMATS = ("json", "csv", "parquet")
-_WHOLE = re.compile("[0-9]{1,18}")
 
 
 def init(
@@ -149,73 +145,11 @@ def _unfilled(path: str, card: Card) -> list[str]:
     ]
 
 
-def release_options(plan: PlanOptions) -> ReleaseOptions:
-    """The options of a release from those of the command line, as far as ``query`` and ``explain`` share them."""
-    checked = {
-        "max_groups": parsed_limit("--max-groups", plan.max_groups),
-        "max_rows": parsed_limit("--max-rows", plan.max_rows),
-        "error": _error(plan.error),
-        "noise": _noise(plan.noise),
-        "interval": _interval(plan.interval),
-    }
-    return ReleaseOptions(**{**vars(plan), **checked})
-
-
-def parsed_limit(option: str, text: str | None) -> int | Literal["auto"] | None:
-    """The options ``--max-groups`` and ``--max-rows``: a whole number, or auto."""
-    if text is None:
-        return None
-    if text == "auto":
-        return "auto"
-    if not _WHOLE.fullmatch(text):
-        raise InvalidArgument(option, "a whole number, or auto", repr(text), f"pass {option} 3")
-    return int(text)
-
-
-def _error(text: str | None) -> float | str | None:
-    """The option ``--error``: a number, or a percentage."""
-    if text is None or text.strip().endswith("%"):
-        return text
-    try:
-        return float(text)
-    except ValueError:
-        expected = "a number, or a percentage such as 1%"
-        raise InvalidArgument("--error", expected, repr(text[:20]), "pass --error 50") from None
-
-
-def _noise(text: str) -> NoiseChoice:
-    """The option ``--noise``."""
-    for noise in NOISES:
-        if text == noise:
-            return noise
-    raise InvalidArgument("--noise", "best, laplace or gaussian", repr(text), "leave it out for the best")
-
-
-def _interval(text: str) -> IntervalChoice:
-    """The option ``--interval``."""
-    for interval in INTERVALS:
-        if text == interval:
-            return interval
-    raise InvalidArgument("--interval", "noise or population", repr(text), "leave it out for the noise")
-
-
 def explain(path: str, sql: str, options: ReleaseOptions) -> None:
     """Print the plan."""
     with open_remote(path) if is_url(path) else open_table(path, read_only=True) as table:
         for line in as_options(str(table.sql(sql).explain(options=options))).splitlines():
             item(line, "")
-
-
-@dataclass(frozen=True)
-class OutputOptions:
-    """What is to become of an answer: printed in a format, written, plotted, made a page of."""
-
-    format: str | None = None
-    output: str | None = None
-    plot: str | None = None
-    report: str | None = None
-    force: bool = False
-    receipt: str | None = None
 
 
 def query(path: str, sql: str, options: ReleaseOptions, output: OutputOptions) -> None:
@@ -236,7 +170,7 @@ def query(path: str, sql: str, options: ReleaseOptions, output: OutputOptions) -
     if is_url(path):
         refuse_on_server("--receipt", output.receipt)
     card = None if is_url(path) else read_card(path)
-    with Outputs(force=output.force, protected=set() if card is None else of_card(path, card)) as outputs:
+    with Outputs(force=output.overwrite, protected=set() if card is None else of_card(path, card)) as outputs:
         outputs.add("--output", output.output, FORMATS if format is None else ())
         outputs.add("--plot", output.plot, plots.ENDINGS)
         outputs.add("--report", output.report, ("html", "htm"))

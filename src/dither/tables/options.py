@@ -1,90 +1,59 @@
-"""The options of a release: what may be said beside the question, each once, for Python, the command line and records.
+"""The options of a release, each declared once: a line of :class:`ReleaseOptions`.
 
-``question.release(epsilon=0.5, max_rows=3)`` and ``question.release(options=ReleaseOptions(epsilon=0.5, max_rows=3))``
-are the same.
+From that line follow the keyword of ``question.release``, ``explain`` and ``plan`` (:func:`takes_options`), the option
+of ``dither query`` and ``dither explain`` (:mod:`dither.cli.app`), the field of an HTTP request
+(:mod:`dither.wire.requests`), what recorded answers are found by (:mod:`dither.tables.execute.recorded_key`), and the
+documentation.
 """
 
 from __future__ import annotations
 
+import inspect
 import re
-from dataclasses import dataclass, fields
-from typing import Any, Literal, TypedDict
+import textwrap
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass, field, fields
+from functools import cache, wraps
+from typing import Any, Literal, ParamSpec, Protocol, TypeVar, overload
 
 from dither import arguments
 from dither.errors import InvalidArgument, WrongType
 from dither.public_module import public_in
-from dither.release.pipeline import check_key
 from dither.tables.card.values import nearest
 
 NoiseChoice = Literal["best", "laplace", "gaussian"]
-NOISES: tuple[NoiseChoice, ...] = ("best", "laplace", "gaussian")
 IntervalChoice = Literal["noise", "population"]
-INTERVALS: tuple[IntervalChoice, ...] = ("noise", "population")
 
 
-class OptionKeywords(TypedDict, total=False):
-    """The options as keyword arguments; see :class:`ReleaseOptions`. ``epsilon`` is a parameter of its own."""
+def option(
+    default: Any,
+    help: str,
+    metavar: str = "",
+    *,
+    flag: str = "",
+    planned: bool = True,
+    recorded: bool = True,
+    sent: bool = True,
+) -> Any:
+    """Declare an option: its default, its help, and what stands for its value on the command line.
 
-    error: float | str | None
-    delta: float | None
-    max_groups: int | Literal["auto"] | None
-    max_rows: int | Literal["auto"] | None
-    noise: NoiseChoice
-    quantile_interval: bool
-    interval: IntervalChoice
-    other: bool
-    bias: bool
-    nonnegative: bool
-    integer: bool
-    analyst: str | None
-    key: str | None
-    again: bool
-    force: bool
+    ``flag`` is its name there, if that is another one. An option that is not ``planned`` changes no plan, so ``dither
+    explain`` does not take it. One that is not ``recorded`` is covered by the cost, by limits and noise as they were
+    settled, or is not about the answer. One that is not ``sent`` is no field of an HTTP request.
+    """
+    about = {"metavar": metavar, "flag": flag, "planned": planned, "recorded": recorded, "sent": sent}
+    return field(default=default, metadata={"help": help, **about})
 
 
 @public_in("dither")
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class ReleaseOptions:
     """How a question is to be released.
 
-    Parameters
-    ----------
-    epsilon
-        The epsilon to spend. This, or ``error``, or an epsilon in the question itself is needed.
-    error
-        Instead of epsilon: the error that is good enough for every count and sum, with 95 % confidence; or a
-        percentage, as in ``"1%"``. What it is a percentage of must be public before anything is asked: the ``rows``
-        that the card states, divided by the number of groups (and of bins); for a sum, times half the largest value.
-        A condition makes the answer smaller and its relative error larger.
-    delta
-        The delta to spend where one is needed; by default what the question or the card says.
-    max_groups
-        How many groups of a person count; ``"auto"`` chooses the number privately.
-    max_rows
-        How many rows of a person count in each group; ``"auto"`` chooses the number privately.
-    noise
-        ``"laplace"``, ``"gaussian"``, or ``"best"``: whichever of the two has the smaller errors.
-    quantile_interval
-        Spend a third of the budget of quantiles, ``MIN`` and ``MAX`` on their ±, and of ``MODE`` on the probability
-        that nothing is more common; without it they have none.
-    interval
-        What the ± is about: the ``"noise"`` in the answer, or the ``"population"`` that the rows (where they belong to
-        people, the people) were drawn from, which adds the sampling error. What ``error`` asks for is about the noise.
-    other
-        Spend a fifth of the budget on grand totals, to show one more row for all groups that are not shown.
-    bias
-        Spend a twentieth of the epsilon to learn how much ``max_groups`` and ``max_rows`` leave out, and show it beside
-        the ±. With ``"auto"`` that is shown anyway.
-    nonnegative, integer
-        Counts and sums not below 0; counts and sums as whole numbers.
-    analyst
-        Who asks, where analysts have accounts.
-    key
-        A name for this release: the same request under the same key returns the recorded answer.
-    again
-        Ask anew, and pay anew, although the same question may have been answered before.
-    force
-        Ask although an expected ± is wider than everything that the answer could be, which is refused otherwise.
+    What ``error="1%"`` is a percentage of must be public before anything is asked: the ``rows`` that the card states,
+    divided by the number of groups (and of bins); for a sum, times half the largest value. A condition makes the answer
+    smaller and its relative error larger.
 
     >>> ReleaseOptions(epsilon=0.5, max_groups="auto").max_groups
     'auto'
@@ -94,22 +63,58 @@ class ReleaseOptions:
     epsilon, for example epsilon=1.
     """
 
-    epsilon: float | None = None
-    error: float | str | None = None
-    delta: float | None = None
-    max_groups: int | Literal["auto"] | None = None
-    max_rows: int | Literal["auto"] | None = None
-    noise: NoiseChoice = "best"
-    quantile_interval: bool = False
-    interval: IntervalChoice = "noise"
-    other: bool = False
-    bias: bool = False
-    nonnegative: bool = False
-    integer: bool = False
-    analyst: str | None = None
-    key: str | None = None
-    again: bool = False
-    force: bool = False
+    epsilon: float | None = option(None, "The ε to spend on this question.", "NUMBER", recorded=False)
+    _: KW_ONLY
+    error: float | str | None = option(
+        None,
+        "Instead of ε: the error (95 %) that is good enough for counts and sums; N% is of the card's rows.",
+        "NUMBER|N%",
+        recorded=False,
+    )
+    delta: float | None = option(
+        None, "The δ to spend, where one is needed; else that of the question or the card.", "NUMBER", recorded=False
+    )
+    max_groups: int | Literal["auto"] | None = option(
+        None, "In how many groups a person counts at most; auto chooses privately.", "N|auto", recorded=False
+    )
+    max_rows: int | Literal["auto"] | None = option(
+        None,
+        "How many rows of a person count at most, in each group; auto chooses privately.",
+        "N|auto",
+        recorded=False,
+    )
+    noise: NoiseChoice = option(
+        "best", "best (of the two, the one with the smaller errors), laplace or gaussian.", "NAME", recorded=False
+    )
+    quantile_interval: bool = option(
+        False, "Spend a third of the budget of quantiles, MIN and MAX on their ±, of MODE on its probability."
+    )
+    interval: IntervalChoice = option(
+        "noise", "What the ± is about: noise, or population (adds the sampling error).", "NAME"
+    )
+    other: bool = option(False, "Spend a fifth of the budget on one more row, for all groups that are not shown.")
+    bias: bool = option(
+        False,
+        "Spend a twentieth of ε to learn how much the limits leave out, and show it beside the ±.",
+        recorded=False,
+    )
+    nonnegative: bool = option(False, "Return no count or sum below 0.", planned=False)
+    integer: bool = option(False, "Return counts and sums as whole numbers.", planned=False)
+    analyst: str | None = option(None, "Who asks, where each analyst has a budget.", "NAME", recorded=False, sent=False)
+    key: str | None = option(
+        None,
+        "A name for this release: asked again under it, the same answer is returned.",
+        "NAME",
+        planned=False,
+        recorded=False,
+        sent=False,
+    )
+    again: bool = option(
+        False, "Answer anew, and charge anew, even if this was asked before.", planned=False, recorded=False
+    )
+    force: bool = option(
+        False, "Ask although the answer is expected to be noise alone.", flag="--yes", planned=False, recorded=False
+    )
 
     def __post_init__(self) -> None:
         if self.epsilon is not None:
@@ -120,32 +125,43 @@ class ReleaseOptions:
             arguments.positive(self.error, "error")
         if self.delta is not None:
             arguments.delta(self.delta)
-        if self.max_groups is not None and not _is_auto(self.max_groups):
-            arguments.whole(self.max_groups, "max_groups")
-        if self.max_rows is not None and not _is_auto(self.max_rows):
-            arguments.whole(self.max_rows, "max_rows")
-        if self.noise not in NOISES:
-            fix = "pass noise='gaussian'" if self.noise in ("normal", "gauss", "Gaussian") else "leave it out"
-            raise InvalidArgument("noise", "'best', 'laplace' or 'gaussian'", repr(self.noise), fix)
-        if self.interval not in INTERVALS:
-            fix = "leave it out: the ± is then about the noise"
-            raise InvalidArgument("interval", "'noise' or 'population'", repr(self.interval), fix)
-        for name in ("quantile_interval", "other", "bias", "nonnegative", "integer", "again", "force"):
-            value = getattr(self, name)
-            if not isinstance(value, bool):
-                raise WrongType(name, "True or False", type(value).__name__, f"pass {name}=True")
-        for name in ("analyst", "key"):
-            value = getattr(self, name)
-            if value is not None and not isinstance(value, str):
-                raise WrongType(name, "text", type(value).__name__, f"pass {name}='…'")
-        check_key(self.key)
+        for name in ("max_groups", "max_rows"):
+            limit = getattr(self, name)
+            if limit is not None and not (isinstance(limit, str) and limit == "auto"):
+                arguments.whole(limit, name)
+        kind: type = type(self)
+        for name, hint in option_types(kind).items():
+            _check_type(name, getattr(self, name), hint)
+        if self.key is not None:
+            from dither.release.pipeline import (
+                check_key,  # with it the ledger, which the help of commands need not load
+            )
+
+            check_key(self.key)
 
 
-_PERCENTAGE = re.compile(r"\s*([0-9]{1,4}(?:\.[0-9]{1,9})?|\.[0-9]{1,9})\s*%\s*", re.ASCII)
+@cache
+def option_types(options: type) -> dict[str, Any]:
+    """Return the annotated types of the options, by name."""
+    hints = typing.get_type_hints(options)
+    return {item.name: hints[item.name] for item in fields(options)}
+
+
+def _check_type(name: str, value: object, hint: Any) -> None:
+    """Refuse a value that is not of the type of its option; numbers have rules of their own."""
+    if hint is bool and not isinstance(value, bool):
+        raise WrongType(name, "True or False", type(value).__name__, f"pass {name}=True")
+    if hint == str | None and not (value is None or isinstance(value, str)):
+        raise WrongType(name, "text", type(value).__name__, f"pass {name}='…'")
+    choices = typing.get_args(hint) if typing.get_origin(hint) is Literal else ()
+    if choices and value not in choices:
+        expected = f"{', '.join(map(repr, choices[:-1]))} or {choices[-1]!r}"
+        fix = nearest(str(value), choices) or f"leave it out for {choices[0]!r}"
+        raise InvalidArgument(name, expected, repr(value), fix)
 
 
 def percentage(text: str) -> float:
-    """A percentage as a share of 1.
+    """Return a percentage as a share of 1.
 
     >>> percentage("1%"), percentage("2.5 %")
     (0.01, 0.025)
@@ -165,39 +181,79 @@ def percentage(text: str) -> float:
     return share
 
 
-REMOVED = {"consistent": "write GROUP BY ROLLUP (…), the levels of which add up, or publish a set of tables"}
-"""Options of earlier versions, and what to write instead."""
+_PERCENTAGE = re.compile(r"\s*([0-9]{1,4}(?:\.[0-9]{1,9})?|\.[0-9]{1,9})\s*%\s*", re.ASCII)
+
+# -- methods that take options ----------------------------------------------------------------------------------------
+
+Stated = ParamSpec("Stated")
+Result = TypeVar("Result")
+Result_co = TypeVar("Result_co", covariant=True)
 
 
-def _is_auto(limit: object) -> bool:
-    return isinstance(limit, str) and limit == "auto"
+class OptionsMethod(Protocol[Stated, Result_co]):
+    """A method that takes the options as keyword arguments or as one object."""
+
+    @overload
+    def __call__(self, *args: Stated.args, **keywords: Stated.kwargs) -> Result_co: ...
+    @overload
+    def __call__(self, *, options: ReleaseOptions) -> Result_co: ...
 
 
-def release_options(epsilon: float | None, options: ReleaseOptions | None, keywords: OptionKeywords) -> ReleaseOptions:
-    """The options of a call, as an object or as keyword arguments; both at once and unknown names are refused.
+def takes_options(
+    kind: Callable[Stated, ReleaseOptions],
+) -> Callable[[Callable[[Any, ReleaseOptions], Result]], OptionsMethod[Stated, Result]]:
+    """Let a method of one :class:`ReleaseOptions` take the options as keyword arguments, too.
 
-    >>> release_options(0.5, None, {"max_rows": 2}).max_rows
-    2
-    >>> release_options(0.5, None, {"max_row": 2})
-    Traceback (most recent call last):
-    dither.WrongType: max_row: expected epsilon, error, delta, max_groups, max_rows, noise, quantile_interval, interval,
-    other, bias, nonnegative, integer, analyst, key, again or force, got an unknown option. Fix: write 'max_rows', the
-    nearest name.
+    >>> class Question:
+    ...     @takes_options(ReleaseOptions)
+    ...     def release(self, options):
+    ...         return options
+    >>> Question().release(0.5, max_rows=3) == Question().release(options=ReleaseOptions(epsilon=0.5, max_rows=3))
+    True
     """
-    given: dict[str, Any] = dict(keywords)
-    names = [item.name for item in fields(ReleaseOptions)]
-    for name in given:
+
+    def decorate(method: Callable[[Any, ReleaseOptions], Result]) -> OptionsMethod[Stated, Result]:
+        @wraps(method)
+        def taking(
+            self: Any, epsilon: float | None = None, *, options: ReleaseOptions | None = None, **keywords: Any
+        ) -> Result:
+            if options is None:
+                _refuse_unknown(keywords, typing.cast(type, kind))
+                return method(self, typing.cast(Any, kind)(epsilon, **keywords))
+            if not isinstance(options, ReleaseOptions):
+                fix = "pass options=ReleaseOptions(epsilon=0.5)"
+                raise WrongType("options", "a ReleaseOptions", type(options).__name__, fix)
+            if epsilon is not None or keywords:
+                fix = "state everything in the ReleaseOptions"
+                raise InvalidArgument("options", "options=, or keyword arguments", "both", fix)
+            return method(self, options)
+
+        own, stated = inspect.signature(method), inspect.signature(kind)
+        whole = inspect.Parameter("options", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=ReleaseOptions)
+        parameters = [next(iter(own.parameters.values())), *stated.parameters.values(), whole]
+        setattr(taking, "__signature__", own.replace(parameters=parameters))  # noqa: B010 which mypy does not know
+        return typing.cast(OptionsMethod[Stated, Result], taking)
+
+    return decorate
+
+
+def _refuse_unknown(keywords: Mapping[str, Any], kind: type) -> None:
+    """Refuse a keyword that is no option, with the nearest one."""
+    names = [item.name for item in fields(kind)]
+    for name in keywords:
         if name not in names:
-            fix = REMOVED.get(name) or nearest(name, names) or "leave it out"
+            fix = nearest(name, names) or "leave it out"
             raise WrongType(name, f"{', '.join(names[:-1])} or {names[-1]}", "an unknown option", fix)
-    if options is None:
-        return ReleaseOptions(epsilon=epsilon, **given)
-    if not isinstance(options, ReleaseOptions):
-        raise WrongType(
-            "options", "a ReleaseOptions", type(options).__name__, "pass options=ReleaseOptions(epsilon=0.5)"
-        )
-    if epsilon is not None or given:
-        raise InvalidArgument(
-            "options", "options=, or keyword arguments", "both", "state everything in the ReleaseOptions"
-        )
-    return options
+
+
+def _documented(options: type) -> str:
+    """Return the documentation of the class with a section about each option before its examples."""
+    text, _, examples = (inspect.getdoc(options) or "").partition(">>>")
+    lines = [
+        f"{item.name}\n" + textwrap.indent(textwrap.fill(item.metadata["help"], 110), "    ")
+        for item in fields(options)
+    ]
+    return f"{text}Parameters\n----------\n" + "\n".join(lines) + f"\n\nExamples\n--------\n>>>{examples}"
+
+
+ReleaseOptions.__doc__ = _documented(ReleaseOptions)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NoReturn, Protocol, Unpack
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
 import dither
 from dither.comparison import unhashable
@@ -23,7 +23,7 @@ from dither.tables.builder.steps import Grouping
 from dither.tables.card.model import Card
 from dither.tables.card.values import clip
 from dither.tables.execute.release import planned, release
-from dither.tables.options import OptionKeywords, ReleaseOptions, release_options
+from dither.tables.options import ReleaseOptions, takes_options
 from dither.tables.planning.explain import Explanation, explain
 from dither.tables.planning.plan import QuestionPlan, check
 from dither.tables.planning.plan_notes import bias_notes
@@ -178,40 +178,25 @@ class Question(NotIterable):
             """Called where an attribute is missing, as those of an answer are before it is released."""
             raise missing_attribute(self, name)
 
-    def plan(
-        self,
-        epsilon: float | None = None,
-        *,
-        options: ReleaseOptions | None = None,
-        **keywords: Unpack[OptionKeywords],
-    ) -> QuestionPlan:
-        """How it would be answered; reads no data."""
-        return self.table.backend.plan(self, release_options(epsilon, options, keywords))
+    @takes_options(ReleaseOptions)
+    def plan(self, options: ReleaseOptions) -> QuestionPlan:
+        """Return how it would be answered; reads no data."""
+        return self.table.backend.plan(self, options)
 
-    def explain(
-        self,
-        epsilon: float | None = None,
-        *,
-        options: ReleaseOptions | None = None,
-        **keywords: Unpack[OptionKeywords],
-    ) -> Explanation:
-        """Mechanisms, expected errors and the cost, and whether that would be refused; reads no data and charges
+    @takes_options(ReleaseOptions)
+    def explain(self, options: ReleaseOptions) -> Explanation:
+        """Return mechanisms, expected errors and the cost, and whether that would be refused; reads no data and charges
         nothing.
         """
-        return self.table.backend.explain(self, release_options(epsilon, options, keywords))
+        return self.table.backend.explain(self, options)
 
-    def release(
-        self,
-        epsilon: float | None = None,
-        *,
-        options: ReleaseOptions | None = None,
-        **keywords: Unpack[OptionKeywords],
-    ) -> Answer:
+    @takes_options(ReleaseOptions)
+    def release(self, options: ReleaseOptions) -> Answer:
         """Charge, run, add noise, record, and answer.
 
-        The options are those of :class:`~dither.tables.options.ReleaseOptions`, as keyword arguments or as one object.
-        The same question with the same options returns the recorded answer, for free; ``again=True`` (or another
-        ``key``) asks anew, and pays anew. If anything fails once it is paid for, the charge stays, and what is said
-        is the same whatever it was; the steward's log has the details.
+        The options are those of :class:`~dither.ReleaseOptions`, as keyword arguments or as one object. The same
+        question with the same options returns the recorded answer, for free; ``again=True`` (or another ``key``) asks
+        anew, and pays anew. If anything fails once it is paid for, the charge stays, and the error does not say why;
+        the steward's log has the details.
         """
-        return self.table.backend.release(self, release_options(epsilon, options, keywords))
+        return self.table.backend.release(self, options)

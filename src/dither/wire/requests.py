@@ -113,5 +113,5 @@ def options_from_json(document: object, *, analyst: str | None = None, key: str 
     return replace(options, analyst=analyst, key=key)
 
 
-OPTIONS = tuple(item.name for item in fields_of(ReleaseOptions) if item.name not in ("analyst", "key"))
+OPTIONS = tuple(item.name for item in fields_of(ReleaseOptions) if item.metadata["sent"])
 """The options that a client may state; ``key`` is the header Idempotency-Key."""

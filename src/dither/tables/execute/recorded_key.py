@@ -56,7 +56,7 @@ def canonical_request(
 ) -> dict[str, Any]:
     """What the ledger keeps of a question: everything but guarantee and analyst."""
     first, *more = plan.parts
-    flags = ("integer", "nonnegative", "other", "quantile_interval")
+    recorded = {item.name for item in fields(options) if item.metadata.get("recorded", True)}
     return {
         "version": VERSION,
         **({} if text is None else {"question": text}),
@@ -65,8 +65,7 @@ def canonical_request(
         "release": {
             **_settled(first, options),
             **({"more": [_settled(part, options) for part in more]} if more else {}),
-            **{name: True for name in flags if getattr(options, name)},
-            **({"interval": options.interval} if options.interval != "noise" else {}),
+            **{name: value for name, value in to_json(options).items() if name in recorded},
         },
     }
 

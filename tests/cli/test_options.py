@@ -1,58 +1,71 @@
-"""The options of the command line: shared between commands, and shown by the help."""
+"""The options of the command line: derived from their declarations, and shown by the help."""
 
 from __future__ import annotations
 
 import inspect
-from dataclasses import fields
+from dataclasses import dataclass, fields
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 import dither as dp
 from dither.cli import app as app_module
-from dither.cli import tables
 from dither.cli.app import app
-from dither.cli.options import PlanOptions, expand_options
+from dither.cli.options import expand_options
+from dither.tables.options import ReleaseOptions, option
 from support import refuses
 
-COMMANDS = ["version", "demo", "init", "check", "query", "explain", "budget", "audit"]
+COMMANDS = ["version", "demo", "init", "check", "query", "explain", "publish", "series", "budget", "audit"]
 
 
-def test_query_and_explain_share_their_options() -> None:
-    shared = {item.name for item in fields(PlanOptions)}
-    for command in (app_module.query, app_module.explain):
-        assert shared <= set(inspect.signature(command).parameters)
-
-
-def test_a_group_of_options_arrives_whole() -> None:
-    arrived = []
+def arrived(**typed: Any) -> ReleaseOptions:
+    """The options that a command gets which is called with these, as texts."""
+    result = []
 
     @expand_options
-    def command(sql: str, plan: PlanOptions) -> None:
-        arrived.append((sql, plan))
+    def command(sql: str, options: ReleaseOptions) -> None:
+        result.append(options)
 
-    plan = PlanOptions(epsilon=0.5, max_groups="auto", other=True)
-    command(sql="SELECT 1", **vars(plan))
-    assert arrived == [("SELECT 1", plan)]
+    defaults = {item.name: item.default for item in fields(ReleaseOptions)}
+    command(sql="SELECT 1", **{**defaults, **typed})
+    return result[0]
 
 
-def test_release_options_are_checked_and_complete() -> None:
-    plan = PlanOptions(epsilon=0.5, delta=1e-7, max_groups="3", max_rows="2", noise="laplace", analyst="ann", bias=True)
-    options = tables.release_options(plan)
-    assert vars(options) | {"max_groups": "3", "max_rows": "2"} == vars(options) | vars(plan)
-    assert (options.max_groups, options.max_rows) == (3, 2)
-    assert tables.release_options(PlanOptions(max_rows="auto")).max_rows == "auto"
-    assert tables.release_options(PlanOptions(error="2.5")).error == 2.5
-    assert tables.release_options(PlanOptions(error="1%")).error == "1%"
-    for text in ("x", "0%", "1 %%", "nan%", "-1%"):
+def test_every_option_of_a_release_is_one_of_the_command_line() -> None:
+    names = {item.name: item.metadata["planned"] for item in fields(ReleaseOptions)}
+    assert set(names) <= set(inspect.signature(app_module.query).parameters)
+    explained = set(inspect.signature(app_module.explain).parameters)
+    assert {name for name, planned in names.items() if planned} == explained - {"card", "sql"}
+
+
+def test_a_declaration_is_all_that_a_new_option_needs() -> None:
+    @dataclass(frozen=True)
+    class Later(ReleaseOptions):
+        surprise: int | None = option(None, "How large the surprise may be.", "N")
+
+    def command(options: Any) -> None:
+        result.append(options)
+
+    result: list[Any] = []
+    command.__annotations__["options"] = Later
+    expanded = expand_options(command)
+    assert "surprise" in inspect.signature(expanded).parameters
+    expanded(**{**{item.name: item.default for item in fields(Later)}, "surprise": 3})
+    assert result == [Later(surprise=3)]
+
+
+def test_options_are_read_from_text() -> None:
+    options = arrived(epsilon=0.5, delta=1e-7, max_groups="3", max_rows="auto", noise="laplace", analyst="ann")
+    assert options == ReleaseOptions(0.5, delta=1e-7, max_groups=3, max_rows="auto", noise="laplace", analyst="ann")
+    assert arrived(error="2.5").error == 2.5
+    assert arrived(error="1%").error == "1%"
+    for text in ("x", "0%", "1 %%", "nan%", "-1%", "1_0", "\u0661"):
         with refuses(dp.InvalidArgument, "error", "percentage"):
-            tables.release_options(PlanOptions(error=text))
-    with refuses(dp.InvalidArgument, "--max-rows", "'many'"):
-        tables.release_options(PlanOptions(max_rows="many"))
-    with refuses(dp.InvalidArgument, "--max-groups", "'many'"):
-        tables.release_options(PlanOptions(max_groups="many"))
-    with refuses(dp.InvalidArgument, "--noise", "'loud'"):
-        tables.release_options(PlanOptions(noise="loud"))
+            arrived(error=text)
+    for name, text in (("max_rows", "many"), ("max_groups", "1.5"), ("noise", "loud"), ("interval", "all")):
+        with refuses(dp.InvalidArgument, f"--{name.replace('_', '-')}", f"'{text}'"):
+            arrived(**{name: text})
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])

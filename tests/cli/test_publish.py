@@ -153,7 +153,7 @@ def test_what_a_limit_leaves_out_is_learned_or_the_limit_is_chosen(plan, dither)
     assert (said["max_rows"], said["plan"]["max_rows"], said["plan"]["bias"]) == (2, 2, True)
     code, _, err = dither("publish", plan, "--max-rows", "some")
     assert code == 2
-    assert "--max-rows: expected a whole number, or auto" in err
+    assert "--max-rows: expected a whole number or auto" in err
 
 
 def test_a_draft_is_a_plan_whose_dry_run_works(visits, dither):

@@ -304,7 +304,7 @@ REFUSED: dict[str, Callable[[Any], Any]] = {
     "a copy": copy.copy,
     "a pickle": pickle.dumps,
     "explaining no epsilon": lambda t: QUESTIONS["builder"](t).explain(),
-    "publishing an unknown option": lambda t: QUESTIONS["builder"](t).explain(epsilon=1, consistent=True),
+    "publishing an unknown option": lambda t: QUESTIONS["builder"](t).explain(epsilon=1, constant=True),
 }  # fmt: skip
 
 

@@ -32,8 +32,9 @@ region = { type = "text", keys = ["north", "south"] }
 
 def test_who_may_not_ask(served):
     name = served.add(CARD, rows=ROWS)
-    with refuses(dp.AccessDenied, hiding=["dither_forged"]):
+    with pytest.raises(dp.AccessDenied) as refusal:
         dp.connect(served.url + name, token="dither_forged")
+    assert "dither_forged" not in str(refusal.value)
     with refuses(dp.InvalidArgument, "table", "grant"):  # another's table is as one that is not there
         dp.connect(served.url + name, token=served.tokens["bob"])
     with refuses(dp.InvalidArgument, "table"):

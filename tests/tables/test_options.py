@@ -4,31 +4,48 @@ from __future__ import annotations
 
 import inspect
 import math
-import sys
-from dataclasses import FrozenInstanceError, fields
-from typing import get_type_hints
+from dataclasses import FrozenInstanceError, dataclass, fields
 
 import pyarrow as pa
 import pytest
 
 import dither as dp
-from dither.cli import app
 from dither.errors import InvalidArgument, WrongType
-from dither.public_module import defining_module
-from dither.tables.options import OptionKeywords, ReleaseOptions, release_options
+from dither.tables.codec import from_json, to_json
+from dither.tables.execute.recorded_key import canonical_request
+from dither.tables.options import ReleaseOptions, option, takes_options
+from dither.tables.planning.calibrate import plan_question
+from dither.tables.query.tree import Query
 from support import refuses
 
 NAMES = [item.name for item in fields(ReleaseOptions)]
 
 
-def test_keywords_and_fields_are_the_same():
-    assert {"epsilon", *get_type_hints(OptionKeywords)} == set(NAMES)
-    hints = get_type_hints(ReleaseOptions, vars(sys.modules[defining_module(ReleaseOptions)]))
-    assert all(hints[name] == hint for name, hint in get_type_hints(OptionKeywords).items())
+def test_a_declaration_is_all_that_a_new_option_needs():
+    """Keyword, field of a request, recorded form and documentation; tests/cli/test_options.py has the command line."""
+
+    @dataclass(frozen=True)
+    class Later(ReleaseOptions):
+        surprise: int | None = option(None, "How large the surprise may be.", "N")
+
+    class Asked:
+        @takes_options(Later)
+        def release(self, options):
+            return options
+
+    stated = Asked().release(0.5, surprise=3)
+    assert stated == Later(epsilon=0.5, surprise=3)
+    assert "surprise" in inspect.signature(Asked.release).parameters
+    assert to_json(stated) == {"epsilon": 0.5, "surprise": 3}
+    assert from_json(to_json(stated), Later, "options") == stated
+    query, card = Query({"n": dp.count()}), dp.Card("data", "", {})
+    request = canonical_request(None, query, card, plan_question(query, card, stated), stated)
+    assert request["release"]["surprise"] == 3
 
 
-def test_every_option_is_an_option_of_the_command_line():
-    assert set(NAMES) <= set(inspect.signature(app.query).parameters)
+def test_keywords_are_those_of_the_fields():
+    for method in (dp.Question.plan, dp.Question.explain, dp.Question.release):
+        assert set(inspect.signature(method).parameters) == {"self", "options", *NAMES}
 
 
 def test_every_option_is_documented():
@@ -84,12 +101,6 @@ def test_an_unknown_option_is_refused_with_the_nearest_name(question, method):
 
 
 @pytest.mark.parametrize("method", ["plan", "explain", "release"])
-def test_an_option_that_is_gone_says_what_to_write_instead(question, method):
-    with refuses(WrongType, "consistent: expected epsilon, error", "write GROUP BY ROLLUP"):
-        getattr(question, method)(epsilon=1, consistent=True)
-
-
-@pytest.mark.parametrize("method", ["plan", "explain", "release"])
 def test_options_as_an_object_and_as_keywords_are_the_same(question, method):
     options = ReleaseOptions(epsilon=0.5, max_rows=1, integer=True, nonnegative=True)
     one = getattr(question, method)(options=options)
@@ -97,11 +108,11 @@ def test_options_as_an_object_and_as_keywords_are_the_same(question, method):
     assert one == other
 
 
-def test_an_object_and_keywords_together_are_refused():
+def test_an_object_and_keywords_together_are_refused(question):
     with refuses(InvalidArgument, "options=, or keyword arguments, got both"):
-        release_options(0.5, ReleaseOptions(epsilon=0.5), {})
+        question.plan(0.5, options=ReleaseOptions(epsilon=0.5))
     with refuses(WrongType, "a ReleaseOptions, got dict"):
-        release_options(None, {"epsilon": 1}, {})  # type: ignore[arg-type]  # that it is refused is what is tried
+        question.plan(options={"epsilon": 1})
 
 
 def test_a_key_that_looks_like_one_of_a_question_is_refused():

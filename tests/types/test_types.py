@@ -21,7 +21,7 @@ from support import for_each
 SCRIPT = Path(__file__).with_name("user_script.py")
 SITE = Path(dither.__file__).parents[1]
 PACKAGES = """
-    accounting audit course density learn ledger local plot publish report sensitivity stats stream
+    accounting audit course density learn ledger local present publish  sensitivity stats stream
 """
 
 RETURNS_ANY = {

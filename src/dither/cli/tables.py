@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 from dither.cli import charges, plots

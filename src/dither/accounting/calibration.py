@@ -209,7 +209,10 @@ def _weights(weights: Sequence[float], count: int | None) -> list[Fraction]:
         or len(weights) != (count or len(weights))
     ):
         raise InvalidArgument(
-            "weights", "one positive number for each event", "something else", "pass weights=[2, 1], for example"
+            "weights",
+            "one positive number for each event",
+            "a different number of weights",
+            "pass weights=[2, 1], for example",
         )
     if not weights:
         raise InvalidArgument("weights", "at least one", "none", "pass weights=[2, 1], for example")

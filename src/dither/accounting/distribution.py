@@ -101,7 +101,7 @@ class Composed:
 
 
 def compose(losses: Losses, deviation: float, *, delta: float | None = None, epsilon: float = 0.0) -> Composed:
-    """Compose losses, each so many times, with a normal loss of this deviation, with care around one place of the
+    """Compose losses, each a number of times, with a normal loss of this deviation, with care around one place of the
     curve: a delta, or an epsilon.
 
     >>> from dither.accounting import Pure

@@ -109,7 +109,7 @@ class Event:
         return self.pure_epsilon
 
     def scaled(self, factor: Fraction) -> Event:
-        """Return the same with so many times the noise."""
+        """Return the same with ``factor`` times the noise."""
         raise unknown(self, "a way to change its noise")
 
     def fold(self, leaf: Callable[[Event], T], add: Callable[[list[tuple[T, int]]], T], most: Callable[..., T]) -> T:

@@ -208,7 +208,7 @@ class BoundedRange(_Bounded):
 
 @dataclass(frozen=True, init=False, repr=False)
 class ResponseReport(_Bounded):
-    """One person's report by randomized response over so many categories.
+    """One person's report by randomized response over k categories.
 
     >>> ResponseReport(1, 5).guarantee
     PureDP(1)

@@ -1,4 +1,4 @@
-"""Amplification by shuffling: what n reports promise whose senders nobody can tell apart.
+"""Amplification by shuffling: what n reports promise whose senders cannot be told apart.
 
 Each of n people sends one report of an epsilon0-DP randomizer R, and a shuffler that is trusted to forget who sent
 what passes them on in random order. One person's value is replaced, from 0 to 1 say; n is public.
@@ -90,7 +90,7 @@ def shuffled(
     Returns
     -------
     ApproxDP
-        At most epsilon0. It holds beside epsilon0-DP, against whoever sees the reports after the shuffler.
+        At most epsilon0. It holds beside epsilon0-DP, against any reader of the reports after the shuffler.
 
     Examples
     --------
@@ -345,7 +345,7 @@ def _halves(m: Floats, half_width: int) -> tuple[Floats, Floats, float]:
 
 
 def _blocks(first: int, weights: Floats, most: int) -> tuple[Floats, Floats]:
-    """At most so many values, each standing for itself and those up to the next, with their weights."""
+    """Return at most ``most`` values, each standing for itself and those up to the next, with their weights."""
     if weights.size <= most:
         return first + np.arange(weights.size, dtype=np.float64), weights
     step = -(-weights.size // most)

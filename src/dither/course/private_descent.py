@@ -98,11 +98,15 @@ class TheoremSGD:
             raise InvalidArgument("steps", "at least 2, for an average", self.steps, "pass release='last'")
         arguments.epsilon(self._epsilons[-1])
         if self._sensitivities[-1] > _LARGEST / 2**20:
-            raise InvalidArgument("steps", "steps of more similar sizes", "others", "pass a smaller rho")
+            raise InvalidArgument(
+                "steps", "steps of more similar sizes", f"rho={self.schedule.rho:g}", "pass a smaller rho"
+            )
         # noise beyond is on a coarser lattice, whose rounding would move neighbors' iterates farther from each other
         scales = (distance / epsilon for distance, epsilon in zip(self._sensitivities, self._epsilons, strict=True))
         if max(scales) > MAX_SCALE / 2:
-            raise InvalidArgument("epsilon", "a larger one, for so many steps", self.epsilon, "pass more")
+            raise InvalidArgument(
+                "epsilon", f"a larger one, for {self.steps} steps", self.epsilon, "pass a larger epsilon or fewer steps"
+            )
 
     @cached_property
     def _epsilons(self) -> list[Fraction]:
@@ -163,7 +167,9 @@ class TheoremSGD:
         if len(rows) == 0:
             raise InvalidData("X, y", "at least one row", "none", "pass some")
         if np.abs(place).max() > _LARGEST / 2**20:
-            raise InvalidArgument("start", "a start nearer to zero", "another", "start from zeros")
+            raise InvalidArgument(
+                "start", "a start nearer to zero", "one too far away for the lattice", "start from zeros"
+            )
         shape, whole = place.shape, [int(coordinate) for coordinate in place.ravel()]
         gammas = self.schedule.steps(self.steps)
         total = np.zeros(shape)

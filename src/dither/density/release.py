@@ -123,7 +123,7 @@ def _columns(
             raise InvalidArgument(
                 "bounds",
                 f"one pair (lower, upper) for each of the {rows.shape[1]} columns",
-                "others",
+                "bounds for a different number of columns",
                 "pass bounds=[(0, 1), (0, 10)], for example",
             )
         if nan == "drop":

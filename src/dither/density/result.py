@@ -83,7 +83,9 @@ class Density(ComparedByValue):
         edges, cumulative = self._line("quantile")
         probabilities = np.asarray(q, dtype=np.float64)
         if not np.all((probabilities >= 0) & (probabilities <= 1)):
-            raise InvalidArgument("q", "numbers from 0 to 1", "others", "pass q=0.5 for the median")
+            raise InvalidArgument(
+                "q", "numbers from 0 to 1", "a number outside of that range", "pass q=0.5 for the median"
+            )
         right = np.clip(np.searchsorted(cumulative, probabilities, side="left"), 1, cumulative.size - 1)
         rise = cumulative[right] - cumulative[right - 1]
         fraction = np.where(rise > 0, (probabilities - cumulative[right - 1]) / np.where(rise > 0, rise, 1.0), 0.0)

@@ -105,7 +105,7 @@ class Grid:
         return self.width if neighbors is ReplaceOne else max(abs(self.low), abs(self.high))
 
     def value(self, place: int) -> Fraction:
-        """Return the value so many steps above the lowest point.
+        """Return the value of the point with this number, counted from the lowest.
 
         >>> Grid(-2, 2, Fraction(1, 4)).value(1)
         Fraction(-1, 4)

@@ -46,7 +46,7 @@ _MOST_POINTS = 1 << 15
 _POINTS_BEYOND = 51
 """How many points of the sample are to be beyond the limits, about."""
 _FREE = 2.5
-"""From so many standard errors on, the end of what is possible plays no part."""
+"""From this number of standard errors on, the end of what is possible plays no part."""
 _BLOCK = 1 << 14
 """How many samples are held at once: arrays that stay in the cache and need no pages of their own."""
 
@@ -175,7 +175,7 @@ def _near_end(distance: Array) -> Array:
 def _limits_near_end(sample: Array, undefined: Array, beyond: int, low: Numbers, scale: Array) -> tuple[Array, Array]:
     """Return the limits of sorted samples, in rows, where the lower end of what is possible is near."""
     points, unit = sample.shape[1], np.maximum(scale, 1e-300)[:, None]
-    # below: the first of so many samples from the bottom that is not too far down for its own distance from the end
+    # below: the first of the samples from the bottom that is not too far down for its own distance from the end
     numbers = np.arange(beyond, 2 * beyond + 1)
     places = numbers[None, :] - undefined[:, None]
     values = np.where(places < 0, -np.inf, np.take_along_axis(sample, np.maximum(places, 0), axis=1))

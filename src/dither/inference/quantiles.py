@@ -64,7 +64,7 @@ class Split:
 
 
 def levels(count: int) -> int:
-    """Return how many selections each value takes part in, if there are so many quantiles.
+    """Return how many selections each value takes part in, if there are ``count`` quantiles.
 
     >>> [levels(count) for count in (1, 2, 3, 4, 7, 8)]
     [1, 2, 2, 3, 3, 4]

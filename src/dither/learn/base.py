@@ -14,7 +14,7 @@ other. Impute by a public rule of your own before, if the middle is not what you
 The cost of several fits
 ------------------------
 ``guarantee_`` is the cost of one fit. scikit-learn's searches and cross-validation fit clones of an estimator, many
-times, and each fit costs what it states. With a ledger scope open each is charged. Elsewhere nobody adds them up, so an
+times, and each fit costs what it states. With a ledger scope open each is charged. Elsewhere they are not added up, so an
 estimator remembers, together with its clones, what was fitted (:attr:`PrivateEstimator.total_guarantee`), and warns
 once when a second fit is not charged. :func:`total_spent` adds up all fits in a block, of whichever estimators.
 
@@ -119,7 +119,7 @@ def shared_lineage(estimator: Any, clone: Any) -> None:
 
 
 def count_fit(estimator: Any, guarantee: Guarantee, *, charged: bool) -> None:
-    """Count a fit; warn, once, if it is not the first of its lineage and nobody adds them up."""
+    """Count a fit; warn, once, if it is not the first of its lineage and the fits are not added up."""
     lineage: Total = vars(estimator).setdefault(_LINEAGE, Total())
     lineage.add(guarantee)
     for total in _OPEN.get():
@@ -390,7 +390,7 @@ def limits_of(bounds: Any, columns: int, name: str = "bounds") -> tuple[Floats, 
     small = all(abs(end) <= _LARGEST for pair in pairs for end in pair)  # before they are floats
     lower, upper = np.array(pairs if small else [(0.0, 0.0)] * columns, dtype=np.float64).reshape(columns, 2).T
     if (upper - lower).min() < 1 / _LARGEST:
-        raise InvalidArgument(name, "bounds from 1e-90 apart to 1e+90", "others", "measure in other units")
+        raise InvalidArgument(name, "bounds from 1e-90 apart to 1e+90", "bounds beyond that", "measure in other units")
     return lower, upper
 
 
@@ -488,14 +488,16 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         try:
             result = np.unique(np.asarray(self.classes))
         except TypeError:
-            raise WrongType("classes", "labels that have an order", "others", fix) from None
+            raise WrongType("classes", "labels that have an order", "labels that cannot be compared", fix) from None
         if len(result) < 2 or len(result) != len(self.classes):
-            raise InvalidArgument("classes", "at least two labels, all different", "others", fix)
+            raise InvalidArgument("classes", "at least two labels, all different", "a single label, or one twice", fix)
         # one missing label makes floats of a column of integers: up to here that changes none of them
         if result.dtype.kind not in "biufUS" or (
             result.dtype.kind in "iuf" and not np.all(np.abs(result) < _LARGEST_LABEL)
         ):
-            raise InvalidArgument("classes", "text, or numbers below 2^53", "others", fix)
+            raise InvalidArgument(
+                "classes", "text, or numbers below 2^53", "labels of other types, or larger numbers", fix
+            )
         return np.asarray(result)
 
     def _labels(self, y: Any, rows: int) -> tuple[Any, ...]:

@@ -324,7 +324,7 @@ def noisy_descent(
 
 
 def noise_for(epsilon: float, delta: float, steps: int, sampling_rate: float = 1.0) -> float:
-    """Return the smallest noise multiplier with which so many steps are (epsilon, delta)-DP, by the best accountant, to
+    """Return the smallest noise multiplier with which the steps are (epsilon, delta)-DP, by the best accountant, to
     1e-5.
 
     ``sampling_rate`` is that of Poisson samples. Full batches compose to one Gaussian mechanism, so theirs is exact.
@@ -367,7 +367,7 @@ def noise_for(epsilon: float, delta: float, steps: int, sampling_rate: float = 1
         if high > 2 * ratio_of_all_rows:
             raise NotPrivate(
                 "epsilon, delta",
-                "a guarantee that an accountant can show for so many steps at this rate",
+                "a guarantee that an accountant can show for these steps at this rate",
                 "one that none can",
                 "pass a larger epsilon or delta, or fewer steps, or leave rate out",
             )

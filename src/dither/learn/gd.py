@@ -122,7 +122,7 @@ def start_of(start: ArrayLike) -> Floats:
     """Return the first iterate as an array of finite floats; a number is a vector of one."""
     beta = np.atleast_1d(np.array(start, dtype=np.float64))
     if not np.all(np.isfinite(beta)):
-        raise InvalidArgument("start", "finite numbers", "others", "start from zeros")
+        raise InvalidArgument("start", "finite numbers", "NaN or infinity", "start from zeros")
     return beta
 
 
@@ -137,7 +137,7 @@ def read_records(X: Any, y: Any, beta: Floats) -> tuple[Floats, Floats]:
     if X.ndim != 2 or beta.ndim > 2 or beta.shape[0] != X.shape[1] or y.shape != (len(X), *beta.shape[1:]):
         fix = "see X.shape, y.shape and start.shape"
         expected = "rows, one coordinate of start for each column, and a target for each row and score"
-        raise InvalidData("X, y", expected, "other shapes", fix)
+        raise InvalidData("X, y", expected, "shapes that do not match", fix)
     usable = np.isfinite(X).all(axis=1) & (np.isfinite(y) if y.ndim == 1 else np.isfinite(y).all(axis=1))
     return np.where(usable[:, np.newaxis], X, 0.0), np.where(usable if y.ndim == 1 else usable[:, np.newaxis], y, 0.0)
 

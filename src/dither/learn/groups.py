@@ -87,7 +87,7 @@ _MIN_COUNT_RATIO = 8.0
 
 
 def group_counts(groups: NDArray[np.int64], size: int, budget: GaussianBudget, share: float | Fraction) -> Floats:
-    """Return how many records are in each of so many groups; may be negative."""
+    """Return how many records are in each of ``size`` groups; may be negative."""
     [noisy] = budget.release([(np.bincount(groups, minlength=size), 1)], share, aligned=True)
     return noisy
 
@@ -118,7 +118,8 @@ def typical_length(
     budget: GaussianBudget,
     share: float | Fraction,
 ) -> float:
-    """Return a length to clip rows to that are summed in so many groups; a public one if there are too few to find out.
+    """Return a length to clip rows to that are summed in ``size`` groups; a public one if there are too few to find
+    out.
 
     With w the noise of a group's mean if nothing were clipped, it is about what a fraction 1 - 5 w of the rows stay
     below, but at least the median: clipping saves noise, and is not worth its bias where there is little.
@@ -235,7 +236,7 @@ class GaussianNB(PrivateClassifier):
 def moments(
     places: Floats, groups: NDArray[np.int64], size: int, budget: GaussianBudget
 ) -> tuple[Floats, Floats, Floats]:
-    """Count, mean and variance of each of so many groups of rows between -1 and 1. All of the budget is spent."""
+    """Count, mean and variance of each of ``size`` groups of rows between -1 and 1. All of the budget is spent."""
     columns = places.shape[1]
     max_norm = float(columns) if budget.pure else math.sqrt(columns)
     noisy = group_counts(groups, size, budget, _COUNTS_SHARE)
@@ -282,7 +283,7 @@ class KMeans(TransformerMixin, UnsupervisedEstimator):
     each with noise out of one :class:`~dither.learn.budget.GaussianBudget`.
 
     Distances are measured in the units of the bounds: features count alike if their bounds are as wide as they are.
-    There are no ``labels_``: which group a record is in is for whoever has the record, by :meth:`predict`.
+    There are no ``labels_``: which group a record is in follows from the record, by :meth:`predict`.
 
     Parameters
     ----------

@@ -85,7 +85,7 @@ def observed(y: Any) -> NDArray[Any]:
     distinct = {one for one in label_array.tolist() if one is not None and one == one}
     result = np.asarray(sorted(distinct, key=str))
     if len({isinstance(one, str) for one in distinct}) > 1 or result.dtype.kind not in "biufU":
-        raise InvalidData("y", "text or numbers", "others", "pass classes=[...]")
+        raise InvalidData("y", "text or numbers", "both, or labels of other types", "pass classes=[...]")
     if result.dtype.kind == "f" and np.any(result != np.trunc(result)):
         got = "fractions (Unknown label type: continuous)"
         raise InvalidData("y", "labels of classes", got, "pass classes=[...], or use a regression")
@@ -111,7 +111,7 @@ def shown(cells: Sequence[Any]) -> list[Any]:
 def check_lengths(labels: int, rows: int) -> None:
     """Refuse labels that are not as many as the rows, without saying how many there are."""
     if labels != rows:
-        raise InvalidData("X, y", "as many labels as rows", "others", "see len(X), len(y)")
+        raise InvalidData("X, y", "as many labels as rows", "different numbers of them", "see len(X), len(y)")
 
 
 def is_frame(X: Any) -> bool:
@@ -128,7 +128,7 @@ def _array(X: Any) -> NDArray[Any]:
 def _numeric(array: NDArray[Any], name: str) -> Floats:
     kind = array.dtype.kind
     if kind == "c":
-        raise InvalidData(name, "real numbers", "others", "Complex data not supported, pass two columns")
+        raise InvalidData(name, "real numbers", "complex numbers", "Complex data not supported, pass two columns")
     if kind not in _NUMERIC:
         content = "text" if kind in "UST" else f"dtype {array.dtype}"
         raise InvalidData(name, "numbers", content, _ENCODE)
@@ -160,7 +160,7 @@ def _one_column(y: Any) -> Any:
         return [one[0] if _is_row(one) and len(one) == 1 else one for one in y]
     if is_frame(y):
         if y.shape[1] != 1:
-            raise InvalidData("y", "one column", "others (y should be a 1d array)", "pass one of them")
+            raise InvalidData("y", "one column", "several or none (y should be a 1d array)", "pass one of them")
         return y.iloc[:, 0] if hasattr(y, "iloc") else y[y.columns[0]] if hasattr(y, "get_columns") else y.column(0)
     if type(y).__module__.partition(".")[0] in ("pandas", "polars", "pyarrow"):
         return y
@@ -171,7 +171,7 @@ def _one_column(y: Any) -> Any:
         warn("A column-vector y was passed when a 1d array was expected.", DataConversionWarning, stacklevel=2)
         return array[:, 0]
     if array.ndim != 1:
-        raise InvalidData("y", "one column", "another shape (y should be a 1d array)", "pass y[:, 0]")
+        raise InvalidData("y", "one column", "an array of a different shape (y should be a 1d array)", "pass y[:, 0]")
     return array
 
 

@@ -129,12 +129,14 @@ def select_model(
     width = None if within is None else arguments.positive(within, "within")
     models = list(candidates)
     if not models or not all(hasattr(model, "predict") for model in models):
-        raise InvalidArgument("candidates", "fitted models with predict", "others", "pass a list of them")
+        raise InvalidArgument(
+            "candidates", "fitted models with predict", "none, or objects without it", "pass a list of them"
+        )
     if not public and not all(_states_guarantee(model) for model in models):
         raise NotPrivate(
             "candidates",
             "models that state a guarantee_",
-            "others",
+            "a model without one",
             "fit private estimators, or pass public=True if these records had no part in them",
         )
     labels = inputs.shown(inputs.labels(y).tolist()) if width is None else inputs.numbers(y).tolist()
@@ -181,7 +183,9 @@ def _scores(models: list[Any], rows: Any, labels: list[Any], width: float | None
     if together:
         predicted = [outcome(lambda model: list(model.predict(rows)), model) for model in models]
         if any(one is None or len(one) != len(labels) for one in predicted):
-            raise InvalidData("candidates", "one prediction for each row", "others", "leave together out")
+            raise InvalidData(
+                "candidates", "one prediction for each row", "fewer or more predictions", "leave together out"
+            )
         return [
             sum(_steps(one, label, width) for one, label in zip(result or [], labels, strict=True))
             for result in predicted

@@ -157,7 +157,7 @@ _LOW_DIGITS = 6  # two rows of each weight below 2**6 add up to less than 256
 
 
 def bit_bytes(count: int) -> int:
-    """Return the number of bytes for so many bits."""
+    """Return the number of bytes for ``count`` bits."""
     return -(-count // 8)
 
 

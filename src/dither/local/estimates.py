@@ -83,7 +83,9 @@ class LocalFrequencies(ComparedByValue):
     def __getitem__(self, category: Any) -> float:
         """The estimated share of one category."""
         if category not in self.categories:
-            raise InvalidArgument("category", "one that was estimated", "another", "ask the server to estimate it")
+            raise InvalidArgument(
+                "category", "one that was estimated", "one that was not", "ask the server to estimate it"
+            )
         return float(self.shares[self.categories.index(category)])
 
     def __str__(self) -> str:

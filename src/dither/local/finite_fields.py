@@ -178,7 +178,7 @@ def _prime_powers(p: int) -> Matrix:
     return result
 
 
-_MAX_TOTAL = 1 << 22  # the tables of so many points are built in some seconds
+_MAX_TOTAL = 1 << 22  # tables of that many points are built in some seconds
 _EXACT_BELOW = 1 << 45
 
 

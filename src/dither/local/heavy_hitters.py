@@ -1,4 +1,4 @@
-"""Frequent words over a domain that nobody can list, found letter by letter, each person asked once.
+"""Frequent words over a domain too large to list, found letter by letter, each person asked once.
 
 The people are split at random into a group for each round. In a round the server has a public list of prefixes that
 earlier groups have shown to be frequent; a member of the group reports which of them its word begins with, and the next
@@ -40,7 +40,7 @@ _FALSE = 2e-5  # the probability that noise alone passes for a frequent word
 _DECIDING = (4, 7)  # the fewest and the most tenths of the people that decide among the words that are left
 _TENTHS = 10
 _LENIENCE = 4.0  # standard errors by which a prefix or a word may miss the threshold and go on, or be listed
-_CLEAR = 4.5  # standard errors above 0 at which prefixes that nobody has are few
+_CLEAR = 4.5  # standard errors above 0 at which prefixes that no person has are few
 
 
 @dataclass(frozen=True)
@@ -316,7 +316,7 @@ def as_table(words: Any, max_bytes: int) -> Bytes:
         raise WrongType("words", "a list of words", type(words).__name__, "pass one word for each person")
     texts = words.tolist() if isinstance(words, np.ndarray) else words
     if not all(isinstance(word, (str, bytes)) for word in texts):
-        raise WrongType("words", "text or bytes", "something else", "pass one word for each person")
+        raise WrongType("words", "text or bytes", "values of other types", "pass one word for each person")
     try:
         encoded = [word.encode() if isinstance(word, str) else word for word in texts]
     except UnicodeEncodeError:

@@ -51,7 +51,7 @@ class LocalProtocol(ABC, Generic[Result]):
     """Base of the protocols: what a phone sends, and what the collector learns from many phones.
 
     *Statement.* For every report r and all values x and x', ``P(r | x) <= e^epsilon P(r | x')``: each report is
-    epsilon-DP for the person who sends it, whoever collects it (Kasiviswanathan et al. 2008). Reports of one person
+    epsilon-DP for the person who sends it, whatever the collector does (Kasiviswanathan et al. 2008). Reports of one person
     compose; reports of different people do not.
 
     >>> import dither as dp
@@ -382,7 +382,10 @@ class Server(Generic[Result]):
             raise WrongType("other", "a server", type(other).__name__, "pass what protocol.server() returned")
         if other is self or other.protocol.canonical_parameters != self.protocol.canonical_parameters:
             raise InvalidArgument(
-                "other", "another server with the same parameters", "a different one", "merge equal servers"
+                "other",
+                "a second server with equal parameters",
+                "itself, or different parameters",
+                "merge equal servers",
             )
         if other.n and self.refuse_duplicates and not other.refuse_duplicates:
             raise InvalidArgument(

@@ -106,7 +106,7 @@ def best(categories: Any, epsilon: float, *, max_bits: int | None = None) -> Rec
         candidates = [p for p in candidates if p.report_bits <= limit]
         if not candidates:
             raise InvalidArgument(
-                "max_bits", f"at least {shortest} for so many categories", max_bits, f"pass {shortest} or more"
+                "max_bits", f"at least {shortest} for these categories", max_bits, f"pass {shortest} or more"
             )
     # rounded, so that equal variances are ordered by the length of reports
     ordered = sorted(candidates, key=lambda p: (float(f"{p.variance(1):.9g}"), p.report_bits))

@@ -70,7 +70,7 @@ class RepetitionCost:
 def repetition_cost(
     epsilon: float | Fraction | Event, reports: int = 365, *, values: int = 1, delta: float = 1e-6
 ) -> RepetitionCost:
-    """Return what so many reports of one person cost, drawn anew or remembered.
+    """Return what several reports of one person cost, drawn anew or remembered.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def repetition_cost(
     event = epsilon if isinstance(epsilon, Event) else Pure(epsilon)
     loss = event.pure_epsilon
     if loss is None:
-        raise WrongType("epsilon", "a pure epsilon, or an event that has one", "another event", "pass a number")
+        raise WrongType("epsilon", "a pure epsilon, or an event that has one", "an event without one", "pass a number")
     count, different = arguments.whole(reports, "reports"), arguments.whole(values, "values")
     if different > count:
         raise InvalidArgument("values", "at most as many as reports", different, "pass 1 if it never changes")
@@ -164,7 +164,7 @@ class DeviceBudget(Stateful):
             raise WrongType("protocol", "a local protocol", type(protocol).__name__, "pass dp.local.…")
         if not isinstance(question, str) or not 0 < len(question) <= _MAX_QUESTION:
             raise InvalidArgument(
-                "question", f"a name of 1 to {_MAX_QUESTION} characters", "another", "name the question"
+                "question", f"a name of 1 to {_MAX_QUESTION} characters", "no such name", "name the question"
             )
         if remember and occasion is not None:
             raise InvalidArgument(

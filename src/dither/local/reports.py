@@ -126,7 +126,9 @@ class Reports(ComparedByValue):
             raise InvalidData("reports", f"a header of {HEADER_BYTES} bytes", f"{len(view)} bytes", again)
         magic, version, code, zero, epsilon, fingerprint, batch, n, width = _HEADER.unpack_from(view)
         if magic != MAGIC:
-            raise InvalidData("reports", "the letters DLRP first", "other bytes", "pass what a client sent")
+            raise InvalidData(
+                "reports", "the letters DLRP first", "bytes of a different format", "pass what a client sent"
+            )
         if version != VERSION or zero:
             raise InvalidData(
                 "reports", f"version {VERSION} of the format", f"version {version}", "update client or server"

@@ -81,7 +81,9 @@ class PaddedSets(FrequencyProtocol):
         count = 0
         for own in sets:
             if isinstance(own, (str, bytes)) or not isinstance(own, Iterable):
-                raise WrongType("values", "a list of sets", "something else in it", "pass a set for each person")
+                raise WrongType(
+                    "values", "a list of sets", "a list with a value that is no set", "pass a set for each person"
+                )
             before = len(items)
             items.extend(own)
             owners.extend([count] * (len(items) - before))

@@ -86,7 +86,10 @@ def value_number(value: Any, name: str = "values") -> int:
         content = b"i" + int(value).to_bytes(8, "little")
     else:
         raise InvalidData(
-            name, "texts, byte strings or whole numbers from 0 on", "another value", "convert the values first"
+            name,
+            "texts, byte strings or whole numbers from 0 on",
+            "a value of a different type",
+            "convert the values first",
         )
     return int.from_bytes(hashlib.sha256(content).digest()[:8], "little")
 

@@ -186,7 +186,10 @@ class SubsetSelection(BitProtocol):
         super().check(records)
         if bool(np.any(ones(records) != self.subset_size)):
             raise InvalidData(
-                "reports", f"sets of {self.subset_size} categories", "another size", "refuse this client's reports"
+                "reports",
+                f"sets of {self.subset_size} categories",
+                "sets of a different size",
+                "refuse this client's reports",
             )
 
 

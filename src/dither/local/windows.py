@@ -201,7 +201,7 @@ class Mean(IndexProtocol[LocalMean]):
         object.__setattr__(self, "bounds", line_bounds(self.bounds))
         if self.method not in ("best", "duchi", "piecewise", "hybrid"):
             raise InvalidArgument(
-                "method", "best, duchi, piecewise or hybrid", "something else", "leave it out for the best"
+                "method", "best, duchi, piecewise or hybrid", repr(self.method), "leave it out for the best"
             )
         self.check_parameters()
 
@@ -373,7 +373,7 @@ class LocalDistribution(ComparedByValue):
         return np.cumsum(self.shares)
 
     def __str__(self) -> str:
-        """A table of at most so many lines: the share of people below an edge, with its ±.
+        """Format a table of a few lines: the share of people below an edge, with its ±.
 
         >>> import dither as dp
         >>> p = dp.local.Distribution(bounds=(0, 100), bins=4, epsilon=20)

@@ -305,7 +305,7 @@ def shares(split: object, optimal: Sequence[float]) -> tuple[Fraction, ...]:
             raise InvalidArgument(
                 "split",
                 f"{len(optimal)} weights, one for each sensitivity",
-                "something else",
+                "a different number of weights",
                 "pass split=[2, 1], for example",
             )
         weights = [Fraction(arguments.positive(weight, "split")) for weight in split]

@@ -106,14 +106,16 @@ class ContinuousExponential(SelectionMechanism):
                 raise InvalidData(
                     "pieces",
                     "pieces in order that cover the bounds without gap or overlap",
-                    "others",
+                    "pieces with a gap or an overlap",
                     "start each where the one before ends",
                 )
             if stop > next_point:
                 cells.append(_Cell.between(next_point, stop, values, low, step))
             next_point = stop
         if not cells or next_point != last + 1:
-            raise InvalidData("pieces", "pieces that cover the bounds", "others", "start at lower, end at upper")
+            raise InvalidData(
+                "pieces", "pieces that cover the bounds", "pieces that end before", "start at lower, end at upper"
+            )
         return self._cut(cells, low, step)
 
     def _cut(self, cells: list[_Cell], low: Fraction, step: Fraction) -> list[_Cell]:

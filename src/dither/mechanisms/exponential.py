@@ -115,7 +115,8 @@ class Exponential(SelectionMechanism):
         return shares
 
     def error(self, candidates: int, confidence: float = 0.95, *, ties: int = 1) -> float:
-        """Return how far the chosen score is below the best at most, with this confidence, among so many candidates.
+        """Return how far the chosen score is below the best at most, with this confidence, among ``candidates``
+        candidates.
 
         ``P(score <= best - 2 sensitivity (ln(d/r) + t) / epsilon) <= exp(-t)``, r of the d candidates being
         tied at the top.

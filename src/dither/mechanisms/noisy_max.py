@@ -194,6 +194,6 @@ def _rule(knots: NDArray[np.float64], nodes: int) -> tuple[NDArray[np.float64], 
 
 
 def _parts(rows: int, columns: int) -> list[slice]:
-    """Rows in blocks that keep a table of so many columns small."""
+    """Rows in blocks that keep a table with this number of columns small."""
     size = max(1, _TABLE // columns)
     return [slice(start, start + size) for start in range(0, rows, size)]

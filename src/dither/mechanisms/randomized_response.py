@@ -181,7 +181,10 @@ class RandomizedResponse(Pictured):
 
         if not fits(700.0):
             raise InvalidArgument(
-                "error", "an error that so many people allow", error, "ask more people, or accept a larger error"
+                "error",
+                "an error that this number of people allows",
+                error,
+                "ask more people, or accept a larger error",
             )
         return cls(smallest_float(fits, 1e-9, 700.0), categories)
 
@@ -262,7 +265,9 @@ class RandomizedResponse(Pictured):
         if codes.size == 0:
             raise InvalidData("responses", "at least one", "none", "collect reports first")
         if bool(np.any(codes < 0)):
-            raise InvalidData("responses", f"the {k} categories", "others", "pass reports, as released")
+            raise InvalidData(
+                "responses", f"the {k} categories", "a report that is none of them", "pass reports, as released"
+            )
         observed = np.bincount(codes, minlength=k) / codes.size
         q = (1 - self.probability) / (k - 1)
         deviation = np.sqrt(observed * (1 - observed) / codes.size)

@@ -100,7 +100,7 @@ class SparseVector(Pictured):
 
     def error(self, questions: int, confidence: float = 0.95) -> float:
         """Return an a such that, with this confidence, no answer above threshold + a is called below, and none below
-        threshold - a above, over so many questions.
+        threshold - a above, over that many questions.
 
         All noises are within their logarithmic limits together: half the tail to the threshold, half to the
         questions.

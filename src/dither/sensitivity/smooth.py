@@ -63,7 +63,7 @@ def ends(bounds: Any) -> tuple[float, float]:
     lower, upper = arguments.bounds(bounds)
     if not (max(abs(lower), abs(upper)) < 2.0**900 and float(upper) - float(lower) > 2.0**-500):
         raise InvalidArgument(
-            "bounds", "bounds below 1e+270, more than 1e-150 apart", "others", "measure in another unit"
+            "bounds", "bounds below 1e+270, more than 1e-150 apart", "bounds beyond that", "measure in another unit"
         )
     return float(lower), float(upper)
 
@@ -326,7 +326,7 @@ def linear(matrix: Sequence[Sequence[float]] | NDArray[Any], *, norm: int = 1) -
         table = np.zeros(0)
     if table.ndim != 2 or table.size == 0 or not np.all(np.isfinite(table)):
         raise InvalidArgument(
-            "matrix", "a two-dimensional table of finite numbers", "something else", "one row for each query"
+            "matrix", "a two-dimensional table of finite numbers", "no such table", "one row for each query"
         )
     if arguments.whole(norm, "norm") not in (1, 2):
         raise InvalidArgument("norm", "1 or 2", norm, "l1 for Laplace noise, l2 for Gaussian noise")

@@ -77,7 +77,7 @@ def _check_sensitivity(sensitivity: Any) -> None:
         raise InvalidArgument(
             "bounds",
             "bounds whose sensitivity is from 1e-120 to 1e+120",
-            "others",
+            "a sensitivity beyond that",
             "measure the data in other units",
         )
 
@@ -440,7 +440,7 @@ def _edges(bins: Any, lower: float, upper: float) -> NDArray[np.float64]:
         raise InvalidArgument(
             "bins",
             "increasing edges from the lower bound to the upper, within 1e+300",
-            "something else",
+            "no such edges",
             "pass such edges, or fewer bins: there must be room for them between the bounds",
         )
     return result

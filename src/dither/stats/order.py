@@ -324,7 +324,10 @@ def mode(
         labels = given if len(set(given)) == len(given) else []
     if not labels:
         raise InvalidArgument(
-            "categories", "at least one public category, each once", "others", "list the values there can be"
+            "categories",
+            "at least one public category, each once",
+            "none, or one twice",
+            "list the values there can be",
         )
     mechanism = PermuteAndFlip.for_counts(epsilon, relation(neighbors))
     index = {label: i for i, label in enumerate(labels)}

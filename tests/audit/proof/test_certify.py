@@ -271,7 +271,7 @@ def test_subclasses_and_patched_methods_are_refused():
     for kind in (Fixed, Restated):
         with refuses(NotPrivate, "draw in its own way"):
             certify(kind(1, 1))
-    with refuses(NotPrivate, "another value in Laplace.release"):
+    with refuses(NotPrivate, "changed value in Laplace.release"):
         certify(changed(dp.Laplace(1, 1), release=lambda value: value))
 
 

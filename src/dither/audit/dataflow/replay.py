@@ -5,7 +5,7 @@ is then run on the neighbor with every release replaced by the recorded output. 
 permitted difference is in the inputs of the mechanisms, each within its declared sensitivity. Any other difference (in
 the number of releases, a parameter, a shape, a key, an error, a warning, the result, or anything that is printed,
 logged, written or stored) exists because of one person's data and is a leak that no noise covers. Then the two data
-sets change roles. A release whose noise comes from a seed is a finding too: whoever knows the seed knows the data.
+sets change roles. A release whose noise comes from a seed is a finding too: a reader who knows the seed knows the data.
 
 What cannot be decomposed (:mod:`dither.audit.outputs.canonical`) is listed in ``incomparable``: it is neither a leak
 nor passed.
@@ -382,7 +382,9 @@ def _outcome(pipeline: Callable[[Any], Any], x: Any, witness: _Recorder | _Playe
 
 @contextmanager
 def _inherited_by_threads(coins: _SharedCoins) -> Iterator[None]:
-    """Threads that are started inside, and what is given to those of a pool, are observed like whoever starts them."""
+    """Threads that are started inside, and what is given to those of a pool, are observed like the thread
+    that starts them.
+    """
     threads: Any = Thread
     pools: Any = ThreadPoolExecutor
     start, submit = threads.start, pools.submit

@@ -388,7 +388,7 @@ def _parts(value: Any, how: _How) -> list[Child]:
 
 
 def is_library(name: str) -> bool:
-    """Return whether a module belongs to Python or to an installed package, and not to whoever wrote the function."""
+    """Return whether a module belongs to Python or to an installed package, and not to the audited code."""
     top = name.partition(".")[0]
     if top in ("__main__", "__mp_main__"):
         return False

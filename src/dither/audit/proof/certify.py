@@ -24,7 +24,7 @@ True
 >>> object.__setattr__(laplace, "_scales", (0.5,))
 >>> certify(laplace)
 Traceback (most recent call last):
-dither.NotPrivate: mechanism: expected a Laplace as its constructor builds it, got another value in
+dither.NotPrivate: mechanism: expected a Laplace as its constructor builds it, got a changed value in
 Laplace._scales[0]. Fix: build it anew and leave its attributes alone.
 """
 
@@ -99,7 +99,7 @@ def _refuse_another_source() -> None:
         raise NotPrivate(
             "mechanism",
             "noise from the operating system",
-            "another default source of random words",
+            "a different default source of random words",
             "certify outside of drawn_from, and leave dither.randomness.SYSTEM alone",
         )
 
@@ -111,7 +111,7 @@ def _refuse_hooks() -> None:
     if current_observer() is not None or type(current_spender()) not in (type(None), Allowance, Scope):
         raise NotPrivate(
             "mechanism",
-            "releases that nobody observes or replaces",
+            "releases without an observer",
             "an observer, or a spender of another package, in force",
             "certify outside of observed_by and charging_to; a ledger scope may be open",
         )
@@ -140,7 +140,7 @@ def require_genuine(mechanism: Any) -> None:
         raise NotPrivate(
             "mechanism",
             f"a {kind.__name__} as its constructor builds it",
-            f"another value in {location}",
+            f"a changed value in {location}",
             "build it anew and leave its attributes alone",
         )
 
@@ -163,7 +163,7 @@ def _rebuilt(mechanism: Any) -> Any:
             Fraction,
         ]:
             raise TypeError
-        with charging_to(None):  # a session that nobody asks costs nothing
+        with charging_to(None):  # a session that is never asked costs nothing
             return kind(**keywords)
     return kind(**{item.name: getattr(mechanism, item.name) for item in dataclasses.fields(kind) if item.init})
 

@@ -291,7 +291,7 @@ def additive_noise(mechanism: Additive, sensitivities: tuple[Fraction, ...]) -> 
         raise NotPrivate(
             "mechanism",
             "Laplace, normal or staircase noise, one law for each sensitivity, on a lattice of a power of two",
-            "others",
+            "noise that is not of this form",
             "certify a mechanism of dither.mechanisms",
         )
     if not all(scale > 0 for scale in scales):

@@ -126,7 +126,7 @@ DAYS = 5
 
 
 def reports(protocol: LocalProtocol[Any], x: Any, size: int) -> list[bytes]:
-    """Return the records of so many reports of one value."""
+    """Return the records of ``size`` reports of one value."""
     return [record.tobytes() for record in protocol.privatize([x] * size).records]
 
 

@@ -19,10 +19,10 @@ coordinate of the lattice, standard normal, z_k.
 * *Sum:* ``sum_k - z_k sqrt(S_k)``, with S the sum of squares: the variance of a sum of a Poisson number of draws.
 
 *People with several rows.* Then people are drawn, not rows, and rows of one person may be alike. What is released does
-not tell how much. If no person counts for more than ``cluster`` rows in all, with weights w, the square of what one person
-adds is at most ``(sum w x)^2 <= (sum w) (sum w x^2) <= cluster sum w x^2`` (Cauchy and Schwarz): the variance between
-people is at most ``cluster`` times what it would be if every row were drawn on its own. The limits take it for that.
-They cover with *at least* the confidence, and are up to ``sqrt(cluster)`` times as wide as they need be.
+not tell how much. If no person counts for more than ``cluster`` rows in all, with weights w, the square of what one
+person adds is at most ``(sum w x)^2 <= (sum w) (sum w x^2) <= cluster sum w x^2`` (Cauchy and Schwarz): the variance
+between people is at most ``cluster`` times what it would be if every row were drawn on its own. The limits take it for
+that. They cover with *at least* the confidence, and are up to ``sqrt(cluster)`` times as wide as they need be.
 
 *Coverage.* That of Student's and Wilson's intervals, which assume that sums of N draws are nearly normal: good from
 some 30 records on, less so for skewed populations.

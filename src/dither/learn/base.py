@@ -14,8 +14,8 @@ other. Impute by a public rule of your own before, if the middle is not what you
 The cost of several fits
 ------------------------
 ``guarantee_`` is the cost of one fit. scikit-learn's searches and cross-validation fit clones of an estimator, many
-times, and each fit costs what it states. With a ledger scope open each is charged. Elsewhere they are not added up, so an
-estimator remembers, together with its clones, what was fitted (:attr:`PrivateEstimator.total_guarantee`), and warns
+times, and each fit costs what it states. With a ledger scope open each is charged. Elsewhere they are not added up, so
+an estimator remembers, together with its clones, what was fitted (:attr:`PrivateEstimator.total_guarantee`), and warns
 once when a second fit is not charged. :func:`total_spent` adds up all fits in a block, of whichever estimators.
 
 It is counted as if all fits were to the same records, each of them once: costs add up. Fits in other processes, or in

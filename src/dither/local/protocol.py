@@ -51,8 +51,8 @@ class LocalProtocol(ABC, Generic[Result]):
     """Base of the protocols: what a phone sends, and what the collector learns from many phones.
 
     *Statement.* For every report r and all values x and x', ``P(r | x) <= e^epsilon P(r | x')``: each report is
-    epsilon-DP for the person who sends it, whatever the collector does (Kasiviswanathan et al. 2008). Reports of one person
-    compose; reports of different people do not.
+    epsilon-DP for the person who sends it, whatever the collector does (Kasiviswanathan et al. 2008). Reports of one
+    person compose; reports of different people do not.
 
     >>> import dither as dp
     >>> p = dp.local.SubsetSelection(categories=128, epsilon=1)

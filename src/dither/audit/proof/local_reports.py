@@ -39,11 +39,11 @@ where w is the probability of C. As ``B(a - 1) / B(a) = a / (C + 1 - a)`` grows 
     delta = sum over C of the largest over j of (A - e^epsilon D) T(j - 1) + (D - e^epsilon A) T(j).
 
 *From below.* In randomized response over k >= 3 categories, let all others have a third one. Of their reports C are one
-of the two categories of the person, with r = 2 / (e^epsilon0 + k - 1), and the person's own is with probability
-``h = (e^epsilon0 + 1) / (e^epsilon0 + k - 1)``. For an attacker who sees these two numbers only, the formula above is exact
-with ``A = h w(C) / (1 + t) + (1 - h) w(C + 1) / 2`` and ``D = h t w(C) / (1 + t) + (1 - h) w(C + 1) / 2``. A
-bound for all randomizers is not below that for k = 3; reports of one bit have no such third value, and no lower bound
-here. The accountant knows a smaller curve of k-ary response, by its blanket; it lies between the two.
+of the two categories of the person, with r = 2 / (e^epsilon0 + k - 1), and the person's own is with probability ``h =
+(e^epsilon0 + 1) / (e^epsilon0 + k - 1)``. For an attacker who sees these two numbers only, the formula above is exact
+with ``A = h w(C) / (1 + t) + (1 - h) w(C + 1) / 2`` and ``D = h t w(C) / (1 + t) + (1 - h) w(C + 1) / 2``. A bound for
+all randomizers is not below that for k = 3; reports of one bit have no such third value, and no lower bound here. The
+accountant knows a smaller curve of k-ary response, by its blanket; it lies between the two.
 
 All numbers are integers in units of 2^-512, rounded outward; nothing of :mod:`dither.accounting.shuffling` is used.
 What lies outside of a window around the mean, at most exp(-100) on either side by Bernstein's inequality, counts in

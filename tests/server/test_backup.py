@@ -265,7 +265,7 @@ def test_nothing_is_restored_under_a_running_server(served, tmp_path):
     service = Service.start(config_of(folder))
     try:
         backup(config_of(folder), tmp_path / "copy")  # but it may be copied
-        with pytest.raises(InvalidArgument, match="no other server"):
+        with pytest.raises(InvalidArgument, match="Another server"):
             restore(config_of(folder), tmp_path / "copy")
     finally:
         service.stop()

@@ -150,7 +150,7 @@ def test_a_disk_that_fills_up_while_questions_are_computed(held, log_lines):
         (site.folder / "hold").unlink()
         eventually(lambda: len(log_lines("cannot be written down")) >= 4)
     ends = {name: end_of(site, name, job) for name, job in jobs.items()}
-    assert {(state, problem.title) for state, problem in ends.values()} == {("failed", "DataIncident")}
+    assert {(state, problem["title"]) for state, problem in ends.values()} == {("failed", "DataIncident")}
     assert [end_of(site, name, ask(site, name)) for name in ("ann", "bob", "ann")] == [("answered", None)] * 3
     ledger = site.service.context.folder.ledger("visits")
     history = list(ledger.history("visits"))
@@ -237,7 +237,7 @@ def test_a_restarted_database_that_holds_the_ledger_too(held, postgresql_server,
             assert response.status_code == 503
     postgresql_server.start()
     ends = {name: end_of(site, name, job) for name, job in jobs.items()}
-    assert {(state, problem.title) for state, problem in ends.values()} == {("failed", "DataIncident")}
+    assert {(state, problem["title"]) for state, problem in ends.values()} == {("failed", "DataIncident")}
     assert [end_of(site, name, ask(site, name)) for name in ("ann", "bob", "ann")] == [("answered", None)] * 3
     ledger = site.service.context.folder.ledger("visits")
     assert dict(ledger.incidents_by_analyst("visits")) == {"ann": 1, "bob": 1}

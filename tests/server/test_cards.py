@@ -297,7 +297,7 @@ def test_a_ledger_that_is_removed_is_not_made_anew(start_site, tmp_path):
     job = site.service.questions.ask(site.people["ann"], "visits", COUNT, {"epsilon": 0.5})
     ended = asyncio.run(site.service.questions.wait(site.people["ann"], job.id, seconds=600.0))
     assert ended.state == "refused"
-    assert ended.problem.title == "LedgerError"
+    assert ended.problem["title"] == "LedgerError"
     assert not (tmp_path / "visits.sqlite").exists()
 
 

@@ -18,7 +18,7 @@ def test_a_second_server_on_the_same_folder_is_refused(tmp_path):
     (tmp_path / "again").symlink_to(tmp_path)
     try:
         for folder in (tmp_path, tmp_path / "again"):
-            with pytest.raises(InvalidArgument, match="no other server"):
+            with pytest.raises(InvalidArgument, match="Another server"):
                 Service.start(replace(config, folder=str(folder)))
         assert first.auth.first_link() is not None  # the first one goes on
     finally:

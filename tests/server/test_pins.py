@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from dither.server import schema
 from dither.server.cards import Pin, Pins
 from dither.server.store import Store
 from dither.tables.card.model import Card, ColumnCard, PrivateTable
@@ -121,14 +120,3 @@ def test_stewards_sign_all_of_it():
     changes = [{"name": "x"}, {"file": "x"}, {"ledger": "x"}, {"receipt": "x"}, {"sources": {"x": "who integer"}},
                {"sources": {"visits.csv": "mail text"}}, {"sources": {**PIN.sources, "x": ""}}, {}]  # fmt: skip
     assert len({replace(PIN, **change).digest for change in changes}) == len(changes)
-
-
-def test_pins_without_units_take_those_of_the_card(pins, tmp_path):
-    """They were written by a version that did not pin them."""
-    pins.keep(PIN)
-    pins._store.run(schema.cards.update().values(sources='["visits.csv"]'))
-    [before] = pins.all()
-    assert not PIN.difference([before], tmp_path)
-    assert not before.covers(PIN)
-    pins.keep(PIN)
-    assert pins.all() == (PIN,)

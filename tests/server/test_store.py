@@ -95,18 +95,6 @@ def test_another_version_is_refused(store, place):
     store.run(schema.about.update().values(version=schema.VERSION))
 
 
-@pytest.mark.parametrize(("version", "missing"), [(1, ["began_at", "began_after"]), (2, ["began_after"])])
-def test_a_store_of_an_earlier_version_is_used_on(store, place, version, missing):
-    drop = [sa.text(f"ALTER TABLE server_job DROP COLUMN {column}") for column in missing]
-    store.run(*drop, schema.about.update().values(version=version))
-    other = Store(place)
-    try:
-        assert other.rows(sa.select(schema.jobs.c.began_at, schema.jobs.c.began_after)) == []
-        assert other.one(sa.select(schema.about.c.version))[0] == schema.VERSION
-    finally:
-        other.close()
-
-
 def test_its_file_is_its_owners(tmp_path):
     Store(str(tmp_path / "s.sqlite")).close()
     assert stat.S_IMODE(Path(tmp_path, "s.sqlite").stat().st_mode) == 0o600

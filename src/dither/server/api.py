@@ -293,15 +293,15 @@ def _recorded(endpoint: Endpoint, service: Service, who: Principal, request: Req
 def _response(endpoint: Endpoint, service: Service, who: Principal, result: Any) -> Response:
     if not isinstance(result, Job):
         return JSONResponse(document({endpoint.result: result} if endpoint.result else result))
-    found: dict[str, Any] = {**document(result), "answer": None}
+    body: dict[str, Any] = {**document(result), "answer": None}
     if result.answer_id is not None and result.kind == "question" and who.scopes is not None and "ask" in who.scopes:
         answer = service.answers.of_job(who, result.answer_id)
         if result.id.startswith("recorded-"):
             folder = service.context.folder
             left = TableAccounts(folder.get(result.table).card, folder.ledger(result.table)).remaining(who.name)
             answer |= {"replayed": True, "left": codec.to_json(left)}
-        found["answer"] = answer
-    return JSONResponse(found, 202 if result.state == "waiting" else 200)
+        body["answer"] = answer
+    return JSONResponse(body, 202 if result.state == "waiting" else 200)
 
 
 def allowed_methods(request: Request) -> list[str]:

@@ -25,7 +25,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from dither.errors import AccessDenied, InvalidArgument
 from dither.server import schema
 from dither.server.context import Context
-from dither.server.errors import Conflict, NotFound, NotSignedIn
+from dither.server.errors import Conflict, NotFound, NotSignedIn, printable
 from dither.server.roles import ROLES, SCOPES, Principal, authorize
 from dither.server.store import iso, iso_or_none
 
@@ -87,7 +87,7 @@ def password_hash(password: str) -> str:
     """What is stored of a password; one that is too short or too long is refused."""
     if not isinstance(password, str) or not MIN_PASSWORD <= len(password) <= MAX_PASSWORD:
         expected = f"{MIN_PASSWORD} to {MAX_PASSWORD} characters"
-        raise InvalidArgument("password", expected, "another number of them", "choose another password")
+        raise InvalidArgument("password", expected, "fewer or more", "choose a password of that length")
     return hasher.hash(password)
 
 
@@ -99,7 +99,7 @@ def check_name(name: str) -> str:
     """
     if not isinstance(name, str) or not NAME.fullmatch(name):
         expected = "1 to 63 of a-z, 0-9 and . _ @ -, beginning with a letter or digit"
-        raise InvalidArgument("name", expected, "others", "choose another name, such as ann")
+        raise InvalidArgument("name", expected, "other characters", "choose a name such as ann")
     return name
 
 
@@ -122,9 +122,7 @@ class Authentication:
         stored = row.password if row is not None and row.password and row.active else None
         if not verify(stored or self._nobody, password) or stored is None:
             self._context.log(name if known else "?", "sign-in", refused="wrong name or password")
-            raise AccessDenied(
-                "sign-in", "a name and its password", "others", "try again, or ask a steward for a new link"
-            )
+            raise AccessDenied("Wrong name or password. Try again, or ask a steward for a new link.")
         session = self.start_session(name, "password", stored)
         if hasher.check_needs_rehash(stored):
             same = schema.users.c.name == name, schema.users.c.password == stored
@@ -189,7 +187,7 @@ class Authentication:
         if kind == "first":
             user = check_name(name or "")
             if self._user(user) is not None:
-                raise Conflict("name", "a new one", "one that is taken", "choose another name")
+                raise Conflict("This name is taken. Choose another name.")
         self.take_link(secret, kind)
         assert user is not None
         users = schema.users
@@ -233,9 +231,6 @@ class Authentication:
 
     def principal_of_token(self, secret: str) -> Principal:
         """Who a token is; refused if it is unknown, expired or revoked, or its user may not sign in any more."""
-        known = self.known_token(secret)
-        if known is not None:
-            return known
         tokens = schema.tokens
         row = self._store.one(_TOKEN, {"secret": hashed(secret)})
         now = time.time()
@@ -313,8 +308,8 @@ def verify(stored: str, password: str) -> bool:
 
 
 def _used_up() -> AccessDenied:
-    fix = "ask a steward for a new one, or start the server again for the first"
-    return AccessDenied("link", "one that was not used, and has not expired", "another", fix)
+    fix = "Ask a steward for a new one; for the first steward, start the server again."
+    return AccessDenied(f"This link was used, or has expired. {fix}")
 
 
 _tokens = schema.tokens
@@ -333,7 +328,7 @@ class OwnAccount:
         with context.acting(who, "account.own", "password", logged=True):
             context.sign_ins.take(f"user {who.name}")
             if not self._auth.check_password(who.name, old):
-                raise AccessDenied("password", "the present one", "another", "try again")
+                raise AccessDenied("Current password is incorrect.")
             users = schema.users
             context.store.run(
                 users.update().where(users.c.name == who.name).values(password=password_hash(new)),
@@ -363,12 +358,11 @@ class OwnAccount:
         with context.acting(who, "tokens.own", logged=True):
             wanted = [scopes] if isinstance(scopes, str) else list(scopes)
             if not wanted or not set(wanted) <= set(SCOPES):
-                raise InvalidArgument("scopes", f"some of {', '.join(SCOPES)}", "others", "choose among these")
-            if not isinstance(label, str) or not 0 < len(label) <= 100 or not label.isprintable():
-                raise InvalidArgument("label", "1 to 100 printable characters", "others", "choose another")
+                raise InvalidArgument("scopes", f"some of {', '.join(SCOPES)}", "something else", "choose among these")
+            label = printable(label, "label", 100)
             most = context.config.token_days
             if not isinstance(days, int) or isinstance(days, bool) or not 1 <= days <= most:
-                raise InvalidArgument("days", f"a whole number from 1 to {most}", "another", "choose fewer")
+                raise InvalidArgument("days", f"a whole number from 1 to {most}", "other", "choose fewer")
             secret, now = TOKEN_PREFIX + secrets.token_urlsafe(32), time.time()
             row = {
                 "id": secrets.token_hex(16), "hash": hashed(secret), "user": who.name, "label": label,

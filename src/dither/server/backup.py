@@ -103,7 +103,7 @@ def backup(config: Config, into: str | os.PathLike[str], *, keys: str | os.PathL
     if os.path.lexists(target):
         raise InvalidArgument("backup", "a new folder", "one that exists", "choose another name")
     if not target.parent.is_dir():
-        raise InvalidArgument("backup", "a place in a folder that exists", "another", "make the folder first")
+        raise InvalidArgument("backup", "a path in a folder that exists", "none", "make the folder first")
     part = target.with_name(f"{target.name}.part-{os.getpid()}")
     part.mkdir(mode=0o700)
     try:
@@ -210,7 +210,7 @@ def read_manifest(source: str | os.PathLike[str]) -> Manifest:
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         whole = False
     if not whole:
-        raise InvalidArgument("backup", "a backup as it was written", "another", "choose another backup")
+        raise InvalidArgument("backup", "a backup as it was written", "a changed one, or none", "choose another backup")
     return result
 
 
@@ -250,7 +250,7 @@ def restore(
         if manifest.database:
             result.append(_restore_database(manifest, Path(source), config.place, stamp))
     except OSError:
-        raise LedgerError("restore", "files that can be written", "another", "check the disk") from None
+        raise LedgerError("restore", "files that can be written", "one that cannot", "check the disk") from None
     finally:
         if lock is not None:
             lock.release()

@@ -57,13 +57,13 @@ _cards, _signatures, _users = schema.cards, schema.card_signatures, schema.users
 @dataclass(frozen=True)
 class Pin:
     """The file of a table's card, where its ledger and its receipt are, and the sources of its rows: for each the
-    column that names the person, with its type; None where that was not written down."""
+    column that names the person, with its type."""
 
     name: str
     file: str
     ledger: str
     receipt: str
-    sources: Mapping[str, str | None]
+    sources: Mapping[str, str]
 
     @classmethod
     def of(cls, path: Path, card: Card, receipt_file: str) -> Pin:
@@ -108,7 +108,7 @@ class Pin:
                 return f"rows that have the budget of {pin.name}"
         return ""
 
-    def _units(self, folder: Path) -> dict[str, str | None]:
+    def _units(self, folder: Path) -> dict[str, str]:
         """The unit of all rows, by each way to tell which they are: places, and files themselves as they are now."""
         return {row: unit for source, unit in self.sources.items() for row in _rows(source, folder)}
 
@@ -183,7 +183,7 @@ class Pins:
     def all(self) -> tuple[Pin, ...]:
         """What is pinned."""
         rows = self._store.rows(sa.select(_cards).order_by(_cards.c.dataset))
-        return tuple(Pin(row.dataset, row.file, row.ledger, row.receipt, _stored(row.sources)) for row in rows)
+        return tuple(Pin(row.dataset, row.file, row.ledger, row.receipt, json.loads(row.sources)) for row in rows)
 
     def keep(self, pin: Pin) -> None:
         """Pin a table; rows that it had before stay pinned, too. What was signed off for it is used up."""
@@ -214,12 +214,6 @@ class Pins:
     def is_signed(self, pin: Pin) -> bool:
         """Whether enough stewards have signed a change off."""
         return len(self.signers(pin)) >= self.needed
-
-
-def _stored(text: str) -> Mapping[str, str | None]:
-    """Sources as they are written down; at first it was without their units."""
-    sources = json.loads(text)
-    return sources if isinstance(sources, dict) else dict.fromkeys(sources)
 
 
 def void_signatures(user: str) -> sa.Executable:

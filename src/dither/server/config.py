@@ -48,7 +48,7 @@ class Kind:
 
     def refusal(self, name: str, value: object, key: str) -> InvalidArgument:
         """The error for a value that is none of these."""
-        shown = "another" if self.is_secret else clip(repr(value))
+        shown = "other text" if self.is_secret else clip(repr(value))
         return InvalidArgument(name, self.expected, shown, f"write {key} = {self.example}")
 
 
@@ -318,14 +318,14 @@ def read_config(
     0.5
     >>> read_config(".", environment={"DITHER_TIKC": "0.5"})
     Traceback (most recent call last):
-    dither.InvalidArgument: DITHER_TIKC: expected a variable that dither reads, got another. Fix: write 'DITHER_TICK',
-    the nearest name.
+    dither.InvalidArgument: DITHER_TIKC: expected a variable that dither reads, got an unknown one. Fix: write
+    'DITHER_TICK', the nearest name.
     """
     place = Path(path) if path is not None else Path(folder) / FILE_NAME
     stated: dict[str, Any] = _contents(place) if path is not None or place.is_file() else {}
     for name in stated:
         if name not in KINDS:
-            raise InvalidArgument(clip(name), "a key of the configuration", "another", closest(name, KINDS))
+            raise InvalidArgument(clip(name), "a key of the configuration", "an unknown one", closest(name, KINDS))
     stated |= _from_environment(os.environ if environment is None else environment)
     stated |= {name: value for name, value in given.items() if value is not None}
     lists = {name: tuple(value) for name, value in stated.items() if isinstance(value, list)}
@@ -341,7 +341,7 @@ def _from_environment(surroundings: Mapping[str, str]) -> dict[str, Any]:
             continue
         if variable not in names:
             fix = closest(variable, [*names, *sorted(ELSEWHERE)])
-            raise InvalidArgument(clip(variable), "a variable that dither reads", "another", fix)
+            raise InvalidArgument(clip(variable), "a variable that dither reads", "an unknown one", fix)
         kind = KINDS[names[variable]]
         try:
             value = kind.read(text)

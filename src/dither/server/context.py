@@ -6,9 +6,10 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
@@ -17,7 +18,7 @@ from dither.errors import DitherError, ServerUnavailable
 from dither.server import schema
 from dither.server.cards import Folder, Pins
 from dither.server.config import Config
-from dither.server.errors import NotFound
+from dither.server.errors import NotFound, error_of
 from dither.server.jobs import Jobs
 from dither.server.limits import RateLimit
 from dither.server.machine import worker_memory_mb
@@ -215,6 +216,15 @@ class Context:
             raise
         if logged:
             self.log(who.name, action, subject)
+
+    def computed(self, task: Mapping[str, Any], what: str) -> dict[str, Any]:
+        """Do a task in the process of explanations, which reads no rows; raise what the worker refuses."""
+        event = self.explaining.call(task, self.config.time_limit)
+        if event is None:
+            raise ServerUnavailable(what, "one that can be planned within the limits", "one that cannot", "simplify it")
+        if "problem" in event:
+            raise error_of(event["problem"])
+        return event
 
     def is_quick(self, table: str) -> bool:
         """Whether reading what the server knows of a table is a matter of microseconds: nothing is on a network."""

@@ -31,6 +31,13 @@ class NotFound(InvalidArgument):
         return cls(f"There is no such {what}, or you may not see it.")
 
 
+def printable(text: object, name: str, most: int) -> str:
+    """Return a text without spaces around it; refuse one that is empty, too long, or holds control characters."""
+    if not isinstance(text, str) or not 0 < len(text.strip()) <= most or not text.isprintable():
+        raise InvalidArgument(name, f"1 to {most} printable characters", "other text", "write a short line of text")
+    return text.strip()
+
+
 class NotSignedIn(AccessDenied):
     """The session or token is missing, unknown, expired or revoked: all are answered alike."""
 

@@ -38,6 +38,7 @@ from dither.server.store import Store, iso
 from dither.server.ticks import Clock, next_tick, tick_after
 
 JobState = Literal["waiting", "answered", "refused", "failed", "cancelled"]
+JobKind = Literal["question", "publication"]
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Job:
     question: str
     state: JobState
     asked_at: str
-    kind: Literal["question", "publication"] = "question"
+    kind: JobKind = "question"
     answer_id: str | None = None
     problem: dict[str, Any] | None = None
 
@@ -86,7 +87,7 @@ class Asked:
 
     user: str
     dataset: str
-    kind: str
+    kind: JobKind
     question: str
     options: Mapping[str, Any]
     request: str
@@ -216,7 +217,7 @@ class Jobs:
             is_first = len(queue) == 1
         if is_first:
             self._pool.submit(task)
-        return Job(job, asked.dataset, asked.question, "waiting", iso(now), _kind(asked.kind))
+        return Job(job, asked.dataset, asked.question, "waiting", iso(now), asked.kind)
 
     def _begin(self, job: str, dataset: str) -> None:
         """A worker takes a job up: its ticks count from now on, in every process."""
@@ -433,7 +434,7 @@ class Jobs:
             state = "waiting" if hidden else row.state
             problem = None if hidden or row.problem is None else json.loads(row.problem)
         return Job(
-            row.id, row.dataset, row.question, state, iso(row.asked_at), _kind(row.kind),
+            row.id, row.dataset, row.question, state, iso(row.asked_at), row.kind,
             None if hidden else row.answer, problem,
         )  # fmt: skip
 
@@ -467,7 +468,3 @@ def _may_be_of(entry: Entry, row: sa.Row[Any]) -> bool:
 
 def _document(error: BaseException) -> str:
     return json.dumps(errors.problem_of(error))
-
-
-def _kind(text: str) -> Any:
-    return text

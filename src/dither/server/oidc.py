@@ -64,8 +64,8 @@ class SignOn:
             except DitherError:
                 raise
             except Exception:  # of the network or of JSON: none of its words are shown
-                fix = "try again later, or sign in with a password"
-                raise ServerUnavailable("sign-in", "an issuer that answers", "one that does not", fix) from None
+                text = "Single sign-on is unavailable. Try again later, or sign in with a password."
+                raise ServerUnavailable(text) from None
             state = self._service.auth.new_link("oidc", None, {"nonce": nonce, "verifier": verifier}, hours=_HOURS)
             url, _ = client.create_authorization_url(
                 endpoint, state=state, nonce=nonce, code_challenge=challenge, code_challenge_method="S256"
@@ -75,7 +75,7 @@ class SignOn:
     def finish(self, state: str, cookie: str, code: str) -> str:
         """A session for whoever the issuer says has signed in: its secret."""
         if not state or not hmac.compare_digest(state.encode(), cookie.encode()):
-            raise _refused("a sign-in that began in this browser")
+            raise _refused("The sign-in did not begin in this browser.")
         _, data = self._service.auth.take_link(state, "oidc")
         try:
             with self._client() as client:
@@ -88,7 +88,7 @@ class SignOn:
         except Exception:  # of the network, of JSON, of Authlib: none of its words are shown
             claims = None
         if claims is None:
-            raise _refused("an answer of the issuer that is right")
+            raise _refused("The answer of the issuer is not valid.")
         return self._service.auth.start_session(self._user(claims), "single sign-on")
 
     def _client(self) -> Any:
@@ -102,7 +102,7 @@ class SignOn:
         place = self._config.oidc_issuer.rstrip("/") + "/.well-known/openid-configuration"
         metadata = cast(dict[str, str], client.request("GET", place, withhold_token=True).raise_for_status().json())
         if metadata.get("issuer", "").rstrip("/") != self._config.oidc_issuer.rstrip("/"):
-            raise _refused("the issuer that is configured")
+            raise _refused("The issuer is not the one that is configured.")
         return metadata
 
     def _claims(self, token: str, keys: Any, nonce: str) -> dict[str, Any]:
@@ -121,7 +121,7 @@ class SignOn:
             if decoded.claims.get("azp", self._config.oidc_client_id) != self._config.oidc_client_id:
                 raise ValueError("a token that was made for another client")
         except (JoseError, ValueError, KeyError, TypeError):
-            raise _refused("a token that the issuer signed, for this sign-in") from None
+            raise _refused("The token was not signed by the issuer for this sign-in.") from None
         return dict(decoded.claims)
 
     def _user(self, claims: dict[str, Any]) -> str:
@@ -147,7 +147,7 @@ class SignOn:
         row = None if user is None else store.one(sa.select(users.c.active).where(users.c.name == user))
         if user is None or row is None or not row.active:
             self._service.context.log("?", "single sign-on", refused="unknown or inactive")
-            raise _refused("somebody whom a steward has added")
+            raise _refused("You have no account here.")
         return user
 
     def _known(self, issuer: str, subject: str, kind: str) -> str | None:
@@ -165,8 +165,8 @@ class SignOn:
         return name
 
 
-def _refused(expected: str) -> AccessDenied:
-    return AccessDenied("sign-in", expected, "another", "sign in again, or ask a steward")
+def _refused(reason: str) -> AccessDenied:
+    return AccessDenied(f"{reason} Sign in again, or ask a steward.")
 
 
 def _sign_on(request: Request) -> SignOn:

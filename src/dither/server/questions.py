@@ -10,22 +10,22 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import sqlalchemy as sa
 from starlette.concurrency import run_in_threadpool
 
-from dither.errors import DitherError, InvalidArgument, ServerUnavailable
+from dither.errors import DitherError, InvalidArgument
 from dither.ledger.recorded import canonical
 from dither.publish import plan_file
 from dither.server import schema
 from dither.server.cards import fingerprint
 from dither.server.context import Context
-from dither.server.errors import Conflict, NotFound, error_of
+from dither.server.errors import Conflict, NotFound, printable
 from dither.server.jobs import Asked, Job
 from dither.server.limits import Places
 from dither.server.roles import Principal, authorize, may
-from dither.server.store import iso, iso_or_none
+from dither.server.store import iso
 from dither.tables.answer import Answer
 from dither.tables.codec import fields, is_storable, text
 from dither.tables.planning.explain import Explanation
@@ -33,28 +33,29 @@ from dither.wire.protocol import MAX_KEY
 from dither.wire.requests import QUESTION, options_from_json, options_to_json, question_words
 from dither.wire.results import answer_from_json, explanation_from_json
 
+_MOST_EXPLAINED = 24
+"""How many explanations may be under way: fewer than there are threads, which others need."""
+_RECORDED = "recorded-"
+"""How the id of a job begins that was answered before it was asked."""
+_MOST = 1000
+_MAX_TITLE = 200
+_answers = schema.answers
+_BY_REQUEST = sa.select(_answers.c.id, _answers.c.at).where(
+    _answers.c.request == sa.bindparam("asked"),
+    _answers.c.user == sa.bindparam("name"),
+    _answers.c.dataset == sa.bindparam("table"),
+    _answers.c.part == 0,
+    _answers.c.at <= sa.bindparam("now"),
+)
+_BY_ID = sa.select(_answers).where(_answers.c.id == sa.bindparam("answer"), _answers.c.at <= sa.bindparam("now"))
 
-@dataclass(frozen=True)
-class AnswerRecord:
-    """A recorded answer, with what was asked. ``published`` is when it was published to readers, None if it was not."""
-
-    id: str
-    table: str
-    analyst: str
-    question: str
-    options: Mapping[str, Any]
-    cost: str
-    at: str
-    receipt: str
-    answer: Answer
-    published: str | None = None
-    title: str = ""
-    proposed: bool = False
+Question = str | Mapping[str, Any]
+"""SQL, or a question in the form of :mod:`dither.wire`."""
 
 
 @dataclass(frozen=True)
 class AnswerLine:
-    """A line of a history of answers."""
+    """A line of a history of answers. ``published`` is when it was published to readers, None if it was not."""
 
     id: str
     table: str
@@ -62,10 +63,28 @@ class AnswerLine:
     question: str
     cost: str
     at: str
-    published: str | None = None
-    title: str = ""
-    proposed: bool = False
-    kind: str = "question"
+    published: str | None
+    title: str
+    proposed: bool
+    kind: str
+
+    @classmethod
+    def of(cls, row: Any, **more: Any) -> Self:
+        """Return the line of a row of the database."""
+        published = None if row.published_at is None else iso(row.published_at)
+        return cls(
+            row.id, row.dataset, row.user, row.question, row.cost, iso(row.at), published, row.title,
+            row.proposed_at is not None, row.kind, **more,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class AnswerRecord(AnswerLine):
+    """A recorded answer, with what was asked."""
+
+    options: Mapping[str, Any]
+    receipt: str
+    answer: Answer
 
 
 @dataclass(frozen=True)
@@ -89,60 +108,32 @@ class PlanPreview:
     refused: str = ""
 
 
-_MOST_EXPLAINED = 24
-"""How many explanations may be under way: fewer than there are threads, which others need."""
-
-_RECORDED = "recorded-"
-"""How the id of a job begins that was answered before it was asked."""
-
-_RECORDED_ANSWER = sa.select(schema.answers.c.id, schema.answers.c.at).where(
-    schema.answers.c.request == sa.bindparam("asked"),
-    schema.answers.c.user == sa.bindparam("name"),
-    schema.answers.c.dataset == sa.bindparam("table"),
-    schema.answers.c.at <= sa.bindparam("now"),
-)
+# -- questions ------------------------------------------------------------------------------------------------------
 
 
 class Questions:
-    """Questions of analysts. ``question`` is SQL, or a question in the form of :mod:`dither.wire`; ``options`` are
-    those of :class:`dither.ReleaseOptions` by name. Who asks is the principal: ``analyst`` and ``key`` among the
-    options are refused.
-    """
+    """Questions of analysts. ``options`` are those of :class:`dither.ReleaseOptions` by name. Who asks is the
+    principal: ``analyst`` and ``key`` among the options are refused."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         of_one = context.config.max_questions_each
         self._explaining = Places("explanations", most_of_one=of_one, most_of_all=_MOST_EXPLAINED)
 
-    def explain(
-        self, who: Principal, table: str, question: str | Mapping[str, Any], options: Mapping[str, Any]
-    ) -> Explanation:
-        """Mechanisms, expected errors, the cost, what is left; reads no rows and charges nothing."""
+    def explain(self, who: Principal, table: str, question: Question, options: Mapping[str, Any]) -> Explanation:
+        """Return mechanisms, expected errors, the cost, what is left; read no rows and charge nothing."""
         context = self._context
         with context.acting(who, "questions.explain", table):
             context.check_granted(who, table)
-            document, stated = _question(question), options_to_json(options_from_json(dict(options)))
-            message_ = {
-                "do": "explain", "card": context.folder.get(table).document, "question": document, "options": stated,
-                "analyst": who.name,
+            task = {
+                "do": "explain", "card": context.folder.get(table).document, "question": _document(question),
+                "options": options_to_json(options_from_json(dict(options))), "analyst": who.name,
             }  # fmt: skip
         with self._explaining.taken(who.name):  # each holds a thread, and they stand in one queue
-            event = context.explaining.call(message_, context.config.time_limit)
-        if event is None:
-            expected = "a question that can be planned within the limits"
-            raise ServerUnavailable("question", expected, "another", "ask something simpler")
-        if "problem" in event:  # what a question may not be is no event: people try
-            raise error_of(event["problem"])
-        return explanation_from_json(event["explanation"])
+            return explanation_from_json(context.computed(task, "question")["explanation"])  # no event: people try
 
     def ask(
-        self,
-        who: Principal,
-        table: str,
-        question: str | Mapping[str, Any],
-        options: Mapping[str, Any],
-        *,
-        key: str | None = None,
+        self, who: Principal, table: str, question: Question, options: Mapping[str, Any], key: str | None = None
     ) -> Job:
         """Ask. A recorded answer is there at once (``state`` is ``answered``); otherwise the job waits: see
         :meth:`wait`. ``key`` is the ``Idempotency-Key``: within one analyst's keys, it names a release for ever.
@@ -152,15 +143,14 @@ class Questions:
             context.check_granted(who, table)
             context.questions.take(who.name)
             asked = self._asked(who, table, question, options, key)
-            job = self._recorded(asked)
-            if job is not None:
-                return job
-            return context.jobs.start(asked, context.event(who.name, "questions.ask", table))
+            return _recorded(context, asked) or context.jobs.start(
+                asked, context.event(who.name, "questions.ask", table)
+            )
 
     def recorded(
-        self, who: Principal, table: str, question: str | Mapping[str, Any], options: Mapping[str, Any], key: str | None
+        self, who: Principal, table: str, question: Question, options: Mapping[str, Any], key: str | None
     ) -> Job | None:
-        """The answer that is recorded for this very question, if there is one and the principal may have it.
+        """Return the answer that is recorded for this very question, if there is one and the principal may have it.
 
         It only reads the server's own database. What is refused is None here: :meth:`ask` says why, and logs it.
         """
@@ -168,7 +158,7 @@ class Questions:
         if not may(who, "questions.ask") or not context.is_granted(who.name, table):
             return None
         try:
-            job = self._recorded(self._asked(who, table, question, options, key))
+            job = _recorded(context, self._asked(who, table, question, options, key))
         except DitherError:
             return None
         if job is not None:
@@ -176,32 +166,24 @@ class Questions:
         return job
 
     def _asked(
-        self, who: Principal, table: str, question: str | Mapping[str, Any], options: Mapping[str, Any], key: str | None
+        self, who: Principal, table: str, question: Question, options: Mapping[str, Any], key: str | None
     ) -> Asked:
-        """A question, checked as far as that is possible without its table."""
+        """Return a question, checked as far as that is possible without its table."""
         scoped = scoped_key(who, key)
         served = self._context.folder.get(table)
-        document = _question(question)
+        document = _document(question)
         stated = options_to_json(options_from_json(dict(options), key=scoped))
-        request = _request([who.name, served.identity, document, stated, scoped])
+        request = _digest([who.name, served.identity, document, stated, scoped])
         if stated.get("again") and key is None:
-            request = _request([request, secrets.token_hex(16)])
-        message_ = {
+            request = _digest([request, secrets.token_hex(16)])
+        task = {
             "do": "ask", "card": served.document, "question": document, "options": stated, "analyst": who.name,
             "key": scoped,
         }  # fmt: skip
-        return Asked(who.name, table, "question", question_words(document), stated, request, message_)
-
-    def _recorded(self, asked: Asked) -> Job | None:
-        """The answer that is recorded for this very request, from the store: no worker is needed."""
-        values = {"asked": asked.request, "name": asked.user, "table": asked.dataset, "now": self._context.clock.now()}
-        row = self._context.store.one(_RECORDED_ANSWER, values)
-        if row is None:
-            return None
-        return Job(_RECORDED + row.id, asked.dataset, asked.question, "answered", iso(row.at), answer_id=row.id)
+        return Asked(who.name, table, "question", question_words(document), stated, request, task)
 
     async def wait(self, who: Principal, job: str, *, seconds: float = 30.0) -> Job:
-        """The job as it stands at the first tick at which it has ended, or after so many seconds."""
+        """Return the job as it stands at the first tick at which it has ended, or after so many seconds."""
         clock = self._context.clock
         until = clock.now() + seconds
         while True:
@@ -213,19 +195,16 @@ class Questions:
             await asyncio.sleep(max(0.001, min(look, until) - clock.now() + 0.001))
 
     def job(self, who: Principal, job: str) -> Job:
-        """An own question as it stands."""
+        """Return an own question as it stands."""
         authorize(who, "questions.job")
         if job.startswith(_RECORDED):
-            answers = schema.answers
-            same = answers.c.id == job.removeprefix(_RECORDED), answers.c.user == who.name
-            there = answers.c.at <= self._context.clock.now()
-            row = self._context.store.one(sa.select(answers).where(*same, there))
-            if row is not None:
+            row = _row(self._context, job.removeprefix(_RECORDED))
+            if row is not None and row.user == who.name:
                 return Job(job, row.dataset, row.question, "answered", iso(row.at), row.kind, row.id)
         return self._context.jobs.get(job, who.name)
 
     def jobs(self, who: Principal) -> tuple[Job, ...]:
-        """The own questions that wait."""
+        """Return the own questions that wait."""
         authorize(who, "questions.job")
         return self._context.jobs.waiting(who.name)
 
@@ -237,21 +216,17 @@ class Questions:
 
 
 def scoped_key(who: Principal, key: str | None) -> str | None:
-    """The ledger's key for a key of an analyst: nobody can name another's.
-
-    >>> scoped_key(Principal("ann", frozenset()), "monday")
-    'ann/monday'
-    """
+    """Return the ledger's key for a key of an analyst, ``ann/monday``: nobody can name another's."""
     if key is None:
         return None
     if not isinstance(key, str) or not 0 < len(key) <= MAX_KEY or not key.isprintable() or not key.isascii():
         expected = f"1 to {MAX_KEY} printable ASCII characters"
-        raise InvalidArgument("Idempotency-Key", expected, "others", "choose another key")
+        raise InvalidArgument("Idempotency-Key", expected, "other text", "choose a shorter, plain key")
     return f"{who.name}/{key}"
 
 
-def _question(question: str | Mapping[str, Any]) -> dict[str, Any]:
-    """A question as the wire has it; what it means is for the worker to say."""
+def _document(question: Question) -> dict[str, Any]:
+    """Return a question as the wire has it; what it means is for the worker to say."""
     document = {"sql": question} if isinstance(question, str) else dict(question)
     given = fields(document, "question", (), QUESTION)
     if ("sql" in given) == ("tree" in given):
@@ -262,8 +237,24 @@ def _question(question: str | Mapping[str, Any]) -> dict[str, Any]:
     return given
 
 
-def _request(parts: list[Any]) -> str:
+def _digest(parts: list[Any]) -> str:
     return hashlib.sha256(canonical(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _recorded(context: Context, asked: Asked) -> Job | None:
+    """Return the answer that is recorded for this very request, from the store: no worker is needed."""
+    values = {"asked": asked.request, "name": asked.user, "table": asked.dataset, "now": context.clock.now()}
+    row = context.store.one(_BY_REQUEST, values)
+    if row is None:
+        return None
+    return Job(_RECORDED + row.id, asked.dataset, asked.question, "answered", iso(row.at), asked.kind, row.id)
+
+
+def _row(context: Context, answer: str) -> Any:
+    return context.store.one(_BY_ID, {"answer": answer, "now": context.clock.now()})
+
+
+# -- publications ---------------------------------------------------------------------------------------------------
 
 
 class Plans:
@@ -274,7 +265,7 @@ class Plans:
         self._context = context
 
     def list(self, who: Principal) -> tuple[PlanLine, ...]:
-        """The plans of the folder."""
+        """Return the plans of the folder."""
         with self._context.acting(who, "plans.list"):
             return tuple(
                 PlanLine(name, table, tuple(_names(item) for item in plan_file.read_plan(Path(path)).get("tables", [])))
@@ -282,43 +273,29 @@ class Plans:
             )
 
     def explain(self, who: Principal, plan: str) -> PlanPreview:
-        """What a plan would publish and cost; reads no rows and charges nothing."""
+        """Return what a plan would publish and cost; read no rows and charge nothing."""
         context = self._context
         with context.acting(who, "plans.explain", plan):
             path, table = self._place(plan)
             task = {"do": "explain_plan", "card": context.folder.get(table).document, "plan": path, "analyst": who.name}
-            event = context.explaining.call(task, context.config.time_limit)
-            if event is None:
-                expected = "one that can be planned within the limits"
-                raise ServerUnavailable("plan", expected, "another", "ask for fewer tables")
-            if "problem" in event:
-                raise error_of(event["problem"])
+            event = context.computed(task, "plan")
             return PlanPreview(plan, table, event["cost"], event["text"], event["left"], event["refused"])
 
-    def release(self, who: Principal, plan: str, *, key: str | None = None) -> Job:
+    def release(self, who: Principal, plan: str, key: str | None = None) -> Job:
         """Release a plan for the budget it states: a job, as a question is. Each of its tables is an answer."""
         context = self._context
         with context.acting(who, "plans.release", plan):
             path, table = self._place(plan)
             scoped = scoped_key(who, key)
             served = context.folder.get(table)
-            parts = [who.name, served.identity, "plan", plan, list(fingerprint(path)), scoped]
-            request = hashlib.sha256(canonical(parts).encode()).hexdigest()
-            answers = schema.answers
-            same = (
-                answers.c.request == request,
-                answers.c.user == who.name,
-                answers.c.part == 0,
-                answers.c.at <= self._context.clock.now(),
-            )
-            row = context.store.one(sa.select(answers.c.id, answers.c.at).where(*same))
-            if row is not None:
-                return Job(f"recorded-{row.id}", table, plan, "answered", iso(row.at), "publication", row.id)
+            request = _digest([who.name, served.identity, "plan", plan, list(fingerprint(path)), scoped])
             task: dict[str, Any] = {
                 "do": "release_plan", "card": served.document, "plan": path, "analyst": who.name, "key": scoped
             }  # fmt: skip
             asked = Asked(who.name, table, "publication", plan, {}, request, task)
-            return context.jobs.start(asked, context.event(who.name, "plans.release", plan))
+            return _recorded(context, asked) or context.jobs.start(
+                asked, context.event(who.name, "plans.release", plan)
+            )
 
     def _place(self, plan: str) -> tuple[str, str]:
         plans = self._context.folder.plans()
@@ -332,17 +309,11 @@ def _names(wanted: Any) -> str:
     return ", ".join(map(str, names)) or "everybody"
 
 
-_table = schema.answers
-
-_BY_ID = sa.select(_table).where(_table.c.id == sa.bindparam("answer"), _table.c.at <= sa.bindparam("now"))
-
-_MOST = 1000
-
-_MAX_TITLE = 200
+# -- answers --------------------------------------------------------------------------------------------------------
 
 
 class Answers:
-    """Answers that were released and recorded."""
+    """Answers that were released and recorded: the own ones, and those that are published to readers."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -350,44 +321,42 @@ class Answers:
     def mine(
         self, who: Principal, *, table: str | None = None, most: int = 100, before: str | None = None
     ) -> tuple[AnswerLine, ...]:
-        """Own answers, the newest first; ``before`` is the id of the last one of the page before."""
+        """Return own answers, the newest first; ``before`` is the id of the last one of the page before."""
         authorize(who, "answers.own")
-        conditions = [_table.c.user == who.name]
+        conditions = [_answers.c.user == who.name]
         if table is not None:
-            conditions.append(_table.c.dataset == table)
+            conditions.append(_answers.c.dataset == table)
         if before is not None:
-            row = self._row(before)
-            if row is None or row.user != who.name:
-                raise NotFound.of("answer")
-            conditions.append(sa.tuple_(_table.c.at, _table.c.id) < (row.at, row.id))
-        return self._lines(conditions, (_table.c.at.desc(), _table.c.id.desc()), max(1, min(most, _MOST)))
+            row = self._own(who, before)
+            conditions.append(sa.tuple_(_answers.c.at, _answers.c.id) < (row.at, row.id))
+        return self._lines(conditions, (_answers.c.at.desc(), _answers.c.id.desc()), max(1, min(most, _MOST)))
 
     def answer(self, who: Principal, answer: str) -> AnswerRecord:
-        """An own answer, one that is published, or, for stewards, one that was proposed. Of any other, that it does not
-        exist."""
+        """Return an own answer, one that is published, or, for stewards, one that was proposed. Raises NotFound for
+        others."""
         row = self._visible(who, answer)
-        return AnswerRecord(
-            row.id, row.dataset, row.user, row.question, json.loads(row.options), row.cost, iso(row.at), row.receipt,
-            answer_from_json(json.loads(row.body)), iso_or_none(row.published_at), row.title,
-            row.proposed_at is not None,
-        )  # fmt: skip
+        body = answer_from_json(json.loads(row.body))
+        return AnswerRecord.of(row, options=json.loads(row.options), receipt=row.receipt, answer=body)
 
     def document(self, who: Principal, answer: str) -> dict[str, Any]:
-        """The same answer as the wire has it, with the bytes that the ledger recorded."""
+        """Return the same answer as the wire has it, with the bytes that the ledger recorded."""
         result: dict[str, Any] = json.loads(self._visible(who, answer).body)
         return result
 
     def of_job(self, who: Principal, answer: str) -> dict[str, Any]:
-        """The answer to a question of one's own, as the wire has it: whoever may ask may see what it gave."""
+        """Return the answer to a question of one's own, as the wire has it: whoever may ask may see what it gave."""
         authorize(who, "questions.job")
-        row = self._row(answer)
-        if row is None or row.user != who.name:
-            raise NotFound.of("answer")
-        result: dict[str, Any] = json.loads(row.body)
+        result: dict[str, Any] = json.loads(self._own(who, answer).body)
         return result
 
+    def _own(self, who: Principal, answer: str) -> Any:
+        row = _row(self._context, answer)
+        if row is None or row.user != who.name:
+            raise NotFound.of("answer")
+        return row
+
     def _visible(self, who: Principal, answer: str) -> Any:
-        row = self._row(answer)
+        row = _row(self._context, answer)
         own = row is not None and row.user == who.name and may(who, "answers.own")
         published = row is not None and row.published_at is not None and may(who, "answers.published")
         proposed = row is not None and row.proposed_at is not None and may(who, "answers.publish")
@@ -399,63 +368,45 @@ class Answers:
     def propose(self, who: Principal, answer: str, title: str) -> AnswerLine:
         """Ask a steward to publish an own answer to readers."""
         with self._context.acting(who, "answers.propose", answer, logged=True):
-            row = self._row(answer)
-            if row is None or row.user != who.name:
-                raise NotFound.of("answer")
-            if row.published_at is not None:  # its title is what readers see, and was approved
-                expected, fix = "an answer that is not published", "have a steward unpublish it first"
-                raise Conflict("answer", expected, "a published one", fix)
-            return self._update(answer, title=_title(title), proposed_at=time.time())
+            if self._own(who, answer).published_at is not None:  # its title is what readers see, and was approved
+                raise Conflict("This answer is published. Have a steward unpublish it first.")
+            return self._update(answer, title=printable(title, "title", _MAX_TITLE), proposed_at=time.time())
 
     def proposals(self, who: Principal) -> tuple[AnswerLine, ...]:
-        """Answers that analysts want published (for stewards)."""
+        """Return answers that analysts want published (for stewards)."""
         authorize(who, "answers.publish")
-        conditions = [_table.c.proposed_at.is_not(None), _table.c.published_at.is_(None)]
-        return self._lines(conditions, (_table.c.proposed_at,), _MOST)
+        conditions = [_answers.c.proposed_at.is_not(None), _answers.c.published_at.is_(None)]
+        return self._lines(conditions, (_answers.c.proposed_at,), _MOST)
 
     def publish(self, who: Principal, answer: str, title: str) -> AnswerLine:
         """Publish an answer to readers: an own one, or one that was proposed."""
         with self._context.acting(who, "answers.publish", answer, logged=True):
-            row = self._row(answer)
+            row = _row(self._context, answer)
             if row is None or (row.user != who.name and row.proposed_at is None):
                 raise NotFound.of("answer")
-            return self._update(answer, title=_title(title), published_at=time.time(), published_by=who.name)
+            return self._update(
+                answer, title=printable(title, "title", _MAX_TITLE), published_at=time.time(), published_by=who.name
+            )
 
     def unpublish(self, who: Principal, answer: str) -> AnswerLine:
         """Show an answer to readers no longer."""
         with self._context.acting(who, "answers.publish", answer, logged=True):
-            row = self._row(answer)
+            row = _row(self._context, answer)
             if row is None or row.published_at is None:
                 raise NotFound.of("answer")
             return self._update(answer, published_at=None, published_by=None, proposed_at=None)
 
     def published(self, who: Principal) -> tuple[AnswerLine, ...]:
-        """The published answers, the newest first."""
+        """Return the published answers, the newest first."""
         authorize(who, "answers.published")
-        return self._lines([_table.c.published_at.is_not(None)], (_table.c.published_at.desc(),), _MOST)
-
-    def _row(self, answer: str) -> Any:
-        return self._context.store.one(_BY_ID, {"answer": answer, "now": self._context.clock.now()})
+        return self._lines([_answers.c.published_at.is_not(None)], (_answers.c.published_at.desc(),), _MOST)
 
     def _update(self, answer: str, **values: Any) -> AnswerLine:
-        self._context.store.run(_table.update().where(_table.c.id == answer).values(**values))
-        return _line(self._row(answer))
+        self._context.store.run(_answers.update().where(_answers.c.id == answer).values(**values))
+        return AnswerLine.of(_row(self._context, answer))
 
     def _lines(self, conditions: list[Any], order: tuple[Any, ...], most: int) -> tuple[AnswerLine, ...]:
-        columns = [column for column in _table.c if column.name != "body"]
-        there = _table.c.at <= self._context.clock.now()  # the tick of an answer that was just recorded may be to come
+        columns = [column for column in _answers.c if column.name != "body"]
+        there = _answers.c.at <= self._context.clock.now()  # the tick of one that was just recorded may be to come
         rows = self._context.store.rows(sa.select(*columns).where(there, *conditions).order_by(*order).limit(most))
-        return tuple(_line(row) for row in rows)
-
-
-def _line(row: Any) -> AnswerLine:
-    return AnswerLine(
-        row.id, row.dataset, row.user, row.question, row.cost, iso(row.at), iso_or_none(row.published_at), row.title,
-        row.proposed_at is not None, row.kind,
-    )  # fmt: skip
-
-
-def _title(title: str) -> str:
-    if not isinstance(title, str) or not 0 < len(title.strip()) <= _MAX_TITLE or not title.isprintable():
-        raise InvalidArgument("title", f"1 to {_MAX_TITLE} printable characters", "others", "choose another")
-    return title.strip()
+        return tuple(AnswerLine.of(row) for row in rows)

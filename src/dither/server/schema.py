@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-VERSION = 3
+VERSION = 1
 metadata = sa.MetaData()
 
 _TEXT, _TIME = sa.Text, sa.Float  # times are seconds since 1970, UTC

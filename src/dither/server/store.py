@@ -42,32 +42,20 @@ def iso_or_none(seconds: float | None) -> str | None:
 
 
 class FolderLock:
-    """The lock beside the server's SQLite file, held from the beginning on.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     first = FolderLock(folder + "/s.sqlite")
-    ...     try:
-    ...         FolderLock(folder + "/s.sqlite")
-    ...     except InvalidArgument as error:
-    ...         print(str(error).partition(' Fix')[0])
-    ...     first.release()
-    folder: expected one that no other server serves, got one that is served.
-    """
+    """The lock beside the server's SQLite file, held from the beginning on."""
 
     def __init__(self, place: str) -> None:
         try:  # the path itself, so that two names of one folder are one lock
             self._file = os.open(os.path.realpath(place) + ".lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         except OSError:
-            expected, fix = "a folder that can be written to", "check its place, and who may write to it"
-            raise LedgerError("database", expected, "another", fix) from None
+            text = "The server's folder cannot be written to. Check its path and who may write to it."
+            raise LedgerError(text) from None
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(self._file)
-            fix = "stop the other server, or use PostgreSQL"
-            expected = "one that no other server serves"
-            raise InvalidArgument("folder", expected, "one that is served", fix) from None
+            text = "Another server serves this folder. Stop it, or use PostgreSQL."
+            raise InvalidArgument(text) from None
 
     def release(self) -> None:
         """Let another server have it."""
@@ -80,15 +68,7 @@ _CONNECT_SECONDS = 10
 
 
 class Store:
-    """Where users, credentials, grants, questions, answers and events are kept.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     store = Store(folder + "/server.sqlite")
-    ...     print(store.rows(sa.select(schema.users)))
-    ...     store.close()
-    []
-    """
+    """Where users, credentials, grants, questions, answers and events are kept."""
 
     def __init__(self, place: str) -> None:
         self._lock, self._reading = threading.RLock(), threading.RLock()
@@ -118,11 +98,6 @@ class Store:
             versions = [row[0] for row in connection.execute(sa.select(schema.about.c.version))]
             if not versions:
                 connection.execute(schema.about.insert().values(version=schema.VERSION))
-            elif versions in ([1], [2]):  # which did not say when a question began, and after which entry
-                if versions == [1]:
-                    connection.execute(sa.text("ALTER TABLE server_job ADD COLUMN began_at DOUBLE PRECISION"))
-                connection.execute(sa.text("ALTER TABLE server_job ADD COLUMN began_after BIGINT"))
-                connection.execute(schema.about.update().values(version=schema.VERSION))
             elif versions != [schema.VERSION]:
                 fix = "use the version of dither that wrote it, or a newer one"
                 got = "one of another version"

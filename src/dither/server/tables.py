@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from dither.errors import InvalidArgument, LedgerError
 from dither.guarantees import Guarantee
 from dither.ledger import Account, Ledger, Receipt
-from dither.ledger.accounts import Remaining, checked_name, promised
+from dither.ledger.accounts import Remaining, promised
 from dither.ledger.charging import Closure
 from dither.ledger.report import line, running_totals
 from dither.ledger.units import LOSS_UNIT, Limit
@@ -24,7 +24,7 @@ from dither.release.incidents import log_path
 from dither.server import schema
 from dither.server.cards import Served
 from dither.server.context import Context
-from dither.server.errors import LEDGER, Conflict, NotFound, error_of
+from dither.server.errors import Conflict, NotFound, printable
 from dither.server.limits import Places
 from dither.server.roles import Forbidden, Principal, authorize, may
 from dither.server.store import iso
@@ -260,7 +260,7 @@ class Tables:
         are needed have done so and the server is started again."""
         context = self._context
         with context.acting(who, "tables.sign", file, logged=True):
-            why = checked_name(reason, "reason", 1000)
+            why = printable(reason, "reason", 1000)
             pin = next((item.pin for item in context.folder.refusals() if item.file == file), None)
             if pin is None:
                 raise NotFound.of("card")
@@ -271,13 +271,7 @@ class Tables:
         """The public part of a card, with the values of public tables as their keys."""
         if not served.card.public:
             return card_from_json(card_to_json(served.card))
-        task = {"do": "card", "card": served.document}
-        event = self._context.explaining.call(task, self._context.config.time_limit)
-        if event is None:
-            raise LEDGER
-        if "problem" in event:
-            raise error_of(event["problem"])
-        return card_from_json(event["card"])
+        return card_from_json(self._context.computed({"do": "card", "card": served.document}, "card")["card"])
 
     def _limits(self, table: str, who: Principal) -> tuple[Guarantee | None, Guarantee | None, Guarantee | None]:
         """The limit of the account that whoever asks pays from first, what it has left, and the limit of the table."""
@@ -393,9 +387,7 @@ class Budgets:
         configured for a single steward."""
         context = self._context
         with context.acting(who, "limits.propose", table, logged=True):
-            if not isinstance(reason, str) or not 0 < len(reason.strip()) <= 1000 or not reason.isprintable():
-                fix = "say why; it stays in the history"
-                raise InvalidArgument("reason", "1 to 1000 printable characters", "others", fix)
+            reason = printable(reason, "reason", 1000)  # it stays in the history
             if analyst is not None and each_person:
                 fix = "change one after the other"
                 raise InvalidArgument("limit", "of one analyst, or of each person", "both", fix)
@@ -409,7 +401,7 @@ class Budgets:
                 row = {
                     "id": change, "dataset": table, "analyst": analyst, "each_person": each_person,
                     "limit": json.dumps(codec.to_json(limit)), "before": str(account.limit),
-                    "reason": reason.strip(), "proposed_by": who.name, "proposed_at": time.time(), "state": "pending",
+                    "reason": reason, "proposed_by": who.name, "proposed_at": time.time(), "state": "pending",
                     "receipt": "",
                 }  # fmt: skip
                 connection.execute(_changes.insert().values(**row))
@@ -425,7 +417,7 @@ class Budgets:
         with context.acting(who, "limits.approve", change, logged=True):
             pending = self._get(change)
             if pending.proposed_by == who.name and not context.config.single_steward:
-                raise Forbidden("steward", "a second one", "the one who proposed it", "ask another steward")
+                raise Forbidden("Another steward has to approve this change.")
             with context.store.alone() as connection:
                 dataset = self._carry_out(connection, change, who.name)
             context.folder.keep_receipt(dataset)
@@ -461,7 +453,7 @@ class Budgets:
         pending = _changes.c.id == change, _changes.c.state == "pending"
         update = _changes.update().where(*pending).values(state=state, approved_by=by)
         if not connection.execute(update).rowcount:
-            raise Conflict("change", "one that is pending", "one that was decided", "propose another")
+            raise Conflict("This change was already decided. Propose another.")
         return connection.execute(sa.select(_changes).where(_changes.c.id == change)).fetchone()
 
     def _get(self, change: str) -> LimitChange:
@@ -518,8 +510,7 @@ def _check_steward(connection: sa.Connection, name: str) -> None:
     users = schema.users
     row = connection.execute(sa.select(users).where(users.c.name == name).with_for_update()).fetchone()
     if row is None or not row.active or "steward" not in row.roles.split():
-        fix = "have a steward propose it again"
-        raise Conflict("change", "two who are stewards now", "somebody who is not", fix)
+        raise Conflict("A steward of this change is no steward any more. Have a steward propose it again.")
 
 
 def _change(row: Any) -> LimitChange:

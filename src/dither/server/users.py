@@ -18,7 +18,7 @@ from dither.server import schema
 from dither.server.auth import Authentication, check_name, check_session, ends_credentials, password_hash
 from dither.server.cards import void_signatures
 from dither.server.context import Context
-from dither.server.errors import Conflict, NotFound
+from dither.server.errors import Conflict, NotFound, printable
 from dither.server.roles import ROLES, Forbidden, Principal, authorize
 from dither.server.store import iso
 from dither.server.tables import void_changes
@@ -83,15 +83,11 @@ class Users:
         with context.acting(who, "users.change", name, logged=True):
             check_name(name)
             if self._row(name) is not None:
-                raise Conflict("name", "a new one", "one that is taken", "choose another name")
-            if len(display) > 200 or not (display or "x").isprintable():
-                fix = "choose another"
-                raise InvalidArgument("display", "at most 200 printable characters", "others", fix)
-            values = {
-                "name": name, "display": display or name, "roles": _roles(roles), "active": True,
-                "password": None if password is None else password_hash(password), "created_at": time.time(),
-            }  # fmt: skip
-            statements: list[sa.Executable] = [_users.insert().values(**values)]
+                raise Conflict("This name is taken. Choose another name.")
+            shown = printable(display or name, "display", 200)
+            stored = None if password is None else password_hash(password)
+            values = {"name": name, "display": shown, "roles": _roles(roles), "active": True, "password": stored}
+            statements: list[sa.Executable] = [_users.insert().values(**values, created_at=time.time())]
             if identity is not None:
                 issuer, _, subject = identity.strip().partition(" ")
                 if not subject.strip():
@@ -117,8 +113,7 @@ class Users:
             values: dict[str, Any] = {} if roles is None else {"roles": _roles(roles)}
             values |= {} if active is None else {"active": bool(active)}
             if name == who.name and (active is False or (roles is not None and "steward" not in values["roles"])):
-                fix = "have another steward do it"
-                raise Conflict("steward", "another one", "the one who is signed in", fix)
+                raise Conflict("You cannot end your own role as a steward. Have another steward do it.")
             if values:
                 ends = ends_credentials(name, but=who.credential, links=active is False)
                 loses = active is False or (roles is not None and "steward" not in values["roles"].split())
@@ -232,13 +227,13 @@ def _check_within_template(ledger: Ledger, table: str, limit: Guarantee, filter:
             new = Limit.of(limit, filter)
             if new.unit != account.unit or not new.amount.within(account.room):
                 fix = "grant that much, then propose more, which a second steward approves"
-                raise Forbidden("limit", f"at most {account.limit}, as each analyst has", "another", fix)
+                raise Forbidden("limit", f"at most {account.limit}, as each analyst has", "more, or another unit", fix)
 
 
 def _roles(roles: Iterable[str]) -> str:
     wanted = [roles] if isinstance(roles, str) else list(roles)
     if not wanted or not set(wanted) <= set(ROLES):
-        raise InvalidArgument("roles", f"some of {', '.join(ROLES)}", "others", "choose among these")
+        raise InvalidArgument("roles", f"some of {', '.join(ROLES)}", "something else", "choose among these")
     return " ".join(role for role in ROLES if role in wanted)
 
 

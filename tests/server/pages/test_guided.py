@@ -9,17 +9,19 @@ from hypothesis import strategies as st
 
 import dither as dp
 from dither.errors import InvalidArgument
-from dither.server.pages.forms import OPERATORS, Condition, GuidedColumn, identifier, literal, measures, sql_of
+from dither.server.pages.forms import OPERATORS, Condition, identifier, literal, measures, sql_of
+from dither.tables.card.model import ColumnCard, PrivateTable
 
-COLUMNS = [
-    GuidedColumn("who", "integer", person=True),
-    GuidedColumn("Home town", "text", keys=("a", "b")),
-    GuidedColumn('quo"te', "text"),
-    GuidedColumn("amount", "number", bounded=True),
-    GuidedColumn("free", "number"),
-    GuidedColumn("vip", "boolean"),
-    GuidedColumn("day", "date"),
-]
+COLUMNS = {
+    "who": ColumnCard("integer"),
+    "Home town": ColumnCard("text", keys=("a", "b")),
+    'quo"te': ColumnCard("text"),
+    "amount": ColumnCard("number", bounds=(0, 9)),
+    "free": ColumnCard("number"),
+    "vip": ColumnCard("boolean"),
+    "day": ColumnCard("date"),
+}
+ABOUT = PrivateTable("", COLUMNS, "who")
 
 
 @pytest.fixture(scope="module")
@@ -36,10 +38,10 @@ def table():
 
 
 def test_every_measure_and_group_can_be_asked(table):
-    every = [item.value for item in measures(COLUMNS)]
+    every = [item.value for item in measures(ABOUT)]
     assert every == ["rows", "people", "avg:amount", "sum:amount", "median:amount"]
     for groups in ([], ["Home town"], ['quo"te'], ["vip", "Home town"]):
-        sql = sql_of("t", COLUMNS, every, groups, [])
+        sql = sql_of("t", ABOUT, every, groups, [])
         assert table.sql(sql).explain(epsilon=1).cost
 
 
@@ -49,7 +51,7 @@ def test_conditions_of_every_type_can_be_asked(table, operator):
     for column, value in values.items():
         if column == "vip" and operator not in ("=", "<>"):
             continue
-        sql = sql_of("t", COLUMNS, ["rows"], [], [Condition(column, operator, value)])
+        sql = sql_of("t", ABOUT, ["rows"], [], [Condition(column, operator, value)])
         assert table.sql(sql).explain(epsilon=1).cost
 
 
@@ -71,7 +73,7 @@ def test_conditions_of_every_type_can_be_asked(table, operator):
 )
 def test_what_the_form_does_not_offer_is_refused(chosen, groups, conditions):
     with pytest.raises(InvalidArgument, match="expected"):
-        sql_of("t", COLUMNS, chosen, groups, conditions)
+        sql_of("t", ABOUT, chosen, groups, conditions)
 
 
 @given(st.text())

@@ -14,7 +14,6 @@ from dither.server.pages.forms import (
     completion_words,
     contribution,
     example,
-    guided_columns,
     options_in_words,
     tables_in_words,
 )  # fmt: skip
@@ -30,7 +29,7 @@ def opened(**options):
 
 def test_what_the_page_says_is_forbidden_is_refused_and_the_rest_is_not():
     with opened() as table:
-        words = {column.name: column for column in tables_in_words(table.card)[0].columns}
+        words = {column.name: column for column in tables_in_words(table.card)["t"]}
         for name, sql in (("free", "AVG(free)"), ("size", "AVG(size)")):
             question = f"SELECT {sql} AS x FROM t"
             if "AVG" in words[name].forbids:
@@ -66,11 +65,10 @@ def test_suggestions_are_names_and_functions():
 def test_many_keys_are_cut_and_public_tables_are_named():
     columns = {"key": ColumnCard("integer", keys=tuple(range(40)))}
     card = Card("t", "", columns, public={"p": dp.tables.card.model.PublicTable("p.csv", {"a": ColumnCard("text")})})
-    private, public = tables_in_words(card)
-    assert private.columns[0].keys.endswith("11 and 28 more")
-    assert public.public
-    assert public.columns[0].forbids == ""
-    assert guided_columns(card, "t")[0].keys[:2] == ("0", "1")
+    words = tables_in_words(card)
+    assert list(words) == ["t", "p"]
+    assert words["t"][0].keys.endswith("11 and 28 more")
+    assert words["p"][0].forbids == ""
     assert contribution(card) == "With one row: every row is a person of its own."
 
 

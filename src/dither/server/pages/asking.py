@@ -157,7 +157,7 @@ def guided_page(
         return visit.page("guided.html", tables=[])
     name, relation = choice.split("/", 1)
     shown = visit.service.tables.card(visit.who, name)
-    columns = forms.guided_columns(shown.card, relation)
+    about = shown.card.private_tables[relation]
     sent = form if form is not None else FormData()
     conditions = _conditions(sent)
     conditions += [forms.Condition("", "=", "")] * (forms.MAX_CONDITIONS - len(conditions))
@@ -166,9 +166,9 @@ def guided_page(
         "table": name,
         "table_choice": choice,
         "relation": relation,
-        "measures": forms.measures(columns),
-        "groups": forms.group_columns(columns),
-        "columns": [column for column in columns if not column.person],
+        "measures": forms.measures(about),
+        "groups": forms.group_columns(about),
+        "columns": {name: column.type for name, column in about.columns.items() if name != about.unit},
         "operators": forms.OPERATORS,
         "chosen": {
             "measures": texts_of(sent, "measure") if form is not None else ["rows"],
@@ -196,8 +196,8 @@ def guided_sent(visit: Visit) -> Response:
     if relation not in shown.card.private_tables:
         raise NotFound.of("table")
     try:
-        columns = forms.guided_columns(shown.card, relation)
-        sql = forms.sql_of(relation, columns, texts_of(form, "measure"), texts_of(form, "group"), _conditions(form))
+        about, measures, groups = shown.card.private_tables[relation], visit.texts("measure"), visit.texts("group")
+        sql = forms.sql_of(relation, about, measures, groups, _conditions(form))
         options = asked_options(form)
         options.options()
     except DitherError as error:

@@ -14,7 +14,7 @@ from starlette.datastructures import FormData
 from dither.errors import InvalidArgument
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dither.present.digits import shown, significant
-from dither.tables.card.model import Card, ColumnCard
+from dither.tables.card.model import Card, ColumnCard, PrivateTable
 from dither.tables.codec import decimal
 from dither.tables.query.operations import FUNCTIONS
 from dither.tables.sql.expressions import AGGREGATES
@@ -33,11 +33,7 @@ DEFAULT_EPSILON = "0.1"
 
 
 def text_of(form: FormData, name: str, most: int = 20_000) -> str:
-    """A field of text, without spaces around it; refused if it is too long. Browsers send other ends of lines.
-
-    >>> text_of(FormData([("sql", "SELECT 1\\r\\nFROM t ")]), "sql")
-    'SELECT 1\\nFROM t'
-    """
+    """A field of text, without spaces around it; refused if it is too long. Browsers send other ends of lines."""
     value = form.get(name, "")
     if not isinstance(value, str) or len(value) > most:
         raise InvalidArgument(name, f"at most {most:,} characters", "more", "shorten it")
@@ -81,27 +77,16 @@ def asked_options(form: FormData) -> AskedOptions:
 
 
 def number(text: str, name: str) -> float:
-    """A positive number; a comma is taken for a decimal point.
-
-    >>> number("0,25", "ε")
-    0.25
-    >>> number("a lot", "ε")
-    Traceback (most recent call last):
-    dither.InvalidArgument: ε: expected a number above 0, got another text. Fix: write a number, as in 0.5.
-    """
+    """A positive number; a comma is taken for a decimal point."""
     value = decimal(text.strip().replace(",", "."))
     if value is None or value <= 0:
-        got = "nothing" if not text.strip() else "another text"
+        got = "nothing" if not text.strip() else "other text"
         raise InvalidArgument(name, "a number above 0", got, "write a number, as in 0.5")
     return value
 
 
 def limit_of(form: FormData) -> Guarantee | None:
-    """A limit in ε, in ε and δ, or in ρ; None where nothing is written.
-
-    >>> limit_of(FormData([("epsilon", "2"), ("delta", "1e-6")]))
-    ApproxDP(2, 1e-06)
-    """
+    """A limit in ε, in ε and δ, or in ρ; None where nothing is written."""
     epsilon, delta, rho = (text_of(form, name, 40) for name in ("epsilon", "delta", "rho"))
     if rho and (epsilon or delta):
         raise InvalidArgument("limit", "ε (and δ), or ρ", "both", "leave one of them empty")
@@ -114,8 +99,9 @@ def limit_of(form: FormData) -> Guarantee | None:
     return ApproxDP(number(epsilon, "ε"), number(delta, "δ")) if delta else PureDP(number(epsilon, "ε"))
 
 
-PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*")
+# -- the guided form: a table, what to measure, groups and conditions become the SQL that is asked ------------------
 
+_PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*")
 _KEYWORDS = frozenset({
     "all", "and", "any", "as", "asc", "between", "by", "case", "cast", "cross", "date", "day", "desc", "distinct",
     "else", "end", "except", "exists", "false", "filter", "for", "from", "full", "group", "having", "in", "inner",
@@ -124,7 +110,6 @@ _KEYWORDS = frozenset({
     "some", "table", "then", "time", "timestamp", "to", "true", "union", "unique", "using", "values", "when", "where",
     "window", "with", "year",
 })  # fmt: skip
-
 OPERATORS = {
     "=": "is",
     "<>": "is not",
@@ -133,9 +118,7 @@ OPERATORS = {
     ">": "is more than",
     ">=": "is at least",
 }
-
 MAX_CONDITIONS = 3
-
 _MEASURES_OF_COLUMN = {
     "avg": ("AVG", "Average of {}", "average_{}"),
     "sum": ("SUM", "Total of {}", "total_{}"),
@@ -144,19 +127,8 @@ _MEASURES_OF_COLUMN = {
 
 
 @dataclass(frozen=True)
-class GuidedColumn:
-    """What the form needs to know of a column."""
-
-    name: str
-    type: str
-    bounded: bool = False
-    keys: tuple[str, ...] | None = None
-    person: bool = False
-
-
-@dataclass(frozen=True)
 class Measure:
-    """Something to measure: what the form calls it, and how it is written."""
+    """Something to measure: the value and label of its checkbox, its SQL, and the name of the column."""
 
     value: str
     label: str
@@ -173,128 +145,105 @@ class Condition:
     value: str
 
 
-def measures(columns: Sequence[GuidedColumn]) -> list[Measure]:
-    """What can be measured: rows, people, and of columns of numbers with bounds their average, total and median.
-
-    >>> columns = [GuidedColumn("who", "integer", person=True), GuidedColumn("age", "integer", True)]
-    >>> [item.label for item in measures(columns)]
-    ['Number of rows', 'Number of people', 'Average of age', 'Total of age', 'Median of age']
-    """
+def measures(table: PrivateTable) -> list[Measure]:
+    """Return what can be measured: rows, people, and of bounded numbers their average, total and median."""
     result = [Measure("rows", "Number of rows", "COUNT(*)", "number_of_rows")]
-    for column in columns:
-        if column.person:
-            sql = f"COUNT(DISTINCT {identifier(column.name)})"
-            result.append(Measure("people", "Number of people", sql, "number_of_people"))
-    for column in columns:
-        if column.bounded and column.type in ("integer", "number") and not column.person:
+    if table.unit is not None:
+        sql = f"COUNT(DISTINCT {identifier(table.unit)})"
+        result.append(Measure("people", "Number of people", sql, "number_of_people"))
+    for column, about in table.columns.items():
+        if about.bounds is not None and about.type in ("integer", "number") and column != table.unit:
             for kind, (function, label, name) in _MEASURES_OF_COLUMN.items():
-                sql = f"{function}({identifier(column.name)})"
-                result.append(
-                    Measure(f"{kind}:{column.name}", label.format(column.name), sql, name.format(column.name))
-                )
+                sql = f"{function}({identifier(column)})"
+                result.append(Measure(f"{kind}:{column}", label.format(column), sql, name.format(column)))
     return result
 
 
-def group_columns(columns: Sequence[GuidedColumn]) -> list[GuidedColumn]:
-    """The columns whose values can be groups: neither the person nor fractions, nor numbers without keys.
-
-    >>> [item.name for item in group_columns([GuidedColumn("region", "text"), GuidedColumn("age", "integer", True)])]
-    ['region']
-    """
-    return [
-        column
-        for column in columns
-        if not column.person and (column.keys is not None or column.type in ("text", "boolean"))
-    ]
+def group_columns(table: PrivateTable) -> dict[str, ColumnCard]:
+    """Return the columns whose values can be groups: neither the person nor fractions, nor numbers without keys."""
+    return {
+        name: column
+        for name, column in table.columns.items()
+        if name != table.unit and (column.keys is not None or column.type in ("text", "boolean"))
+    }
 
 
 def sql_of(
-    table: str,
-    columns: Sequence[GuidedColumn],
-    chosen: Sequence[str],
-    groups: Sequence[str],
-    conditions: Sequence[Condition],
+    name: str, table: PrivateTable, chosen: Sequence[str], groups: Sequence[str], conditions: Sequence[Condition]
 ) -> str:
-    """The SQL of what was chosen.
+    """Return the SQL of what was chosen.
 
-    >>> columns = [GuidedColumn("region", "text", keys=("north",)), GuidedColumn("amount", "number", True)]
-    >>> print(sql_of("visits", columns, ["rows", "avg:amount"], ["region"], [Condition("amount", ">", "10")]))
+    The form offers only what the card allows. Whatever is sent is checked against the card again: names are those of
+    columns, and values are written as literals of the column's type, so no text from the form becomes SQL of its own.
+
+    >>> columns = {"region": ColumnCard("text", keys=("north",)), "amount": ColumnCard("number", bounds=(0, 9))}
+    >>> table = PrivateTable("", columns, None)
+    >>> print(sql_of("visits", table, ["rows", "avg:amount"], ["region"], [Condition("amount", ">", "10")]))
     SELECT region, COUNT(*) AS number_of_rows, AVG(amount) AS average_amount
     FROM visits
     WHERE amount > 10
     GROUP BY region
     """
-    known = {column.name: column for column in columns}
-    allowed = {item.value: item for item in measures(columns)}
-    groupable = {column.name for column in group_columns(columns)}
+    allowed = {item.value: item for item in measures(table)}
     if not chosen:
         raise InvalidArgument("measure", "at least one", "none", "choose what to measure")
-    for value in chosen:
-        if value not in allowed:
-            raise InvalidArgument("measure", "one that the form offers", "another", "choose one of the list")
-    for name in groups:
-        if name not in groupable:
-            raise InvalidArgument("groups", "columns that the form offers", "another", "choose from the list")
-    shown = [identifier(name) for name in groups]
+    for what, wanted, offered in (("measure", chosen, allowed), ("groups", groups, group_columns(table))):
+        if not set(wanted) <= offered.keys():
+            raise InvalidArgument(what, "what the form offers", "something else", "choose from the list")
+    shown = [identifier(group) for group in groups]
     shown += [f"{allowed[value].sql} AS {identifier(allowed[value].name)}" for value in chosen]
-    lines = [f"SELECT {', '.join(shown)}", f"FROM {identifier(table)}"]
-    written = [_condition(item, known) for item in conditions if item.column]
+    lines = [f"SELECT {', '.join(shown)}", f"FROM {identifier(name)}"]
+    written = [_condition(item, table.columns) for item in conditions if item.column]
     lines += [f"WHERE {' AND '.join(written)}"] if written else []
-    lines += [f"GROUP BY {', '.join(identifier(name) for name in groups)}"] if groups else []
+    lines += [f"GROUP BY {', '.join(identifier(group) for group in groups)}"] if groups else []
     return "\n".join(lines)
 
 
-def _condition(condition: Condition, known: Mapping[str, GuidedColumn]) -> str:
-    column = known.get(condition.column)
-    if column is None:
-        raise InvalidArgument("filter", "a column of the table", "another", "choose one of the list")
-    if condition.operator not in OPERATORS:
-        raise InvalidArgument("filter", f"one of {', '.join(OPERATORS.values())}", "another", "choose one")
-    return f"{identifier(column.name)} {condition.operator} {literal(condition.value, column.type)}"
+def _condition(condition: Condition, columns: Mapping[str, ColumnCard]) -> str:
+    if condition.column not in columns or condition.operator not in OPERATORS:
+        raise InvalidArgument(
+            "filter", "a column and a comparison of the form", "something else", "choose from the list"
+        )
+    value = literal(condition.value, columns[condition.column].type)
+    return f"{identifier(condition.column)} {condition.operator} {value}"
 
 
 def identifier(name: str) -> str:
-    """A name as SQL writes it, in quotes where it needs them.
-
-    >>> identifier("amount"), identifier("Total paid"), identifier('a"b'), identifier("order")
-    ('amount', '"Total paid"', '"a""b"', '"order"')
-    """
-    if PLAIN_NAME.fullmatch(name) and name not in _KEYWORDS:
+    """Return a name as SQL writes it, in quotes where it needs them."""
+    if _PLAIN_NAME.fullmatch(name) and name not in _KEYWORDS:
         return name
     return '"' + name.replace('"', '""') + '"'
 
 
 def literal(text: str, type: str) -> str:
-    """A value from the form as a literal of SQL; refused where it is not of the column's type.
+    """Return a value from the form as a literal of SQL; refused where it is not of the column's type.
 
     >>> literal("O'Brien", "text"), literal("1e3", "number"), literal("2026-01-31", "date"), literal("yes", "boolean")
     ("'O''Brien'", '1000', "DATE '2026-01-31'", 'TRUE')
-    >>> literal("1 OR 1=1", "integer")
-    Traceback (most recent call last):
-    dither.InvalidArgument: filter: expected a number, got another text. Fix: write digits, as in 10 or 2.5.
     """
     plain = text.strip()
     if type in ("integer", "number"):
         value = decimal(plain)
         if value is None:
-            raise InvalidArgument("filter", "a number", "another text", "write digits, as in 10 or 2.5")
+            raise InvalidArgument("filter", "a number", "other text", "write digits, as in 10 or 2.5")
         return f"{int(value)}" if value == int(value) and abs(value) < 2**53 else repr(value)
     if type == "boolean":
         if plain.lower() not in ("true", "false", "yes", "no", "1", "0"):
-            raise InvalidArgument("filter", "true or false", "another text", "write true or false")
+            raise InvalidArgument("filter", "true or false", "other text", "write true or false")
         return "TRUE" if plain.lower() in ("true", "yes", "1") else "FALSE"
     if type in ("date", "timestamp"):
         try:
             moment = date.fromisoformat(plain) if type == "date" else datetime.fromisoformat(plain)
         except ValueError:
-            raise InvalidArgument("filter", "a date", "another text", "write it as 2026-01-31") from None
+            raise InvalidArgument("filter", "a date", "other text", "write it as 2026-01-31") from None
         return f"DATE '{moment.isoformat()}'" if type == "date" else f"TIMESTAMP '{moment:%Y-%m-%d %H:%M:%S}'"
     return "'" + text.replace("'", "''") + "'"
 
 
+# -- what is public about a table, in words -------------------------------------------------------------------------
+
 _SUGGESTED = ("SELECT", "FROM", "WHERE", "GROUP BY", "ORDER BY", "AS", "AND", "OR", "NOT", "BETWEEN", "IN", "IS NULL",
              "CASE WHEN", "THEN", "ELSE", "END", "DISTINCT", "LIMIT", "HAVING", "JOIN", "ON", "ROLLUP")  # fmt: skip
-
 MAX_KEYS_SHOWN = 12
 
 
@@ -310,34 +259,17 @@ class ColumnWords:
     person: bool
 
 
-@dataclass(frozen=True)
-class TableWords:
-    """A table of a card as the page shows it."""
-
-    name: str
-    public: bool
-    columns: tuple[ColumnWords, ...]
-
-
-def tables_in_words(card: Card) -> list[TableWords]:
-    """The tables of a card, those of people first.
-
-    >>> card = Card("t", "", {"amount": ColumnCard("number")})
-    >>> tables_in_words(card)[0].columns[0].forbids
-    'SUM, AVG, VAR, STDDEV, MIN, MAX and quantiles: it has no bounds. GROUP BY: it holds fractions.'
-    """
-    result = [
-        TableWords(
-            name,
-            False,
-            tuple(_column(column_name, column, table.unit, card) for column_name, column in table.columns.items()),
-        )
+def tables_in_words(card: Card) -> dict[str, list[ColumnWords]]:
+    """Return the columns of each table of a card, the tables of people first."""
+    private = {
+        name: [_column(column, about, table.unit, card) for column, about in table.columns.items()]
         for name, table in card.private_tables.items()
-    ]
-    for name, public in card.public.items():
-        columns = tuple(_column(column_name, column, None, None) for column_name, column in public.columns.items())
-        result.append(TableWords(name, True, columns))
-    return result
+    }
+    public = {
+        name: [_column(column, about, None, None) for column, about in table.columns.items()]
+        for name, table in card.public.items()
+    }
+    return private | public
 
 
 def _column(name: str, column: ColumnCard, unit: str | None, card: Card | None) -> ColumnWords:
@@ -383,21 +315,6 @@ def contribution(card: Card) -> str:
     return f"In {groups}, with {rows}."
 
 
-def guided_columns(card: Card, table: str) -> list[GuidedColumn]:
-    """The columns of one table, for the guided form."""
-    private = card.private_tables[table]
-    return [
-        GuidedColumn(
-            name,
-            column.type,
-            column.bounds is not None,
-            None if column.keys is None else tuple(shown(key) for key in column.keys),
-            name == private.unit,
-        )
-        for name, column in private.columns.items()
-    ]
-
-
 def example(card: Card) -> str:
     """A first question about a table: rows by the first column with public keys, or all of them.
 
@@ -417,9 +334,9 @@ def example(card: Card) -> str:
 def completion_words(card: Card) -> str:
     """What the editor suggests, as JSON: the names of tables and columns, functions and keywords, with their kinds."""
     words: dict[str, str] = {}
-    for table in tables_in_words(card):
-        words.setdefault(identifier(table.name), "table")
-        for column in table.columns:
+    for table, columns in tables_in_words(card).items():
+        words.setdefault(identifier(table), "table")
+        for column in columns:
             words.setdefault(identifier(column.name), column.type)
     words |= {f"{name}(": "aggregate" for name in sorted(AGGREGATES) if name.isascii()}
     words |= {f"{name}(": "function" for name in sorted(FUNCTIONS) if f"{name}(" not in words}

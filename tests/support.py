@@ -53,7 +53,8 @@ BEYOND_FLOATS: list[int | Fraction] = [
 
 _MAX_MESSAGE = 3000
 _MAX_CASE = 300
-_SHAPE = re.compile(r".+: expected .+, got .*\. Fix: .+\.", re.DOTALL)
+_SHAPE = re.compile(r".+: expected .+, got .*\. Fix: .+\.|[A-Z][^:]+\.", re.DOTALL)
+"""What was expected, what was got and how to mend it; or a whole sentence."""
 
 
 def eventually(condition: Callable[[], Any]) -> Any:

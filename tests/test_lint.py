@@ -37,7 +37,6 @@ TESTED_BY = {
     "present/test_publication.py": "pages/publication",
     "present/test_chart.py": "axes drawing",
     "present/test_pages.py": "pages/answer pages/audit pages/sheet words",
-    "present/test_series.py": "pages/series",
     "present/test_synthetic.py": "pages/synthetic",
     "present/test_treemap.py": "pages/treemap",
     "stream/test_series.py": "series_answer series_spec",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html.parser
 import sys
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,11 +16,13 @@ from hypothesis import strategies as st
 import dither as dp
 from dither import present
 from dither.cli.app import main
+from dither.ledger.accounts import Remaining
 from dither.present import words
 from dither.present.notes import Note
 from dither.present.pages import answer as pages
+from dither.stream.series_answer import SeriesAnswer
 from dither.tables.answer import Answer
-from support import refuses
+from support import noted, refuses
 
 NASTY = [
     "<script>alert(1)</script>",
@@ -300,8 +302,7 @@ def test_a_plot_that_cannot_be_drawn_is_refused_before_it_is_paid(card, tmp_path
 
 
 def test_the_page_says_what_the_error_is_about_and_what_comes_on_top():
-    noted = Note("undercount_unknown")
-    unknown = " ".join(check_safe(present.html(simple(notes=(noted,)))).text)
+    unknown = " ".join(check_safe(present.html(simple(notes=(Note("undercount_unknown"),)))).text)
     assert "± is how far the noise may have moved each, with 95 % confidence." in unknown
     assert "may be low by an unknown amount" in unknown
     assert "was not measured" in unknown
@@ -327,3 +328,43 @@ def test_numbers_on_the_page_have_the_digits_of_their_error():
     page = present.html(answer)
     assert "2,158,000 ± 33,000" in page
     assert "2.15795e+06" not in page
+
+
+def test_the_page_of_a_series_shows_the_last_points_and_is_escaped():
+    days = [date(2026, 1, 1) + timedelta(days=i) for i in range(300)]
+    rows = tuple((day, ward, float(i)) for i, day in enumerate(days) for ward in ("<a>", None))
+    answer = SeriesAnswer(
+        ("day", "ward", "n"),
+        ("date", "text", "number"),
+        rows,
+        {"n": (2.0,) * 600},
+        dp.PureDP(1),
+        (Note("levels"),),
+        Remaining("nothing"),
+    )
+    page = present.html(answer, "<title>")
+    assert "<a>" not in page
+    assert "&lt;a&gt;" in page
+    assert "<script" not in page
+    assert "The last 200 of 600 points." in page
+    assert "Levels add up" in page
+
+
+def test_what_limits_leave_out_stands_below_the_lines_before_the_cost():
+    days = pa.table({"who": [1, 1, 2], "day": [date(2026, 1, 1), date(2026, 1, 2), date(2026, 1, 1)]})
+    with dp.open(days, unit="who", budget=dp.ApproxDP(1, 1e-6)) as visits:
+        over = visits.over("day", column="day", horizon=9, start="2026-01-01", epsilon=1, delta=1e-6)
+        answer = over.agg(n=dp.people()).release(through="2026-01-02")
+        free = visits.over(
+            "day", column="day", horizon=2, start="2026-01-01", epsilon=1, delta=1e-6, max_participations=2
+        ).agg(n=dp.count())
+        assert not noted(free.explain(), "series_falling")
+        assert noted(free.explain(), "undercount_elsewhere")
+    page = present.html(answer)
+    for said in (
+        "too low by an unknown amount",
+        "a falling line",
+        "not numbers of distinct people",
+        "rows with null",
+    ):
+        assert page.lower().index("</svg>") < page.lower().index(said) < page.index("What it cost")

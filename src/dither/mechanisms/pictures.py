@@ -12,7 +12,7 @@ class Pictured:
 
     >>> import dither as dp
     >>> page = dp.Laplace(sensitivity=1, epsilon=0.5)._repr_html_()
-    >>> "ε = 0.5" in page, page.count("<svg")
+    >>> "ε = 0.5" in page, page.count("<svg xmlns")
     (True, 1)
     """
 

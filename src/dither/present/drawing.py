@@ -25,8 +25,10 @@ COLORS = (
 
 _PHONE = 292
 """The narrowest page that texts are placed for, in pixels."""
-_SIGN, _MAX_LABEL, _MAX_NAME = 7.2, 26, 36
-"""The width of a character in pixels, and how many a label of a row and a name in a legend have at most."""
+_CHARACTER = 7.2
+"""The width of a character in pixels."""
+_MAX_LABEL, _MAX_NAME = 26, 36
+"""How many characters a label of a row and a name in a legend have at most."""
 _ROW, _STACKED_ROW = 24, 40
 _INNER = 1000
 """The width of a nested picture in its own units."""
@@ -82,7 +84,7 @@ def _rows(chart: Chart, top: int, phone: int) -> tuple[list[str], int]:
     scale = _Scale(*chart.span())
     labels = [shortened(label, _MAX_LABEL) for label in chart.categories]
     texts = next((mark.texts for mark in chart.marks if mark.texts), [""] * len(labels))
-    left, right = ((_SIGN * max(map(len, column)) + 10) / phone for column in (labels, texts))
+    left, right = ((_CHARACTER * max(map(len, column)) + 10) / phone for column in (labels, texts))
     stacked = left + right > 0.64  # texts stand above the bars where they would leave too little room beside them
     left, right, row = (0.0, 0.0, _STACKED_ROW) if stacked else (left, right, _ROW)
 
@@ -123,7 +125,7 @@ def _plane(chart: Chart, top: int, phone: int, height: int) -> tuple[list[str], 
     y_scale = _Scale(*chart.span(), chart.y.log)
     x_scale, places = _x_scale([point.x for group in points for point in group], chart.x)
     levels = chart.y.ticks or [(at, significant(at, 3)) for at in ticks(*y_scale)]
-    left = (_SIGN * max((len(text) for _, text in levels), default=0) + 10) / phone
+    left = (_CHARACTER * max((len(text) for _, text in levels), default=0) + 10) / phone
     wide = 0.98 - left
     parts, top = _legend(chart, top, phone)
     if chart.y.label:
@@ -140,7 +142,7 @@ def _plane(chart: Chart, top: int, phone: int, height: int) -> tuple[list[str], 
         if x_scale.low == x_scale.high:  # all at one place: side by side
             xs = [_INNER * (number + 1) / (len(chart.marks) + 1) for _ in group]
         bar = 0.8 * _INNER / max(x_scale.high - x_scale.low, 1)
-        drawn = [(x, y(p.y), y(p.y - p.error), y(p.y + p.error)) for x, p in zip(xs, group, strict=True)]
+        drawn = [_Place(x, y(p.y), y(p.y - p.error), y(p.y + p.error)) for x, p in zip(xs, group, strict=True)]
         inner += _drawn(mark, _color(mark, number), drawn, y(0.0), bar)
     parts.append(
         f'<svg x="{_percent(left)}" y="{top}" width="{_percent(wide)}" height="{height}" '
@@ -176,7 +178,7 @@ def _legend(chart: Chart, top: int, phone: int) -> tuple[list[str], int]:
     if len(chart.marks) < 2 or not named:
         return [], top
     names = [shortened(mark.name, _MAX_NAME) for _, mark in named]
-    columns = max(1, min(3, phone // round(_SIGN * max(map(len, names)) + 34)))
+    columns = max(1, min(3, phone // round(_CHARACTER * max(map(len, names)) + 34)))
     parts = []
     for place, ((i, mark), name) in enumerate(zip(named, names, strict=True)):
         at, base = place % columns / columns, top + 12 + 17 * (place // columns)
@@ -187,44 +189,63 @@ def _legend(chart: Chart, top: int, phone: int) -> tuple[list[str], int]:
     return parts, top + 17 * math.ceil(len(named) / columns) + 6
 
 
-def _drawn(
-    mark: Mark, color: str, places: Sequence[tuple[float, float, float, float]], zero: float, bar: float
-) -> list[str]:
-    """Draw one mark in a plane: places are x, y and the ends of the interval, in units of the nested picture."""
+class _Place(NamedTuple):
+    """A point and the ends of its interval, in units of the nested picture."""
+
+    x: float
+    y: float
+    low: float
+    high: float
+
+
+def _drawn(mark: Mark, color: str, places: Sequence[_Place], zero: float, bar: float) -> list[str]:
+    """Draw one mark in a plane, in which bars stand on ``zero`` and are ``bar`` wide."""
     if not places:
         return []
-    path = " ".join(f"{x:.1f},{y:.1f}" for x, y, _, _ in places)
-    band = [f"{x:.1f},{high:.1f}" for x, _, _, high in places] + [f"{x:.1f},{low:.1f}" for x, _, low, _ in places[::-1]]
-    dots = "".join(f"M{x:.1f} {y:.1f}h0" for x, y, _, _ in places)
-    intervals = "".join(f"M{x:.1f} {low:.1f}V{high:.1f}" for x, _, low, high in places if low != high)
-    shown = []
+    has_intervals = any(place.low != place.high for place in places)
     if mark.style == "bars":
-        shown = [
-            f'<rect class="bar" x="{x - bar / 2:.1f}" y="{min(y, zero):.1f}" width="{bar:.1f}" '
-            f'height="{abs(zero - y):.1f}" fill="{color}" fill-opacity="0.55"/>'
-            for x, y, _, _ in places
-        ]
-    if mark.style in ("bars", "points") or (mark.style == "line" and len(places) == 1):
-        shown += [_path("interval", intervals, "currentColor", "", 1.5)] if intervals else []
-        size = ' stroke-linecap="round"'
-        return shown if mark.style == "bars" else [*shown, _path("point", dots, color, size, 6)]
-    if mark.style == "area" or (intervals and mark.style == "line"):
-        edge = f' stroke="{color}"{_STEADY}' if mark.style == "area" else ""
-        shown.append(f'<polygon points="{" ".join(band)}" fill="{color}" fill-opacity="0.2"{edge}/>')
+        return [*(_bar(place, color, zero, bar) for place in places), *_intervals(places)]
+    if mark.style == "points" or (len(places) == 1 and has_intervals):  # a line of one point cannot be seen
+        return [*_intervals(places), _dots(places, color)]
     if mark.style == "steps":
-        (x, y, _, _), *rest = places
-        step = f"M{x:.1f} {y:.1f}" + "".join(f"H{x:.1f}V{y:.1f}" for x, y, _, _ in rest)
-        area = f'<path class="below" d="{step}V{zero:.1f}H{x:.1f}Z" fill="{color}" fill-opacity="0.15"/>'
-        line = _path("steps", step, color, "", 2)
-        return [area, line, _path("point", dots, color, ' stroke-linecap="round"', 7)]
+        path = f"M{places[0].x:.1f} {places[0].y:.1f}" + "".join(f"H{at.x:.1f}V{at.y:.1f}" for at in places[1:])
+        area = f'<path class="below" d="{path}V{zero:.1f}H{places[0].x:.1f}Z" fill="{color}" fill-opacity="0.15"/>'
+        return [area, _path("steps", path, color, "", 2), _dots(places, color)]
+    shown = []
+    if has_intervals:
+        ends = [(at.x, at.high) for at in places] + [(at.x, at.low) for at in reversed(places)]
+        edge = f' stroke="{color}"{_STEADY}' if mark.style == "area" else ""
+        shown.append(f'<polygon points="{_joined(ends)}" fill="{color}" fill-opacity="0.2"{edge}/>')
     if mark.style != "area":
         dash = ' stroke-dasharray="6 4"' if mark.style in ("dashed", "reference") else ""
-        line = f'<polyline class="{mark.style}" points="{path}" fill="none" stroke="{color}" stroke-width="2"'
-        shown.append(f"{line}{dash}{_STEADY}/>")
+        line = _joined([(at.x, at.y) for at in places])
+        look = f'fill="none" stroke="{color}" stroke-width="2"{dash}{_STEADY}'
+        shown.append(f'<polyline class="{mark.style}" points="{line}" {look}/>')
     return shown
 
 
 _STEADY = ' vector-effect="non-scaling-stroke"'
+
+
+def _bar(place: _Place, color: str, zero: float, width: float) -> str:
+    size = f'width="{width:.1f}" height="{abs(zero - place.y):.1f}"'
+    corner = f'x="{place.x - width / 2:.1f}" y="{min(place.y, zero):.1f}"'
+    return f'<rect class="bar" {corner} {size} fill="{color}" fill-opacity="0.55"/>'
+
+
+def _intervals(places: Sequence[_Place]) -> list[str]:
+    path = "".join(f"M{at.x:.1f} {at.low:.1f}V{at.high:.1f}" for at in places if at.low != at.high)
+    return [_path("interval", path, "currentColor", "", 1.5)] if path else []
+
+
+def _dots(places: Sequence[_Place], color: str) -> str:
+    """Draw points as lines without length, whose round ends keep their shape where a circle would be stretched."""
+    path = "".join(f"M{at.x:.1f} {at.y:.1f}h0" for at in places)
+    return _path("point", path, color, ' stroke-linecap="round"', 6)
+
+
+def _joined(points: Sequence[tuple[float, float]]) -> str:
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
 
 
 def _path(name: str, path: str, color: str, more: str, width: float) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from dither.errors import InvalidArgument
 from dither.present.pages import sheet
+from dither.present.pages.answer import answer_page, series_page
 from dither.stream.series_answer import SeriesAnswer
 from dither.tables.answer import Answer
 
@@ -57,12 +58,8 @@ def html(
     (False, True)
     """
     if isinstance(result, SeriesAnswer):
-        from dither.present.pages.series import series_page
-
         return series_page(result, title or "A series of private numbers")
     if isinstance(result, Answer):
-        from dither.present.pages.answer import answer_page
-
         return answer_page(
             result, title or "A private answer", cast("Explanation | None", explanation), history, question
         )

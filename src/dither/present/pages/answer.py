@@ -1,4 +1,4 @@
-"""One page about one answer: the table, its errors, what it cost, what is left, and what is promised."""
+"""Pages about an answer and a series: numbers and their errors, what they cost, what is left, what is promised."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from dither.ledger.units import DELTA_UNIT, LOSS_UNIT
 from dither.present import markup, words
 from dither.present.notes import kinds_of, lasting
 from dither.present.pages import sheet
+from dither.stream.series_answer import SeriesAnswer
 from dither.tables.answer import Answer, is_total
 from dither.tables.planning.explain import Explanation
 
 MAX_ROWS = 1000
 MAX_CHARTS = 4
 MAX_ENTRIES = 50
+MAX_POINTS = 200
 
 _EXPLANATIONS = {
     "error": "error by the noise, 95 %",
@@ -38,7 +40,7 @@ def answer_page(
     parts = []
     if question is not None:
         parts.append(sheet.section("The question", f"<pre><code>{markup.escaped_lines(question)}</code></pre>\n"))
-    charts = [sheet.figure(answer.chart(name)) for name in answer.drawable()[:MAX_CHARTS] if answer.rows]
+    charts = [sheet.figure(answer.chart(name)) for name in answer.drawable()[:MAX_CHARTS]]
     parts += [sheet.section("The answer", _table(answer), *charts), _cost(answer, entries)]
     parts += [] if explanation is None else [_mechanisms(explanation)]
     parts += [] if entries is None else [_spending(entries, answer)]
@@ -58,7 +60,7 @@ def _table(answer: Answer) -> str:
 
 
 def _caption(answer: Answer) -> str:
-    """What the numbers of the table mean."""
+    """Say what the numbers of the table mean."""
     more = len(answer.rows) - MAX_ROWS
     parts = ["Noisy values; ± is how far the noise may have moved each, with 95 % confidence."]
     if answer.left_out and is_total(answer):
@@ -92,11 +94,11 @@ def _cost(answer: Answer, entries: list[Entry] | None) -> str:
 
 
 def _nothing(entries: list[Entry] | None) -> str | None:
-    """What is left where the answer names nothing: nothing, or what each person has, which is private."""
+    """Say what is left where the answer names nothing: nothing, or what each person has, which is private."""
     for entry in entries or ():
         for account in entry.body.get("accounts", ()) if entry.kind == "open" else ():
             if account["account"][1] == "people":
-                return "counted for each person, and private; whoever has not enough left is left out"
+                return "counted for each person, and private; people who have not enough left are left out"
             if account["account"][1] == "dataset" and account["limit"].get("numbers"):
                 return "nothing"
     return None
@@ -143,8 +145,37 @@ def _spending(entries: list[Entry], answer: Answer) -> str:
 
 
 def _own_charge(entries: list[Entry], answer: Answer) -> int | None:
-    """The entry that paid for this answer, by its receipt: of the charge, or of the answer recorded for it."""
+    """Return the entry that paid for this answer, by its receipt: of the charge, or of the answer recorded for it."""
     if not answer.receipt:
         return None
     seq = Receipt.read(answer.receipt).seq
     return next((entry.charge or entry.seq for entry in entries if entry.seq == seq), None)
+
+
+def series_page(answer: SeriesAnswer, title: str) -> str:
+    """Return the page of a series: a line with its band for each aggregate, and the last points."""
+    names = [name for name in answer.columns if name in answer.errors]
+    figures = [sheet.figure(answer.chart(name), height=240) for name in names if answer.rows]
+    facts = [("cost", f"{answer.cost}, once for the whole series")]
+    facts += [] if answer.remaining is None else [("left of the budget", str(answer.remaining))]
+    facts += [("receipt", answer.receipt)] if answer.receipt else []
+    headings, lines = answer.table()
+    caption = "± is how far the noise may have moved each number, with 95 % confidence."
+    if len(lines) > MAX_POINTS:
+        caption += f" The last {MAX_POINTS} of {len(lines):,} points."
+    points = sheet.table(
+        [item.text for item in headings], lines[-MAX_POINTS:], caption, [item.numeric for item in headings]
+    )
+    promises = [
+        f"All points of the whole series together, those still to come too, are private at {answer.cost}.",
+        "A published point does not change, neither when rows are added, changed or deleted, nor when asked again.",
+        "Errors of neighboring points are correlated: two points may both be too high.",
+    ]
+    return sheet.page(
+        title,
+        # the notes stand beside the lines that they are about
+        sheet.section("Over time", *figures, sheet.listed(answer.notes) if answer.notes else ""),
+        sheet.section("What it cost", sheet.facts(facts)),
+        sheet.section("Points", points),
+        sheet.section("What is promised", sheet.listed(promises)),
+    )

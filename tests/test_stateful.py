@@ -94,7 +94,7 @@ ELSEWHERE = {
     "DuckDBEngine": "a connection to the data",
     "PostgreSQLEngine": "a connection to the data",
     "SparkEngine": "a connection to the data",
-    "Contributors": "one question's contributors",
+    "AskedPeople": "one question's contributors",
     "Outputs": "files that a command is about to write",
     "Total": "adds up what was spent, and allows nothing",
     "_Compilation": "a compiler at work",

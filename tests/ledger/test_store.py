@@ -171,14 +171,7 @@ def _version(ledger: Ledger, value: str) -> None:
 
 def test_other_versions(ledger: Ledger, place: str, secret: bytes) -> None:
     ledger.create("visits", limit=dp.PureDP(1))
-    for version, sign in (
-        ("3", "newer"),
-        ("1", "version 1, which this dither does not read"),
-        ("999999999999", "newer"),
-        ("0", "version 0"),
-        ("-1", "version"),
-        ("x", "read"),
-    ):
+    for version, sign in (("3", "version 3"), ("1", "version 1"), ("-1", "version"), ("x", "read")):
         _version(ledger, version)
         with pytest.raises(dp.LedgerError, match=sign):
             dp.ledger.open(place, secret=secret)
@@ -259,7 +252,7 @@ def test_an_error_in_one_thread_waits_for_the_transaction_of_another(
 def test_history_and_people_have_their_tables(ledger: Ledger) -> None:
     with ledger._store.engine.connect() as connection:
         names = set(sa.inspect(connection).get_table_names())
-    assert names == {"dither_about", "dither_account", "dither_entry", "dither_person"}
+    assert names == {"dither_about", "dither_account", "dither_entry", "dither_person", "dither_series"}
 
 
 def test_what_the_database_says_is_part_of_the_error(tmp_path, monkeypatch):

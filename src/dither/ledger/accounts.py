@@ -251,12 +251,7 @@ def _both(amount: Amount) -> tuple[int, int]:
 
 
 def state(limit: Guarantee | None, filter: Filter) -> dict[str, Any]:
-    """A limit as the history says it.
-
-    >>> from dither.guarantees import PureDP
-    >>> state(PureDP(0.5), "sum")
-    {'kind': 'PureDP', 'numbers': ['1/2'], 'filter': 'sum'}
-    """
+    """A limit as the history says it."""
     if limit is None:
         return {"kind": None, "numbers": [], "filter": filter}
     return {**stored(limit), "filter": filter}

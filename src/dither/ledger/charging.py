@@ -58,11 +58,7 @@ def _analyst(charge: dict[str, Any]) -> str | None:
 
 
 def counted(incidents: Counter[str | None], analyst: str | None) -> int:
-    """How many of them count for an analyst; all of them for nobody in particular.
-
-    >>> counted(Counter({"ann": 2, None: 1}), "ann"), counted(Counter({"ann": 2, None: 1}), "bob")
-    (3, 1)
-    """
+    """How many of them count for an analyst; all of them for nobody in particular."""
     return incidents.total() if analyst is None else incidents[analyst] + incidents[None]
 
 

@@ -56,12 +56,7 @@ class Contributors:
 
 
 def contributors(people: Any, population: str, secret: bytes) -> Contributors:
-    """The people in a column of keys: an array, a Series, a list, an engine's expression, or a function giving one.
-
-    >>> people = contributors([7, "7", None, "07"], "patients", bytes(32))
-    >>> len(people.who), people.rows(np.array([True, True])).tolist()
-    (2, [True, True, False, True])
-    """
+    """The people in a column of keys: an array, a Series, a list, an engine's expression, or a function giving one."""
     keys, place = _distinct(_column(people))
     who = _hashes(keys, hmac.digest(secret, b"population " + population.encode(), "sha256"))
     # in the order of the table, which is how a database takes many at once
@@ -201,10 +196,6 @@ def checksum(secret: bytes, who: NDArray[np.uint8], loss: Any, delta: Any) -> in
 
     Each person's weights are drawn from the secret. Whoever does not have it can move what one person has spent to
     another, or to somebody new, unseen with probability 2^-63 only; modulo a power of two, large steps would do.
-
-    >>> one, key = np.full((1, 16), 5, dtype=np.uint8), bytes(32)
-    >>> (checksum(key, one, 2, 0) + checksum(key, one, 3, 1) - checksum(key, one, 5, 1)) % PRIME
-    0
     """
     if not len(who):
         return 0

@@ -16,16 +16,7 @@ _MAX_BYTES = 200
 
 
 def read(path: str | os.PathLike[str]) -> Receipt | None:
-    """The receipt in a file; None where there is no file yet.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     before = read(folder + "/receipt")
-    ...     keep(folder + "/receipt", Receipt(3, "ab" * 32))
-    ...     keep(folder + "/receipt", Receipt(2, "cd" * 32))
-    ...     before, read(folder + "/receipt").seq
-    (None, 3)
-    """
+    """The receipt in a file; None where there is no file yet."""
     try:
         with open(path, "rb") as file:
             text = file.read(_MAX_BYTES).decode("ascii", "replace")

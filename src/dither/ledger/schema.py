@@ -4,7 +4,7 @@
 ``account``  what each account may spend and has spent: sums over the history, kept so that a charge reads one row
 ``person``   what each person has spent, under a keyed hash of the person's key
 ``about``    version, and the fingerprint of the key of those hashes
-``series``   the sealed state of series of releases (:mod:`dither.ledger.series`); made with the first of them
+``series``   the sealed state of series of releases (:mod:`dither.ledger.series`)
 """
 
 from __future__ import annotations
@@ -89,10 +89,9 @@ person = sa.Table(
     sqlite_with_rowid=False,
 )
 
-# separate from the others: a ledger without any series has no such table
 series = sa.Table(
     "dither_series",
-    sa.MetaData(),
+    _metadata,
     sa.Column("series", _Whole, primary_key=True, autoincrement=False),
     sa.Column("part", _Whole, primary_key=True, autoincrement=False),
     sa.Column("number", _Whole, nullable=False),
@@ -177,14 +176,12 @@ def shape(dialect: str) -> str:
 
 
 @cache
-def expected_shape(dialect: str, with_series: bool = False) -> list[tuple[Any, ...]]:
-    """What :func:`shape` lists in a ledger as it was made, with or without the table of series."""
+def expected_shape(dialect: str) -> list[tuple[Any, ...]]:
+    """What :func:`shape` lists in a ledger as it was made."""
     if dialect == "sqlite":
         with closing(sqlite3.connect(":memory:")) as connection:
             for statement, values in creation(dialect, ""):
                 connection.execute(statement, values)
-            if with_series:
-                connection.execute(str(create_series(dialect)))
             return sorted(connection.execute(shape(dialect)).fetchall(), key=repr)
     before_change, before_truncate = "27", "34"  # pg_trigger.tgtype: row, before, delete, update; before, truncate
     result: list[tuple[Any, ...]] = [
@@ -195,18 +192,6 @@ def expected_shape(dialect: str, with_series: bool = False) -> list[tuple[Any, .
         unique = {f"{table.name}_pkey": True, **{str(index.name): bool(index.unique) for index in table.indexes}}
         result += [("index", table.name, name, str(yes).lower(), "", "", "") for name, yes in unique.items()]
     return sorted(result, key=repr)
-
-
-def create_series(dialect: str) -> sa.TextClause:
-    """The statement that makes the table of series."""
-    return sa.text(str(sa.schema.CreateTable(series).compile(dialect=_dialect(dialect))))
-
-
-def series_exists(dialect: str) -> sa.TextClause:
-    """A row if there is a table of series."""
-    if dialect == "sqlite":
-        return sa.text("SELECT 1 FROM sqlite_master WHERE name = 'dither_series'")
-    return sa.text("SELECT 1 WHERE to_regclass('dither_series') IS NOT NULL")
 
 
 def _p(name: str) -> sa.BindParameter[object]:

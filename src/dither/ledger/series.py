@@ -172,7 +172,7 @@ class SeriesRecord:
 
     def _rows(self, statement: Any) -> list[Any]:
         series = {"series": self._charge.receipt.seq}
-        return list(self._store.run(statement, series).fetchall()) if _exists(self._store) else []
+        return list(self._store.run(statement, series).fetchall())
 
     def _recorded_seals(self, numbers: Mapping[int, int]) -> tuple[int, dict[str, list[Any]]]:
         """How often the series was advanced, and the seals of parts that its last entry has; refused where the parts of
@@ -221,8 +221,6 @@ class SeriesRecord:
         store, charge = self._store, self._charge
         self._reached("series measured")
         with store.transaction():
-            if not _exists(store):
-                store.run(store.batched(schema.create_series))
             account = accounts.known(store, charge.dataset)
             charging.check_open(store, account, max_incidents)
             state, before = self._state()
@@ -286,11 +284,6 @@ class SeriesRecord:
             key = f"{charge.key}!"
             receipt = chain.append(store, "charge", charge.dataset, body, key=key)
             return charging.record_incident(store, replace(charge, key=key, receipt=receipt))
-
-
-def _exists(store: Store) -> bool:
-    """Whether the ledger has a table of series, in the transaction that is under way."""
-    return bool(store.run(store.batched(schema.series_exists)).fetchall())
 
 
 def _nonce_and_tag(sealed: bytes) -> str:

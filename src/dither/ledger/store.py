@@ -128,16 +128,9 @@ class Store:
             version = int(about["version"])
         except (KeyError, ValueError):
             raise _damaged("its version cannot be read") from None
-        if version > schema.VERSION:
-            raise _unusable(
-                f"a ledger of version {schema.VERSION}", f"version {version}", "use a newer dither to open it"
-            )
-        if version < schema.VERSION:
-            raise _unusable(
-                f"a ledger of version {schema.VERSION}",
-                f"version {version}, which this dither does not read",
-                "keep it with the dither that made it, and start a new one for what is left",
-            )
+        if version != schema.VERSION:
+            fix = "open it with the version of dither that made it"
+            raise _unusable(f"a ledger of version {schema.VERSION}", f"version {version}", fix)
         if about.get("secret") != self.secret.fingerprint:
             raise files.wrong_secret()
         self.check_shape()
@@ -168,7 +161,7 @@ class Store:
         cursor = self._driver().cursor()
         cursor.execute(schema.shape(self.dialect))
         shape = sorted(map(tuple, cursor.fetchall()), key=repr)
-        if shape not in (schema.expected_shape(self.dialect), schema.expected_shape(self.dialect, True)):
+        if shape != schema.expected_shape(self.dialect):
             raise _damaged("its tables, indices or triggers were changed")
 
     # -- statements -------------------------------------------------------------------------------------------------

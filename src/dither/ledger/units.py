@@ -41,11 +41,7 @@ Filter = Literal["sum", "advanced"]
 
 @dataclass(frozen=True)
 class Amount:
-    """A loss and a delta, in units.
-
-    >>> Amount(2, 0) + Amount(3, 1)
-    Amount(loss=5, delta=1)
-    """
+    """A loss and a delta, in units."""
 
     loss: int
     delta: int
@@ -74,14 +70,7 @@ class Limit:
 
     @classmethod
     def of(cls, promise: object, filter: Filter = "sum") -> Limit:
-        """The limit that keeps an account within a guarantee.
-
-        >>> Limit.of(PureDP(1)).amount.loss == LOSS_UNIT
-        True
-        >>> advanced = Limit.of(ApproxDP(1, 1e-6), "advanced")
-        >>> advanced.unit, round(advanced.amount.loss / LOSS_UNIT, 4)
-        ('rho', 0.0229)
-        """
+        """The limit that keeps an account within a guarantee."""
         guarantee = check_guarantee(promise, "limit")
         check_filter(filter)
         if filter == "advanced":
@@ -148,12 +137,7 @@ class Price:
 
     @classmethod
     def of(cls, paid: Any) -> Price:
-        """The price of a guarantee, an event, or a mechanism with a guarantee and an event.
-
-        >>> from dither.mechanisms import Gaussian
-        >>> Price.of(Gaussian(1, 1, 1e-6)).rho < Fraction(1, 35)
-        True
-        """
+        """The price of a guarantee, an event, or a mechanism with a guarantee and an event."""
         guarantee = check_guarantee(getattr(paid, "guarantee", paid), "cost")
         event = paid if isinstance(paid, Event) else getattr(paid, "event", None)
         known = isinstance(event, Event) and zcdp.supports(event)
@@ -183,23 +167,13 @@ def exact_cost(price: Guarantee | Price, unit: Unit) -> tuple[Fraction, Fraction
 
 
 def cost(price: Guarantee | Price, unit: Unit) -> Amount:
-    """The same in units, rounded up.
-
-    >>> cost(PureDP(0.1), "epsilon").loss * 10 == LOSS_UNIT
-    True
-    >>> cost(ZCDP(0.5), "rho")
-    Amount(loss=500000000000000, delta=0)
-    """
+    """The same in units, rounded up."""
     epsilon, delta = exact_cost(price, unit)
     return Amount(_up(epsilon, LOSS_UNIT), _up(delta, DELTA_UNIT))
 
 
 def guarantee_of(amount: Amount, unit: Unit) -> Guarantee | None:
-    """The guarantee that a total of this amount in this unit has by itself; None where nothing was spent.
-
-    >>> guarantee_of(Amount(LOSS_UNIT, 0), "epsilon")
-    PureDP(1)
-    """
+    """The guarantee that a total of this amount in this unit has by itself; None where nothing was spent."""
     epsilon, delta = amount.numbers()
     if unit == "rho":
         return ZCDP(epsilon) if epsilon else None

@@ -70,12 +70,6 @@ def read_lookup(
         public table of the card that has a column for each level.
     types
         The types of levels that are columns of the card; the others are text where a file has no types.
-
-    >>> import dither as dp
-    >>> with dp.open(pa.table({"county": ["A1", "B1"]}), budget=dp.PureDP(1)) as people:
-    ...     places = read_lookup(people, "geo", ["state", "county"], {"A1": "A", "B1": "B"}, {}, ".")
-    >>> {level: keys.to_pylist() for level, keys in places.items()}
-    {'state': ['A', 'B'], 'county': ['A1', 'B1']}
     """
     where = f"lookup of {name}"
     if len(levels) == 1 and lookup is None:
@@ -200,11 +194,6 @@ def columns_from_card(
 
     :mod:`dither.publish.card_columns` says what can be said about a column. ``about`` names one of several private
     tables.
-
-    >>> import dither as dp
-    >>> with dp.open(pa.table({"vip": [True, False]}), budget=dp.ZCDP(1)) as people:
-    ...     columns_from_card(people, ["vip"])[0].size((1,))
-    2
     """
     reader = ColumnReader(table, about=about)
     named = columns if isinstance(columns, Mapping) else dict.fromkeys(columns)
@@ -419,11 +408,7 @@ def _as_mapping(name: str, spec: Any) -> Mapping[str, Any]:
 
 
 def stated_keys(name: str, given: Any) -> dict[str, Any]:
-    """A plain list as the keys of a column; one of numbers is refused, since it may as well be the edges of bins.
-
-    >>> stated_keys("sex", ["f", "m"])
-    {'keys': ['f', 'm']}
-    """
+    """A plain list as the keys of a column; one of numbers is refused, since it may as well be the edges of bins."""
     items = [*given] if isinstance(given, (list, tuple, range)) else []
     if items and all(isinstance(item, (int, float)) and not isinstance(item, bool) for item in items):
         fix = f"write {{'edges': {[*items[:3]]}}} for bins, with all edges, or {{'keys': …}} for single values"

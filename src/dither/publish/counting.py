@@ -213,11 +213,7 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class Recorded:
-    """What was recorded, and what whoever asked should know of it.
-
-    >>> Recorded(b"[]", "receipt", Remaining("nothing"), False, ()).replayed
-    False
-    """
+    """What was recorded, and what whoever asked should know of it."""
 
     stored: bytes
     receipt: str
@@ -248,18 +244,6 @@ class Counting:
         Which private table of a card with several.
     bias
         Whether a release learns how much a stated limit leaves out, with a twentieth of what it costs.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> import dither as dp
-    >>> from dither.publish import Attribute
-    >>> from dither.tables.query.tree import Column
-    >>> with dp.open(pa.table({"sex": ["f", "m"]}), budget=dp.PureDP(1)) as people:
-    ...     counting = Counting(people, Domain([Attribute.flat("sex", ["f", "m"])]), (Column("sex"),))
-    ...     counting.check([(1,)])
-    >>> counting.contribution, counting.unit
-    (Fraction(1, 1), 1.0)
     """
 
     table: Table

@@ -35,11 +35,7 @@ from dither.tables.card.values import closest
 
 
 def places_without(levels: Sequence[str], level: str, lookup: Mapping[str, Sequence[Any]]) -> str:
-    """The finest places that have no place at a level, the first of them by name.
-
-    >>> places_without(["state", "county"], "state", {"state": ["A", None], "county": ["A1", "B1"]})
-    "'B1'"
-    """
+    """The finest places that have no place at a level, the first of them by name."""
     finest_places = pa.array(lookup[levels[-1]]).to_pylist()
     parents = pa.array(lookup[level]).to_pylist()
     places = [place for place, parent in zip(finest_places, parents, strict=False) if parent is None]
@@ -49,21 +45,13 @@ def places_without(levels: Sequence[str], level: str, lookup: Mapping[str, Seque
 
 
 def some(shown: Sequence[str], most: int = 5) -> str:
-    """The first of several, and how many more there are.
-
-    >>> some(["a", "b", "c"], 2)
-    'a, b and 1 more'
-    """
+    """The first of several, and how many more there are."""
     more = f" and {len(shown) - most:,} more" if len(shown) > most else ""
     return ", ".join(shown[:most]) + more
 
 
 def misplaced(name: str, levels: Sequence[str], level: str, lookup: Mapping[str, Sequence[Any]]) -> InvalidArgument:
-    """The refusal of a place that lies in several, by name; or of levels from the finest to the coarsest.
-
-    >>> str(misplaced("geo", ["state", "county"], "county", {"state": ["A", "B"], "county": ["X", "X"]})).split(". ")[0]
-    "lookup of geo: expected every county in one place of the level above, got 'X' in 'A' and 'B'"
-    """
+    """The refusal of a place that lies in several, by name; or of levels from the finest to the coarsest."""
     columns = [pa.array(lookup[item]).to_pylist() for item in levels]
     depth = [*levels].index(level)
     parents: dict[Any, dict[tuple[Any, ...], None]] = {}
@@ -338,20 +326,12 @@ class Domain:
 
 
 def finest(tables: Iterable[Levels]) -> Levels:
-    """The coarsest table that all of these are margins of.
-
-    >>> finest([(1, 0), (0, 2)])
-    (1, 2)
-    """
+    """The coarsest table that all of these are margins of."""
     return tuple(max(levels) for levels in zip(*tables, strict=True))
 
 
 def contains(table: Levels, margin: Levels) -> bool:
-    """Whether one table is a margin of the other.
-
-    >>> contains((2, 1), (1, 0)), contains((2, 0), (1, 1))
-    (True, False)
-    """
+    """Whether one table is a margin of the other."""
     return all(coarse <= fine for fine, coarse in zip(table, margin, strict=True))
 
 

@@ -58,11 +58,7 @@ class JunctionTree:
 
 
 def cells(attributes: Iterable[int], sizes: Sequence[int]) -> int:
-    """The number of cells of a table of these attributes.
-
-    >>> cells((0, 2), [2, 3, 4])
-    8
-    """
+    """The number of cells of a table of these attributes."""
     return math.prod(sizes[attribute] for attribute in attributes)
 
 
@@ -86,11 +82,7 @@ def junction_tree(sizes: Sequence[int], tables: Iterable[Clique]) -> JunctionTre
 
 
 def maximal_cliques(sizes: Sequence[int], tables: Iterable[Clique]) -> list[Clique]:
-    """The cliques of the graph after elimination.
-
-    >>> maximal_cliques([2, 2, 2, 2], [(0, 1), (1, 2), (2, 3), (0, 3)])
-    [(0, 1, 3), (1, 2, 3)]
-    """
+    """The cliques of the graph after elimination."""
     neighbors: dict[int, set[int]] = {attribute: set() for attribute in range(len(sizes))}
     for table in tables:
         for attribute in table:
@@ -117,14 +109,7 @@ _PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 6
 
 @dataclass(frozen=True, eq=False)
 class CliqueLaws:
-    """Records as draws from one clique after the other, each given what its parent in the tree has drawn.
-
-    >>> from dither.randomness import SeededSource
-    >>> tree = junction_tree([2], [])
-    >>> laws = CliqueLaws((2,), tree, possible_cells([2], tree, {}), [np.array([3.0, 1.0])], 4.0)
-    >>> np.bincount(laws.sample(4, SeededSource(1))[0])
-    array([3, 1])
-    """
+    """Records as draws from one clique after the other, each given what its parent in the tree has drawn."""
 
     sizes: tuple[int, ...]
     tree: JunctionTree
@@ -169,10 +154,6 @@ def possible_cells(sizes: Sequence[int], tree: JunctionTree, allowed: Mapping[Cl
 
     What is possible in one clique is passed to its neighbors, from the leaves of the tree to its root and back; in a
     junction tree, what agrees along all edges belongs to whole records.
-
-    >>> tree = junction_tree([2, 2], [(0, 1)])
-    >>> possible_cells([2, 2], tree, {(0, 1): np.array([[True, False], [True, True]])})[0].tolist()
-    [[True, False], [True, True]]
     """
     result = [np.ones([sizes[attribute] for attribute in clique], dtype=np.bool_) for clique in tree.cliques]
     for table, flags in allowed.items():
@@ -247,14 +228,7 @@ class Measurement:
 
 @dataclass
 class GraphicalModel:
-    """The model of some measurements, for so many records; ``allowed`` says of some tables which cells are possible.
-
-    >>> measured = [Measurement((0, 1), np.array([[3.0, 0.0], [0.0, 1.0]]), 1.0)]
-    >>> model = GraphicalModel((2, 2), 4.0)
-    >>> model.fit(measured, 200)
-    >>> model.margin((1,)).round(1)
-    array([3., 1.])
-    """
+    """The model of some measurements, for so many records; ``allowed`` says of some tables which cells are possible."""
 
     sizes: tuple[int, ...]
     total: float

@@ -82,9 +82,6 @@ _LEAST_WEIGHT = 1e-9
 def fit_to_sums(mean: Floats, spread: Floats, sums: Floats, families: Integers) -> Floats:
     """Numbers of each family (rows in segments) that add up to these sums: moved in proportion to their variance while
     none falls below zero, and scaled for the rest.
-
-    >>> fit_to_sums(np.array([[1.0], [3.0]]), np.ones((2, 1)), np.array([[2.0]]), np.array([2])).ravel()
-    array([0., 2.])
     """
     starts, parent = np.cumsum(families) - families, np.repeat(np.arange(len(families)), families)
     for _ in range(_REPAIRS):
@@ -106,10 +103,6 @@ def round_families(mean: Floats, sums: Integers, families: Integers, source: Sou
     shifted by one random number for the family, passes a whole number.
 
     Every operation on the running sum keeps its order, so that differences are never negative, and its end is set.
-
-    >>> from dither.randomness import SYSTEM
-    >>> round_families(np.array([[0.5], [0.5], [4.0]]), np.array([[1], [4]]), np.array([2, 1]), SYSTEM).sum()
-    np.int64(5)
     """
     floors = np.floor(mean)
     parts = mean - floors
@@ -147,13 +140,7 @@ class Blocks:
 
 
 def fill_blocks(blocks: Blocks, row_sums: Integers, column_sums: Integers, weights: Floats, source: Source) -> Integers:
-    """Whole, non-negative cells with these sums of the rows and of the columns of every block, near the weights.
-
-    >>> from dither.randomness import SYSTEM
-    >>> blocks = Blocks(np.array([2]), np.array([2]))
-    >>> fill_blocks(blocks, np.array([3, 1]), np.array([2, 2]), np.array([2.0, 1.0, 0.0, 1.0]), SYSTEM)
-    array([2, 1, 0, 1])
-    """
+    """Whole, non-negative cells with these sums of the rows and of the columns of every block, near the weights."""
     sizes, widths = blocks.rows.copy(), blocks.columns  # segments of rows, at first one for each block
     cell_widths = np.repeat(blocks.columns, blocks.rows)  # of every row
     row_starts = np.cumsum(cell_widths) - cell_widths
@@ -229,12 +216,6 @@ def shrink(noisy: Floats, variance: Floats, expected: Floats) -> tuple[Floats, F
         Noisy counts, and the variances of their noise.
     expected
         What each count would be if those of one parent were equal: cells of similar expectation are alike.
-
-    Examples
-    --------
-    >>> mean, variance = shrink(np.tile([-3.0, -1.0, 0.0, 1.0, 3.0], 20), np.full(100, 4.0), np.full(100, 0.1))
-    >>> bool(np.all(mean >= 0) and mean.max() < 0.5)
-    True
     """
     mean, spread = np.maximum(noisy, 0.0), variance.copy()
     mean[expected <= 0] = spread[expected <= 0] = 0.0
@@ -317,20 +298,7 @@ _LEAST = 1e-12
 
 
 def imposed_counts(estimates: Estimates, totals: PublicTotals, source: Source) -> tuple[Levels, Integers]:
-    """The smallest table that all public tables are margins of, and its whole counts.
-
-    >>> from dither.publish.domain import Attribute, Domain
-    >>> from dither.publish.residuals import Residuals
-    >>> from dither.publish.totals import public_totals
-    >>> from dither.randomness import SYSTEM
-    >>> domain = Domain([Attribute.flat("region", ["n", "s"]), Attribute.flat("sex", ["f", "m"])])
-    >>> totals = public_totals(domain, {"region": [3, 7], "sex": [10, 0]})
-    >>> residuals = Residuals(domain)
-    >>> noisy = {**totals.parts(residuals), (1, 1): np.array([[1.0]])}
-    >>> imposed_counts(Estimates(residuals, [(1, 1)], noisy, {(1, 1): 4.0}), totals, SYSTEM)
-    ((1, 1), array([[3, 0],
-           [7, 0]]))
-    """
+    """The smallest table that all public tables are margins of, and its whole counts."""
     domain = estimates.domain
     order = joining_order([*totals.tables])
     if order is None:

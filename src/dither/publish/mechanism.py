@@ -277,10 +277,6 @@ class MarginalMechanism:
 
 
 def tables_needed(tables: Sequence[Levels]) -> list[Levels]:
-    """The tables that are no margins of others: from their counts all residuals can be computed.
-
-    >>> tables_needed([(1, 1), (1, 0), (0, 1)])
-    [(1, 1)]
-    """
+    """The tables that are no margins of others: from their counts all residuals can be computed."""
     distinct = [*dict.fromkeys(tables)]
     return [table for table in distinct if not any(contains(other, table) for other in distinct if other != table)]

@@ -72,12 +72,7 @@ class Split(NamedTuple):
 
 
 def split(guarantee: Guarantee, share: Fraction) -> Split:
-    """A budget divided between the histogram of people and the tables; see the module for the proof.
-
-    >>> both = split(ZCDP(0.5), Fraction(1, 10))
-    >>> both.histogram**2 / 2 + both.tables.exact[0] == ZCDP(0.5).exact[0], round(float(both.tables.rho), 6)
-    (True, 0.45)
-    """
+    """A budget divided between the histogram of people and the tables; see the module for the proof."""
     if not share:
         return Split(Fraction(0), guarantee)
     if isinstance(guarantee, ZCDP):
@@ -106,9 +101,6 @@ def typical_cell(weights: Sequence[float], variances: Sequence[float], sizes: Se
     Let a table have n cells, each with the variance v for one row of the limit R, and let B rows be left out. The mean
     squared error of its cells is about ``R^2 v + (B / n)^2``. The weighted mean of it over the tables has the same form
     with the weighted means of v and of ``1 / n^2``.
-
-    >>> typical_cell([1, 1], [4, 4], [10, 10])
-    TypicalCell(noise_of_one=2.0, groups=10)
     """
     total = math.fsum(weights)
     variance = math.fsum(weight * item for weight, item in zip(weights, variances, strict=True)) / total

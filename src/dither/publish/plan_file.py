@@ -163,17 +163,7 @@ _FEW_KEYS = 1_000
 
 
 def draft_plan(card: Card, path: str, about: str | None = None) -> str:
-    """The text of a plan for a card's table; ``path`` leads from the plan to the card.
-
-    >>> columns = {"sex": ColumnCard("text", keys=("f", "m")), "age": ColumnCard("integer", (0, 99))}
-    >>> print(draft_plan(Card("people", "people.csv", columns), "people.toml").split("\\n\\n")[2])
-    # Every table is a list of columns; { by = ["sex"], error = "2%" } for one that must be so good, or
-    # { by = ["sex"], weight = 2 } for one that matters more. [] is everybody.
-    tables = [
-        ["sex"],
-        ["sex", "age"],
-    ]
-    """
+    """The text of a plan for a card's table; ``path`` leads from the plan to the card."""
     if about is None and not card.columns and card.tables:
         about = next(iter(card.tables))
     item = card if about is None else card.for_table(about)

@@ -269,11 +269,7 @@ def interval_promise(max_rows: int, left_out: LeftOut | None) -> str:
 
 
 def file_names(names: list[tuple[str, ...]], format: str) -> list[str]:
-    """The name of a file for each table, all different on every file system.
-
-    >>> file_names([("state",), ("state", "sex"), ("state_sex",), ()], "csv")
-    ['state.csv', 'state_sex.csv', 'state_sex_2.csv', 'everybody.csv']
-    """
+    """The name of a file for each table, all different on every file system."""
     result: list[str] = []
     taken = {Path(RECORDS).stem, Path(DESCRIPTION).stem}
     for columns in names:

@@ -51,11 +51,7 @@ _TOTAL = ("by", "counts")
 
 @dataclass(frozen=True)
 class WantedTable:
-    """A table of a plan: the names of its levels, how much it counts, and the largest error that is good enough.
-
-    >>> WantedTable(("state", "sex"), error="2%").error
-    '2%'
-    """
+    """A table of a plan: the names of its levels, how much it counts, and the largest error that is good enough."""
 
     by: tuple[str, ...]
     weight: float | None = None
@@ -68,11 +64,7 @@ class WantedTable:
 
 
 def wanted_tables(given: Any) -> list[WantedTable]:
-    """The tables of a plan: each a list of names, or a mapping with ``by``, ``weight`` and ``error``.
-
-    >>> wanted_tables([["state"], {"by": ["state", "sex"], "error": "2%"}, []])[1]
-    WantedTable(by=('state', 'sex'), weight=None, error='2%')
-    """
+    """The tables of a plan: each a list of names, or a mapping with ``by``, ``weight`` and ``error``."""
     if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Sequence) or not given:
         got = "none" if given is None or given == [] else kind_of(given)
         fix = 'write tables = [["state"], ["state", "age"]], for example'
@@ -110,10 +102,6 @@ def totals_of(domain: Domain, given: Any) -> dict[str | Sequence[str], Any]:
 
     They are given as such a mapping, or as a list of sections with ``by`` and ``counts``; the counts of one level may
     be a mapping of its keys to numbers.
-
-    >>> from dither.publish.domain import Attribute
-    >>> totals_of(Domain([Attribute.flat("sex", ["f", "m"])]), [{"by": ["sex"], "counts": {"m": 4, "f": 6}}])
-    {('sex',): [6, 4]}
     """
     if given is None:
         return {}
@@ -272,11 +260,7 @@ _MANY = 10_000_000
 
 
 def whole_note(combinations: int, most: int) -> Note:
-    """Return what is to be known of whole counts: how many combinations they are made of, or why there are none.
-
-    >>> print(whole_note(918, 10**8))
-    Whole counts are never negative and add up, over 918 cells; they have no ±.
-    """
+    """Return what is to be known of whole counts: how many combinations they are made of, or why there are none."""
     if combinations > most:
         return Note("too_many_combinations", {"combinations": combinations, "most": most})
     return Note("whole_counts", {"combinations": combinations, "slow": combinations > _MANY})
@@ -360,11 +344,7 @@ class PlanExplanation:
 
 
 def table_lines(tables: Sequence[ExpectedTable]) -> tuple[list[str], list[list[str]]]:
-    """A header, and a line for each table; the share of an average cell only where it is known.
-
-    >>> table_lines([ExpectedTable("sex", 2, 3.0, 3.0)])
-    (['table', 'cells', 'expected ± (95 %)'], [['sex', '2', '± 3.0']])
-    """
+    """A header, and a line for each table; the share of an average cell only where it is known."""
     header = ["table", "cells", "expected ± (95 %)"]
     shares = any(table.relative for table in tables)
     lines = [

@@ -176,11 +176,7 @@ def _following(start: Any, period: str) -> Any:
 
 
 def inside(low: NDArray[Any], high: NDArray[Any], uniform: NDArray[np.float64]) -> NDArray[Any]:
-    """Numbers from ``low`` to ``high``, both included, evenly spread as ``uniform`` ones are from 0 to 1.
-
-    >>> inside(np.array([0, 5]), np.array([1, 5]), np.array([0.9, 0.9]))
-    array([1, 5])
-    """
+    """Numbers from ``low`` to ``high``, both included, evenly spread as ``uniform`` ones are from 0 to 1."""
     if low.dtype.kind == "i":
         steps = np.floor(uniform * (high - low + 1)).astype(np.int64)
         return np.asarray(np.clip(low + steps, low, high))

@@ -48,11 +48,7 @@ class RecordedParts(NamedTuple):
 def encode_parts(
     parts: Mapping[Levels, Floats], multipliers: Mapping[Levels, int], variances: Mapping[Levels, float]
 ) -> bytes:
-    """Noisy contrasts as bytes, which :func:`dither.ledger.recorded.decode` can read.
-
-    >>> len(encode_parts({(1,): np.zeros(1_000_000)}, {(1,): 1}, {(1,): 1.0})) < 20_000
-    True
-    """
+    """Noisy contrasts as bytes, which :func:`dither.ledger.recorded.decode` can read."""
     items = []
     for levels, values in parts.items():
         multiplier = multipliers[levels]
@@ -106,16 +102,7 @@ _SYNTHESIS = "synthesis"
 
 
 def encode_synthesis(rounds: Sequence[Round], laws: CliqueLaws) -> bytes:
-    """The bytes of what was measured, and of the law that follows from it.
-
-    >>> from dither.publish.graphical import junction_tree
-    >>> tree = junction_tree([2], [])
-    >>> laws = CliqueLaws((2,), tree, possible_cells([2], tree, {}), [np.array([3.0, 1.0])], 4.0)
-    >>> stored = encode_synthesis([Round((0,), 1.5, np.array([3, 2]))], laws)
-    >>> rounds, _ = decode_synthesis(stored, (2,), lambda rounds: {})
-    >>> rounds[0].values
-    array([3, 2])
-    """
+    """The bytes of what was measured, and of the law that follows from it."""
     return encode(
         {
             "is": _SYNTHESIS,

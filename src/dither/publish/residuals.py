@@ -73,17 +73,7 @@ class _Halving:
 
 
 class Contrasts:
-    """The contrasts of one level: among the children of each place of the level above.
-
-    >>> level = Contrasts(np.array([3, 2]))
-    >>> level.size, level.groups
-    (3, ((0, 1, Fraction(1, 1)), (1, 2, Fraction(4, 3)), (2, 3, Fraction(4, 1))))
-    >>> counts = np.array([[5], [1], [3], [2], [4]])
-    >>> level.of(counts).ravel()
-    array([-2,  4,  0])
-    >>> level.expand(np.array([[9.0], [6.0]]), np.array([[-2.0], [4.0], [0.0]])).ravel()
-    array([5., 1., 3., 2., 4.])
-    """
+    """The contrasts of one level: among the children of each place of the level above."""
 
     def __init__(self, children: Integers) -> None:
         self.children = children
@@ -176,11 +166,7 @@ def _grouped(segment_kinds: Integers) -> tuple[tuple[tuple[int, int, Fraction], 
 
 
 def margins(tables: Iterable[Levels]) -> list[Levels]:
-    """All combinations of levels that are margins of one of the tables, the coarsest first.
-
-    >>> margins([(1, 0), (0, 2)])
-    [(0, 0), (0, 1), (0, 2), (1, 0)]
-    """
+    """All combinations of levels that are margins of one of the tables, the coarsest first."""
     return sorted({below for table in tables for below in itertools.product(*(range(top + 1) for top in table))})
 
 
@@ -379,12 +365,7 @@ class Residuals:
 
 
 def margin(domain: Domain, counts: Numbers, table: Levels, levels: Levels) -> Numbers:
-    """Sum the counts of a table to those of a margin of it; whole numbers are added modulo 2^64.
-
-    >>> from dither.publish.domain import Attribute
-    >>> margin(Domain([Attribute.flat("sex", ["f", "m"])]), np.array([3, 4]), (1,), (0,))
-    array([7])
-    """
+    """Sum the counts of a table to those of a margin of it; whole numbers are added modulo 2^64."""
     result = counts
     for axis in np.argsort([-size for size in counts.shape]).tolist():
         fine, coarse = table[axis], levels[axis]

@@ -75,11 +75,7 @@ _TRIPLES = 200
 
 
 def rho_of(guarantee: Guarantee) -> Fraction:
-    """The largest rho for which rho-zCDP gives a guarantee, rounded down.
-
-    >>> float(rho_of(ZCDP(0.5))), round(float(rho_of(ApproxDP(1, 1e-9))), 4)
-    (0.5, 0.015)
-    """
+    """The largest rho for which rho-zCDP gives a guarantee, rounded down."""
     if isinstance(guarantee, ZCDP):
         return guarantee.exact[0]
     if not isinstance(guarantee, ApproxDP):
@@ -384,14 +380,7 @@ class TableComparison:
 
 
 def comparisons(synthesis: Synthesis) -> list[TableComparison]:
-    """Every measured table beside the records, in the order of the columns, smaller tables first.
-
-    >>> from dither.guarantees import ZCDP
-    >>> from dither.publish import Attribute, Domain, Synthesizer
-    >>> synthesis = Synthesizer(Domain([Attribute.flat("sex", ["f", "m"])]), ZCDP(1)).release({(1,): [300, 200]})
-    >>> comparisons(synthesis)[0].names
-    ('sex',)
-    """
+    """Every measured table beside the records, in the order of the columns, smaller tables first."""
     return [_comparison(synthesis, table) for table in sorted(_measured(synthesis), key=lambda item: (len(item), item))]
 
 

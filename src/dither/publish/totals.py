@@ -41,11 +41,6 @@ def joining_order(tables: Sequence[Levels]) -> list[Levels] | None:
 
     In that order, what a table has in common with all tables before it is a margin of one of them (the running
     intersection property). It is found from the end: a table that has it among all others is put last (Graham 1979).
-
-    >>> joining_order([(1, 0, 0), (0, 1, 1), (1, 1, 0)])
-    [(0, 1, 1), (1, 1, 0)]
-    >>> joining_order([(1, 1, 0), (0, 1, 1), (1, 0, 1)]) is None
-    True
     """
     distinct = [*dict.fromkeys(tables)]
     left = [table for table in distinct if not any(contains(other, table) for other in distinct if other != table)]
@@ -64,13 +59,7 @@ def joining_order(tables: Sequence[Levels]) -> list[Levels] | None:
 
 
 def place_in(domain: Domain, table: Levels, coarse: Levels) -> Integers:
-    """For every cell of a table, in order, the cell of a margin of it that it belongs to.
-
-    >>> from dither.publish.domain import Attribute
-    >>> domain = Domain([Attribute.flat("i", range(2)), Attribute.flat("j", range(3))])
-    >>> place_in(domain, (1, 1), (0, 1))
-    array([0, 1, 2, 0, 1, 2])
-    """
+    """For every cell of a table, in order, the cell of a margin of it that it belongs to."""
     places = np.zeros((), dtype=np.int64)
     for attribute, fine, level in zip(domain.attributes, table, coarse, strict=True):
         places = np.add.outer(places * attribute.sizes[level], attribute.ancestors(fine, level))
@@ -78,14 +67,7 @@ def place_in(domain: Domain, table: Levels, coarse: Levels) -> Integers:
 
 
 def common_table(domain: Domain, tables: Mapping[Levels, Integers]) -> Integers:
-    """Whole, non-negative counts that have all these tables as margins; refused where there are none.
-
-    >>> from dither.publish.domain import Attribute
-    >>> domain = Domain([Attribute.flat(name, range(2)) for name in "ijk"])
-    >>> pairs = {(1, 1, 0): [[1, 0], [0, 1]], (0, 1, 1): [[1, 0], [0, 1]], (1, 0, 1): [[1, 0], [0, 1]]}
-    >>> common_table(domain, {levels: np.array(counts) for levels, counts in pairs.items()}).ravel()
-    array([1, 0, 0, 0, 0, 0, 0, 1])
-    """
+    """Whole, non-negative counts that have all these tables as margins; refused where there are none."""
     shown = [" × ".join(domain.names(levels)) or "the total" for levels in tables]
     among = f"{', '.join(shown[:-1])} and {shown[-1]}"
     core = finest(tables)

@@ -47,10 +47,6 @@ def inverse(decays: Floats, weights: Floats) -> tuple[Floats, Floats]:
 
     ``c(x) = 1 + omega^T x (1 - x Theta)^-1 1``, so its inverse has the state matrix ``Theta - 1 omega^T``, which is
     similar to the symmetric ``Theta - sqrt(omega) sqrt(omega)^T``.
-
-    >>> rates, gains = inverse(np.array([0.5]), np.array([0.5]))       # c = 1, 1/2, 1/4, ...; inverse 1, -1/2, 0, ...
-    >>> rates.tolist(), gains.round(10).tolist()
-    ([1.0], [0.5])
     """
     roots = np.sqrt(weights)
     rates, vectors = np.linalg.eigh(np.diag(decays) + np.outer(roots, roots))
@@ -66,11 +62,7 @@ def _powers(decay: Floats, count: int) -> Floats:
 
 
 def squared_column(horizon: int, decays: Floats, weights: Floats) -> float:
-    """The sum of ``c_k^2`` over the horizon.
-
-    >>> squared_column(3, np.array([0.5]), np.array([0.5]))            # 1 + 1/4 + 1/16
-    1.3125
-    """
+    """The sum of ``c_k^2`` over the horizon."""
     pair = decays[:, None] + decays[None, :] - decays[:, None] * decays[None, :]
     return 1 + float(weights @ _powers(pair, horizon - 1) @ weights)
 
@@ -79,9 +71,6 @@ def squared_response(horizon: int, rates: Floats, gains: Floats) -> float:
     """The sum of ``b_k^2`` over the horizon, b being the running sum of the inverse.
 
     With ``a_i = w_i / (1 - t_i)``: ``b_k = 1 - sum of a_i + sum of a_i t_i^k``.
-
-    >>> round(squared_response(3, *inverse(np.array([0.5]), np.array([0.5]))), 10)          # 1 + 1/4 + 1/4
-    1.5
     """
     shares = gains / rates
     level = 1 - float(shares.sum())
@@ -96,11 +85,7 @@ _LONGEST = 1 << 21
 
 
 def power_down(base: Fraction, exponent: int) -> Fraction:
-    """``base^exponent`` for a base from 0 to 1, rounded down to a multiple of 2^-96 at every multiplication.
-
-    >>> power_down(Fraction(1, 2), 10) == Fraction(1, 1024)
-    True
-    """
+    """``base^exponent`` for a base from 0 to 1, rounded down to a multiple of 2^-96 at every multiplication."""
     square = (base.numerator << _POWER_BITS) // base.denominator
     result = 1 << _POWER_BITS
     while exponent:
@@ -117,10 +102,6 @@ class Buffers:
     McMahan, Pillutla, Steinke and Thakurta 2024).
 
     ``theta_i = 1 - decays[i] / 2^decay_bits[i]`` and ``omega_i = weights[i] / 2^weight_bits``, exactly.
-
-    >>> filter_ = Buffers(10, (1,), (1,), (1,), 1, 8)         # c = 1, 1/2, 1/4, ...
-    >>> float(filter_.l2_sensitivity(1, 1)) - (4 / 3) ** 0.5 < 1e-5
-    True
     """
 
     length: int
@@ -294,11 +275,7 @@ _MOST = 0.999
 
 
 def quantized(length: int, decays: Floats, weights: Floats) -> Buffers:
-    """The nearest buffers whose parameters are short whole numbers.
-
-    >>> quantized(10, np.array([0.5]), np.array([0.5])).omegas.tolist()
-    [0.5]
-    """
+    """The nearest buffers whose parameters are short whole numbers."""
     bits = tuple(_MANTISSA_BITS - math.frexp(decay)[1] for decay in decays.tolist())
     whole = tuple(max(1, round(decay * 2.0**k)) for decay, k in zip(decays.tolist(), bits, strict=True))
     numbers = tuple(max(0, math.floor(weight * 2.0**_WEIGHT_BITS)) for weight in weights.tolist())
@@ -367,10 +344,6 @@ def buffers_for(
     With a window, the largest error of a sum over the last ``window`` steps. The same arguments give the same buffers
     on one platform; what a series uses is recorded with it. Above 4096 steps they are optimized for one participation
     and the whole past, whatever is asked for: the sensitivity is computed for the schema in any case.
-
-    >>> filter_ = buffers_for(100, 3)
-    >>> float(filter_.l2_sensitivity(1, 1)) * filter_.squared_row(100) ** 0.5 < 1.01 * 2.532
-    True
     """
     arguments.whole(count, "buffers", at_most=16)
     if horizon == 1:
@@ -426,11 +399,7 @@ EPOCHS = len(_TABLE)
 
 
 def epoch_buffers(epoch: int) -> Buffers:
-    """The filter of an epoch, from 0.
-
-    >>> epoch_buffers(0).length, epoch_buffers(1).length
-    (64, 128)
-    """
+    """The filter of an epoch, from 0."""
     decays, bits, weights, extra = _TABLE[epoch]
     return Buffers(FIRST << epoch, decays, bits, weights, _WEIGHT_BITS, extra)
 

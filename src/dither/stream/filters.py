@@ -92,11 +92,7 @@ class Filter(Protocol):
 
 
 def as_wide(array: Lattice) -> Lattice:
-    """The same numbers as Python's integers.
-
-    >>> as_wide(np.array([1])).dtype
-    dtype('O')
-    """
+    """The same numbers as Python's integers."""
     return array if array.dtype == object else array.astype(object)
 
 
@@ -119,11 +115,7 @@ def restored(content: Any) -> Lattice:
 
 
 def whole_numbers(rows: list[list[int]]) -> Lattice:
-    """Rows as 64-bit integers, or as Python's where those could overflow.
-
-    >>> whole_numbers([[1, 2**70]]).dtype
-    dtype('O')
-    """
+    """Rows as 64-bit integers, or as Python's where those could overflow."""
     largest = max((max(map(abs, row)) for row in rows if row), default=0)
     return np.array(rows, dtype=np.int64 if largest < SAFE else object)
 
@@ -140,11 +132,7 @@ def advance_rows(step: Any, fresh: Lattice) -> Lattice:
 
 
 def window_variance(filter_: Filter, step: int, window: int | None = None) -> float:
-    """The variance of the sum over the last ``window`` steps (all if None) at a step, for fresh noise of variance 1.
-
-    >>> window_variance(Tree(8), 7), window_variance(Tree(8), 7, window=1)
-    (3.0, 1.0)
-    """
+    """The variance of the sum over the last ``window`` steps (all if None) at a step, for fresh noise of variance 1."""
     if window is None or window >= step:
         return filter_.squared_row(step)
     row = filter_.row(step).copy()
@@ -153,11 +141,7 @@ def window_variance(filter_: Filter, step: int, window: int | None = None) -> fl
 
 
 def square_root_coefficients(count: int) -> Floats:
-    """The coefficients of ``(1 - x)^(-1/2)``: 1, 1/2, 3/8, ...
-
-    >>> square_root_coefficients(3).tolist()
-    [1.0, 0.5, 0.375]
-    """
+    """The coefficients of ``(1 - x)^(-1/2)``: 1, 1/2, 3/8, ..."""
     k = np.arange(1, count)
     return np.concatenate([[1.0], np.cumprod((2 * k - 1) / (2 * k))])
 
@@ -169,9 +153,6 @@ class Bands:
     With as many bands as steps it is the square root itself, whose error is within an additive constant of the
     optimum (Henzinger, Upadhyay and Upadhyay 2023); with as many as the least separation of a person's steps no two
     columns of a person overlap (Kalinin and Lampert 2024). The memory is that of the bands.
-
-    >>> float(Bands.square_root(365, 365).l2_sensitivity(1, 1)) ** 2 - 2.944 < 1e-3
-    True
     """
 
     length: int
@@ -283,12 +264,7 @@ class _BandsState:
 
 @dataclass(frozen=True)
 class Tree:
-    """The binary tree in Fenwick's form: the reference, and the one that pure epsilon can use.
-
-    >>> tree = Tree(365)
-    >>> tree.levels, tree.row(6).tolist()                 # step 6 is the sum of 4 steps and of the last 2
-    (9, [0.0, 0.0, 0.0, 1.0, 0.0, 1.0])
-    """
+    """The binary tree in Fenwick's form: the reference, and the one that pure epsilon can use."""
 
     length: int
 

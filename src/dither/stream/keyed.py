@@ -39,22 +39,14 @@ Lattice = NDArray[Any]
 
 
 def new_key(source: Source | None = None) -> bytes:
-    """A fresh secret of 32 bytes, from the operating system unless a source is given (tests).
-
-    >>> len(new_key())
-    32
-    """
+    """A fresh secret of 32 bytes, from the operating system unless a source is given (tests)."""
     if is_secure(source):
         return os.urandom(KEY_BYTES)
     return resolve(source).words(KEY_BYTES // 8).tobytes()
 
 
 def check_key(key: object) -> bytes:
-    """A secret of 32 bytes; what was passed is never repeated.
-
-    >>> check_key(bytes(32)) == bytes(32)
-    True
-    """
+    """A secret of 32 bytes; what was passed is never repeated."""
     if not isinstance(key, bytes):
         raise WrongType("key", "32 secret bytes", type(key).__name__, "pass what new_key() returned")
     if len(key) != KEY_BYTES:
@@ -81,14 +73,7 @@ class _LaneSource:
 
 
 class KeyedNoise:
-    """Draws by step and lane under one secret.
-
-    >>> from dither.randomness import Normal
-    >>> noise = KeyedNoise(bytes(32))
-    >>> later, all_of_them = noise.draw(Normal(), 100.0, 2, 1, 3), noise.draw(Normal(), 100.0, 0, 3, 5)
-    >>> bool((later[0] == all_of_them[2, :3]).all())
-    True
-    """
+    """Draws by step and lane under one secret."""
 
     __slots__ = ("_encryptor", "_key")
 

@@ -60,11 +60,7 @@ Widths = tuple[int, int]
 
 @dataclass(frozen=True)
 class Participation:
-    """In at most ``max_participations`` periods, any two of them at least ``min_separation`` apart.
-
-    >>> Participation(2, 7).is_bounded(horizon=365), Participation(365, 1).is_bounded(horizon=365)
-    (True, False)
-    """
+    """In at most ``max_participations`` periods, any two of them at least ``min_separation`` apart."""
 
     max_participations: int = 1
     min_separation: int = 1
@@ -140,13 +136,7 @@ def _joined(columns: Sequence[NDArray[Any]], widths: Widths) -> bytes:
 
 
 def unpacked(part: bytes) -> tuple[dict[str, NDArray[Any]], Widths]:
-    """The columns of a part, which are not copied, and the bytes of the last two.
-
-    >>> records = np.array([(1, 2, 3, 4), (5, 6, 7, 8)], dtype=_RECORD)
-    >>> columns, widths = unpacked(packed(records, (1, 2)))
-    >>> columns["used"].tolist(), widths
-    ([3, 7], (1, 2))
-    """
+    """The columns of a part, which are not copied, and the bytes of the last two."""
     sizes, content = tuple(part[: len(_NAMES)]), memoryview(part)[len(_NAMES) :]
     if len(sizes) < len(_NAMES) or not {*sizes} <= {0, 1, 2, 4, 8} or not sizes[0] or len(content) % sum(sizes):
         raise LedgerError("series", "a record of people as it was written", "another", "restore the ledger")
@@ -161,13 +151,7 @@ def unpacked(part: bytes) -> tuple[dict[str, NDArray[Any]], Widths]:
 
 
 def merged(parts: Sequence[bytes]) -> bytes:
-    """One part that says what several say; of a person in several, what the last one says.
-
-    >>> a = packed(np.array([(1, 1, 1, 3)], dtype=_RECORD))
-    >>> b = packed(np.array([(1, 1, 2, 9)], dtype=_RECORD))
-    >>> unpacked(merged([a, b]))[0]["used"].tolist()
-    [2]
-    """
+    """One part that says what several say; of a person in several, what the last one says."""
     read = [unpacked(part) for part in parts]
     high, low, used, last = (np.concatenate([columns[name] for columns, _ in read]) for name in _NAMES)
     order = _in_order(high, low)  # stable: the newest of a person comes last
@@ -233,13 +217,7 @@ def look_up(people: NDArray[Any], parts: Sequence[bytes]) -> NDArray[Any]:
 def take_part(
     records: NDArray[Any], person: NDArray[np.intp], step: NDArray[np.int64], rule: Participation
 ) -> tuple[NDArray[np.bool_], NDArray[Any]]:
-    """Which lines count (of ``person[i]`` in period ``step[i]``), and the records after them.
-
-    >>> records = np.zeros(1, dtype=_RECORD)
-    >>> kept, after = take_part(records, np.array([0, 0, 0]), np.array([3, 4, 9]), Participation(2, 5))
-    >>> kept.tolist(), after[["used", "last"]].tolist()
-    ([True, False, True], [(2, 9)])
-    """
+    """Which lines count (of ``person[i]`` in period ``step[i]``), and the records after them."""
     after = records.copy()
     kept = np.zeros(len(person), dtype=bool)
     order = np.argsort(step, kind="stable")

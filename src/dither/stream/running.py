@@ -35,12 +35,6 @@ class StreamSession(Stateful):
     """Running sums of one plan under one secret key; it cannot be copied, pickled or used by a forked process.
 
     Where a ledger charges for releases, constructing one is what it charges for: all steps are paid with it.
-
-    >>> from dither import ZCDP
-    >>> from dither.randomness import SYSTEM
-    >>> session = StreamSession(StreamPlan(horizon=2, budget=ZCDP(0.5)), SYSTEM)
-    >>> bool(abs(session.release([1000])[0] - 1000) < 100), session.step
-    (True, 1)
     """
 
     plan: StreamPlan
@@ -101,11 +95,7 @@ def _quotient(noisy: int, scale: int) -> float:
 
 
 def as_values(values: Any, series: int) -> Sequence[Any]:
-    """The values of one step of several series: a list, or a one-dimensional array of whole numbers.
-
-    >>> as_values(np.array([1, 2], dtype=np.uint8), 2)
-    [1, 2]
-    """
+    """The values of one step of several series: a list, or a one-dimensional array of whole numbers."""
     if isinstance(values, np.ndarray):
         if values.ndim != 1 or values.dtype.kind not in "biu":
             raise WrongType(
@@ -121,11 +111,7 @@ def as_values(values: Any, series: int) -> Sequence[Any]:
 
 
 def budget_of(epsilon: float | None, delta: float | None, rho: float | None) -> Guarantee:
-    """The guarantee that these arguments ask for.
-
-    >>> budget_of(1, 1e-9, None), budget_of(1, None, None), budget_of(None, None, 0.5)
-    (ApproxDP(1, 1e-09), PureDP(1), ZCDP(0.5))
-    """
+    """The guarantee that these arguments ask for."""
     if rho is not None:
         if epsilon is not None or delta is not None:
             raise InvalidArgument("rho", "rho, or epsilon and delta", "both", "leave one of them out")

@@ -47,11 +47,7 @@ class Lane:
 
 
 def multipliers(lanes: Sequence[Lane], pure: bool) -> tuple[int, ...]:
-    """The whole numbers that aggregates are multiplied by, so that each has its share.
-
-    >>> multipliers([Lane(1, 1.0), Lane(100, 1.0)], pure=False)
-    (800, 8)
-    """
+    """The whole numbers that aggregates are multiplied by, so that each has its share."""
     if len(lanes) == 1:
         return (1,)
     wanted = [float(lane.weight) if pure else math.sqrt(lane.weight) for lane in lanes]
@@ -60,26 +56,14 @@ def multipliers(lanes: Sequence[Lane], pure: bool) -> tuple[int, ...]:
 
 
 def joint_sensitivity(lanes: Sequence[Lane], factors: Sequence[int], pure: bool) -> Fraction:
-    """How far a person moves all lanes together in one period, each multiplied by its factor: rounded up.
-
-    >>> joint_sensitivity([Lane(3, 1.0), Lane(4, 1.0)], (1, 1), pure=True)
-    Fraction(7, 1)
-    """
+    """How far a person moves all lanes together in one period, each multiplied by its factor: rounded up."""
     sizes = [q * lane.sensitivity for q, lane in zip(factors, lanes, strict=True)]
     return Fraction(sum(sizes)) if pure else root_up(Fraction(sum(size**2 for size in sizes)), _BITS)
 
 
 @dataclass(frozen=True)
 class SeriesMechanism:
-    """Running sums of whole numbers, ``groups`` for each aggregate, with the noise of one plan.
-
-    >>> from dither import ApproxDP
-    >>> cost, schema = ApproxDP(1, 1e-6), {"participations": 2, "separation": 7}
-    >>> mechanism = SeriesMechanism.planned("daily", (Lane(1, 1.0),), 3, cost, horizon=30, **schema)
-    >>> before, noise = np.zeros(3, dtype=object), mechanism.plan.noises(bytes(32), steps=2)
-    >>> mechanism.release(np.ones((2, 3), dtype=np.int64), before, noise).shape
-    (2, 3)
-    """
+    """Running sums of whole numbers, ``groups`` for each aggregate, with the noise of one plan."""
 
     name: str
     lanes: tuple[Lane, ...]
@@ -129,14 +113,7 @@ class SeriesMechanism:
 
     @classmethod
     def from_record(cls, name: str, lanes: tuple[Lane, ...], groups: int, record: Mapping[str, Any]) -> SeriesMechanism:
-        """The mechanism with the plan and the multipliers that were recorded.
-
-        >>> from dither import PureDP
-        >>> schema = {"horizon": 9, "participations": 1, "separation": 1}
-        >>> one = SeriesMechanism.planned("daily", (Lane(1, 1.0), Lane(4, 1.0)), 1, PureDP(1), **schema)
-        >>> SeriesMechanism.from_record("daily", one.lanes, 1, one.record()).factors == one.factors
-        True
-        """
+        """The mechanism with the plan and the multipliers that were recorded."""
         return cls(name, lanes, groups, StreamPlan.from_record(record["plan"]), tuple(record["multipliers"]))
 
     @property

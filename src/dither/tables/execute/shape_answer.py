@@ -113,11 +113,6 @@ def replicates(
 def half_width(value: Any, sample: Values, confidence: float = 0.95) -> float | None:
     """How far the limits of a sample are from the value; None where too many have no value, or where noise moves the
     value to one side, as that of the largest of many: noise is in the value already, and its effect is unknown.
-
-    >>> half_width(10, [8, 9, 10, 11, 12] * 40)
-    2.0
-    >>> half_width(10, [None] * 200) is None
-    True
     """
     if not _is_number(value):
         return None
@@ -203,13 +198,7 @@ def chosen_confidence(shown: int, groups: int) -> float:
 
 
 def chooses_by_noise(sql: str, groups: Collection[str]) -> bool:
-    """Whether SQL on noisy tables keeps rows by their numbers, rather than by the keys of ``groups``.
-
-    >>> chooses_by_noise("SELECT k, n FROM noisy ORDER BY n DESC LIMIT 3", {"k"})
-    True
-    >>> chooses_by_noise("SELECT k, n FROM noisy WHERE k = 'a' ORDER BY n", {"k"})
-    False
-    """
+    """Whether SQL on noisy tables keeps rows by their numbers, rather than by the keys of ``groups``."""
     tree, known = nodes.parsed(sql), {name.casefold() for name in groups}
     conditions: list[exp.Expr] = list(tree.find_all(exp.Where, exp.Having, exp.Qualify))
     conditions += [
@@ -219,11 +208,7 @@ def chooses_by_noise(sql: str, groups: Collection[str]) -> bool:
 
 
 def pushed_to_one_side(sql: str) -> bool:
-    """Whether SQL on noisy tables makes something of several numbers that their noise moves to one side.
-
-    >>> pushed_to_one_side("SELECT MAX(n) FROM noisy"), pushed_to_one_side("SELECT SUM(n) FROM noisy")
-    (True, False)
-    """
+    """Whether SQL on noisy tables makes something of several numbers that their noise moves to one side."""
     return nodes.parsed(sql).find(*_ONE_SIDED_SQL) is not None
 
 
@@ -253,13 +238,6 @@ class Unprocessed(NamedTuple):
 def unprocessed(tables: Sequence[NoisyColumns]) -> Unprocessed:
     """The noisy tables below one another. Columns of one name and type are one column; it is NULL, without an error,
     in the rows of tables that lack it. The first column of several tables is the number of the aggregation.
-
-    >>> by_day = NoisyColumns({"day": "integer", "n": "integer"}, [(1, 5), (2, 7)], {"n": [3.0, 3.0]}, {})
-    >>> result = unprocessed([by_day, NoisyColumns({"n": "integer"}, [(11,)], {"n": [2.0]}, {})])
-    >>> result.names, result.rows
-    (('aggregation', 'day', 'n'), ((1, 1, 5), (1, 2, 7), (2, None, 11)))
-    >>> result.errors
-    {'n': (3.0, 3.0, 2.0)}
     """
     several = len(tables) > 1
     columns = list(dict.fromkeys(column for table in tables for column in table.types.items()))

@@ -98,7 +98,7 @@ ELSEWHERE = {
     "Outputs": "files that a command is about to write",
     "Total": "adds up what was spent, and allows nothing",
     "_Compilation": "a compiler at work",
-    "Block": "a parser at work",
+    "PrivateBlock": "a parser at work",
     "_SelectRows": "a parser at work",
     "Progress": "what is shown while a question is answered",
     "AnnouncedLedger": "remembers that the ledger charged; the ledger counts",

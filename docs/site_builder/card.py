@@ -42,9 +42,7 @@ def accepted(section: str) -> tuple[str, ...]:
     try:
         toml.parse(card)
     except InvalidArgument as refused:
-        match = re.search(r"expected (.*?), got another key", " ".join(str(refused).split()))
-        assert match is not None, str(refused)
-        return tuple(re.split(r", | or ", match.group(1)))
+        return tuple(re.split(r", | or ", refused.expected))
     raise AssertionError("a card with a key that does not exist was accepted")
 
 

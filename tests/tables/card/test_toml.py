@@ -182,7 +182,7 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     (changed(source=None), "source: expected text, got none"),
     (changed(source=["t.csv"]), "source: expected text, got a list"),
     (changed(colums={}), "colums: expected .* write 'columns', the nearest name"),
-    (changed(whatever=1), "whatever: expected .*, got another key. Fix: remove it"),
+    (changed(whatever=1), "whatever: expected .*, got an unknown key. Fix: remove it"),
     (changed(columns=None), "columns: expected a section for each column, got none"),
     (changed(columns={}), "columns: expected a section for each column, got none"),
     (changed(columns="a"), "columns: expected a section for each column, got text"),
@@ -574,5 +574,5 @@ def test_a_draft_of_several_tables_can_be_read_back() -> None:
 def test_private_rows_are_no_public_table(source):
     columns = {"region": ColumnCard("text")}
     card = Card("visits", "rows.csv", columns, public={"regions": PublicTable(source, columns)})
-    with refuses(NotPrivate, "public.regions.source", "another source than the private one"):
+    with refuses(NotPrivate, "public.regions.source", "holds no private rows"):
         check_private_tables(card)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dither.errors import InvalidArgument
 from dither.tables.compile.expressions import bounded
-from dither.tables.query.evaluate import apply, check, evaluate
+from dither.tables.query.evaluate import apply, check_shape, evaluate
 from dither.tables.query.operations.base import LEAST, MOST, Range, one_kind
 from dither.tables.query.operations.dates import start_of_period
 from dither.tables.query.operations.text import like
@@ -220,7 +220,7 @@ WRONG = [
 @pytest.mark.parametrize(("shape", "fragment"), WRONG, ids=str)
 def test_checked_before_anything_is_charged(shape, fragment):
     with pytest.raises(InvalidArgument, match=fragment):
-        check(shape, ["n"])
+        check_shape(shape, ["n"])
     with pytest.raises(InvalidArgument, match=fragment):
         apply(shape, ["n"], [])
 
@@ -243,7 +243,7 @@ def test_too_deep():
         deep = Call("neg", (deep,))
     assert sum(1 for _ in walk(deep)) == 5001
     with refuses(InvalidArgument, "at most 100"):
-        check(Shape({"x": deep}), ["n"])
+        check_shape(Shape({"x": deep}), ["n"])
 
 
 TEXT, NUMBER = (Column("delay"), "text"), (Literal(10), "integer")

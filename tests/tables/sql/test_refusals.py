@@ -28,7 +28,7 @@ REFUSED = [
     ("SELECT COUNT(*) FROM visits JOIN secrets ON visits.region = secrets.region", "use one of regions"),
     ("SELECT COUNT(*) FROM visits CROSS JOIN regions", "CROSS JOIN"),
     ("SELECT COUNT(*) FROM visits JOIN regions r ON visits.region < r.region", "one equality"),
-    ("SELECT COUNT(*) FROM visits JOIN regions r ON r.name = r.region", "another equality"),
+    ("SELECT COUNT(*) FROM visits JOIN regions r ON r.name = r.region", "an equality of other columns"),
     ("SELECT COUNT(*) FROM visits JOIN regions r ON visits.age = r.region", "one kind"),
     ("SELECT COUNT(*) FROM visits JOIN regions USING (region) JOIN regions AS s USING (region)", "twice"),
     ("SELECT COUNT(*) FROM visits JOIN (SELECT 1) s ON TRUE", "no FROM"),

@@ -11,7 +11,7 @@ from dither.errors import InvalidArgument
 from dither.tables.query.resolve import Relation, Rows
 from dither.tables.query.tree import Column
 from dither.tables.sql.parse import parse
-from dither.tables.sql.scopes import Scope, bind_tables, means_alias, read_item, with_item
+from dither.tables.sql.scopes import NameScope, bind_tables, means_alias, read_item, with_item
 from dither.tables.sql.text import statement
 from support import refuses
 from tables.sql.claims import CARD, answered, opened, truth
@@ -222,7 +222,7 @@ def test_a_copy_of_a_table_reads_what_it_read():
 def test_inner_columns_come_first_and_ambiguous_ones_are_refused():
     inner = Rows((Relation("c", {"n": Column("n"), "x": Column("x")}), Relation("d", {"x": Column("x2")})))
     outer = Rows((Relation("v", {"n": Column("n"), "y": Column("y")}), Relation("d", {"z": Column("z")})))
-    scope = Scope(({"inner": inner}, {"outer": outer}))
+    scope = NameScope(({"inner": inner}, {"outer": outer}))
     assert scope.find(Column("N")) == ("inner", Column("n"))
     assert scope.find(Column("n", "v")) == ("outer", Column("n"))
     assert scope.find(Column("y")) == ("outer", Column("y"))
@@ -230,7 +230,7 @@ def test_inner_columns_come_first_and_ambiguous_ones_are_refused():
     with refuses(InvalidArgument, "one meaning"):
         scope.find(Column("x"))
     with refuses(InvalidArgument, "one meaning"):
-        Scope(({"left": inner, "right": outer},)).find(Column("n"))
+        NameScope(({"left": inner, "right": outer},)).find(Column("n"))
 
 
 @pytest.mark.parametrize("clause", ["HAVING", "QUALIFY", "ORDER BY", "DISTINCT ON"])

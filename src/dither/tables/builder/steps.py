@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import Literal as Choice
 from typing import cast
 
@@ -27,8 +28,7 @@ from dither.tables.builder.expressions import (
 )
 from dither.tables.card.model import Card, Type
 from dither.tables.card.values import Value, clip
-from dither.tables.query import evaluate as shapes
-from dither.tables.query.evaluate import Types, require_boolean, require_number, typed
+from dither.tables.query.evaluate import Types, check_shape, require_boolean, require_number, typed
 from dither.tables.query.relations import person_of, relation_card
 from dither.tables.query.resolve import (
     Rows,
@@ -54,6 +54,7 @@ from dither.tables.query.tree import (
     PrivateRows,
     Query,
     Shape,
+    conjunction,
 )
 
 Grouping = Operand | Group
@@ -81,7 +82,7 @@ def where(query: Query, conditions: object, card: Card) -> Query:
         require_boolean(resolve_columns(condition(item, "where"), rows), types, "where")
         for item in _as_list(conditions)
     ]
-    return replace(query, where=_conjunction([*([] if query.where is None else [query.where]), *result]))
+    return replace(query, where=reduce(conjunction, result, query.where))
 
 
 def join(query: Query, table: str, own_key: object, other: str, card: Card, *, left: bool = False) -> Query:
@@ -153,7 +154,9 @@ def per_person(query: Query, aggregates: Mapping[str, Aggregate], card: Card) ->
     for name, item in aggregates.items():
         if not isinstance(item, Aggregate) or item.kind not in _PERSON_KINDS:
             fix = "use dp.count, dp.sum, dp.mean, dp.min or dp.max, and more of them after .agg"
-            raise InvalidArgument(f"per_person {name}", "an aggregate of a person's rows", "another", fix)
+            raise InvalidArgument(
+                f"per_person {name}", "an aggregate of a person's rows", getattr(item, "kind", type(item).__name__), fix
+            )
         checked = _aggregate(item, rows, inside)
         counted[name] = PersonAggregate(_PERSON_KINDS[item.kind], checked.value)
     _check_names(replace(query, aggregates=aggregates))
@@ -188,8 +191,8 @@ def shaped(
     keys = [item if isinstance(item, Order) else Order(expression(item, "order")) for item in _as_list(order)]
     keys = [replace(item, value=typed(item.value, types)[0]) for item in keys]
     most = None if limit is None else arguments.whole(limit, "limit", at_least=0)
-    shape = Shape(shown, _conjunction(kept), tuple(keys), most)
-    shapes.check(shape, names)
+    shape = Shape(shown, reduce(conjunction, kept, None), tuple(keys), most)
+    check_shape(shape, names)
     return replace(query, shape=shape)
 
 
@@ -305,7 +308,7 @@ def _answer_types(query: Query, card: Card, names: list[str]) -> Types:
     kinds |= {name: answer_type(item, card) for name, item in query.aggregates.items() if item.kind != "histogram"}
 
     def types(column: Column) -> Type:
-        shapes.check(Shape(having=column), names)
+        check_shape(Shape(having=column), names)
         kind = kinds.get(column.name)
         if kind is None:
             raise InvalidArgument(column.name, "a single value", "a histogram", "show it as it is")
@@ -328,10 +331,3 @@ def _as_list(value: object) -> list[object]:
     if value is None:
         return []
     return list(value) if isinstance(value, (list, tuple)) else [value]
-
-
-def _conjunction(conditions: list[Expression]) -> Expression | None:
-    result: Expression | None = None
-    for item in conditions:
-        result = item if result is None else Call("and", (result, item))
-    return result

@@ -22,7 +22,7 @@ from dither.comparison import unhashable
 from dither.errors import InvalidArgument, NotPrivate
 from dither.guarantees import Guarantee
 from dither.public_module import public_in
-from dither.tables.card.values import FORMATS, Value, format_problem, literal_type, plain_keys, plain_value
+from dither.tables.card.values import FORMATS, Value, clip, format_problem, literal_type, plain_keys, plain_value
 
 Type = Choice["integer", "number", "text", "boolean", "date", "timestamp"]
 MIN_EPSILON = 1e-4
@@ -63,14 +63,16 @@ def column_card(
         return ColumnCard(type, None if bounds is None else arguments.bounds(bounds), keys)
     where, fix = f"bounds of {name}", "pass (date(2024, 1, 1), date(2024, 12, 31)), for example"
     if not isinstance(bounds, (tuple, list)) or len(bounds) != 2 or not all(isinstance(end, date) for end in bounds):
-        raise InvalidArgument(where, "two dates (first, last)", "others", fix)
+        raise InvalidArgument(where, "two dates (first, last)", "values that are no dates", fix)
     first, last = (plain_value(end) for end in bounds)
     if type == "timestamp":  # a day as the last moment means its end
         first = first if isinstance(first, datetime) else datetime.combine(cast(date, first), time())
         last = last if isinstance(last, datetime) else datetime.combine(cast(date, last), time.max)
     kinds = {literal_type(first), literal_type(last)}
     if kinds != {type} or not cast(date, first) <= cast(date, last):
-        raise InvalidArgument(where, f"two values of type {type}, the first not after the last", "others", fix)
+        raise InvalidArgument(
+            where, f"two values of type {type}, the first not after the last", "values of another type or order", fix
+        )
     return ColumnCard(type, None, keys, (cast(date, first), cast(date, last)))
 
 
@@ -289,7 +291,9 @@ def _check_public_sources(card: Card) -> None:
     for name, table in card.public.items():
         if os.path.realpath(table.source) in private:
             fix = "name a table that anybody may see"
-            raise NotPrivate(f"public.{name}.source", "another source than the private one", "the same", fix)
+            raise NotPrivate(
+                f"public.{name}.source", "a source that holds no private rows", "the source of a private table", fix
+            )
 
 
 def _check_names(card: Card) -> None:
@@ -299,7 +303,7 @@ def _check_names(card: Card) -> None:
     for name in card.tables:
         if not NAME.fullmatch(name):
             expected = "a name for SQL: letters, digits and _"
-            raise InvalidArgument(f"tables.{name}", expected, "another", "rename it")
+            raise InvalidArgument(f"tables.{name}", expected, repr(clip(name)), "rename it")
         if name.casefold() in taken:
             expected, got = "a name that nothing else has", taken[name.casefold()]
             raise InvalidArgument(f"tables.{name}", expected, got, "rename one of them")

@@ -117,7 +117,7 @@ def check_names(given: object, allowed: tuple[str, ...], where: str) -> None:
     for key in given:
         if key not in allowed:
             fix = nearest(str(key), allowed) or "remove it, or correct its name"
-            raise wrong(f"{where}.{key}" if where else key, listed_with_or(allowed), "another key", fix)
+            raise wrong(f"{where}.{key}" if where else key, listed_with_or(allowed), "an unknown key", fix)
 
 
 def listed_with_or(words: tuple[str, ...]) -> str:
@@ -204,7 +204,7 @@ def _period(given: object, type: Type, name: str) -> tuple[date, date] | None:
         return None
     where, fix = f"{name}.bounds", "write bounds = [2024-01-01, 2024-12-31], without quotes"
     if not isinstance(given, list) or len(given) != 2 or not all(isinstance(bound, date) for bound in given):
-        got = "others" if isinstance(given, list) else kind_of(given)
+        got = "values that are no dates" if isinstance(given, list) else kind_of(given)
         raise wrong(where, "two dates [first, last]", got, fix)
     if type == "date" and any(isinstance(bound, datetime) for bound in given):
         raise wrong(where, "two dates [first, last]", "times of day", fix)
@@ -293,7 +293,7 @@ class SeriesAggregate:
         result = _AGGREGATE.fullmatch(text) if isinstance(text, str) else None
         if result is None or (result[1] == "sum") > (result[2] is not None) or (result[1] == "people" and result[2]):
             expected = '"count", "people", "count(column)" or "sum(column)"'
-            raise wrong(where, expected, "another", 'write aggregates = { n = "count", spend = "sum(amount)" }')
+            raise wrong(where, expected, clip(repr(text)), 'write aggregates = { n = "count", spend = "sum(amount)" }')
         return cls(result[1], result[2])
 
 
@@ -307,7 +307,7 @@ def series_of(given: object, columns: Mapping[str, ColumnCard]) -> dict[str, Ser
     for name, section in given.items():
         where = f"series.{name}"
         if not name.isidentifier():
-            raise wrong(where, "a plain word for its name", "another", "write [series.daily]")
+            raise wrong(where, "a plain word for its name", repr(clip(name)), "write [series.daily]")
         check_names(section, _SERIES, where)
         result[name] = _series(section, where, columns)
     return result
@@ -316,11 +316,13 @@ def series_of(given: object, columns: Mapping[str, ColumnCard]) -> dict[str, Ser
 def _series(section: Mapping[str, Any], where: str, columns: Mapping[str, ColumnCard]) -> SeriesCard:
     unit, column, start = section.get("over"), section.get("column"), section.get("start")
     if unit not in _UNITS:
-        raise wrong(f"{where}.over", "hour, day, week or month", "another", 'write over = "day"')
+        raise wrong(f"{where}.over", "hour, day, week or month", clip(repr(unit)), 'write over = "day"')
     for name in ("column", *(["arrived"] if "arrived" in section else [])):
         item = section.get(name)
         if not isinstance(item, str) or item not in columns or columns[item].type not in ("date", "timestamp"):
-            raise wrong(f"{where}.{name}", "a column of dates or timestamps of the card", "another", f"correct {name}")
+            raise wrong(
+                f"{where}.{name}", "a column of dates or timestamps of the card", clip(repr(item)), f"correct {name}"
+            )
     horizon = section.get("horizon")
     if not isinstance(horizon, int) or isinstance(horizon, bool) or horizon < 1:
         raise wrong(f"{where}.horizon", "how many periods there are", kind_of(horizon), "write horizon = 365")
@@ -328,7 +330,7 @@ def _series(section: Mapping[str, Any], where: str, columns: Mapping[str, Column
         raise wrong(f"{where}.start", "a date", kind_of(start), "write start = 2026-01-01")
     groups = section.get("groups", [])
     if not isinstance(groups, list) or not all(isinstance(item, str) and item in columns for item in groups):
-        raise wrong(f"{where}.groups", "columns of the card", "others", 'write groups = ["region"]')
+        raise wrong(f"{where}.groups", "columns of the card", clip(repr(groups)), 'write groups = ["region"]')
     condition = section.get("where")
     if condition is not None and not isinstance(condition, str):
         raise wrong(f"{where}.where", "a condition in SQL", kind_of(condition), 'write where = "amount > 0"')
@@ -597,7 +599,7 @@ def _public(given: object, home: Path) -> dict[str, PublicTable]:
     for name, section in given.items():
         where = f"public.{name}"
         if not NAME.fullmatch(name):
-            raise wrong(where, "a name for SQL: letters, digits and _", "another", "rename it")
+            raise wrong(where, "a name for SQL: letters, digits and _", repr(clip(name)), "rename it")
         check_names(section, _PUBLIC, where)
         result[name] = PublicTable(
             _place(_text(section, "source", where, required=True), home), columns_of(section, where)
@@ -628,7 +630,10 @@ def _accounts(given: object) -> tuple[str | None, Literal["sum", "advanced"]]:
     population, filter = _text(given, "population", "budget"), given.get("filter", "sum")
     if population is not None and given.get("per") != "person":
         raise wrong(
-            "budget.population", 'per = "person" beside it', "another", 'write per = "person", or remove population'
+            "budget.population",
+            'per = "person" beside it',
+            "no such limit",
+            'write per = "person", or remove population',
         )
     if filter not in ("sum", "advanced"):
         got = repr(filter) if isinstance(filter, str) else kind_of(filter)

@@ -139,7 +139,7 @@ def malformed_lines(source: str) -> Iterator[tuple[str, int]]:
 
 
 def _plain(scheme: str) -> str:
-    return scheme if scheme.replace("+", "").isalnum() and len(scheme) <= 20 else "another"
+    return scheme if scheme.replace("+", "").isalnum() and len(scheme) <= 20 else "an unknown scheme"
 
 
 def same_place(one: str, other: str) -> bool:

@@ -31,7 +31,7 @@ from dither.errors import DitherError, InvalidArgument, InvalidData
 from dither.release.incidents import withheld_errors
 from dither.stateful import process
 from dither.tables.card.model import Card, ColumnCard, Type
-from dither.tables.card.values import Value, literal_type
+from dither.tables.card.values import Value, clip, literal_type
 from dither.tables.compile.context import Statement
 from dither.tables.engines.conversions import parsed_text, unit_text
 from dither.tables.query import nodes
@@ -244,8 +244,8 @@ class Engine(ABC):
 
     def _open_table(self, name: str) -> OpenTable:
         if name not in self._private:
-            expected, got = f"one of {', '.join(self._private)}", "another"
-            raise InvalidArgument("table", expected, got, "use one that the card names")
+            expected = f"one of {', '.join(self._private)}"
+            raise InvalidArgument("table", expected, repr(clip(name)), "use one that the card names")
         return self._private[name]
 
     @property
@@ -371,7 +371,7 @@ class Engine(ABC):
         opened = self._private[table].source_columns if table in self._private else {}
         if any(present.get(name) != column for name, column in opened.items()):
             # how a column is read was settled by the type it had
-            raise source_error("the columns that it had when it was opened", "others", "open it again")
+            raise source_error("the columns that it had when it was opened", "changed columns", "open it again")
 
     def run(self, query: str | exp.Expr | Statement) -> Any:
         """Return the answer to one SELECT, as an Arrow table of int64, double, string, bool, date32 and timestamp[us].
@@ -382,7 +382,7 @@ class Engine(ABC):
         self._check_process()  # before the lock, which a thread of the parent may have held
         with self._lock:
             self._stopped = False
-            return self._safely(lambda: plain(self._execute(sql)))
+            return self._safely(lambda: with_plain_types(self._execute(sql)))
 
     def _text(self, query: str | exp.Expr | Statement) -> str:
         if isinstance(query, Statement):
@@ -408,7 +408,7 @@ class Engine(ABC):
         tables = self.card.public if self.card else {}
         if name not in tables:
             raise InvalidArgument(
-                "public table", "one that the card names", "another", "add it to the card under [public]"
+                "public table", "one that the card names", repr(clip(name)), "add it to the card under [public]"
             )
         self._check_process()
         with self._lock:
@@ -550,7 +550,7 @@ def check_column(name: str, column: ColumnCard, present: Mapping[str, SourceColu
         raise InvalidData(f"column {name}", f"{column.type}, as the card says", native, fix)
 
 
-def plain(rows: Any) -> Any:
+def with_plain_types(rows: Any) -> Any:
     """Return an Arrow table with the plain types only."""
     arrays = [_plain(column) for column in rows.columns]
     return pa.table(arrays, names=rows.column_names)

@@ -128,11 +128,11 @@ class DuckDBEngine(Engine):
         source = self._sources[table]
         if source.csv is not None:
             if files.csv_format(source.paths) != source.csv:  # cells are known by their place
-                raise source_error("the header it had when it was opened", "another", "open it again")
+                raise source_error("the header it had when it was opened", "a changed header", "open it again")
             types: tuple[Type, ...] = ("text", *(type for type in TYPES if type != "text"))
             return dict.fromkeys(source.csv.header, SourceColumn(_CELL, types, ("text", "integer")))
         with self._lock:
-            unusable = dict.fromkeys(source.unusable, SourceColumn("another type", ()))
+            unusable = dict.fromkeys(source.unusable, SourceColumn("a type that no card has", ()))
             return {**self._describe(source), **unusable}
 
     def _check_columns(self, table: str, present: Mapping[str, SourceColumn]) -> None:
@@ -150,7 +150,9 @@ class DuckDBEngine(Engine):
                     lambda: self._scan_csv(source) if source.csv is not None else self._scan_values(table, present)
                 )
             if files.identity(source.paths, purpose) != mark:
-                raise source_error("files that stay as they are while they are read", "others", "open it again later")
+                raise source_error(
+                    "files that stay as they are while they are read", "files that changed", "open it again later"
+                )
             files.remember_scan(source.paths, mark)
         self._scanned[table] = mark
 
@@ -249,7 +251,9 @@ class DuckDBEngine(Engine):
     def _execute(self, sql: str) -> Any:
         statements = self._connection.extract_statements(sql)
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-            raise InvalidArgument("query", "one SELECT", "another statement", "ask one question at a time")
+            raise InvalidArgument(
+                "query", "one SELECT", "several statements, or one of another kind", "ask one question at a time"
+            )
         return self._stoppable(lambda: self._connection.sql(statements[0]).to_arrow_table())
 
     def _stoppable(self, work: Callable[[], Any]) -> Any:

@@ -90,7 +90,7 @@ def find(source: str) -> Files:
     if not paths:
         raise source_error("a file", "no such file", "check the path; in a card it starts from the card's folder")
     if any(sign in item for item in paths for sign in "*?["):
-        raise source_error("file names without *, ? and [", "another", "rename the file or its folder")
+        raise source_error("file names without *, ? and [", "a name with one of them", "rename the file or its folder")
     kinds = {_kind(item) for item in paths}
     if len(kinds) > 1:
         raise source_error("files of one kind", "Parquet and CSV files together", "name them by *.parquet or *.csv")
@@ -122,7 +122,9 @@ def _kind(path: str) -> Literal["parquet", "csv"]:
     if kind is None:
         if suffixes[-1:] in ([".duckdb"], [".db"], [".ddb"]):
             raise InvalidArgument("source", "file.duckdb::table", "no table", "add ::table after the file")
-        raise source_error("a file that ends in .parquet, .csv, .tsv or .csv.gz", "another", "rename or convert it")
+        raise source_error(
+            "a file that ends in .parquet, .csv, .tsv or .csv.gz", "a file with another ending", "rename or convert it"
+        )
     return kind
 
 
@@ -148,7 +150,9 @@ def _header(path: str) -> CsvFormat:
     format = CsvFormat(names, delimiter)
     if not classify(line + b"\n", format)[2].all():
         raise source_error(
-            "a header on one line, its quotes closed", "another first line", "write each column's name on that line"
+            "a header on one line, its quotes closed",
+            "an open quote or a broken line",
+            "write each column's name on that line",
         )
     if len(set(names)) != len(names):
         if looks_like_data(names):
@@ -235,7 +239,9 @@ def parts_of(table: str) -> list[str]:
     names = [quoted.replace('""', '"') or bare for quoted, bare in result]
     rebuilt = ".".join(f'"{quoted}"' if quoted else bare for quoted, bare in result)
     if not 1 <= len(names) <= 2 or rebuilt != table or any("\0" in name for name in names):
-        raise InvalidArgument("source", "::table or ::schema.table", "another name", "put odd names in double quotes")
+        raise InvalidArgument(
+            "source", "::table or ::schema.table", "a name with other signs", "put odd names in double quotes"
+        )
     return names
 
 

@@ -99,7 +99,7 @@ def _check_unit_values(name: str, values: Any, converted: Any, declared: Type | 
     if converted.null_count > missing:
         fix = "convert it before, for example with astype('string')"
         expected = f"values that can be held as {declared or 'text'}, since it names the person"
-        raise InvalidData(f"column {_shown(name)}", expected, "others", fix)
+        raise InvalidData(f"column {_shown(name)}", expected, "values that cannot", fix)
 
 
 def _is_missing(value: object) -> bool:
@@ -113,9 +113,9 @@ def _is_missing(value: object) -> bool:
 def check_types(types: Mapping[str, Type] | None) -> dict[str, Type]:
     """Types that a caller declares; refused where one of them is no type."""
     declared = dict(types or {})
-    for name, type in declared.items():
-        if type not in TYPES:
-            got = type if isinstance(type, str) else "another object"
+    for name, kind in declared.items():
+        if kind not in TYPES:
+            got = kind if isinstance(kind, str) else type(kind).__name__
             raise InvalidArgument(
                 f"types[{_shown(str(name))!r}]", f"one of {', '.join(TYPES)}", got, "choose one of these"
             )

@@ -184,7 +184,9 @@ class PostgreSQLEngine(Engine):
             self._stopped = True
             raise
         if cursor.description is None:
-            raise InvalidArgument("query", "one SELECT", "another statement", "ask one question at a time")
+            raise InvalidArgument(
+                "query", "one SELECT", "several statements, or one of another kind", "ask one question at a time"
+            )
         lines = cursor.fetchall()
         arrays, names = [], []
         for i, column in enumerate(cursor.description):

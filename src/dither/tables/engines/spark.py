@@ -73,7 +73,7 @@ class SparkEngine(Engine):
         for source in sources.values():
             if not isinstance(source, (str, DataFrame)) or type(source).__module__.startswith("pyspark.sql.connect"):
                 raise WrongType(
-                    "source", "a frame of classic Spark", "another object", "pass a DataFrame, without Connect"
+                    "source", "a frame of classic Spark", type(source).__name__, "pass a DataFrame, without Connect"
                 )
         self._views: list[str] = []
         self._group = f"dither-{uuid.uuid4().hex}"

@@ -61,7 +61,7 @@ from dither.tables.query import evaluate, nodes
 from dither.tables.query.tree import SIMPLE, Aggregate, Column, Expression, PostProcessing, columns
 
 if TYPE_CHECKING:
-    from dither.tables.query.postprocess import PostProcessed
+    from dither.tables.query.postprocess import PostProcessedTable
 
 
 MOST_TABLES, FEWEST_TABLES = 1000, 200
@@ -318,7 +318,7 @@ class NoisyAggregation:
         return [(*key, *(values[i] for values in adjusted)) for i, key in enumerate(self.noisy.keys)]
 
 
-def rehearse(plan: QuestionPlan, contexts: Sequence[StatementContext]) -> PostProcessed | None:
+def rehearse(plan: QuestionPlan, contexts: Sequence[StatementContext]) -> PostProcessedTable | None:
     """Try the SQL of a question on made-up noisy tables: what DuckDB refuses, it refuses before the charge. Returns
     what it made of them; None where a question has no SQL."""
     if plan.query.post is None:
@@ -331,7 +331,7 @@ def rehearse(plan: QuestionPlan, contexts: Sequence[StatementContext]) -> PostPr
     return postprocess.rehearse(plan.query.post, *columns, one_row=single)
 
 
-def output_columns(plan: QuestionPlan) -> PostProcessed | None:
+def output_columns(plan: QuestionPlan) -> PostProcessedTable | None:
     """The columns that the SQL of a question makes, on made-up noisy tables; None where it has no SQL."""
     return rehearse(plan, [without_engine(part) for part in plan.parts])
 
@@ -517,7 +517,7 @@ def _errors_after(
     post: PostProcessing,
     released: Sequence[NoisyAggregation],
     options: ReleaseOptions,
-    result: PostProcessed,
+    result: PostProcessedTable,
     confidence: float,
     one_sided: bool,
 ) -> dict[str, tuple[float | None, ...]] | None:
@@ -596,7 +596,7 @@ def _fingerprint(rows: Sequence[Sequence[Any]], *places: int) -> Counter[tuple[s
 
 def _passed_on(
     released: Sequence[NoisyAggregation],
-    result: PostProcessed,
+    result: PostProcessedTable,
     known_of: Sequence[Mapping[str, Sequence[float | None]]],
     worst: Callable[[list[float]], float],
 ) -> dict[str, tuple[float | None, ...]]:

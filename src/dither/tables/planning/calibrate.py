@@ -140,7 +140,7 @@ def _aggregation(query: Query, card: Card, options: ReleaseOptions, shared_bound
     unstated: dict[str, Fraction] = {}
     if bias or "auto" in (max_groups, max_rows, *(aggregate.bounds for aggregate in query.aggregates.values())):
         unstated = automatic.unstated_limits(query, max_groups, max_rows, None in known[0], bias)
-    evaluate.check(query.shape, [*(group.name for group in query.groups), *query.aggregates])
+    evaluate.check_shape(query.shape, [*(group.name for group in query.groups), *query.aggregates])
     settled = replace(
         options, max_groups=1 if max_groups == "auto" else max_groups, max_rows=1 if max_rows == "auto" else max_rows
     )

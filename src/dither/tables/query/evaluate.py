@@ -94,7 +94,7 @@ def _typed(expression: Expression, types: Types) -> TypedExpression:
 Row = Mapping[str, Any]
 
 
-def check(shape: Shape, names: Sequence[str]) -> None:
+def check_shape(shape: Shape, names: Sequence[str]) -> None:
     """Refuse a shape that cannot be applied to a noisy table with these columns."""
     for item in (*shape.columns.values(), shape.having, *(key.value for key in shape.order)):
         if item is None:
@@ -120,7 +120,7 @@ def check_arity(expression: Expression) -> None:
 def apply(shape: Shape, names: Sequence[str], rows: Sequence[Row]) -> list[dict[str, Any]]:
     """Return the rows of the answer: those kept, in order, with the columns shown (all of ``names`` where none are
     stated)."""
-    check(shape, names)
+    check_shape(shape, names)
     kept = [row for row in rows if shape.having is None or evaluate(shape.having, row) is True]
     for key in reversed(shape.order):
         keyed = [(evaluate(key.value, row), row) for row in kept]

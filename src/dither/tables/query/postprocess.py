@@ -12,7 +12,7 @@ Which statements are allowed is decided before (:mod:`dither.tables.sql.outer`).
 >>> sql = "SELECT month, n - LAG(n) OVER (ORDER BY month) AS change FROM noisy"
 >>> with IsolatedDatabase(PostProcessing(sql), columns) as database:
 ...     database.run([(1, 10), (2, 14)])
-PostProcessed(names=('month', 'change'), types=('integer', 'integer'), rows=[(1, None), (2, 4)])
+PostProcessedTable(names=('month', 'change'), types=('integer', 'integer'), rows=[(1, None), (2, 4)])
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ _EVERY, _NUMBER = "dither_every_table", "dither_number"
 
 
 @dataclass(frozen=True)
-class PostProcessed:
+class PostProcessedTable:
     """What a statement made of the noisy table."""
 
     names: tuple[str, ...]
@@ -114,13 +114,15 @@ class IsolatedDatabase:
         self._timer.daemon = True
         self._timer.start()
 
-    def run(self, *tables: Rows) -> PostProcessed:
+    def run(self, *tables: Rows) -> PostProcessedTable:
         """Return the answer that the statement makes of these rows, those of each noisy table."""
         for (name, columns), rows in zip(self._columns.items(), tables, strict=True):
             self._load(rows, name, columns)
         statements = self._connection.extract_statements(self._post.sql)
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-            raise InvalidArgument("query", "one SELECT", "another statement", "ask one question at a time")
+            raise InvalidArgument(
+                "query", "one SELECT", "several statements, or one of another kind", "ask one question at a time"
+            )
         relation = self._connection.sql(statements[0])
         names = _distinct([str(name) for name in relation.columns])
         natives = [str(native) for native in relation.types]
@@ -130,7 +132,7 @@ class IsolatedDatabase:
         for place, kind in enumerate(types):
             if kind == "integer" and any(isinstance(line[place], float) for line in lines):
                 types = (*types[:place], "number", *types[place + 1 :])
-        return PostProcessed(names, types, lines)
+        return PostProcessedTable(names, types, lines)
 
     def run_each(self, answers: Sequence[Sequence[Rows]]) -> list[list[tuple[Any, ...]]]:
         """Return the rows of the answer for each of several noisy answers, each with the rows of all noisy tables, by
@@ -184,7 +186,7 @@ class IsolatedDatabase:
 
 def run_on_any_numbers(
     post: PostProcessing, columns: Sequence[Mapping[str, Type]], keys: Sequence[int], tables: Sequence[Rows]
-) -> PostProcessed | None:
+) -> PostProcessedTable | None:
     """Return the answer that a statement that was rehearsed makes of these tables; None if it makes none.
 
     Where whole numbers become too large for 64 bits, they are computed with in 128, and where these are too few, as
@@ -221,7 +223,7 @@ def run_on_any_numbers(
     return None
 
 
-def rehearse(post: PostProcessing, *columns: Mapping[str, Type], one_row: Collection[str] = ()) -> PostProcessed:
+def rehearse(post: PostProcessing, *columns: Mapping[str, Type], one_row: Collection[str] = ()) -> PostProcessedTable:
     """Run the statement on made-up tables: without rows, with a row, and with zeros, negative and large numbers and
     NULL; ``one_row`` names the tables that have one row always. What fails on any of them is refused; nothing here
     depends on the data. Returns the columns that it makes, without rows.
@@ -237,7 +239,7 @@ def rehearse(post: PostProcessing, *columns: Mapping[str, Type], one_row: Collec
 @lru_cache(maxsize=64)
 def _rehearsed_once(
     post: PostProcessing, columns: tuple[tuple[tuple[str, Type], ...], ...], one_row: frozenset[str]
-) -> PostProcessed:
+) -> PostProcessedTable:
     """Rehearse a statement once: it is asked for when it is read, explained and released, and opening a database takes
     longer than everything else. Refusals are not remembered, nor are rows, of which there may be many."""
     for wide in (False, True):  # it is computed in 128 bits, or as doubles, see run_on_any_numbers
@@ -250,7 +252,7 @@ def _rehearsed_once(
 
 def _rehearsed(
     post: PostProcessing, columns: Sequence[Mapping[str, Type]], one_row: Collection[str], wide: bool = False
-) -> PostProcessed:
+) -> PostProcessedTable:
     result = None
     rows = [_made_up_rows(item) for item in columns]
     with IsolatedDatabase(post, *columns, strict=True, wide=wide) as database:

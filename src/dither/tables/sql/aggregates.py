@@ -34,7 +34,7 @@ from dither import arguments
 from dither.tables.card.model import Card
 from dither.tables.card.values import clip
 from dither.tables.query.evaluate import Types, require_boolean, require_number, typed
-from dither.tables.query.operations.base import refuse_other_parts, refuse_sql
+from dither.tables.query.operations.base import describe, refuse_other_parts, refuse_sql
 from dither.tables.query.relations import base_of, types_of
 from dither.tables.query.resolve import Rows, card_of, spelling, type_of
 from dither.tables.query.tree import (
@@ -132,8 +132,7 @@ def aggregate(node: exp.Expr, rows: Rows, card: Card) -> ParsedAggregate:
     if named is not None:
         raise refuse_sql(f"{name} of a column", f"the text '{named}'", f"write {name}({named}), without quotes")
     value = require_number(written, _types(card), name)
-    if call.condition is not None:
-        value = Call("case", (call.condition, value, Literal(None)))
+    value = _where(value, call.condition)
     return ParsedAggregate(
         Aggregate(_PLAIN.get(name, "quantile"), value, bounds=bounds, at=at, discrete=name in _DISCRETE),
         one_row=PER_GROUP in call.named,
@@ -164,7 +163,7 @@ def _aggregate_call(node: exp.Expr, rows: Rows, card: Card) -> _AggregateCall:
         keys = order.expressions
         if len(keys) != 1 or keys[0].args.get("desc"):
             raise refuse_sql(
-                "WITHIN GROUP (ORDER BY x)", "another order", "order by one column, rising; for DESC ask 1 - p"
+                "WITHIN GROUP (ORDER BY x)", "several keys, or DESC", "order by one column, rising; for DESC ask 1 - p"
             )
         ordered = keys[0].this
     if not isinstance(node, exp.Anonymous):
@@ -212,7 +211,7 @@ def _refuse_bounds(call: _AggregateCall) -> None:
 def _count_where(condition: Expression | None) -> Aggregate:
     if condition is None:
         return Aggregate("count")
-    return Aggregate("count_value", Call("case", (condition, Literal(1), Literal(None))))
+    return Aggregate("count_value", _where(Literal(1), condition))
 
 
 def _count(call: _AggregateCall, rows: Rows, card: Card) -> ParsedAggregate:
@@ -237,9 +236,7 @@ def _count(call: _AggregateCall, rows: Rows, card: Card) -> ParsedAggregate:
         return ParsedAggregate(_count_where(call.condition), max_rows)
     if kind is None:
         raise refuse_sql("COUNT of something", "COUNT(NULL)", "write COUNT(*)")
-    if call.condition is not None:
-        value = Call("case", (call.condition, value, Literal(None)))
-    return ParsedAggregate(Aggregate("count_value", value), max_rows)
+    return ParsedAggregate(Aggregate("count_value", _where(value, call.condition)), max_rows)
 
 
 def _distinct(call: _AggregateCall, distinct: exp.Distinct, rows: Rows, card: Card) -> Aggregate:
@@ -257,9 +254,7 @@ def _distinct(call: _AggregateCall, distinct: exp.Distinct, rows: Rows, card: Ca
         if call.condition is not None:
             raise refuse_sql(f"COUNT(DISTINCT {unit}) without FILTER", "FILTER", "put the condition into WHERE")
         return Aggregate("people")
-    if call.condition is not None:
-        value = Call("case", (call.condition, value, Literal(None)))
-    return Aggregate("count_distinct", value)
+    return Aggregate("count_distinct", _where(value, call.condition))
 
 
 def _mode(call: _AggregateCall, rows: Rows, card: Card) -> Aggregate:
@@ -279,12 +274,12 @@ def _of_pair(call: _AggregateCall, rows: Rows, card: Card) -> Aggregate:
     """Return a covariance, correlation or regression: of a line the first argument is what is predicted."""
     names = "y, x" if call.name.startswith("REGR") else "x, y"
     if call.ordered is not None or len(call.args) != 2 or any(isinstance(item, exp.Distinct) for item in call.args):
-        raise refuse_sql(f"{call.name}({names})", "another form", f"write {call.name}({names}) with two numbers")
+        raise refuse_sql(
+            f"{call.name}({names})", f"{len(call.args)} arguments", f"write {call.name}({names}) with two numbers"
+        )
     leaf = row_leaf(rows, call.name)
     value, other = (require_number(read(item, leaf), _types(card), call.name) for item in call.args)
-    if call.condition is not None:
-        value = Call("case", (call.condition, value, Literal(None)))
-    return Aggregate(_PAIRS[call.name], value, other=other)
+    return Aggregate(_PAIRS[call.name], _where(value, call.condition), other=other)
 
 
 def _quantile(call: _AggregateCall) -> tuple[exp.Expr, float]:
@@ -384,7 +379,7 @@ def _where(value: Expression, condition: Expression | None) -> Expression:
 def _count_rows(condition: Expression | None) -> PersonAggregate:
     if condition is None:
         return PersonAggregate("count")
-    return PersonAggregate("count_value", Call("case", (condition, Literal(1), Literal(None))))
+    return PersonAggregate("count_value", _where(Literal(1), condition))
 
 
 def window_function(
@@ -435,7 +430,7 @@ def window_function(
             value = require_number(value, types, name)
         elif type is None or (type == "boolean" and kind in ("min", "max")):
             raise refuse_sql(
-                f"{name} of numbers, texts or dates", "another type", "write CASE WHEN … THEN 1 ELSE 0 END"
+                f"{name} of numbers, texts or dates", describe(type), "write CASE WHEN … THEN 1 ELSE 0 END"
             )
         kind = "count_value" if kind == "count" else kind
     return WindowFunction(kind, value, _others(partition, person, types), order, offset, frame)
@@ -457,7 +452,7 @@ def _offset(name: str, args: list[exp.Expr]) -> int:
         raise refuse_sql(f"{name}(x, n)", "a default", f"write COALESCE({name}(x, n) OVER (…), default)")
     offset = number(args[1], name)
     if not isinstance(offset, int) or not 0 <= offset <= 1_000_000:
-        raise refuse_sql(f"{name}(x, n) with a whole number", "another", f"write {name}(x, 1)")
+        raise refuse_sql(f"{name}(x, n) with a whole number n", str(offset), f"write {name}(x, 1)")
     return offset
 
 
@@ -474,4 +469,4 @@ def _frame(spec: exp.Expr | None, ordered: bool) -> Frame:
         if end in ("CURRENT ROW", "NONE", ""):
             return "rows" if kind == "ROWS" else "peers" if ordered else "all"
     fix = "write ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW, or AND UNBOUNDED FOLLOWING"
-    raise refuse_sql("a window of all rows of a person, or of those so far", "another frame", fix)
+    raise refuse_sql("a window of all rows of a person, or of those so far", f"{kind} from {start} to {end}", fix)

@@ -112,7 +112,7 @@ def _columns(node: exp.Expr) -> Columns:
 
 
 @dataclass(frozen=True)
-class Asked:
+class BlockLevel:
     """What a block asks at one level: aggregates of its rows by groups, and the columns that only other levels group
     by. ``types`` are those of the columns, ``options`` what is said of the release, such as limits on a person's rows.
     """
@@ -132,7 +132,7 @@ class Asked:
         return (*values, self.rows.joins, self.rows.source, self.options)
 
 
-class Block:
+class PrivateBlock:
     """Reads a private block.
 
     ``groups`` and ``aggregates`` are named; ``written`` says what each group is in the question, ``types`` what type
@@ -289,10 +289,10 @@ class Block:
             value = typed(self._on_answer(key), self._type)[0]
         return Order(value, bool(node.args.get("desc")))
 
-    def _asked(self, names: frozenset[str], stated: dict[str, Any]) -> Asked:
+    def _asked(self, names: frozenset[str], stated: dict[str, Any]) -> BlockLevel:
         groups = tuple(group for group in self.groups if group.name in names)
         rest = tuple(group for group in self.groups if group.name not in names) if self.asked_by_level else ()
-        return Asked(groups, self.aggregates, self.rows, self.types, stated, rest, self.asked_by_level)
+        return BlockLevel(groups, self.aggregates, self.rows, self.types, stated, rest, self.asked_by_level)
 
     def outer(self, tables: list[NoisyNames]) -> exp.Select:
         """Return the block as SQL on its noisy table, or on those of its levels."""

@@ -140,11 +140,13 @@ def _check_function(node: exp.Anonymous) -> None:
         fix = _NEAREST.get(name) or closest(name.upper(), sorted(item.upper() for item in FUNCTIONS))
         raise refuse_sql("a function of the answer", clip(name.upper()), fix)
     if name == "age" and len(node.expressions) != 2:  # with one date it reads the clock
-        raise refuse_sql("AGE(later, earlier)", "another number of dates", _TIME)
+        raise refuse_sql("AGE(later, earlier)", f"{len(node.expressions)} arguments", _TIME)
     if name in _PADDED:
         length = node.expressions[1] if len(node.expressions) > 1 else None
         if not isinstance(length, exp.Literal) or length.is_string or not length.name.isdigit():
-            raise refuse_sql(f"{name.upper()}(x, n, ' ')", "another length", "write the length as a number")
+            raise refuse_sql(
+                f"{name.upper()}(x, n, ' ')", "a length that is no constant", "write the length as a number"
+            )
         if int(length.name) > _MOST_PADDING:
             raise refuse_sql(f"a length of at most {_MOST_PADDING}", length.name, "use a shorter one")
 

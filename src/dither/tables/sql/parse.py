@@ -39,7 +39,7 @@ from dither.tables.query.operations.base import refuse_other_parts, refuse_sql
 from dither.tables.query.relations import relation_card
 from dither.tables.query.resolve import answer_type, spelling, unique
 from dither.tables.query.tree import Aggregate, Call, Expression, Group, Literal, PostProcessing, Query, Shape
-from dither.tables.sql.blocks import Asked, Block, NoisyNames, window_parts
+from dither.tables.sql.blocks import BlockLevel, NoisyNames, PrivateBlock, window_parts
 from dither.tables.sql.expressions import is_aggregate, outer_columns
 from dither.tables.sql.outer import render
 from dither.tables.sql.relations import groups_by_person, is_private
@@ -76,7 +76,7 @@ def parse(text: str, card: Card) -> Query:
     selects = [tree] if plain and isinstance(tree, exp.Select) else _private_blocks(tree, card)
     for place, select in enumerate(selects):
         select.meta[_PLACE] = place
-    blocks = [Block(select, card, options) for select in selects]
+    blocks = [PrivateBlock(select, card, options) for select in selects]
     shape = blocks[0].shape() if selects[0] is tree else None
     if plain and isinstance(shape, InvalidArgument) and not blocks[0].aggregates:
         raise shape
@@ -94,7 +94,7 @@ def parse(text: str, card: Card) -> Query:
 
 
 def _post_processing(
-    tree: exp.Query, blocks: Sequence[Block], merged: Sequence[Aggregation], card: Card
+    tree: exp.Query, blocks: Sequence[PrivateBlock], merged: Sequence[MergedAggregation], card: Card
 ) -> PostProcessing:
     """Return the statement as SQL on noisy tables, after it was rehearsed."""
     from dither.tables.query.postprocess import rehearse  # it loads DuckDB, which other questions may not need
@@ -293,10 +293,10 @@ def _free_names(tree: exp.Query) -> Iterator[str]:
 
 
 @dataclass
-class Aggregation:
+class MergedAggregation:
     """A private aggregation of the question, with all that is asked of it."""
 
-    items: list[Asked]
+    items: list[BlockLevel]
     places: list[int]
     """Which of all that is asked the items are."""
 
@@ -305,7 +305,7 @@ class Aggregation:
         """What it groups by."""
         return self.items[0].groups
 
-    def takes(self, asked: Asked) -> bool:
+    def takes(self, asked: BlockLevel) -> bool:
         """Return whether this is measured along with what is asked of it already."""
         first = self.items[0]
         if asked.identity != first.identity:
@@ -349,15 +349,15 @@ class Aggregation:
         return replace(question, **first.options), every_name
 
 
-def aggregations(asked: Sequence[Asked]) -> list[Aggregation]:
+def aggregations(asked: Sequence[BlockLevel]) -> list[MergedAggregation]:
     """Return the aggregations that answer everything that is asked, in the order in which it is asked; levels come
     first to theirs, so that what else is asked of the same rows and groups is taken from a level.
     """
-    result: list[Aggregation] = []
+    result: list[MergedAggregation] = []
     for place, item in sorted(enumerate(asked), key=lambda pair: not pair[1].is_level):
         taking = next((other for other in result if other.takes(item)), None)
         if taking is None:
-            result.append(Aggregation([item], [place]))
+            result.append(MergedAggregation([item], [place]))
         else:
             taking.items.append(item)
             taking.places.append(place)

@@ -54,7 +54,7 @@ from dither.tables.query.tree import (
 )
 from dither.tables.sql.aggregates import is_person_aggregate, person_aggregate, window_function
 from dither.tables.sql.expressions import Leaf, find_column, name_of, read, row_leaf
-from dither.tables.sql.scopes import Clause, Scope, group_node, means_alias, select_items, write_groups_out
+from dither.tables.sql.scopes import Clause, NameScope, group_node, means_alias, select_items, write_groups_out
 
 _KINDS: dict[str, JoinKind] = {
     "": "inner", "INNER": "inner", "LEFT": "left", "RIGHT": "right", "FULL": "full", "SEMI": "semi", "ANTI": "anti",
@@ -192,7 +192,7 @@ class PersonJoinReader:
         self._left_schema = relation_schema(card, self.left.source)
         self._right_schema = relation_schema(card, self.right.source)
         sides = {"left": self.left}, {"right": self.right}
-        self.scope = Scope((sides[1], sides[0]) if nested else (sides[0] | sides[1],))
+        self.scope = NameScope((sides[1], sides[0]) if nested else (sides[0] | sides[1],))
         for item in () if nested else self.right.relations:
             if item.name and self.left.has_table(item.name):
                 raise refuse_sql("different names for tables", f"{clip(item.name)!r} twice", "give one an alias")
@@ -407,7 +407,7 @@ def _with_public(rows: Rows, join: exp.Join, card: Card) -> Rows:
     own_sides = [item for item in sides if all(column.table is None for column in columns(item)) and columns(item)]
     others = [item.name for item in sides if isinstance(item, Column) and item.table == name]
     if len(own_sides) != 1 or len(others) != 1:
-        raise refuse_sql("a column of the table = a column of the public table", "another equality", fix)
+        raise refuse_sql("a column of the table = a column of the public table", "an equality of other columns", fix)
     typed(Call("=", sides), types_of(rows, card))
     added = Join(name, own_sides[0], others[0], left=side == "LEFT")
     return replace(both_sides, joins=(*rows.joins, added))

@@ -101,7 +101,7 @@ def _in_order(node: exp.Expr) -> Iterator[exp.CTE]:
 
 
 @dataclass(frozen=True)
-class Scope:
+class NameScope:
     """Rows by what they are called, innermost query first: those of one query are beside each other."""
 
     levels: tuple[Mapping[str, Rows], ...]

@@ -91,7 +91,7 @@ _LARGEST_INTEGER = float(10**18)
 
 def _require_cast(source: Type | None, target: object) -> Type:
     if target not in TYPES:
-        raise InvalidArgument("CAST", f"one of {', '.join(TYPES)}", "another type", "write CAST(x AS DOUBLE)")
+        raise InvalidArgument("CAST", f"one of {', '.join(TYPES)}", clip(str(target)), "write CAST(x AS DOUBLE)")
     if source is None:
         raise InvalidArgument("CAST", "a value", "NULL", "leave the CAST out")
     if target not in _CASTS[source]:

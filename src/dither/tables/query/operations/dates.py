@@ -346,7 +346,7 @@ def read_interval(node: exp.Expr, value: Expression, read: Read, sign: int) -> E
         )
     name = unit.name.lower().removesuffix("s")
     if name not in UNITS:
-        raise refuse_sql(f"an interval of {', '.join(UNITS)}", "another unit", "write INTERVAL 5 DAY")
+        raise refuse_sql(f"an interval of {', '.join(UNITS)}", clip(name), "write INTERVAL 5 DAY")
     return Call("date_add", (Literal(name), Literal(sign * int(count)), value))
 
 

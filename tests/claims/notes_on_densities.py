@@ -12,7 +12,7 @@ from scipy import integrate, special, stats
 
 import dither as dp
 from dither.density.histograms import smallest_theta
-from dither.density.ks import Problem, forward
+from dither.density.ks import PathProblem, forward
 
 claims = Computing(1)
 
@@ -208,7 +208,7 @@ def ks_privacy() -> Computed:
 def _mean_distance(shares: np.ndarray, n: int, k: int, epsilon: float = 1.0) -> float:
     """The expected ceil(n KS)/n of the KS mechanism over all z, exactly, from the weights N(T) of thresholds."""
     cumulative = np.rint(np.cumsum(shares) * n).astype(int)
-    problem = Problem(tuple(int(c) for c in cumulative), k)
+    problem = PathProblem(tuple(int(c) for c in cumulative), k)
     weights = problem.log_weights()
     below = np.array([math.exp(forward(problem, t, weights).total - problem.everything()) for t in range(n + 1)])
     law = np.diff(below, prepend=0.0).clip(min=0.0) * np.exp(-epsilon * np.arange(n + 1) / 2)
@@ -299,7 +299,7 @@ def noiseless_rate() -> Computed:
 @claims("Practical problem")
 def ks_drawn() -> Computed:
     x, k, cells = (0, 0, 1, 2, 2), 4, 3
-    problem = Problem(tuple(int(c) for c in np.cumsum(np.bincount(x))), k)
+    problem = PathProblem(tuple(int(c) for c in np.cumsum(np.bincount(x))), k)
     weights = problem.log_weights()
     error = 0.0
     for t in range(6):

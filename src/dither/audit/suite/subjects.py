@@ -87,6 +87,12 @@ def _filled(mechanism: Any) -> Draw:
     return lambda x, size: mechanism.release(np.full(size, x))
 
 
+def _mechanism(name: str, mechanism: Any, x: Any, x_neighbor: Any, draw: Draw | None = None) -> Subject:
+    """Return a mechanism as a subject; by default its ``release`` is called once per output."""
+    drawn = repeated_runs(mechanism.release) if draw is None else draw
+    return Subject(name, "mechanism", mechanism.guarantee, x, x_neighbor, drawn, mechanism)
+
+
 def _reports(response: RandomizedResponse, x: Any, size: int) -> Any:
     return response.release([x] * size)
 
@@ -102,37 +108,15 @@ def _noises() -> Iterator[Subject]:
         ("Gaussian, zCDP, whole numbers", Gaussian(sensitivity=1, rho=0.5), 0, 1),
         ("mixed noise", MixedNoise(1, 1, 1e-6), 0.0, 1.0),
     ):
-        yield Subject(name, "mechanism", mechanism.guarantee, one, other, _filled(mechanism), mechanism)
-    stairs = Staircase(1, 2)
-    yield Subject("staircase", "mechanism", stairs.guarantee, 0.0, 1.0, repeated_runs(stairs.release), stairs)
-    split = Laplace([1, 2], 1)
-    yield Subject(
-        "Laplace, two sensitivities",
-        "mechanism",
-        split.guarantee,
-        [0.0, 0.0],
-        [1.0, 2.0],
-        repeated_runs(split.release),
-        split,
-    )
-    bounded = BoundedLaplace(1, 1, 0, 10)
-    for name, one, other in (("real numbers", 0.0, 1.0), ("whole numbers", 0, 1)):
-        yield Subject(
-            f"bounded Laplace, {name}",
-            "mechanism",
-            bounded.guarantee,
-            one,
-            other,
-            repeated_runs(bounded.release),
-            bounded,
-        )
-    for categories in (2, 5):
+        yield _mechanism(name, mechanism, one, other, _filled(mechanism))
+    yield _mechanism("staircase", Staircase(1, 2), 0.0, 1.0)
+    yield _mechanism("Laplace, two sensitivities", Laplace([1, 2], 1), [0.0, 0.0], [1.0, 2.0])
+    yield _mechanism("bounded Laplace, real numbers", BoundedLaplace(1, 1, 0, 10), 0.0, 1.0)
+    yield _mechanism("bounded Laplace, whole numbers", BoundedLaplace(1, 1, 0, 10), 0, 1)
+    for categories, one, other in ((2, False, True), (5, 0, 1)):
         response = RandomizedResponse(1, categories)
-        one, other = (False, True) if categories == 2 else (0, 1)
-        yield Subject(
-            f"randomized response, {categories} categories", "mechanism", response.guarantee, one, other,
-            partial(_reports, response), response,
-        )  # fmt: skip
+        name = f"randomized response, {categories} categories"
+        yield _mechanism(name, response, one, other, partial(_reports, response))
 
 
 def _local() -> Iterator[Subject]:
@@ -149,10 +133,8 @@ def _local() -> Iterator[Subject]:
     )
     for protocol in protocols:
         form = ", symmetric" if getattr(protocol, "optimized", True) is False else ""
-        yield Subject(
-            f"local reports, {type(protocol).__name__}{form}", "mechanism", protocol.guarantee, 0, 1,
-            partial(_records, protocol), protocol,
-        )  # fmt: skip
+        name = f"local reports, {type(protocol).__name__}{form}"
+        yield _mechanism(name, protocol, 0, 1, partial(_records, protocol))
     numbers: tuple[tuple[Any, Any, Any, Draw], ...] = (
         (small.MEAN, 0.0, 1.0, small.mean_reports),
         (small.DISTRIBUTION, 0.0, 1.0, small.distribution_reports),
@@ -160,8 +142,7 @@ def _local() -> Iterator[Subject]:
         (small.WORDS, "aaa", "zzz", small.word_reports),
     )
     for mechanism, one, other, draw in numbers:
-        name = f"local reports, {type(mechanism).__name__}"
-        yield Subject(name, "mechanism", mechanism.guarantee, one, other, draw, mechanism)
+        yield _mechanism(f"local reports, {type(mechanism).__name__}", mechanism, one, other, draw)
 
 
 def _records(protocol: LocalProtocol[Any], x: Any, size: int) -> Any:
@@ -170,23 +151,13 @@ def _records(protocol: LocalProtocol[Any], x: Any, size: int) -> Any:
 
 def _smooth() -> Iterator[Subject]:
     for kind in ("laplace", "gaussian", "cauchy", "student"):
-        pure = kind in ("cauchy", "student")
-        noise = SmoothNoise(kind, 1) if pure else SmoothNoise(kind, 1, 1e-6)
+        noise = SmoothNoise(kind, 1) if kind in ("cauchy", "student") else SmoothNoise(kind, 1, 1e-6)
 
         def draw(x: Any, noise: Any = noise) -> Any:
             return noise.release(x[0], x[1], width=1000.0)
 
-        size = 1.0
-        wider = size * float(np.exp(noise.beta)) * (1 - 1e-12)
-        yield Subject(
-            f"smooth noise, {kind}",
-            "mechanism",
-            noise.guarantee,
-            (0.0, size),
-            (size, wider),
-            repeated_runs(draw),
-            noise,
-        )
+        wider = float(np.exp(noise.beta)) * (1 - 1e-12)
+        yield _mechanism(f"smooth noise, {kind}", noise, (0.0, 1.0), (1.0, wider), repeated_runs(draw))
 
 
 def _selections() -> Iterator[Subject]:
@@ -198,34 +169,18 @@ def _selections() -> Iterator[Subject]:
         ("noisy max, exponential", NoisyMax(1, 1, noise="exponential")),
         ("permute and flip", PermuteAndFlip(1, 1)),
     ):
-        yield Subject(
-            name, "mechanism", chooser.guarantee, scores, neighbor_scores, repeated_runs(chooser.select_index), chooser
-        )
+        yield _mechanism(name, chooser, scores, neighbor_scores, repeated_runs(chooser.select_index))
     monotone = Exponential(1, 1, monotone=True)
-    yield Subject(
-        "exponential mechanism, monotone", "mechanism", monotone.guarantee, [0, 0, 0], [1, 0, 0],
-        repeated_runs(monotone.select_index), monotone,
-    )  # fmt: skip
+    draw = repeated_runs(monotone.select_index)
+    yield _mechanism("exponential mechanism, monotone", monotone, [0, 0, 0], [1, 0, 0], draw)
     best = TopK(2, 1, 1)
-    yield Subject(
-        "top k", "mechanism", best.guarantee, scores, neighbor_scores, repeated_runs(best.select_indices), best
-    )
+    yield _mechanism("top k", best, scores, neighbor_scores, repeated_runs(best.select_indices))
     whole = Exponential(1, 1)
-    yield Subject(
-        "exponential mechanism, all integers", "mechanism", whole.guarantee, 0, 1,
-        repeated_runs(lambda x: whole.select_integer(lambda k: -abs(k - x), center=x, ceiling=0, slope=1)), whole,
-    )  # fmt: skip
+    draw = repeated_runs(lambda x: whole.select_integer(lambda k: -abs(k - x), center=x, ceiling=0, slope=1))
+    yield _mechanism("exponential mechanism, all integers", whole, 0, 1, draw)
     mechanism = ContinuousExponential(1, 1, bounds=(0.0, 1.0))
     left, right = [(0.0, 0.5, [1.0]), (0.5, 1.0, [0.0])], [(0.0, 0.5, [0.0]), (0.5, 1.0, [1.0])]
-    yield Subject(
-        "exponential mechanism, an interval",
-        "mechanism",
-        mechanism.guarantee,
-        left,
-        right,
-        repeated_runs(mechanism.release),
-        mechanism,
-    )
+    yield _mechanism("exponential mechanism, an interval", mechanism, left, right)
 
 
 def run_session(sparse: SparseVector, answers: Sequence[float]) -> list[float]:
@@ -241,10 +196,8 @@ def _above(t: float, rows: Any) -> Any:
 def _sessions() -> Iterator[Subject]:
     for numeric in (False, True):
         sparse = SparseVector(1, 1, 2, numeric=numeric)
-        yield Subject(
-            "sparse vector" + (", numeric" if numeric else ""), "mechanism", sparse.guarantee,
-            (0.0, 0.0, 1.0, 1.0), (1.0, 1.0, 0.0, 0.0), repeated_runs(partial(run_session, sparse)), sparse,
-        )  # fmt: skip
+        name, draw = "sparse vector" + (", numeric" if numeric else ""), repeated_runs(partial(run_session, sparse))
+        yield _mechanism(name, sparse, (0.0, 0.0, 1.0, 1.0), (1.0, 1.0, 0.0, 0.0), draw)
     train = np.linspace(0, 1, 10)
 
     def start_holdout(x: Any) -> ReusableHoldout:
@@ -260,10 +213,8 @@ def _sessions() -> Iterator[Subject]:
         "reusable holdout", "mechanism", PureDP(1), one, other, repeated_runs(ask_holdout), partial(start_holdout, one)
     )
     test = ProposeTestRelease(bound=1, epsilon=1, delta=1e-3)
-    yield Subject(
-        "propose, test, release", "mechanism", test.guarantee, (0.0, test.threshold), (1.0, test.threshold + 1),
-        repeated_runs(lambda x: test.release(*x)), test,
-    )  # fmt: skip
+    far, near = (0.0, test.threshold), (1.0, test.threshold + 1)
+    yield _mechanism("propose, test, release", test, far, near, repeated_runs(lambda x: test.release(*x)))
 
 
 def _statistics() -> Iterator[Subject]:

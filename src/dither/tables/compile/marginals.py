@@ -53,13 +53,7 @@ Clauses = tuple[list[exp.Expr], list[exp.Join], list[exp.Expr]]
 
 
 def marginal_limits(max_rows: int, has_unit: bool) -> Limits:
-    """How much one person counts for in each table.
-
-    >>> float(marginal_limits(3, True).sensitivity() / (1 << marginal_limits(3, True).bits()))
-    3.0
-    >>> int(marginal_limits(3, False).sensitivity())
-    1
-    """
+    """How much one person counts for in each table."""
     if not has_unit:
         return Limits(groups=1, rows=1, weighted=False)
     return Limits(groups=1, rows=max_rows, max_bits=WEIGHT_BITS)

@@ -20,11 +20,7 @@ def alias(x: exp.Expr, name: str) -> exp.Expr:
 
 
 def relation(source: Any, name: str) -> exp.Expr:
-    """A query or a table for FROM, under a plain name.
-
-    >>> select([exp.Star()], relation(exp.to_table("rows"), "t")).sql()
-    'SELECT * FROM rows AS t'
-    """
+    """A query or a table for FROM, under a plain name."""
     if isinstance(source, exp.Query) and not isinstance(source, exp.Subquery):
         return source.subquery(name, copy=False)
     return exp.alias_(source, name, table=True)
@@ -50,11 +46,7 @@ def select(
 
 
 def all_of(conditions: Sequence[exp.Expr]) -> exp.Expr:
-    """One condition that holds where all of them hold.
-
-    >>> all_of([exp.column("a"), exp.column("b"), exp.column("c")]).sql()
-    'a AND b AND c'
-    """
+    """One condition that holds where all of them hold."""
     result = conditions[0]
     for item in conditions[1:]:
         result = binary("and", result, item)
@@ -113,9 +105,6 @@ def placeholder(table: str) -> str:
 def free_prefix(names: Iterable[str]) -> str:
     """The beginning of names for what is computed on the way, which none of these columns has: were a column to have
     such a name, it would stand for what was computed. Engines differ in whether they tell capitals.
-
-    >>> free_prefix(["day", "who"])
-    'dd'
     """
     taken, prefix = [name.casefold() for name in names], "d"
     while any(name.startswith(prefix) for name in taken):

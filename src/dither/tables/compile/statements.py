@@ -150,9 +150,6 @@ class Pair:
 def pair_grid(bounds: Bounds, whole: bool, bits: int, name: str) -> Grid:
     """A grid of about ``2^bits`` steps: two such grids are equally fine, whatever the bounds. Whole numbers that are
     fewer get several steps each, so that they stay exact.
-
-    >>> pair_grid((0, 100), True, 9, "x").width, pair_grid((0.0, 3.7), False, 9, "x").width
-    (500, 512)
     """
     low, high = bounded(*bounds)
     most = 1 << bits
@@ -217,9 +214,6 @@ def grid(bounds: tuple[float, float], whole: bool, bits: int, total: int) -> Gri
     """The grid for these bounds: of step 1 for whole numbers in a range that fits, otherwise of some 2^bits steps.
 
     Moments are measured from the lower bound, so that only its width counts; for a sum see :func:`near_zero`.
-
-    >>> grid((0, 120), True, 24, 1)
-    Grid(low=0, high=120, step=Fraction(1, 1))
     """
     low, high = bounds
     bits -= max(0, math.ceil(math.log2(total)) - 4)
@@ -606,20 +600,13 @@ SUM_BITS = 13
 
 
 def period_limits(rows: int, has_unit: bool) -> Limits:
-    """The most that one person counts for in a period: so many rows.
-
-    >>> period_limits(3, True).total, period_limits(1, False).bits()
-    (Fraction(3, 1), 0)
-    """
+    """The most that one person counts for in a period: so many rows."""
     return Limits(1, rows, 1, weighted=has_unit, exceeded=has_unit, max_bits=_WEIGHT_BITS)
 
 
 def places(measure: Measure, limits: Limits) -> int:
     """The binary places of what a person adds to a measure: as many as weights have, but no more than keep what one row
     adds below ``2^16``. Noise of few steps is drawn fast, and far larger than such a step.
-
-    >>> places(Measure("rows"), period_limits(3, True))
-    10
     """
     counted = measure.limits(limits)
     return max(0, min(counted.bits(measure.top), _WIDTH - measure.top.bit_length()))

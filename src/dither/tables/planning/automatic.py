@@ -515,11 +515,7 @@ def people_seen(epsilon: Fraction) -> int:
 
 
 def undetected(epsilon: Fraction) -> Note:
-    """Return what the histogram cannot show.
-
-    >>> print(undetected(Fraction(1, 10)))
-    Up to about 160 heavy contributors could go undetected.
-    """
+    """Return what the histogram cannot show."""
     number = people_seen(epsilon)
     digits = max(len(str(number)) - 2, 0)
     return Note("undetected", {"people": round(number, -digits)})
@@ -616,9 +612,6 @@ _TRIED = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9])
 class LeftOut:
     """How much of the rows a limit leaves out, as a share of all rows: an estimate, and where it lies with 95 %
     confidence. Without an upper limit ``high`` is 1, and ``share`` is ``low``: it is at least that.
-
-    >>> str(LeftOut(0.12, 0.1, 0.15)), str(LeftOut(0.1, 0.1, 1.0))
-    ('about 12 % of the rows are excluded (10 % to 15 %)', 'at least 10 % of the rows are excluded')
     """
 
     share: float
@@ -651,15 +644,6 @@ def estimate_left_out(people: Floats, epsilon: Fraction, limit: float, most: int
         What one person counts for at most.
     most
         What a person can have at most, where that is public.
-
-    Examples
-    --------
-    >>> people = np.zeros(len(EDGES))
-    >>> people[EDGES.index(8)] = 10_000
-    >>> print(estimate_left_out(people, Fraction(1, 10), 2))
-    at least 74 % of the rows are excluded
-    >>> print(estimate_left_out(people, Fraction(1, 10), 2, most=8))
-    about 75 % of the rows are excluded (74 % to 76 %)
     """
     upper = np.array(EDGES, dtype=np.float64)
     lower = np.concatenate([[0.0], upper[:-1]]) + 1
@@ -748,9 +732,6 @@ class Unseen(NamedTuple):
 def edges_of(bounds: tuple[float, float] | None, whole: bool) -> tuple[float, ...]:
     """The ends of the bins for a column with these bounds in its card; any two of them are bounds that can be measured,
     which are not far from 0 compared to the distance between them.
-
-    >>> edges_of((-3, 10), True), edges_of((0, 60), True)
-    ((-3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 4.0, 10.0), (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0))
     """
     magnitudes = [edge for edge in MAGNITUDES if not whole or edge == 0 or abs(edge) >= 1]
     if bounds is None:

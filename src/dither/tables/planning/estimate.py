@@ -398,10 +398,6 @@ def least_squares(
 ) -> list[NDArray[np.float64]]:
     """The levels made to agree. The last axis of each array of values has the groups of its level, in the order of the
     product of the keys of its columns; axes before it are kept.
-
-    >>> cells, total = np.array([10.0, 20.0]), np.array([36.0])
-    >>> least_squares([(0,), ()], [2], [1.0, 1.0], [cells, total])
-    [array([12., 22.]), array([34.])]
     """
     before = np.shape(values[0])[:-1]
     tables = [
@@ -428,11 +424,7 @@ def least_squares(
 
 
 def variances_after(levels: Sequence[Columns], sizes: Sequence[int], variances: Sequence[float]) -> list[float]:
-    """The variance of a group of each level after least squares.
-
-    >>> variances_after([(0,), ()], [2], [1.0, 1.0])
-    [0.6666666666666666, 0.6666666666666666]
-    """
+    """The variance of a group of each level after least squares."""
     result = [0.0] * len(levels)
     for part in _subsets(levels):
         within = [place for place, level in enumerate(levels) if set(part) <= set(level)]

@@ -453,11 +453,7 @@ def _limit(sign: str, value: Value, kind: Type, lower: bool) -> Value:
 
 
 def may_hold(condition: Expression, row: Mapping[str, Value] | None = None) -> bool:
-    """Whether a condition holds on a row, or cannot be computed here.
-
-    >>> may_hold(Call("<", (Column("n"), Literal(3))), {"n": 5})
-    False
-    """
+    """Whether a condition holds on a row, or cannot be computed here."""
     try:
         return evaluate(condition, row or {}) is True
     except DitherError:
@@ -637,11 +633,7 @@ _BOUNDED = ("sum", "mean", "var", "std", "min", "max", "quantile")
 
 
 def card_of_question(query: Query, card: Card) -> Card:
-    """The card of what a question is asked of.
-
-    >>> card_of_question(Query({}), Card("visits", "visits.csv", {})).name
-    'visits'
-    """
+    """The card of what a question is asked of."""
     result = relation_card(card, query.source, _described, query.where)
     if query.source is None or query.where is None:
         return result
@@ -702,9 +694,6 @@ def with_unstated_bounds(query: Query, card: Card) -> Query:
     """The question with bounds="auto" for aggregates of what can be computed and has no public bounds: columns of a
     relation, and quotients by what may be near 0. Of such quotients the bounds are those that WHERE leaves, where it
     keeps the divisor away from 0. A number that is read from text may be anything: it is refused later.
-
-    >>> with_unstated_bounds(Query({}), Card("visits", "visits.csv", {})).aggregates
-    {}
     """
     find = expressions.lookup_of(card, query.joins)
     aggregates = {
@@ -772,11 +761,7 @@ class KeySelection:
 
 
 def vectors(measures: Iterable[Measure]) -> list[list[int]]:
-    """The places of the measures of each measurement, which are released together.
-
-    >>> vectors([Measure("rows"), Measure("people")])
-    [[0], [1]]
-    """
+    """The places of the measures of each measurement, which are released together."""
     places: dict[object, list[int]] = {}
     for place, measure in enumerate(measures):
         places.setdefault(measure.measurement, []).append(place)
@@ -856,11 +841,7 @@ def ties_of(groups: Sequence[Group], keys: Sequence[Values | None], tied: Sequen
 
 
 def number_of_groups(keys: Sequence[Values | None], ties: Sequence[Tie] = (), private: int = 1) -> int:
-    """How many groups there are, with so many keys in each column whose keys are not public.
-
-    >>> number_of_groups((("a", "b"), (1, 2), None), [Tie((0, 1), ((0, 0), (1, 1)))], private=10)
-    20
-    """
+    """How many groups there are, with so many keys in each column whose keys are not public."""
     places = {place for tie in ties for place in tie.places}
     free = [private if listed is None else len(listed) for i, listed in enumerate(keys) if i not in places]
     return math.prod([*free, *(len(tie.numbers) for tie in ties)])
@@ -886,12 +867,7 @@ def mode_keys(value: Expression, where: Expression | None, find: Lookup) -> tupl
 
 
 def bin_labels(groups: Sequence[Group]) -> dict[str, Expression]:
-    """How groups that are bins are shown: by their edges, as an expression of the bin's number. NULL stays NULL.
-
-    >>> edges = tuple(map(Literal, (0, 10, 20)))
-    >>> bin_labels([Group("ages", Call("bin", (Column("age"), *edges)))])["ages"].args[1]
-    Literal(value='[0, 10)')
-    """
+    """How groups that are bins are shown: by their edges, as an expression of the bin's number. NULL stays NULL."""
     result: dict[str, Expression] = {}
     for group in groups:
         if isinstance(group.value, Call) and group.value.op == "bin":

@@ -309,16 +309,7 @@ def _held(source: Source, card: Card) -> Iterator[Note]:
 
 
 def clamped_columns(value: Expression, find: Lookup) -> list[Column]:
-    """The columns with bounds on which the range of a value depends.
-
-    >>> from dither.tables.query import nodes
-    >>> from dither.tables.query.tree import Call, Literal
-    >>> find = lambda column: (nodes.column(column.name, "t"), ColumnCard("number", (0, 9)))
-    >>> clamped_columns(Call("*", (Column("x"), Literal(2))), find)
-    [Column(name='x', table=None)]
-    >>> clamped_columns(Call("case", (Call(">", (Column("x"), Literal(2))), Literal(1), Literal(0))), find)
-    []
-    """
+    """The columns with bounds on which the range of a value depends."""
     result = []
     for column in dict.fromkeys(node for node in walk(value) if isinstance(node, Column)):
         card = find(column)[1]
@@ -354,12 +345,7 @@ def forecast_notes(plan: QuestionPlan) -> list[Note]:
 
 
 def unit_notes(card: Card) -> tuple[Note, ...]:
-    """What every answer says about rows without a unit; nothing where every row is a person.
-
-    >>> from dither.tables.card.model import ColumnCard
-    >>> print(*unit_notes(Card("visits", "", {"who": ColumnCard("integer")}, unit="who")))
-    Rows with NULL `who` are excluded.
-    """
+    """What every answer says about rows without a unit; nothing where every row is a person."""
     derived = isinstance(card, RelationCard)
     unit = base_of(card).unit if derived else card.unit
     if unit is None:

@@ -61,11 +61,7 @@ class Quantiles:
 
 
 def levels(shares: Sequence[Fraction]) -> int:
-    """How many selections one value takes part in.
-
-    >>> [levels([Fraction(i, 8) for i in range(many)]) for many in (1, 2, 3, 4, 7, 8)]
-    [1, 2, 2, 3, 3, 4]
-    """
+    """How many selections one value takes part in."""
     return inference.levels(len(shares))
 
 

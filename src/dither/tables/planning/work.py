@@ -91,16 +91,7 @@ _Node = Projection | PerPerson | Windowed | PublicMembership | CappedRows
 
 
 def with_limited_work(query: Query, card: Card) -> Query:
-    """The question with a limit on the rows of a person wherever they are combined; the same one everywhere in it.
-
-    >>> from dither.tables.card.model import ColumnCard
-    >>> from dither.tables.query.tree import Aggregate
-    >>> visits = Card("visits", "", {"who": ColumnCard("text"), "day": ColumnCard("integer")}, unit="who")
-    >>> joined = Query({"n": Aggregate("count")}, source=PersonJoin(PrivateRows(), PrivateRows(), "inner"))
-    >>> source = with_limited_work(joined, visits).source
-    >>> source.left == source.right, source.left.most > 100
-    (True, True)
-    """
+    """The question with a limit on the rows of a person wherever they are combined; the same one everywhere in it."""
     parts = query.aggregations
     work: _Polynomial = ()
     seen = {name for part in parts for name in _read(part)}  # of all parts, so that they are about the same rows
@@ -276,10 +267,7 @@ _OTHER_FIELDS = ("source", "sources", "left", "right", "shape", "post", "more", 
 
 
 def refuse_much_text_work(query: Query) -> None:
-    """Refuse a question with too many operations on texts.
-
-    >>> refuse_much_text_work(Query({}, where=Call("like", (Column("s"), Literal("a%")))))
-    """
+    """Refuse a question with too many operations on texts."""
     count = sum(_text_operations(part) for part in query.aggregations)
     if count > MAX_TEXT_OPERATIONS:
         expected = (

@@ -307,7 +307,7 @@ def test_the_page_says_what_the_error_is_about_and_what_comes_on_top():
     assert "may be low by an unknown amount" in unknown
     assert "was not measured" in unknown
     total = {"columns": ("n",), "types": ("integer",), "rows": ((41,),), "errors": {"n": (6.0,)}}
-    known = " ".join(check_safe(present.html(simple(left_out={"n": (0.1, 0.0, 0.25)}, **total))).text)
+    known = " ".join(check_safe(present.html(simple(clipped_share={"n": (0.1, 0.0, 0.25)}, **total))).text)
     assert "“low by” is an estimate of it" in known
     assert "was estimated from a noisy histogram" in known
     assert "5 (0–14)" in known

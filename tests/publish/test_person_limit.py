@@ -101,7 +101,7 @@ def test_neighbors_differ_by_no_more_than_is_paid_for(options):
     def pipeline(data):
         with opened(data) as table:
             released = plan(table, **options).release(**COST)
-            return released.table("town").to_pydict(), released.max_rows, vars(released.left_out), released.notes
+            return released.table("town").to_pydict(), released.max_rows, vars(released.clipped_share), released.notes
 
     result = dp.audit.replay(pipeline, rows, fewer, claim=dp.ApproxDP(1, 1e-9), rounds=2)
     assert result.passed, result
@@ -119,7 +119,7 @@ def test_the_audit_finds_a_limit_from_bins_without_noise(monkeypatch):
 
     def pipeline(data):
         with opened(data) as table:
-            return vars(plan(table, max_rows=3, bias=True).release(**COST).left_out)
+            return vars(plan(table, max_rows=3, bias=True).release(**COST).clipped_share)
 
     assert not dp.audit.replay(pipeline, rows, fewer, rounds=1).passed
 
@@ -128,14 +128,19 @@ def test_what_is_left_out_stands_beside_the_numbers_and_is_replayed():
     with opened(visits()) as table:
         wanted, much = plan(table, max_rows=3, bias=True), {"epsilon": 100, "delta": 1e-9}
         first, again = wanted.release(**much), wanted.release(**much)
-        assert (first.replayed, again.replayed, again.left_out, again.max_rows) == (False, True, first.left_out, 3)
+        assert (first.replayed, again.replayed, again.clipped_share, again.max_rows) == (
+            False,
+            True,
+            first.clipped_share,
+            3,
+        )
         assert again.table("town").equals(first.table("town"))
         frame = visits().to_pandas()
         sizes = frame[frame.town != "elsewhere"].groupby("who").size()
         share = np.maximum(sizes - 3, 0).sum() / sizes.sum()
-        assert share - 0.1 < first.left_out.low <= share
-        assert str(first.left_out).startswith("at least")
-        assert str(first).lower().count(str(first.left_out)) == 3  # beside each of two tables, and in a note
+        assert share - 0.1 < first.clipped_share.low <= share
+        assert str(first.clipped_share).startswith("at least")
+        assert str(first).lower().count(str(first.clipped_share)) == 3  # beside each of two tables, and in a note
         assert noted(first, "rows_without_person") == [{"column": "who"}]
         assert not plan(table, max_rows=3).release(**much).replayed  # another request
         chosen = plan(table, max_rows="auto").release(**COST)
@@ -143,7 +148,7 @@ def test_what_is_left_out_stands_beside_the_numbers_and_is_replayed():
         assert chosen.guarantee == dp.ApproxDP(1, 1e-9)
         assert [values["rows"] for values in noted(chosen, "rows_chosen")] == [chosen.max_rows]
         again = plan(table, max_rows="auto").release(**COST)
-        assert (again.replayed, again.max_rows, again.left_out) == (True, chosen.max_rows, chosen.left_out)
+        assert (again.replayed, again.max_rows, again.clipped_share) == (True, chosen.max_rows, chosen.clipped_share)
         assert again.table("town").equals(chosen.table("town"))
 
 
@@ -180,16 +185,16 @@ def test_records_are_made_with_a_chosen_limit_for_the_same_charge():
         assert str(table.left) == "(ε, δ) = (999, 0.000999999)"
         said = json.loads(released.table.schema.metadata[b"dither"])
         assert said["guarantee"] == "(ε, δ) = (1, 1e-09)"
-        assert (said["max_rows"], said["left_out"]) == (released.max_rows, vars(released.left_out))
+        assert (said["max_rows"], said["left_out"]) == (released.max_rows, vars(released.clipped_share))
         stated = synthetic_plan(table, ["town"], **COST, max_rows=3, bias=True).release()
         assert stated.max_rows == 3
-        assert [values["low"] for values in noted(stated, "left_out")] == [stated.left_out.low]
+        assert [values["low"] for values in noted(stated, "left_out")] == [stated.clipped_share.low]
 
 
 def test_where_every_row_is_a_person_nothing_is_spent_on_limits():
     with opened(visits(50), unit=None, max_rows="auto") as table:
         released = plan(table, bias=True).release(**COST)
-    assert (released.max_rows, released.left_out) == (None, None)
+    assert (released.max_rows, released.clipped_share) == (None, None)
     assert noted(released, "row_is_person")
 
 

@@ -156,7 +156,7 @@ LOW = Answer(
     ("k", "n", "s", "h"), ("text", "integer", "number", "integer"),
     (("a", 900, -45.0, [9, 90]), ("b", -3, 1234567.5, [0, 0]), ("c", None, None, [None, 1])),
     {"n": (6.0, 6.0, 6.0), "s": (2.5, 40000.0, None), "h": (2.0, 2.0, 2.0)},
-    PureDP(1), left_out={"n": SHARES, "s": SHARES, "h": SHARES},
+    PureDP(1), clipped_share={"n": SHARES, "s": SHARES, "h": SHARES},
 )  # fmt: skip
 TOTAL = replace(
     LOW,
@@ -169,16 +169,16 @@ TOTAL = replace(
 
 
 def test_what_the_limits_leave_out_is_in_units_of_the_answer():
-    assert TOTAL.low_by("n") == [(100.0, 0.0, 300.0)]
-    assert TOTAL.low_by("s")[0] == (-5.0, -15.0, 0.0)  # nearer to 0 than the truth, whichever side
-    assert TOTAL.low_by("h")[0] == ([1.0, 10.0], [0.0, 0.0], [3.0, 30.0])
+    assert TOTAL.undercount("n") == [(100.0, 0.0, 300.0)]
+    assert TOTAL.undercount("s")[0] == (-5.0, -15.0, 0.0)  # nearer to 0 than the truth, whichever side
+    assert TOTAL.undercount("h")[0] == ([1.0, 10.0], [0.0, 0.0], [3.0, 30.0])
     below = replace(TOTAL, rows=((-3, None, [0, 0]),))
-    assert (below.low_by("n"), below.low_by("s")) == ([(0.0, 0.0, 0.0)], [None])
-    everything = Answer(("n",), ("integer",), ((5,),), {"n": (1.0,)}, PureDP(1), left_out={"n": (0.5, 0.1, 1.0)})
-    assert everything.low_by("n")[0][2] is None
+    assert (below.undercount("n"), below.undercount("s")) == ([(0.0, 0.0, 0.0)], [None])
+    everything = Answer(("n",), ("integer",), ((5,),), {"n": (1.0,)}, PureDP(1), clipped_share={"n": (0.5, 0.1, 1.0)})
+    assert everything.undercount("n")[0][2] is None
     assert " at least 1\n" in everything.text()
-    negative = Answer(("s",), ("number",), ((-90.0,),), {"s": (1.0,)}, PureDP(1), left_out={"s": (0.1, 0.1, 1.0)})
-    assert negative.low_by("s") == [(-10.0, None, -10.0)]
+    negative = Answer(("s",), ("number",), ((-90.0,),), {"s": (1.0,)}, PureDP(1), clipped_share={"s": (0.1, 0.1, 1.0)})
+    assert negative.undercount("s") == [(-10.0, None, -10.0)]
     assert " at most -10\n" in negative.text()
     assert "at least 1" in everything._repr_html_()
 
@@ -187,7 +187,7 @@ def test_of_a_single_group_nothing_is_said():
     """The share is of all rows: all of them, or none, may be in one group. Answers of groups, recorded ones too, have
     no column that says how low each is."""
     for answer in (LOW, replace(LOW, rows=LOW.rows[:1], errors=dict.fromkeys("nsh", (1.0,)))):
-        assert all(answer.low_by(name) == [None] * len(answer) for name in ("k", "n", "s", "h"))
+        assert all(answer.undercount(name) == [None] * len(answer) for name in ("k", "n", "s", "h"))
         assert "low by" not in str(answer) + answer._repr_html_() + present.html(answer)
         assert not [name for name in answer.to_arrow().column_names if "low_by" in name]
         assert json.loads(answer.to_json())["left_out"]["n"]["share"] == 0.1
@@ -200,7 +200,7 @@ def test_what_is_left_out_is_recorded_and_older_records_have_none():
     assert again == LOW
     assert encode(again.stored()) == encode(LOW.stored())
     assert "left_out" not in ANSWER.stored()
-    assert Answer.restored(decode(encode(ANSWER.stored()))).left_out == {}
+    assert Answer.restored(decode(encode(ANSWER.stored()))).clipped_share == {}
 
 
 def test_programs_get_what_is_left_out_in_full():

@@ -29,7 +29,7 @@ def _answer(pairs: list[tuple[float, float | None]], shares: tuple[float, float,
     rows = tuple((f"k{place}", value if kind == "integer" else float(value)) for place, (value, _) in enumerate(pairs))
     widths = {"n": tuple(error for _, error in pairs)}
     return dp.Answer(
-        ("key", "n"), ("text", kind), rows, widths, dp.PureDP(1), left_out={} if shares is None else {"n": shares}
+        ("key", "n"), ("text", kind), rows, widths, dp.PureDP(1), clipped_share={} if shares is None else {"n": shares}
     )
 
 

@@ -35,7 +35,7 @@ ANSWER = Answer(
     remaining=Remaining(dp.PureDP(9), dp.PureDP(1)),
     replayed=True,
     receipt="5-abc",
-    left_out={"n": (0.1, 0.0, 0.5)},
+    clipped_share={"n": (0.1, 0.0, 0.5)},
     interval="population",
     probabilities={"m": (0.5, None)},
 )

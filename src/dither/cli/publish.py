@@ -205,7 +205,7 @@ def _tables_as_json(publication: Publication) -> dict[str, Any]:
         "receipt": publication.receipt,
         "replayed": publication.replayed,
         "max_rows": publication.max_rows,
-        "left_out": None if publication.left_out is None else vars(publication.left_out),
+        "left_out": None if publication.clipped_share is None else vars(publication.clipped_share),
         "tables": [{"by": [*name], "rows": publication.table(*name).to_pylist()} for name in names],
         "notes": [*map(str, publication.notes)],
     }

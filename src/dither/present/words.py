@@ -87,7 +87,7 @@ def not_guaranteed(answer: Answer) -> list[str]:
 def _what_limits_do(answer: Answer) -> str:
     """What the ± does not include."""
     bounds = "What the bounds cut off is not in the ±."
-    if answer.left_out:
+    if answer.clipped_share:
         where = "stands beside each count" if is_total(answer) else "is named in the notes, for all groups together"
         return (
             f"{bounds} Nor is what the limits on one person's rows leave out: how much that is, or is at least, was "

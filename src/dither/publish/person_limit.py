@@ -45,9 +45,9 @@ from dither.tables.compile.statements import people_by_size
 from dither.tables.planning.automatic import (
     EDGES,
     SHARES,
-    LeftOut,
+    ClippedShare,
     best_limit,
-    estimate_left_out,
+    estimate_clipped_share,
     noisy_histogram,
     undetected,
 )
@@ -112,25 +112,25 @@ def typical_cell(weights: Sequence[float], variances: Sequence[float], sizes: Se
 class PersonLimit:
     """How many rows of a person count, and what that leaves out: released data, recorded with a publication.
 
-    >>> limit = PersonLimit(4, LeftOut(0.12, 0.1, 0.15), 0.1)
+    >>> limit = PersonLimit(4, ClippedShare(0.12, 0.1, 0.15), 0.1)
     >>> PersonLimit.from_recorded(limit.as_recorded()) == limit
     True
     """
 
     max_rows: int
-    left_out: LeftOut
+    clipped_share: ClippedShare
     epsilon: float
     """What the histogram cost."""
 
     def as_recorded(self) -> dict[str, Any]:
         """For the ledger."""
-        shares = [self.left_out.share, self.left_out.low, self.left_out.high]
+        shares = [self.clipped_share.share, self.clipped_share.low, self.clipped_share.high]
         return {"max_rows": self.max_rows, "left_out": shares, "epsilon": self.epsilon}
 
     @classmethod
     def from_recorded(cls, recorded: Mapping[str, Any]) -> PersonLimit:
         """What :meth:`as_recorded` returned."""
-        return cls(recorded["max_rows"], LeftOut(*recorded["left_out"]), recorded["epsilon"])
+        return cls(recorded["max_rows"], ClippedShare(*recorded["left_out"]), recorded["epsilon"])
 
 
 def histogram_statement(context: StatementContext) -> Statement:
@@ -148,7 +148,7 @@ def learn_limit(lines: Any, epsilon: Fraction, max_rows: MaxRows, cell: TypicalC
         limit = max_rows
     else:
         limit = 1 if cell is None else min(best_limit(people, epsilon, *cell).limit, MAX_TOTAL)
-    return PersonLimit(limit, estimate_left_out(people, epsilon, limit), float(epsilon))
+    return PersonLimit(limit, estimate_clipped_share(people, epsilon, limit), float(epsilon))
 
 
 def limit_notes(card: Card, max_rows: MaxRows, share: Fraction, learned: PersonLimit | None = None) -> tuple[Note, ...]:
@@ -179,7 +179,7 @@ def limit_notes(card: Card, max_rows: MaxRows, share: Fraction, learned: PersonL
     if learned is None:
         known = [Note("left_out_later" if share else "undercount_not_measured")]
     else:
-        known = [learned.left_out.note("rows", learned.epsilon), undetected(Fraction(learned.epsilon))]
+        known = [learned.clipped_share.note("rows", learned.epsilon), undetected(Fraction(learned.epsilon))]
         if max_rows == "auto":
             limit = Note("rows_chosen", {"rows": most, "epsilon": learned.epsilon})
     return (limit, Note("weighted_rows"), *known, *unit_notes(card))

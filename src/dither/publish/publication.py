@@ -31,7 +31,7 @@ from dither.publish.reconstruct import Estimates, SumEstimate
 from dither.publish.totals import PublicTotals
 from dither.randomness import Source
 from dither.tables.card.values import closest
-from dither.tables.planning.automatic import LeftOut
+from dither.tables.planning.automatic import ClippedShare
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,8 +42,8 @@ class Publication:
     recorded earlier and cost nothing now, ``notes`` what its numbers leave out, and ``plan`` what was asked for.
 
     Every ± is of the counts of bounded rows: each person counts for at most ``max_rows`` rows (None: every row is a
-    person). ``left_out`` says how large a part of the rows that leaves out, which no ± includes; None where it was not
-    learned.
+    person). ``clipped_share`` is the share of the rows that this leaves out, which no ± includes; None where it was
+    not learned.
 
     >>> import dither as dp
     >>> from dither.publish import Attribute, Domain, MarginalPlan, table_spec
@@ -68,7 +68,7 @@ class Publication:
     notes: tuple[Note, ...] = field(default=(), repr=False, kw_only=True)
     plan: Mapping[str, Any] = field(default_factory=dict, repr=False, kw_only=True)
     max_rows: int | None = field(default=None, kw_only=True)
-    left_out: LeftOut | None = field(default=None, kw_only=True)
+    clipped_share: ClippedShare | None = field(default=None, kw_only=True)
     asked: tuple[tuple[str, ...], ...] = field(default=(), repr=False, kw_only=True)
     """The names of the tables' columns, in the order in which they were asked for."""
 
@@ -173,7 +173,7 @@ class Publication:
     def __str__(self) -> str:
         output = [f"cost: {self.cost}" + (" (paid earlier: this is the recorded publication)" if self.replayed else "")]
         output += [] if self.remaining is None else [f"left: {self.remaining}"]
-        beside = "" if self.left_out is None else f"; {self.left_out}"
+        beside = "" if self.clipped_share is None else f"; {self.clipped_share}"
         output += [
             f"{name}: {size:,} cell{'s' if size != 1 else ''}, {_plus_minus(error)}{beside}"
             for name, size, error in self._sizes()
@@ -184,7 +184,7 @@ class Publication:
         """For a notebook: the cost, what is left, every table with its ±, and the notes."""
         facts = [("cost", str(self.cost))]
         facts += [] if self.remaining is None else [("left", str(self.remaining))]
-        facts += [] if self.left_out is None else [("beside every ±", str(self.left_out))]
+        facts += [] if self.clipped_share is None else [("beside every ±", str(self.clipped_share))]
         lines = [[name, f"{size:,}", _plus_minus(error)] for name, size, error in self._sizes()]
         return markup.block(
             markup.heading("Publication"),
@@ -254,16 +254,16 @@ RECORD_PROMISE = (
 Writer = Callable[[str], object]
 
 
-def interval_promise(max_rows: int, left_out: LeftOut | None) -> str:
+def interval_promise(max_rows: int, clipped_share: ClippedShare | None) -> str:
     """What is promised of intervals where the rows of a person are bounded.
 
-    >>> interval_promise(4, LeftOut(0.12, 0.1, 0.15)).split(". ")[1]
+    >>> interval_promise(4, ClippedShare(0.12, 0.1, 0.15)).split(". ")[1]
     'About 12 % of all rows in the domain are excluded (10 % to 15 %), which is not part of the interval.'
     """
     rows = "one row" if max_rows == 1 else f"{max_rows:,} rows"
     known = _NOT_KNOWN
-    if left_out is not None:
-        share = share_left_out(left_out.share, left_out.low, left_out.high, "all rows in the domain")
+    if clipped_share is not None:
+        share = share_left_out(clipped_share.share, clipped_share.low, clipped_share.high, "all rows in the domain")
         known = f"{share[:1].upper()}{share[1:]}, which is not part of the interval."
     return _BOUNDED.format(rows=rows, known=known)
 
@@ -370,7 +370,7 @@ def description(publication: Publication, files: list[str]) -> dict[str, Any]:
         )
     promises = dict(PROMISES)
     if publication.max_rows is not None:
-        promises["lower, upper"] = interval_promise(publication.max_rows, publication.left_out)
+        promises["lower, upper"] = interval_promise(publication.max_rows, publication.clipped_share)
     if not publication.has_whole_counts:
         del promises["integer"]
     return {
@@ -383,7 +383,7 @@ def description(publication: Publication, files: list[str]) -> dict[str, Any]:
         "error": "the mean half-width of the intervals of the cells of a table, at 95 %",
         "promises": promises,
         "max_rows": publication.max_rows,
-        "left_out": None if publication.left_out is None else vars(publication.left_out),
+        "left_out": None if publication.clipped_share is None else vars(publication.clipped_share),
         "records": {"file": RECORDS, "promise": RECORD_PROMISE} if publication.has_whole_counts else None,
         "notes": [*map(str, publication.notes)],
         "plan": dict(publication.plan),

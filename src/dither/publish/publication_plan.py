@@ -611,7 +611,7 @@ class Plan:
             notes=(*recorded.notes, *self._notes(limit)),
             plan=self.description,
             max_rows=None if self.card.unit is None else limited.limits.rows,
-            left_out=None if limit is None else limit.left_out,
+            clipped_share=None if limit is None else limit.clipped_share,
             asked=tuple(item.by for item in self.wanted),
         )
 

@@ -40,7 +40,7 @@ from dither.publish.person_limit import MaxRows
 from dither.publish.publication_plan import guarantee_for
 from dither.publish.synthesizer import Synthesis, Synthesizer, check_rows
 from dither.tables.card.model import Type
-from dither.tables.planning.automatic import LeftOut
+from dither.tables.planning.automatic import ClippedShare
 from dither.tables.query.tree import Call, Column, Expression, Literal
 from dither.tables.table import Table
 
@@ -65,7 +65,7 @@ class SyntheticRecords:
     notes: tuple[Note, ...] = ()
     max_rows: int | None = None
     """How many rows of a person count at most; None where every row is a person."""
-    left_out: LeftOut | None = None
+    clipped_share: ClippedShare | None = None
     """How large a part of the rows that leaves out, where it was learned."""
 
     @property
@@ -77,7 +77,7 @@ class SyntheticRecords:
             "receipt": self.receipt,
             "notes": [*map(str, self.notes)],
             "max_rows": self.max_rows,
-            "left_out": None if self.left_out is None else vars(self.left_out),
+            "left_out": None if self.clipped_share is None else vars(self.clipped_share),
         }
         return records.replace_schema_metadata({"dither": json.dumps(said, ensure_ascii=False)})
 
@@ -162,7 +162,7 @@ class SyntheticPlan:
             released.replayed,
             (*released.notes, *counting.notes(limit)),
             None if counting.card.unit is None else limited.limits.rows,
-            None if limit is None else limit.left_out,
+            None if limit is None else limit.clipped_share,
         )
 
     def _limited(self, counting: Counting) -> Synthesizer:

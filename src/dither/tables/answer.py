@@ -34,7 +34,7 @@ LOW_BY = ("low_by", "low_by_min", "low_by_max")
 """How the columns end that say by how much a number is low: an estimate, and between what and what it lies."""
 _ALMOST_ALL = 0.999
 
-LowBy = tuple[Any, Any, Any]
+Undercount = tuple[Any, Any, Any]
 
 
 class Heading(NamedTuple):
@@ -56,10 +56,10 @@ class Answer:
     95 % confidence (None where no such number can be had without another release). ``cost`` is what it cost, ``left``
     what whoever asked may still spend. ``len(answer)`` is the number of rows, and iteration gives each row as a dict.
 
-    The errors are about the noise. What the limits on one person's rows leave out comes on top: ``left_out`` has, for
-    each count for which it was estimated, the share of all rows (for people: of all their groups) that is left out, and
-    between what and what it lies. It says nothing about a single group. Where nothing bounds that from above, the last
-    is 1 and the first two are the same: it is at least that.
+    The errors are about the noise. What the limits on one person's rows leave out comes on top: ``clipped_share`` has,
+    for each count for which it was estimated, the share of all rows (for people: of all their groups) that is left out,
+    and between what and what it lies. It says nothing about a single group. Where nothing bounds that from above, the
+    last is 1 and the first two are the same: it is at least that.
 
     ``notes`` are what is to be known beside the numbers (:mod:`dither.present.notes`). ``interval`` says what the
     errors are about: the noise, or the population that the rows were drawn from. ``probabilities`` has, for a mode,
@@ -82,7 +82,7 @@ class Answer:
     remaining: Remaining | None = field(default=None, compare=False)
     replayed: bool = field(default=False, compare=False)
     receipt: str = field(default="", compare=False)
-    left_out: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
+    clipped_share: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
     interval: Literal["noise", "population"] = "noise"
     probabilities: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
 
@@ -120,22 +120,23 @@ class Answer:
         """How far each value of a column may be off, with 95 % confidence."""
         return list(self.errors.get(name, [None] * len(self.rows)))
 
-    def low_by(self, name: str) -> list[LowBy | None]:
+    def undercount(self, name: str) -> list[Undercount | None]:
         """By how much each value of a column is low because of the limits on one person's rows: an estimate, and
-        between what and what it lies. None where that is not known, or a value has no such number: where ``left_out``
-        has no upper limit, the estimate is the least that it is low by, and the last is None.
+        between what and what it lies. None where that is not known, or a value has no such number: where
+        ``clipped_share`` has no upper limit, the estimate is the least that it is low by, and the last is None.
 
         Of all rows a share s is left out, so their number v is low by ``v s / (1 - s)``. The share of a single group
         may be any other one, so that of an answer with groups nothing is said.
 
         >>> from dither.guarantees import PureDP
-        >>> answer = Answer(("n",), ("integer",), ((900,),), {"n": (6.0,)}, PureDP(1), left_out={"n": (0.1, 0.0, 0.25)})
-        >>> answer.low_by("n")
+        >>> shares = {"n": (0.1, 0.0, 0.25)}
+        >>> answer = Answer(("n",), ("integer",), ((900,),), {"n": (6.0,)}, PureDP(1), clipped_share=shares)
+        >>> answer.undercount("n")
         [(100.0, 0.0, 300.0)]
         """
-        if name not in self.left_out or not is_total(self):
+        if name not in self.clipped_share or not is_total(self):
             return [None] * len(self.rows)
-        shares = self.left_out[name]
+        shares = self.clipped_share[name]
         return [_shortfall(value, shares, integer=self._type(name) == "integer") for value in self[name]]
 
     def _type(self, name: str) -> Type:
@@ -148,8 +149,8 @@ class Answer:
         """
         result: dict[str, tuple[str, str]] = {}
         error = "error" if self.interval == "noise" else "population_error"
-        low_by = self.left_out if is_total(self) else {}
-        described_by = ((error,), self.errors), (("probability",), self.probabilities), (LOW_BY, low_by)
+        undercount = self.clipped_share if is_total(self) else {}
+        described_by = ((error,), self.errors), (("probability",), self.probabilities), (LOW_BY, undercount)
         for endings, described in described_by:
             for name in (*self.columns, *(name for name in described if name not in self.columns)):
                 for ending in endings if name in described else ():
@@ -166,7 +167,7 @@ class Answer:
         if ending == "probability":
             return list(self.probabilities[name])
         place = LOW_BY.index(ending)
-        return [None if item is None else item[place] for item in self.low_by(name)]
+        return [None if item is None else item[place] for item in self.undercount(name)]
 
     def dicts(self, errors: bool = False) -> list[dict[str, Any]]:
         """A dict for each row; with ``errors``, also ``<name>_error`` for each noisy column, and ``<name>_low_by`` with
@@ -219,7 +220,7 @@ class Answer:
         """
         names = ("share", "low", "high")
         about = {
-            "left_out": {name: dict(zip(names, shares, strict=True)) for name, shares in self.left_out.items()},
+            "left_out": {name: dict(zip(names, shares, strict=True)) for name, shares in self.clipped_share.items()},
             "interval": self.interval,
             "cost": str(self.cost),
             "left": None if self.remaining is None else str(self.remaining),
@@ -324,10 +325,13 @@ class Answer:
                 heading = Heading("±", "error", True) if noise else Heading("± population", "population error", True)
                 headings.append(heading)
                 columns.append([error for _, error in pairs])
-            if name in self.left_out and is_total(self):
+            if name in self.clipped_share and is_total(self):
                 headings.append(Heading("low by", "low by", True))
                 columns.append(
-                    [_low_by_text(item, self.left_out[name], kind == "integer") for item in self.low_by(name)[:most]]
+                    [
+                        _undercount_text(item, self.clipped_share[name], kind == "integer")
+                        for item in self.undercount(name)[:most]
+                    ]
                 )
         return headings, [list(line) for line in zip(*columns, strict=True)]
 
@@ -372,7 +376,11 @@ class Answer:
             "errors": {name: list(values) for name, values in self.errors.items()},
             "cost": stored(self.cost),
             "notes": [note.stored() for note in self.notes],
-            **({"left_out": {name: list(shares) for name, shares in self.left_out.items()}} if self.left_out else {}),
+            **(
+                {"left_out": {name: list(shares) for name, shares in self.clipped_share.items()}}
+                if self.clipped_share
+                else {}
+            ),
             **({"interval": self.interval} if self.interval != "noise" else {}),
             **(
                 {"probabilities": {name: list(values) for name, values in self.probabilities.items()}}
@@ -394,7 +402,7 @@ class Answer:
             {name: tuple(errors) for name, errors in document["errors"].items()},
             restored(document["cost"]),
             tuple(map(Note.restored, document["notes"])),
-            left_out={name: (a, b, c) for name, (a, b, c) in document.get("left_out", {}).items()},
+            clipped_share={name: (a, b, c) for name, (a, b, c) in document.get("left_out", {}).items()},
             interval=document.get("interval", "noise"),
             probabilities={name: tuple(values) for name, values in document.get("probabilities", {}).items()},
             **more,
@@ -440,7 +448,7 @@ def _rich(value: Any, kind: Type) -> Any:
     return value
 
 
-def _shortfall(value: Any, shares: tuple[float, float, float], integer: bool) -> LowBy | None:
+def _shortfall(value: Any, shares: tuple[float, float, float], integer: bool) -> Undercount | None:
     """By how much a value is low if such shares of it are left out; of a histogram, each of its numbers."""
     if isinstance(value, list):
         items = [_shortfall(item, shares, integer) for item in value]
@@ -454,7 +462,7 @@ def _shortfall(value: Any, shares: tuple[float, float, float], integer: bool) ->
     return result[0], result[1], result[2]
 
 
-def _low_by_text(item: LowBy | None, shares: tuple[float, float, float], integer: bool) -> str | None:
+def _undercount_text(item: Undercount | None, shares: tuple[float, float, float], integer: bool) -> str | None:
     """By how much a number is low, with two digits of the estimate; of a histogram, the shares."""
     if item is None:
         return None

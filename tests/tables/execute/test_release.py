@@ -42,20 +42,20 @@ def table():
 def covered(answer: dp.Answer, name: str, truth: float) -> bool:
     """Whether a truth is within eight times the stated widths, each of which is exceeded with a probability of 0.05 at
     most: under Laplace noise eight times as much is exceeded with 0.05^8 = 4e-11, and under normal noise with less."""
-    (value,), (error,), (low_by,) = answer[name], answer.error(name), answer.low_by(name)
+    (value,), (error,), (undercount,) = answer[name], answer.error(name), answer.undercount(name)
     assert error is not None
-    assert low_by is not None
-    high = low_by[2] or 0.0
-    share = 1 + low_by[1] / value  # what is left out is stated in proportion to the value
+    assert undercount is not None
+    high = undercount[2] or 0.0
+    share = 1 + undercount[1] / value  # what is left out is stated in proportion to the value
     least, most = value - 8 * error, value + 8 * error
-    return least * share <= truth <= most + (math.inf if low_by[2] is None else high * most / value)
+    return least * share <= truth <= most + (math.inf if undercount[2] is None else high * most / value)
 
 
 def test_stated_limits_can_be_asked_what_they_leave_out(table):
     question = table.sql("SELECT COUNT(*) AS n, COUNT(x) AS v, SUM(x) AS s, AVG(x) AS m FROM data")
     answer = question.release(200, max_rows=3, bias=True)
-    assert set(answer.left_out) == {"n"}  # of the values in these rows nothing was learned
-    share, low, high = answer.left_out["n"]
+    assert set(answer.clipped_share) == {"n"}  # of the values in these rows nothing was learned
+    share, low, high = answer.clipped_share["n"]
     assert share == low <= LEFT_OUT < high == 1
     assert share > 0.7 * LEFT_OUT
     assert covered(answer, "n", TRUTH)
@@ -82,16 +82,16 @@ def test_it_is_recorded_with_the_answer_and_found_again(table):
     again = question.release(2, max_rows=3, bias=True)
     assert again.replayed
     assert again == answer
-    assert again.left_out == answer.left_out != {}
+    assert again.clipped_share == answer.clipped_share != {}
     other = question.release(2, max_rows=3)
     assert not other.replayed
-    assert other.left_out == {}
+    assert other.clipped_share == {}
     assert noted(other, "undercount_unknown")
 
 
 def test_automatic_limits_say_what_they_leave_out_of_all_groups_together(table):
     answer = table.sql("SELECT region, COUNT(*) AS n FROM data GROUP BY region").release(4, max_rows="auto")
-    assert set(answer.left_out) == {"n"}
+    assert set(answer.clipped_share) == {"n"}
     content = json.loads(answer.to_json())
     assert content["left_out"]["n"]["high"] == 1
     assert set(content["rows"][0]) == {"region", "n", "n_error"}
@@ -108,12 +108,12 @@ def test_nothing_is_said_of_a_group_from_which_nothing_is_left_out():
     with dp.open(data, unit="who", keys={"region": ["light", "heavy"]}, budget=dp.PureDP(1000)) as table:
         question = table.sql("SELECT region, COUNT(*) AS n FROM data GROUP BY region")
         answer = question.release(200, max_rows=1, bias=True)
-        assert 0.9 < answer.left_out["n"][0] <= 0.95
+        assert 0.9 < answer.clipped_share["n"][0] <= 0.95
         assert answer["n"] == pytest.approx([2000, 1000], abs=3)
-        assert answer.low_by("n") == [None, None]
+        assert answer.undercount("n") == [None, None]
         assert "low by" not in str(answer)
         of_sql = f"WITH g AS ({question.text}) SELECT n + 1000000 AS n FROM g"
-        assert table.sql(of_sql).release(200, max_rows=1, bias=True).left_out == {}
+        assert table.sql(of_sql).release(200, max_rows=1, bias=True).clipped_share == {}
 
 
 def test_learning_works_beside_limits_that_are_chosen_privately():
@@ -128,7 +128,7 @@ def test_learning_works_beside_limits_that_are_chosen_privately():
         learned = question.release(200, max_groups=2, max_rows="auto", bias=True)
         assert [values["of"] for values in noted(learned, "left_out")] == ["rows", "groups"]
         assert not noted(learned, "undercount_unknown")
-        assert set(learned.left_out) == {"n"}
+        assert set(learned.clipped_share) == {"n"}
         nothing = {"max_groups": "auto", "max_rows": "auto", "bias": True}
         assert "bias" not in question.plan(200, **nothing).parts[0].automatic
         for said in (question.explain(200, **nothing), question.release(200, **nothing)):
@@ -140,15 +140,15 @@ def test_people_who_are_counted_in_fewer_groups(table):
     with dp.open(data, unit="who", keys={"region": ["a", "b"]}, budget=dp.PureDP(1000)) as people:
         question = people.sql("SELECT region, COUNT(DISTINCT who) AS n FROM data GROUP BY region")
         answer = question.release(200, max_groups=1, bias=True)
-        assert answer.left_out["n"][0] == pytest.approx(0.5, abs=0.05)
-        assert question.release(200, max_groups=2, bias=True).left_out["n"][0] == pytest.approx(0, abs=0.02)
+        assert answer.clipped_share["n"][0] == pytest.approx(0.5, abs=0.05)
+        assert question.release(200, max_groups=2, bias=True).clipped_share["n"][0] == pytest.approx(0, abs=0.02)
 
 
 def test_where_nothing_can_be_left_out_nothing_is_spent():
     with dp.open(rows(), budget=dp.PureDP(10)) as table:
         question = table.agg(n=dp.count())
         assert question.plan(1, bias=True).parts[0].automatic == {}
-        assert question.release(1, bias=True).left_out == {}
+        assert question.release(1, bias=True).clipped_share == {}
     with dp.open(rows(), unit="who", budget=dp.PureDP(10)) as table:
         assert table.sql("SELECT COUNT(DISTINCT who) AS n FROM data").plan(1, bias=True).parts[0].automatic == {}
         assert list(table.agg(n=dp.count()).plan(1, bias=True, max_rows="auto").parts[0].automatic) == ["max_rows"]
@@ -186,12 +186,12 @@ def test_groups_that_are_not_public_are_left_out_with_their_rows():
         question = people.sql("SELECT region, COUNT(*) AS n FROM data GROUP BY region")
         stated = question.release(200, max_groups=2, bias=True)
         assert len(stated) == 4
-        assert 0.45 < stated.left_out["n"][0] <= 0.5
+        assert 0.45 < stated.clipped_share["n"][0] <= 0.5
         # which two groups count is drawn: Binomial(3000, 1/2), beyond 6.6 deviations in 4e-11
         assert stated["n"] == pytest.approx([1500] * 4, abs=200)
-        assert 0 <= question.release(200, max_groups="auto", max_rows="auto").left_out["n"][1] < 1
+        assert 0 <= question.release(200, max_groups="auto", max_rows="auto").clipped_share["n"][1] < 1
         unknown = question.release(200, max_groups=2, max_rows="auto")  # of people's groups nothing was learned
-        assert unknown.left_out == {}
+        assert unknown.clipped_share == {}
         assert noted(unknown, "undercount_unknown")
 
 

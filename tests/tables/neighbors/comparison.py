@@ -66,7 +66,7 @@ class Unshaped:
 
     noisy: list[Any]
     errors: dict[str, Any] = field(default_factory=dict)
-    left_out: dict[str, Any] = field(default_factory=dict)
+    clipped_share: dict[str, Any] = field(default_factory=dict)
     notes: tuple[Any, ...] = ()
 
 

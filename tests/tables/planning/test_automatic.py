@@ -29,12 +29,12 @@ from dither.tables.planning.automatic import (
     EDGES,
     BestLimit,
     ChosenBounds,
-    LeftOut,
+    ClippedShare,
     Unseen,
     best_limit,
     choose_bounds,
     edges_of,
-    estimate_left_out,
+    estimate_clipped_share,
     least_seen,
     people_seen,
     thresholds,
@@ -608,7 +608,7 @@ def test_the_statement_is_true(name, epsilon):
     missed = 0
     for i in range(60):
         people, limit = POPULATIONS[name](), (1, 3, 10, 100)[i % 4]
-        stated = estimate_left_out(noisy(histogram(people), epsilon), epsilon, limit)
+        stated = estimate_clipped_share(noisy(histogram(people), epsilon), epsilon, limit)
         missed += not stated.low <= share_beyond(people, limit) <= stated.high
     assert missed <= stats.binom.isf(1e-6, 60, 0.05)
 
@@ -622,7 +622,7 @@ def test_with_little_noise_the_statement_says_much():
         ("zipf 1.5", 10, 0.75),
     ):
         people = POPULATIONS[name]()
-        stated = estimate_left_out(noisy(histogram(people), 1), Fraction(1), limit)
+        stated = estimate_clipped_share(noisy(histogram(people), 1), Fraction(1), limit)
         assert least <= stated.low <= share_beyond(people, limit), name
 
 
@@ -631,10 +631,10 @@ def test_no_upper_limit_is_stated_unless_it_is_public():
     people = np.full(4000, 3)
     for epsilon in (Fraction(1, 20), Fraction(10)):
         counts = noisy(histogram(people), epsilon)
-        assert estimate_left_out(counts, epsilon, 1).high == 1
-        stated = estimate_left_out(counts, epsilon, 1, most=4)
+        assert estimate_clipped_share(counts, epsilon, 1).high == 1
+        stated = estimate_clipped_share(counts, epsilon, 1, most=4)
         assert stated.low <= 2 / 3 <= stated.high < 0.8
-        assert estimate_left_out(counts, epsilon, 4, most=4) == LeftOut(0.0, 0.0, 0.0)
+        assert estimate_clipped_share(counts, epsilon, 4, most=4) == ClippedShare(0.0, 0.0, 0.0)
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 20), Fraction(1, 2)])
@@ -643,7 +643,7 @@ def test_of_groups_both_limits_hold(epsilon):
     for i in range(100):
         most, limit = (5, 12, 300)[i % 3], (1, 2, 4)[i % 3]
         groups = np.minimum(DRAWS.geometric(DRAWS.uniform(0.05, 0.6), 3000), most)
-        stated = estimate_left_out(noisy(histogram(groups), epsilon), epsilon, limit, most)
+        stated = estimate_clipped_share(noisy(histogram(groups), epsilon), epsilon, limit, most)
         missed += not stated.low <= share_beyond(groups, limit) <= stated.high
     assert missed <= stats.binom.isf(1e-6, 100, 0.05)
 
@@ -658,9 +658,9 @@ def test_noise_exceeds_its_bound_no_more_often_than_stated():
 
 
 def test_words():
-    assert str(LeftOut(1.9e-7, 0.0, 0.031)) == "about less than 0.01 % of the rows are excluded (0 % to 3.1 %)"
-    assert str(LeftOut.at_least(0.37)) == "at least 37 % of the rows are excluded"
-    assert str(LeftOut.at_least(0.0)) == "the noise hides whether any of the rows are excluded"
+    assert str(ClippedShare(1.9e-7, 0.0, 0.031)) == "about less than 0.01 % of the rows are excluded (0 % to 3.1 %)"
+    assert str(ClippedShare.at_least(0.37)) == "at least 37 % of the rows are excluded"
+    assert str(ClippedShare.at_least(0.0)) == "the noise hides whether any of the rows are excluded"
 
 
 def test_a_plan_and_an_answer_state_what_is_true_of_a_long_tail():
@@ -676,11 +676,11 @@ def test_a_plan_and_an_answer_state_what_is_true_of_a_long_tail():
         for epsilon in (1, 10, 40):
             plan = dp.publish.Plan(table=table, tables=[("town",)], max_rows=3, bias=True)
             released = plan.release(epsilon=epsilon, delta=1e-9)
-            assert released.left_out.low <= share_beyond(people, 3) <= released.left_out.high == 1
-            assert [values["low"] for values in noted(released, "left_out")] == [released.left_out.low]
+            assert released.clipped_share.low <= share_beyond(people, 3) <= released.clipped_share.high == 1
+            assert [values["low"] for values in noted(released, "left_out")] == [released.clipped_share.low]
             answer = table.sql("SELECT COUNT(*) AS n FROM visits").release(epsilon, max_rows=3, bias=True)
-            share, low, high = answer.left_out["n"]
+            share, low, high = answer.clipped_share["n"]
             assert share == low <= share_beyond(people, 3) <= high == 1
-            (bound,) = answer.low_by("n")
+            (bound,) = answer.undercount("n")
             assert bound[2] is None
             assert f"at least {bound[0]:,.0f}"[:10] in str(answer)

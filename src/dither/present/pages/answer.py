@@ -63,7 +63,7 @@ def _caption(answer: Answer) -> str:
     """Say what the numbers of the table mean."""
     more = len(answer.rows) - MAX_ROWS
     parts = ["Noisy values; ± is how far the noise may have moved each, with 95 % confidence."]
-    if answer.left_out and is_total(answer):
+    if answer.clipped_share and is_total(answer):
         parts.append(
             "What the limits on one person’s rows leave out comes on top: “low by” is an estimate of it with the "
             "range in which it lies, or the least that it is."

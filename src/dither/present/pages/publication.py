@@ -93,8 +93,8 @@ def _cost(publication: Publication) -> str:
     facts: list[tuple[str, object]] = [("cost", f"{publication.cost}{paid}")]
     if publication.remaining is not None:
         facts.append(("left of the budget", publication.remaining))
-    if publication.left_out is not None:
-        facts.append(("left out by the limit on a person's rows", publication.left_out))
+    if publication.clipped_share is not None:
+        facts.append(("left out by the limit on a person's rows", publication.clipped_share))
     facts += [("note", note) for note in publication.notes]
     if publication.receipt:
         facts.append(("receipt", publication.receipt))
@@ -121,9 +121,9 @@ def _beside(publication: Publication) -> str:
     """Say what stands beside every ±: how much the limit on a person's rows leaves out."""
     if publication.max_rows is None:
         return ""
-    if publication.left_out is None:
+    if publication.clipped_share is None:
         return " What the limit on a person's rows leaves out is not in them, and is not known."
-    return f" Not in them: {publication.left_out}."
+    return f" Not in them: {publication.clipped_share}."
 
 
 def _mean_error(publication: Publication, levels: Levels) -> float:
@@ -220,7 +220,7 @@ def _not_promised(publication: Publication) -> list[str]:
         "Domains, bins and lookups are taken to be public. If they were read off the data, the promise does not cover "
         "what they give away.",
         "Rows of one person count up to a limit. What the limit leaves out is not in the ±"
-        + ("." if publication.left_out is None else f": {publication.left_out}."),
+        + ("." if publication.clipped_share is None else f": {publication.clipped_share}."),
         "What is true of people in general is not hidden.",
     ]
     if publication.has_whole_counts:

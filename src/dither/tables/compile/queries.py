@@ -105,6 +105,9 @@ def placeholder(table: str) -> str:
 def free_prefix(names: Iterable[str]) -> str:
     """The beginning of names for what is computed on the way, which none of these columns has: were a column to have
     such a name, it would stand for what was computed. Engines differ in whether they tell capitals.
+
+    >>> free_prefix(["day", "who"])
+    'dd'
     """
     taken, prefix = [name.casefold() for name in names], "d"
     while any(name.startswith(prefix) for name in taken):

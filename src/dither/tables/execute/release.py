@@ -147,7 +147,7 @@ def run_plan(
             item.noisy.answers[name] = [None] * len(item.noisy.answers[name])
             item.noisy.errors[name] = [None] * len(item.noisy.errors[name])
     notes = [*about_bias, *(note for choice in choices if choice is not None for note in choice.notes)]
-    return with_left_out(shape_answer(released, plan.cost, options, notes), plans, chosen)
+    return with_clipped_shares(shape_answer(released, plan.cost, options, notes), plans, chosen)
 
 
 def _chosen_for(
@@ -194,7 +194,7 @@ def _after_choices(
     return tuple(new_plans), new_contexts
 
 
-def with_left_out(
+def with_clipped_shares(
     answer: Answer, plans: Sequence[AggregationPlan], chosen: Sequence[automatic.Choices | None]
 ) -> Answer:
     """The answer with the share that its limits leave out, as far as that was learned: of all rows for COUNT(*), and of
@@ -202,7 +202,7 @@ def with_left_out(
     spread otherwise; nor about a name that several aggregations have with different limits, or that SQL around them
     makes.
     """
-    left_out: dict[str, tuple[float, float, float]] = {}
+    clipped_share: dict[str, tuple[float, float, float]] = {}
     several: set[str] = set()
     unknown: list[Note] = []
     known: list[Note] = []
@@ -213,23 +213,23 @@ def with_left_out(
         shown = plan.query.shape.columns or {name: Column(name) for name in aggregates}
         for name, column in shown.items() if plan.query.post is None else ():
             kind = aggregates[column.name].kind if isinstance(column, Column) and column.name in aggregates else ""
-            estimate = {"count": choices.left_out, "people": choices.memberships_left_out}.get(kind)
+            estimate = {"count": choices.clipped_share, "people": choices.clipped_memberships}.get(kind)
             if estimate is not None and name in answer.errors:
                 limits = estimate.share, estimate.low, estimate.high
-                several |= {name} if left_out.get(name, limits) != limits else set()
-                left_out[name] = limits
+                several |= {name} if clipped_share.get(name, limits) != limits else set()
+                clipped_share[name] = limits
         kinds = {aggregate.kind for aggregate in aggregates.values()}
-        learned = choices.memberships_left_out if kinds == {"people"} else choices.left_out
+        learned = choices.clipped_memberships if kinds == {"people"} else choices.clipped_share
         if learned is not None or choices.max_rows is not None:  # a note says already which limit was chosen
             unknown += limitations(plan)
-            amounts = set(ADDED) & kinds == {"count"} and bool(left_out) and is_total(answer)
+            amounts = set(ADDED) & kinds == {"count"} and bool(clipped_share) and is_total(answer)
             stated: Literal["", "beside them", "as a share"] = "beside them" if amounts else "as a share"
             known += limitations(plan, stated if learned else "", limits_are_stated=choices.max_rows is None)
-    left_out = {name: limits for name, limits in left_out.items() if name not in several}
-    if not left_out and not unknown:
+    clipped_share = {name: limits for name, limits in clipped_share.items() if name not in several}
+    if not clipped_share and not unknown:
         return answer
     notes = (*(note for note in answer.notes if note not in unknown), *dict.fromkeys(known))
-    return replace(answer, left_out=left_out, notes=notes)
+    return replace(answer, clipped_share=clipped_share, notes=notes)
 
 
 def _rows_of(engine: Any) -> Callable[[Statement], list[tuple[Any, ...]]]:

@@ -156,9 +156,9 @@ class Choices(NamedTuple):
     max_rows: int | None
     norm: Literal[1, 2]
     without_bounds: tuple[str, ...]
-    left_out: LeftOut | None
+    clipped_share: ClippedShare | None
     notes: list[Note]
-    memberships_left_out: LeftOut | None = None
+    clipped_memberships: ClippedShare | None = None
     """The same for people's groups instead of rows: by how much counts of people are low."""
     spent_again: Fraction = Fraction(0)
     """What a second look for bounds cost, out of what was left for the answers."""
@@ -181,7 +181,7 @@ def choose_limits(
     noise is used, by the norm that bounds people better."""
     notes: list[Note] = []
     groups = rows = None
-    left_out = memberships = None
+    clipped_share = memberships = None
     groups_epsilon = Fraction(0)
     if plan.automatic.get("max_groups"):
         groups_epsilon = plan.automatic["max_groups"]
@@ -201,28 +201,28 @@ def choose_limits(
         rows = min(rows, MAX_TOTAL // in_each)
     # what is left out is that of the limits that apply, which are not quite those that were best
     if groups is not None:
-        memberships = estimate_left_out(histogram, groups_epsilon, groups, _most_groups(plan))
+        memberships = estimate_clipped_share(histogram, groups_epsilon, groups, _most_groups(plan))
         notes.append(Note("groups_chosen", {"groups": groups, "epsilon": float(groups_epsilon)}))
     beyond = None
     if rows is not None:
         total, spent = Limits(in_each, rows, norm).total, float(plan.automatic["max_rows"])
-        beyond = estimate_left_out(people, epsilon, float(total))
-        left_out = _both(beyond, memberships, plan)
+        beyond = estimate_clipped_share(people, epsilon, float(total))
+        clipped_share = _both(beyond, memberships, plan)
         notes.append(Note("rows_chosen", {"rows": math.ceil(total), "epsilon": spent}))
-        if left_out is not None:
+        if clipped_share is not None:
             notes += [beyond.note("rows", spent), undetected(epsilon)]
     if plan.automatic.get("bias"):
         beyond, memberships, epsilon = _beyond_stated_limits(plan, groups, context, run, beyond, memberships)
-        left_out = None if beyond is None else _both(beyond, memberships, plan)
+        clipped_share = None if beyond is None else _both(beyond, memberships, plan)
         spent = float(plan.automatic["bias"])
-        notes += [left_out.note("rows", spent)] if left_out is not None else []
+        notes += [clipped_share.note("rows", spent)] if clipped_share is not None else []
         notes += [memberships.note("groups", spent)] if memberships is not None else []
         notes.append(undetected(epsilon))
     bounds, unknown, again = _bounds(plan, query, context, run, notes)
-    return Choices(_bounded(query, bounds), groups, rows, norm, unknown, left_out, notes, memberships, again)
+    return Choices(_bounded(query, bounds), groups, rows, norm, unknown, clipped_share, notes, memberships, again)
 
 
-def _both(rows: LeftOut, memberships: LeftOut | None, plan: AggregationPlan) -> LeftOut | None:
+def _both(rows: ClippedShare, memberships: ClippedShare | None, plan: AggregationPlan) -> ClippedShare | None:
     """What the limit on rows and the choice of a person's groups leave out together; None if one of them is unknown.
 
     Where keys are public, every row counts in its group, and the limit on rows is the only one. Otherwise rows are also
@@ -233,7 +233,7 @@ def _both(rows: LeftOut, memberships: LeftOut | None, plan: AggregationPlan) -> 
         return rows
     if memberships is None:
         return None
-    return LeftOut.at_least(rows.low)
+    return ClippedShare.at_least(rows.low)
 
 
 def _beyond_stated_limits(
@@ -241,9 +241,9 @@ def _beyond_stated_limits(
     chosen_groups: int | None,
     context: StatementContext,
     run: Callable[[Statement], list[Any]],
-    rows: LeftOut | None,
-    memberships: LeftOut | None,
-) -> tuple[LeftOut | None, LeftOut | None, Fraction]:
+    rows: ClippedShare | None,
+    memberships: ClippedShare | None,
+) -> tuple[ClippedShare | None, ClippedShare | None, Fraction]:
     """How much of the rows, and of people's groups, is beyond the limits, None for what is not asked; and what each
     histogram cost. ``rows`` and ``memberships`` are known already where their limits were chosen privately."""
     kinds = {aggregate.kind for aggregate in plan.query.aggregates.values()}
@@ -253,10 +253,12 @@ def _beyond_stated_limits(
     epsilon = plan.automatic["bias"] / (2 if by_groups and by_rows else 1)
     if by_groups:
         lines = run(statements.people_by_size(context, EDGES, "groups"))
-        memberships = estimate_left_out(noisy_histogram(lines, epsilon), epsilon, limits.groups, _most_groups(plan))
+        memberships = estimate_clipped_share(
+            noisy_histogram(lines, epsilon), epsilon, limits.groups, _most_groups(plan)
+        )
     if by_rows:
         lines = run(statements.people_by_size(context, EDGES, "rows" if limits.norm == 1 else "squares"))
-        rows = estimate_left_out(noisy_histogram(lines, epsilon), epsilon, float(limits.total))
+        rows = estimate_clipped_share(noisy_histogram(lines, epsilon), epsilon, float(limits.total))
     return rows, memberships, epsilon
 
 
@@ -609,7 +611,7 @@ _TRIED = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9])
 
 
 @dataclass(frozen=True)
-class LeftOut:
+class ClippedShare:
     """How much of the rows a limit leaves out, as a share of all rows: an estimate, and where it lies with 95 %
     confidence. Without an upper limit ``high`` is 1, and ``share`` is ``low``: it is at least that.
     """
@@ -626,12 +628,12 @@ class LeftOut:
         return Note("left_out", {"of": of, "share": self.share, "low": self.low, "high": self.high, "epsilon": epsilon})
 
     @classmethod
-    def at_least(cls, low: float) -> LeftOut:
+    def at_least(cls, low: float) -> ClippedShare:
         """What is known from below alone."""
         return cls(low, low, 1.0)
 
 
-def estimate_left_out(people: Floats, epsilon: Fraction, limit: float, most: int | None = None) -> LeftOut:
+def estimate_clipped_share(people: Floats, epsilon: Fraction, limit: float, most: int | None = None) -> ClippedShare:
     """How much a limit leaves out, from the noisy histogram of people.
 
     Parameters
@@ -652,7 +654,7 @@ def estimate_left_out(people: Floats, epsilon: Fraction, limit: float, most: int
         possible = lower <= most
         people, lower, upper = people[possible], lower[possible], np.minimum(upper[possible], most)
     if upper[-1] <= limit:
-        return LeftOut(0.0, 0.0, 0.0)
+        return ClippedShare(0.0, 0.0, 0.0)
     scaled, ends = people * float(epsilon), {min(end, len(people) - 1) for end in _LAST_BINS}
     at_lower, at_upper = _excess(lower, limit), _excess(upper, limit)
     least = np.minimum(at_lower, at_upper)
@@ -665,15 +667,15 @@ def estimate_left_out(people: Floats, epsilon: Fraction, limit: float, most: int
         excluded[tried] = sums[tried] > _noise_of_sum(least[tried, : end + 1], _DOUBT / len(ends))
     low = _last_of_first(excluded, _SHARES, 0.0)
     if math.isinf(upper[-1]):
-        return LeftOut.at_least(low)
+        return ClippedShare.at_least(low)
     largest = np.maximum(at_lower, at_upper)
     excluded = largest @ scaled < -_noise_of_sum(largest, _DOUBT)
     high = _last_of_first(excluded[::-1], _SHARES[::-1], 1.0)
     if high == 1:
-        return LeftOut.at_least(low)
+        return ClippedShare.at_least(low)
     middle = (lower + upper) / 2
     share = float(people @ np.maximum(middle - limit, 0)) / max(float(people @ middle), 1.0)
-    return LeftOut(min(max(share, low), high), low, high)
+    return ClippedShare(min(max(share, low), high), low, high)
 
 
 def _last_of_first(excluded: NDArray[np.bool_], shares: Floats, otherwise: float) -> float:

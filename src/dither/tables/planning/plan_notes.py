@@ -356,8 +356,14 @@ def unit_notes(card: Card) -> tuple[Note, ...]:
 
 def plan_notes(plan: AggregationPlan) -> tuple[Note, ...]:
     """Return what an explanation and an answer say about one private aggregation of a question."""
-    left_out = (*limitations(plan), *combined_notes(plan), *unit_notes(plan.card), *null_notes(plan))
-    return (*left_out, *held_notes(plan), *unseen_bounds_notes(plan), *interval_notes(plan), *empty_group_notes(plan))
+    about_rows = (*limitations(plan), *combined_notes(plan), *unit_notes(plan.card), *null_notes(plan))
+    return (
+        *about_rows,
+        *held_notes(plan),
+        *unseen_bounds_notes(plan),
+        *interval_notes(plan),
+        *empty_group_notes(plan),
+    )
 
 
 def limitations(

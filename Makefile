@@ -37,7 +37,7 @@ $(VENV)/run.stamp: pyproject.toml $(LOCK)
 	touch $@
 
 $(VENV)/dev.stamp: $(VENV)/run.stamp
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(LOCK) --editable '.[test,dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(LOCK) --editable '.[dev]'
 	touch $@
 
 $(VENV)/docs.stamp: $(VENV)/run.stamp

@@ -57,10 +57,20 @@ class Requirement:
         return cls(match[1].lower(), match[2] or "", match[3])
 
 
+def lines_of(optional: dict[str, list[str]], extras: Iterable[str]) -> Iterator[str]:
+    """The lines of some extras, and of those that they include as ``dither[plot,learn]``."""
+    for extra in extras:
+        for line in optional[extra]:
+            included = re.fullmatch(r"dither\[([a-z,-]+)\]", line)
+            if included is None:
+                yield line
+            else:
+                yield from lines_of(optional, included[1].split(","))
+
+
 def requirements(project: dict[str, Any], extras: Iterable[str]) -> Iterator[Requirement]:
     """Every requirement of the package and of some of its extras, each once."""
-    optional = project["optional-dependencies"]
-    lines = [*project["dependencies"], *(line for extra in extras for line in optional[extra])]
+    lines = [*project["dependencies"], *lines_of(project["optional-dependencies"], extras)]
     seen: set[str] = set()
     for requirement in map(Requirement.read, lines):
         if requirement.name not in seen and requirement.name not in LEFT_OUT:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ from serving import fill
 
 from dither.errors import InvalidArgument, LedgerError
 from dither.server import schema
+from dither.server.config import Config
+from dither.server.service import Service
 from dither.server.store import Store
 
 USER = {"name": "ann", "display": "Ann", "roles": "analyst", "active": True, "created_at": 1.5}
@@ -141,3 +144,18 @@ def test_a_server_with_a_damaged_store_prints_one_sentence(tmp_path):
     assert result.returncode != 0
     assert "restore it from a backup" in result.stderr + result.stdout
     assert "Traceback" not in result.stderr + result.stdout
+
+
+def test_a_second_server_on_the_same_folder_is_refused(tmp_path):
+    """It would give up what the first has under way, and record incidents of charges that are then answered."""
+    config = Config(folder=str(tmp_path), warm=False, workers=1)
+    first = Service.start(config)
+    (tmp_path / "again").symlink_to(tmp_path)
+    try:
+        for folder in (tmp_path, tmp_path / "again"):
+            with pytest.raises(InvalidArgument, match="Another server"):
+                Service.start(replace(config, folder=str(folder)))
+        assert first.auth.first_link() is not None  # the first one goes on
+    finally:
+        first.stop()
+    Service.start(config).stop()

@@ -1,4 +1,4 @@
-"""Templates: every state of a question has its page, everything is escaped, and there is no script or style inside."""
+"""Pages: everything is escaped, forms carry their token, and nobody sees what is not theirs."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ import re
 
 import pyarrow as pa
 import pytest
+from page_site import HOSTILE, HOSTILE_COLUMN, PASSWORD
 
 import dither as dp
 from dither.errors import DataIncident, InvalidArgument
 from dither.server.errors import problem_of
 from dither.server.jobs import Job
 from dither.server.pages.asking import TITLES
+from dither.server.pages.login import local_path
 from dither.server.pages.render import FOLDER, environment, moment, page_words, sentence
 from support import each
 
 SHARED = {"principal": None, "navigation": [], "csrf": "", "notice": "", "problem": None}
+
 TEMPLATES = sorted(path.name for path in (FOLDER / "templates").iterdir())
 
 
@@ -83,3 +86,114 @@ def test_what_to_do_on_a_page_can_be_done_there():
     with pytest.raises(InvalidArgument) as refused:
         dp.ledger.Receipt.read("nonsense")
     assert "Keep a receipt" in page_words(problem_of(refused.value)["fix"])
+
+
+def test_forms_need_the_token_of_this_session(pages):
+    ann, new = pages.visitor("ann"), pages.visitor("new")
+    question = {
+        "table": "visits",
+        "sql": "SELECT COUNT(*) AS n FROM visits",
+        "by": "epsilon",
+        "epsilon": "0.2",
+        "do": "ask",
+    }
+    for token in ("", "0" * 64, new.token):
+        status, text, _ = ann.post("/ask", **(question | {"csrf": token}))
+        assert status == 403
+        assert "loaded in this session" in text
+    _, text, _ = ann.get("/history")
+    assert "ε = 0.2" not in text
+
+
+def test_a_wrong_password_is_refused_alike_for_known_and_unknown_people(pages):
+    texts = []
+    for name in ("ann", "zed"):
+        visitor = pages.visitor()
+        visitor.get("/sign-in")
+        status, text, headers = visitor.post("/sign-in", name=name, password="wrong password", next="/")
+        assert status == 403
+        assert "dither_session" not in headers.get("set-cookie", "")
+        texts.append(text.replace(name, "").replace(visitor.token, ""))
+    assert texts[0] == texts[1]
+
+
+def test_the_session_cookie_is_out_of_reach_and_ends_with_sign_out(pages):
+    visitor = pages.visitor()
+    visitor.get("/sign-in")
+    _, _, headers = visitor.post("/sign-in", name="rea", password=PASSWORD, next="/published")
+    assert headers["location"] == "/published"
+    visitor.get("/account")
+    kept = dict(visitor.cookies)
+    status, _, headers = visitor.post("/sign-out")
+    assert (status, headers["location"]) == (303, "/sign-in")
+    visitor.cookies = kept
+    assert visitor.get("/published")[2]["location"].startswith("/sign-in")
+
+
+def test_cookies_are_http_only_and_same_site(pages):
+    visitor = pages.visitor()
+    _, _, headers = visitor.get("/sign-in")
+    assert "HttpOnly" in headers["set-cookie"]
+    assert "SameSite=lax" in headers["set-cookie"]
+
+
+@pytest.mark.parametrize(
+    ("who", "path", "status"),
+    [
+        ("", "/ask", 303), ("", "/people", 303), ("", "/answers/{answer}", 303),
+        ("ann", "/people", 403), ("ann", "/steward", 403), ("ann", "/ledger", 403), ("ann", "/ledger/visits", 403),
+        ("ann", "/events", 403), ("ann", "/publishing", 403), ("ann", "/limits", 403), ("ann", "/incidents", 403),
+        ("rea", "/tables", 403), ("rea", "/ask", 403), ("rea", "/history", 403), ("rea", "/answers/{hostile}", 404),
+        ("new", "/answers/{hostile}", 404), ("new", "/tables/hostile", 404), ("new", "/ask?table=hostile", 404),
+        ("aud", "/people", 403), ("aud", "/answers/{hostile}", 404), ("ann", "/answers/..%2f..%2fetc%2fpasswd", 404),
+        ("ann", "/answers/{answer}.exe", 404), ("ann", "/static/..%2f__init__.py", 404), ("ann", "/jobs/none", 404),
+    ],
+)  # fmt: skip
+def test_nobody_sees_what_is_not_theirs(pages, who, path, status):
+    got, text, _ = pages.visitor(who).get(path.format(**pages.known))
+    assert got == status
+    assert "Traceback" not in text
+
+
+def test_auditors_cannot_change_anything(pages):
+    auditor = pages.visitor("aud")
+    for path, fields in (
+        ("/limits", {"table": "visits", "whose": "dataset", "epsilon": "9", "reason": "x"}),
+        ("/limits/approve", {"change": pages.known["change"]}),
+        ("/people", {"name": "eve", "role": "steward"}),
+        ("/incidents/reopen", {"table": "visits", "reason": "x"}),
+        ("/answers/{answer}/unpublish", {}),
+    ):
+        assert auditor.post(path.format(**pages.known), **fields)[0] == 403
+
+
+def test_hostile_names_are_text_everywhere(pages):
+    for who, path in (
+        ("ann", "/tables/hostile"), ("ann", "/ask?table=hostile"), ("ann", "/ask/guided?table=hostile"),
+        ("ann", "/answers/{hostile}"), ("ann", "/account"), ("ann", "/history"), ("sam", "/limits"),
+        ("sam", "/publishing"), ("sam", "/steward/hostile"),
+    ):  # fmt: skip
+        _, text, _ = pages.visitor(who).get(path.format(**pages.known))
+        assert HOSTILE not in text
+        assert HOSTILE_COLUMN not in text
+        assert "&lt;script&gt;" in text or "&lt;img" in text, path
+        assert "{{ 7 * 7 }}" in text or not path.startswith("/answers"), "a key is no template"
+
+
+def test_downloads_are_files_with_plain_names(pages):
+    ann = pages.visitor("ann")
+    for ending, kind in (("csv", "text/csv"), ("json", "application/json"), ("svg", "image/svg+xml")):
+        status, text, headers = ann.get(f"/answers/{pages.known['hostile']}.{ending}")
+        assert (status, headers["content-type"].split(";")[0]) == (200, kind)
+        assert headers["content-disposition"].startswith('attachment; filename="hostile-')
+        assert "<script>" not in text or ending != "svg"
+    status, text, headers = pages.visitor("aud").get("/ledger/visits/receipt.txt")
+    assert (status, headers["content-type"]) == (200, "text/plain; charset=utf-8")
+    assert text.count(":") == 1
+
+
+@pytest.mark.parametrize(
+    "path", ["https://evil.example", "//evil.example", "/\\evil", "javascript:alert(1)", "", "/é", "/a\nb"]
+)
+def test_sign_in_leads_nowhere_else(path):
+    assert local_path(path) == "/"

@@ -1,7 +1,9 @@
-"""Health, readiness and metrics: what they say, to whom, and that neighboring tables give the same."""
+"""Health, readiness, metrics and the log: they tell operators what they need, and nothing of any table."""
 
 from __future__ import annotations
 
+import json
+import logging
 import os
 import re
 import signal
@@ -9,10 +11,13 @@ import signal
 import pytest
 import sqlalchemy as sa
 from serving import BY_REGION, COUNT, fill, until_it_ends
+from starlette.responses import PlainTextResponse
+from starlette.routing import Mount, Route
 from starlette.testclient import TestClient
 
 from dither.server import pool as pool_module
 from dither.server.app import create_app
+from dither.server.monitoring import HEADER, JsonFormatter, Metrics, outcome_of
 from dither.server.pages.render import SESSION_COOKIE
 from dither.wire.protocol import API
 from support import eventually
@@ -128,3 +133,104 @@ def test_readiness_tells_of_a_worker_that_died_idle_and_not_of_one_that_died_ove
     response = client.get("/ready")
     assert (response.status_code, response.json()["workers"]) == (503, 0)
     assert client.get("/health").status_code == 200
+
+
+SAMPLE = re.compile(r'[a-z_]+\{[a-z]+="[^"\\\n]*"(,[a-z]+="[^"\\\n]*")*\} -?[0-9.e+]+')
+
+
+def handler(_):
+    return PlainTextResponse("")
+
+
+def test_every_line_is_in_the_text_format_of_prometheus():
+    metrics = Metrics([Route("/answers/{answer}", handler)])
+    metrics.count({"endpoint": handler}, 200)
+    lines = metrics.text({"dither_workers": ("Workers.", 2)}, "1.0").splitlines()
+    names = {line.split("{")[0] for line in lines if not line.startswith("#")}
+    for line in lines:
+        assert SAMPLE.fullmatch(line) or re.fullmatch(r"# (HELP [a-z_]+ .+|TYPE [a-z_]+ (gauge|counter))", line), line
+    for name in names:  # each is described once, before its samples
+        assert sum(line.startswith((f"# HELP {name} ", f"# TYPE {name} ")) for line in lines) == 2
+
+
+def test_paths_that_clients_choose_make_no_new_series():
+    files = Mount("/static", PlainTextResponse(""))
+    metrics = Metrics([Route("/answers/{answer}", handler), files])
+    counted = {metrics.count({"endpoint": handler, "path": f"/answers/{i}"}, 200) for i in range(50)}
+    counted |= {metrics.count({"path": f"/{i}"}, 404) for i in range(50)}
+    counted |= {metrics.count({"endpoint": files.app, "path": f"/static/{i}"}, 404) for i in range(50)}
+    assert counted == {"/answers/{answer}", "unknown", "/static"}
+    text = metrics.text({}, "1.0")
+    assert text.count("\ndither_requests_total{") == 3
+
+
+def test_whether_an_answer_is_there_is_no_outcome_of_its_own():
+    assert len({outcome_of(status) for status in (200, 202, 303)}) == 1
+
+
+@pytest.fixture
+def lines(caplog):
+    """The lines that were written, as they are on standard error."""
+    caplog.set_level(logging.INFO, "dither.server")
+    formatted = []
+
+    class Handler(logging.Handler):
+        def emit(self, record):
+            formatted.append(json.loads(JsonFormatter().format(record)))
+
+    handler = Handler()
+    logging.getLogger("dither.server").addHandler(handler)
+    yield formatted
+    logging.getLogger("dither.server").removeHandler(handler)
+
+
+def test_an_id_is_taken_over_or_made_and_sent_back(site, lines):
+    client = site.client("ann")
+    for sent, kept in (("abc-1.2", True), ("", False), ("x" * 129, False), ('a"b', False), ("a b", False)):
+        lines.clear()
+        response = client.get(f"{API}/tables", headers={HEADER: sent} if sent else {})
+        given = response.headers[HEADER]
+        assert (given == sent) is kept
+        assert [line["request_id"] for line in lines] == [given]
+    assert len({client.get("/health").headers[HEADER] for _ in range(5)}) == 5
+
+
+def test_a_line_names_the_route_and_who_asked_and_no_secret(site, lines):
+    link = "x" * 43
+    site.client().get(f"/welcome/{link}")
+    site.client("ann").get(f"{API}/tables/visits?secret={link}")
+    site.client().get(f"/nowhere/{link}")
+    shown = [(line["route"], line["status"], line["user"]) for line in lines if line["message"] == "request"]
+    assert shown == [("/welcome/{secret}", 403, ""), (f"{API}/tables/{{table}}", 422, "ann"), ("unknown", 404, "")]
+    assert link not in json.dumps(lines)
+    allowed = {"time", "level", "logger", "message", "request_id", "method", "route", "status", "user", "address"}
+    assert set().union(*lines) == allowed  # and no duration
+
+
+def test_an_internal_error_is_found_by_its_id_and_tells_no_text(site, lines, monkeypatch):
+    def broken(_):
+        raise KeyError("a name from a row")
+
+    monkeypatch.setattr(site.service.tables, "list", broken)
+    response = site.client("ann").get(f"{API}/tables", headers={HEADER: "abc"})
+    assert (response.status_code, response.headers[HEADER]) == (500, "abc")
+    [error] = [line for line in lines if line["level"] == "error"]
+    assert error["request_id"] == "abc"
+    assert "a name from a row" not in json.dumps(lines) + response.text
+    assert "retry-after" not in response.headers
+
+
+def test_lines_of_the_threads_of_a_request_have_its_id(site, lines, monkeypatch):
+    def noisy(_):
+        logging.getLogger("dither.server").warning("from a thread")
+        return []
+
+    monkeypatch.setattr(site.service.tables, "list", noisy)
+    site.client("ann").get(f"{API}/tables", headers={HEADER: "abc"})
+    assert [(line["message"], line["request_id"]) for line in lines] == [("from a thread", "abc"), ("request", "abc")]
+
+
+def test_a_question_leaves_no_trace_of_how_long_it_took(site, lines):
+    body = {"question": {"sql": COUNT}, "options": {"epsilon": 0.125}}
+    site.client("ann").post(f"{API}/tables/visits/questions?wait=60", json=body)
+    assert all(COUNT not in json.dumps(line) and "seconds" not in line for line in lines)

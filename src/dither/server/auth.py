@@ -69,7 +69,7 @@ hasher = PasswordHasher()
 
 
 def _of_user(table: sa.Table) -> sa.Select[Any]:
-    """A credential by its hash, with the roles of its user."""
+    """Return a credential by its hash, with the roles of its user."""
     users = schema.users
     joined = sa.select(table, users.c.roles, users.c.active).join(users, users.c.name == table.c.user)
     return joined.where(table.c.hash == sa.bindparam("secret"))
@@ -79,12 +79,12 @@ _TOKEN, _SESSION = _of_user(schema.tokens), _of_user(schema.sessions)
 
 
 def hashed(secret: str) -> str:
-    """What is stored of a random secret."""
+    """Return what is stored of a random secret."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def password_hash(password: str) -> str:
-    """What is stored of a password; one that is too short or too long is refused."""
+    """Return what is stored of a password; one that is too short or too long is refused."""
     if not isinstance(password, str) or not MIN_PASSWORD <= len(password) <= MAX_PASSWORD:
         expected = f"{MIN_PASSWORD} to {MAX_PASSWORD} characters"
         raise InvalidArgument("password", expected, "fewer or more", "choose a password of that length")
@@ -92,11 +92,7 @@ def password_hash(password: str) -> str:
 
 
 def check_name(name: str) -> str:
-    """A user's name; others are refused.
-
-    >>> check_name("ann")
-    'ann'
-    """
+    """Return a user's name; others are refused."""
     if not isinstance(name, str) or not NAME.fullmatch(name):
         expected = "1 to 63 of a-z, 0-9 and . _ @ -, beginning with a letter or digit"
         raise InvalidArgument("name", expected, "other characters", "choose a name such as ann")
@@ -130,8 +126,8 @@ class Authentication:
         return session
 
     def start_session(self, name: str, how: str, password: str | None = None) -> str:
-        """A new session of a user whose identity is known. ``password`` is the hash that proved it; if it was changed
-        since, there is no session."""
+        """Return a new session of a user whose identity is known. ``password`` is the hash that proved it; if it was
+        changed since, there is no session."""
         secret, now = secrets.token_urlsafe(32), time.time()
         expires = now + 3600 * self._context.config.session_hours
         values = {"hash": hashed(secret), "user": name, "created_at": now, "used_at": now, "expires_at": expires}
@@ -146,7 +142,8 @@ class Authentication:
         return secret
 
     def first_link(self) -> str | None:
-        """The path of a link by which the first steward sets a name and a password; None once there is a steward."""
+        """Return the path of a link by which the first steward sets a name and a password; None once there is a
+        steward."""
         roles = [row.roles for row in self._store.rows(sa.select(schema.users.c.roles))]
         if any("steward" in text.split() for text in roles):
             return None
@@ -154,7 +151,7 @@ class Authentication:
         return f"/welcome/{self.new_link('first', None)}"
 
     def new_link(self, kind: str, user: str | None, data: Any = None, hours: float = _LINK_HOURS) -> str:
-        """A secret that works once."""
+        """Return a secret that works once."""
         secret = secrets.token_urlsafe(32)
         expires = time.time() + 3600 * hours
         values = {"hash": hashed(secret), "kind": kind, "user": user, "data": json.dumps(data), "expires_at": expires}
@@ -163,7 +160,7 @@ class Authentication:
         return secret
 
     def peek_link(self, secret: str, kinds: tuple[str, ...] = ("first", "password")) -> tuple[str, str | None]:
-        """What a link is for, and whose, without using it; for the page that asks for a password."""
+        """Return what a link is for, and whose, without using it; for the page that asks for a password."""
         row = self._store.one(sa.select(schema.links).where(schema.links.c.hash == hashed(secret)))
         if row is None or row.kind not in kinds or row.expires_at < time.time():
             raise _used_up()
@@ -208,7 +205,7 @@ class Authentication:
         return self.start_session(user, "link")
 
     def check_password(self, name: str, password: str) -> bool:
-        """Whether this is the password of a user."""
+        """Return whether this is the password of a user."""
         row = self._user(name)
         return row is not None and bool(row.password) and verify(row.password, password)
 
@@ -218,7 +215,7 @@ class Authentication:
     # -- who a request is from --------------------------------------------------------------------------------------
 
     def principal_of_session(self, secret: str) -> Principal:
-        """Who a session is; refused if it is unknown, expired, or its user may not sign in any more."""
+        """Return who a session is; refused if it is unknown, expired, or its user may not sign in any more."""
         sessions = schema.sessions
         row = self._store.one(_SESSION, {"secret": hashed(secret)})
         now = time.time()
@@ -230,17 +227,16 @@ class Authentication:
         return Principal(row.user, frozenset(row.roles.split()), None, row.hash)
 
     def principal_of_token(self, secret: str) -> Principal:
-        """Who a token is; refused if it is unknown, expired or revoked, or its user may not sign in any more."""
+        """Return who a token is; refused if it is unknown, expired or revoked, or its user may not sign in any more."""
         tokens = schema.tokens
-        row = self._store.one(_TOKEN, {"secret": hashed(secret)})
-        now = time.time()
+        row, now = self._store.one(_TOKEN, {"secret": hashed(secret)}), time.time()
         if row is None:
             raise NotSignedIn
-        if not row.active or row.expires_at < now or row.revoked_at is not None:
+        if not _is_valid(row, now):
             self._context.requests.take(f"token {row.id}")  # or it would fill the log
             self._context.log(row.user, "token", row.hint, refused="expired or revoked")
             raise NotSignedIn
-        if row.used_at is None or row.used_at < now - _TOUCH_SECONDS:
+        if _is_stale(row, now):
             self._touch(tokens.update().where(tokens.c.id == row.id).values(used_at=now))
         return _principal_of_token(row)
 
@@ -250,14 +246,11 @@ class Authentication:
             self._store.run(statement)
 
     def known_token(self, secret: str) -> Principal | None:
-        """Who a token is if it is valid and was used a moment ago, so that there is nothing to write; else None."""
-        row = self._store.one(_TOKEN, {"secret": hashed(secret)})
-        now = time.time()
-        if row is None or not row.active or row.expires_at < now or row.revoked_at is not None:
-            return None
-        if row.used_at is None or row.used_at < now - _TOUCH_SECONDS:
-            return None
-        return _principal_of_token(row)
+        """Return who a token is if it is valid and was used a moment ago, so that there is nothing to write; else
+        None."""
+        row, now = self._store.one(_TOKEN, {"secret": hashed(secret)}), time.time()
+        known = row is not None and _is_valid(row, now) and not _is_stale(row, now)
+        return _principal_of_token(row) if known else None
 
     def sign_out(self, who: Principal) -> None:
         """End a session."""
@@ -266,7 +259,7 @@ class Authentication:
 
 
 def _locked(connection: sa.Connection, user: str) -> Any:
-    """The row of a user, which nobody else changes until the transaction ends."""
+    """Return the row of a user, which nobody else changes until the transaction ends."""
     return connection.execute(sa.select(schema.users).where(schema.users.c.name == user).with_for_update()).fetchone()
 
 
@@ -281,7 +274,8 @@ def check_session(connection: sa.Connection, who: Principal) -> None:
 
 
 def ends_credentials(user: str, *, but: str = "", links: bool = True) -> tuple[sa.Executable, ...]:
-    """The statements that end all that a user can sign in with, but one session: other sessions, tokens and links.
+    """Return the statements that end all that a user can sign in with, but one session: other sessions, tokens and
+    links.
 
     They follow every change of a password, of roles, and of whether somebody may sign in: whoever changes a password
     because another person has it wants that person out, with the tokens that they made.
@@ -294,13 +288,22 @@ def ends_credentials(user: str, *, but: str = "", links: bool = True) -> tuple[s
     )
 
 
+def _is_valid(token: Any, now: float) -> bool:
+    return bool(token.active and token.expires_at >= now and token.revoked_at is None)
+
+
+def _is_stale(token: Any, now: float) -> bool:
+    """Return whether it is to be written down that a token is used."""
+    return token.used_at is None or token.used_at < now - _TOUCH_SECONDS
+
+
 def _principal_of_token(row: Any) -> Principal:
     roles = frozenset(row.roles.split()) & frozenset(ROLES)
     return Principal(row.user, roles, frozenset(row.scopes.split()), row.id)
 
 
 def verify(stored: str, password: str) -> bool:
-    """Whether a password has this hash."""
+    """Return whether a password has this hash."""
     try:
         return isinstance(password, str) and len(password) <= MAX_PASSWORD and hasher.verify(stored, password)
     except (Argon2Error, InvalidHashError):
@@ -343,11 +346,11 @@ class OwnAccount:
             self._context.store.run(sessions.delete().where(*others))
 
     def is_empty(self) -> bool:
-        """Whether nobody has an account yet: the sign-in page then says where the first link is."""
+        """Return whether nobody has an account yet: the sign-in page then says where the first link is."""
         return self._context.store.one(sa.select(schema.users.c.name).limit(1)) is None
 
     def tokens(self, who: Principal) -> tuple[Token, ...]:
-        """Own tokens, without their secrets."""
+        """Return own tokens, without their secrets."""
         authorize(who, "tokens.own")
         statement = sa.select(_tokens).where(_tokens.c.user == who.name).order_by(_tokens.c.created_at.desc())
         return tuple(_token(row) for row in self._context.store.rows(statement))

@@ -155,8 +155,8 @@ def _filled(config: Config, part: Path, keys: Path | None) -> Manifest:
 
 
 def _pins(folder: Path, pinned: tuple[Pin, ...]) -> Iterator[Pin]:
-    """The ledgers and receipts of all cards, those of cards that were served before among them. A card that cannot be
-    read, and was not served either, is refused: its ledger would be left out."""
+    """Return the ledgers and receipts of all cards, those of cards that were served before among them. A card that
+    cannot be read, and was not served either, is refused: its ledger would be left out."""
     yield from pinned
     for path in sorted(folder.glob("*.toml")):
         if path.name == FILE_NAME or not path.is_file():
@@ -187,7 +187,7 @@ def _copy_database(source: Path, target: Path) -> None:
 
 
 def _key_in(keys: Path, fingerprint: str) -> Path:
-    """Where the secret of a ledger is in a folder of secrets."""
+    """Return where the secret of a ledger is in a folder of secrets."""
     return keys / f"{fingerprint}.key"
 
 
@@ -195,7 +195,7 @@ def _key_in(keys: Path, fingerprint: str) -> Path:
 
 
 def read_manifest(source: str | os.PathLike[str]) -> Manifest:
-    """What is in a backup; one that is not as it was written is refused."""
+    """Return what is in a backup; one that is not as it was written is refused."""
     folder = Path(source)
     try:
         given = json.loads((folder / MANIFEST).read_bytes())
@@ -301,7 +301,7 @@ def _restore_key(saved: SavedLedger, folder: Path, keys: Path | None, stamp: str
 
 
 def _holds(place: Path, head: Receipt) -> bool:
-    """Whether there is a sound ledger that holds all that the copy holds."""
+    """Return whether there is a sound ledger that holds all that the copy holds."""
     try:
         with open_ledger(place, create=False, read_only=True) as ledger:
             ledger.verify(head)

@@ -67,7 +67,7 @@ class Pin:
 
     @classmethod
     def of(cls, path: Path, card: Card, receipt_file: str) -> Pin:
-        """What a card would pin.
+        """Return what a card would pin.
 
         >>> Pin.of(Path("/cards/t.toml"), Card("t", "/cards/t.csv", {}, ledger="/cards/t.sqlite"), "/r").ledger
         't.sqlite'
@@ -88,7 +88,7 @@ class Pin:
         return hashlib.sha256(canonical(parts).encode()).hexdigest()
 
     def covers(self, other: Pin) -> bool:
-        """Whether another one says nothing new."""
+        """Return whether another one says nothing new."""
         return self == replace(other, sources=self.sources) and other.sources.items() <= self.sources.items()
 
     def difference(self, pinned: Iterable[Pin], folder: Path) -> str:
@@ -109,7 +109,8 @@ class Pin:
         return ""
 
     def _units(self, folder: Path) -> dict[str, str]:
-        """The unit of all rows, by each way to tell which they are: places, and files themselves as they are now."""
+        """Return the unit of all rows, by each way to tell which they are: places, and files themselves as they are
+        now."""
         return {row: unit for source, unit in self.sources.items() for row in _rows(source, folder)}
 
 
@@ -121,7 +122,7 @@ def _unit(table: PrivateTable) -> str:
 
 
 def _place(text: str, folder: Path) -> str:
-    """A place without a password, from the folder on where it is inside."""
+    """Return a place without a password, from the folder on where it is inside."""
     if "://" in text:
         scheme, _, address = text.partition("://")
         return f"{scheme}://{_PASSWORD.sub('', address.rpartition('@')[2])}"
@@ -131,7 +132,7 @@ def _place(text: str, folder: Path) -> str:
 
 
 def _places(source: str, folder: Path) -> set[str]:
-    """A source in its one spelling, and the files of a glob."""
+    """Return a source in its one spelling, and the files of a glob."""
     place, mark, table = source.rpartition("::")
     if not mark:
         path = os.path.join(folder, source)
@@ -143,7 +144,7 @@ def _places(source: str, folder: Path) -> set[str]:
 
 
 def _table(name: str, schema: str) -> str:
-    """The name of a table without quotes, its schema where it is another one than that by default, and in small
+    """Return the name of a table without quotes, its schema where it is another one than that by default, and in small
     letters: two names that differ in nothing else count as one."""
     parts = [quoted.replace('""', '"') or bare for quoted, bare in re.findall(r'"((?:[^"]|"")+)"|([^".]+)', name)]
     folded = [part.casefold() for part in parts]
@@ -151,7 +152,7 @@ def _table(name: str, schema: str) -> str:
 
 
 def _database(address: str) -> str:
-    """The host, port and name of a PostgreSQL database, however its address is written."""
+    """Return the host, port and name of a PostgreSQL database, however its address is written."""
     try:
         url = urlsplit(address)
         given = {key: values[-1] for key, values in parse_qs(url.query).items()}
@@ -164,7 +165,8 @@ def _database(address: str) -> str:
 
 
 def _rows(source: str, folder: Path) -> Iterator[str]:
-    """The ways to tell which rows a source has: its places, and the files that are there now, whatever their names."""
+    """Return the ways to tell which rows a source has: its places, and the files that are there now, whatever their
+    names."""
     for place in _places(source, folder):
         yield place
         path, mark, table = place.rpartition("::") if "::" in place else (place, "", "")
@@ -181,7 +183,7 @@ class Pins:
         self.needed = 1 if single_steward else 2
 
     def all(self) -> tuple[Pin, ...]:
-        """What is pinned."""
+        """Return what is pinned."""
         rows = self._store.rows(sa.select(_cards).order_by(_cards.c.dataset))
         return tuple(Pin(row.dataset, row.file, row.ledger, row.receipt, json.loads(row.sources)) for row in rows)
 
@@ -204,7 +206,7 @@ class Pins:
         self._store.run(_signatures.delete().where(*same), _signatures.insert().values(**row))
 
     def signers(self, pin: Pin) -> tuple[str, ...]:
-        """The stewards who have signed a change off, and still are stewards."""
+        """Return the stewards who have signed a change off, and still are stewards."""
         joined = sa.select(_users.c.name, _users.c.roles).join(_signatures, _signatures.c.user == _users.c.name)
         rows = self._store.rows(
             joined.where(_signatures.c.digest == pin.digest, _users.c.active).order_by(_users.c.name)
@@ -212,12 +214,12 @@ class Pins:
         return tuple(row.name for row in rows if "steward" in row.roles.split())
 
     def is_signed(self, pin: Pin) -> bool:
-        """Whether enough stewards have signed a change off."""
+        """Return whether enough stewards have signed a change off."""
         return len(self.signers(pin)) >= self.needed
 
 
 def void_signatures(user: str) -> sa.Executable:
-    """The statement that takes back what somebody has signed off who is no steward any more."""
+    """Return the statement that takes back what somebody has signed off who is no steward any more."""
     return _signatures.delete().where(_signatures.c.user == user)
 
 
@@ -262,7 +264,7 @@ class Served:
 
 
 def served_card(document: dict[str, str]) -> Card:
-    """The card of a worker's task, with the receipt that its ledger has to hold."""
+    """Return the card of a worker's task, with the receipt that its ledger has to hold."""
     path = Path(document["path"])
     card = toml.parse(contents(document["text"].encode("utf-8"), "card"), path.parent)
     card = replace(card, incident_log=log_beside_card(card.incident_log, card.name, card.ledger, path))
@@ -290,7 +292,7 @@ class _Read:
 
 
 def fingerprint(path: str) -> State:
-    """What changes when a file does."""
+    """Return what changes when a file does."""
     try:
         status = os.stat(path)
     except OSError:
@@ -299,7 +301,7 @@ def fingerprint(path: str) -> State:
 
 
 def aligned(card: Card) -> Card:
-    """The card with the limits that the ledger has by now, where it has accounts for it."""
+    """Return the card with the limits that the ledger has by now, where it has accounts for it."""
     if card.ledger is None:
         return card
     try:
@@ -405,17 +407,17 @@ class Folder:
         self._served, self._refusals = in_force, refusals
 
     def names(self) -> list[str]:
-        """The names of all tables."""
+        """Return the names of all tables."""
         self.scan()
         return sorted(self._served)
 
     def refusals(self) -> tuple[Refusal, ...]:
-        """The files that are not in force as they stand: for stewards."""
+        """Return the files that are not in force as they stand: for stewards."""
         self.scan()
         return tuple(self._refusals[file] for file in sorted(self._refusals))
 
     def get(self, name: str) -> Served:
-        """The card of a table that is in force."""
+        """Return the card of a table that is in force."""
         with self._lock:
             served = self._served.get(name)
             if served is None:
@@ -430,8 +432,8 @@ class Folder:
     # -- ledgers ----------------------------------------------------------------------------------------------------
 
     def ledger(self, name: str) -> Ledger:
-        """The ledger of a table, in which its accounts are open. It holds the receipt that was kept, and from now on
-        one is kept: a ledger that is removed is not made anew."""
+        """Return the ledger of a table, in which its accounts are open. It holds the receipt that was kept, and from
+        now on one is kept: a ledger that is removed is not made anew."""
         return self._opened(self.get(name))
 
     def _opened(self, served: Served) -> Ledger:
@@ -454,7 +456,7 @@ class Folder:
             return self._ledgers[served.name]
 
     def _ledger_problem(self, served: Served) -> str:
-        """Why the ledger of a card that is not pinned cannot be opened; nothing where it can. Such a card is a
+        """Return why the ledger of a card that is not pinned cannot be opened; nothing where it can. Such a card is a
         problem of its own: nothing of it is pinned, and the other tables are served."""
         try:
             self._opened(served)
@@ -469,8 +471,8 @@ class Folder:
     # -- plans ------------------------------------------------------------------------------------------------------
 
     def plans(self) -> dict[str, tuple[str, str]]:
-        """The plans: for each name (of its file, without the ending) the path, and the name of its table. Of a plan
-        that cannot be read, stewards see why among the refusals."""
+        """Return the plans: for each name (of its file, without the ending) the path, and the name of its table. Of
+        a plan that cannot be read, stewards see why among the refusals."""
         self.scan()
         by_path = {os.path.realpath(served.path): served.name for served in self._served.values()}
         result = {}
@@ -505,7 +507,7 @@ def _retire_receipt(served: Served) -> None:
 
 
 def _read(path: Path, state: State) -> _Read:
-    """What a file holds: a card, a plan, or what is wrong with it."""
+    """Return what a file holds: a card, a plan, or what is wrong with it."""
     try:
         raw = read_bytes(path, "card", "or draft a card with dither init")
         given = contents(raw, "card")

@@ -47,7 +47,7 @@ class Kind:
     is_secret: bool = False
 
     def refusal(self, name: str, value: object, key: str) -> InvalidArgument:
-        """The error for a value that is none of these."""
+        """Return the error for a value that is none of these."""
         shown = "other text" if self.is_secret else clip(repr(value))
         return InvalidArgument(name, self.expected, shown, f"write {key} = {self.example}")
 
@@ -104,7 +104,7 @@ def _names(expected: str, holds: Callable[[str], bool], example: str, *, is_secr
 
 
 def _split(text: str) -> SplitResult | None:
-    """The parts of a web address; None for another text."""
+    """Return the parts of a web address; None for another text."""
     try:
         parts = urlsplit(text)
         named = parts.hostname and parts.port != 0 and not any(character.isspace() for character in text)
@@ -301,7 +301,7 @@ KINDS: Mapping[str, Kind] = {item.name: item.metadata["kind"] for item in fields
 
 
 def variable_of(name: str) -> str:
-    """The environment variable of a key.
+    """Return the environment variable of a key.
 
     >>> variable_of("tick")
     'DITHER_TICK'
@@ -312,7 +312,7 @@ def variable_of(name: str) -> str:
 def read_config(
     folder: str, path: str | None = None, environment: Mapping[str, str] | None = None, **given: Any
 ) -> Config:
-    """The configuration for a folder: from the file, then the environment, then what is given (None: not given).
+    """Return the configuration for a folder: from the file, then the environment, then what is given (None: not given).
 
     >>> read_config(".", environment={"DITHER_TICK": "0.5"}, port=9000).tick
     0.5
@@ -333,7 +333,7 @@ def read_config(
 
 
 def _from_environment(surroundings: Mapping[str, str]) -> dict[str, Any]:
-    """The values of variables that begin with the prefix; one that nothing reads is refused."""
+    """Return the values of variables that begin with the prefix; one that nothing reads is refused."""
     names = {variable_of(name): name for name in KINDS}
     result = {}
     for variable, text in surroundings.items():

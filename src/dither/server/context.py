@@ -62,7 +62,7 @@ class EventLog:
         self._next_prune = 0.0
 
     def line(self, who: str, action: str, subject: str = "", *, refused: str = "") -> tuple[sa.Executable, ...]:
-        """The statement that writes a line; none where there were too many that a client can cause at will."""
+        """Return the statement that writes a line; none where there were too many that a client can cause at will."""
         name, detail = who[:_MAX_NAME], refused
         if refused or action in _NOISY:
             try:
@@ -195,7 +195,8 @@ class Context:
     # -- the event log ----------------------------------------------------------------------------------------------
 
     def event(self, who: str, action: str, subject: str = "") -> tuple[sa.Executable, ...]:
-        """The statement that writes a line of the event log together with what it tells of, if it is to be written."""
+        """Return the statement that writes a line of the event log together with what it tells of, if it is to be
+        written."""
         return self.events.line(who, action, subject)
 
     def log(self, who: str, action: str, subject: str = "", *, refused: str = "") -> None:
@@ -227,7 +228,8 @@ class Context:
         return event
 
     def is_quick(self, table: str) -> bool:
-        """Whether reading what the server knows of a table is a matter of microseconds: nothing is on a network."""
+        """Return whether reading what the server knows of a table is a matter of microseconds: nothing is on a
+        network."""
         if not self.store.is_sqlite:
             return False
         try:
@@ -242,5 +244,5 @@ class Context:
             raise NotFound.of("table")
 
     def is_granted(self, user: str, table: str) -> bool:
-        """Whether a user may ask a table."""
+        """Return whether a user may ask a table."""
         return self.store.one(_GRANT, {"name": user, "table": table}) is not None

@@ -256,7 +256,7 @@ class Jobs:
                 self._of_user.pop(asked.user, None)
 
     def _stop_at(self, job: str) -> float | None:
-        """When a job is to be stopped, if it was cancelled: at a tick once it has begun, at once before."""
+        """Return when a job is to be stopped, if it was cancelled: at a tick once it has begun, at once before."""
         cancelled_at = self._cancelled_at(job)
         if cancelled_at is None or job not in self._began_at:
             return cancelled_at
@@ -264,7 +264,7 @@ class Jobs:
         return next_tick(began_at, max(began_at, cancelled_at), self._config.tick)
 
     def _cancelled_at(self, job: str) -> float | None:
-        """When a job was cancelled; another process may have been asked to."""
+        """Return when a job was cancelled; another process may have been asked to."""
         if job in self._cancel_at or self._store.is_sqlite:
             return self._cancel_at.get(job)
         with suppress(SQLAlchemyError):  # nobody can have cancelled it there now
@@ -273,9 +273,9 @@ class Jobs:
         return None
 
     def _written(self, write: Callable[[], float]) -> float:
-        """What ``write`` gives, which writes down how a job ended: it may have been charged, so that is tried again and
-        again where a disk is full or a database is restarted, and a few times where it fails otherwise. A server that
-        stops before that leaves it to the next one."""
+        """Return what ``write`` gives, which writes down how a job ended: it may have been charged, so that is tried
+        again and again where a disk is full or a database is restarted, and a few times where it fails otherwise. A
+        server that stops before that leaves it to the next one."""
         failures = 0
         for pause in chain(_PAUSES, repeat(_PAUSES[-1])):
             try:
@@ -295,7 +295,7 @@ class Jobs:
         return visible_at
 
     def _visible_at(self, began_at: float, moment: float) -> float:
-        """The tick at which something may be seen that is written down a moment later."""
+        """Return the tick at which something may be seen that is written down a moment later."""
         tick = self._config.tick
         return next_tick(began_at, moment + tick / _SETTLING_SHARE, tick)
 
@@ -334,7 +334,8 @@ class Jobs:
         return float(values["visible_at"])
 
     def answer_rows(self, asked: Asked, event: dict[str, Any], visible_at: float) -> list[dict[str, Any]]:
-        """The rows of the recorded answers of a question, or of the tables of a publication; there from a tick on."""
+        """Return the rows of the recorded answers of a question, or of the tables of a publication; there from a
+        tick on."""
         return [
             {
                 "id": secrets.token_hex(16), "user": asked.user, "dataset": asked.dataset, "kind": asked.kind,
@@ -346,8 +347,8 @@ class Jobs:
         ]  # fmt: skip
 
     def _recorded_ids(self, rows: list[dict[str, Any]], statements: list[sa.Executable]) -> tuple[list[str], float]:
-        """The ids of answers, and from when on all of them are there: of those that are known by their receipt, the
-        known ones; the others are inserted."""
+        """Return the ids of answers, and from when on all of them are there: of those that are known by their
+        receipt, the known ones; the others are inserted."""
         ids, moments = [], []
         table = schema.answers
         for row in rows:
@@ -383,20 +384,20 @@ class Jobs:
         return True
 
     def get(self, job: str, user: str) -> Job:
-        """A job of a user as they may see it now."""
+        """Return a job of a user as they may see it now."""
         row = self._store.one(sa.select(_jobs).where(_jobs.c.id == job, _jobs.c.user == user))
         if row is None:
             raise NotFound.of("question")
         return self._shown(row)
 
     def waiting(self, user: str) -> tuple[Job, ...]:
-        """The jobs of a user that wait, the oldest first."""
+        """Return the jobs of a user that wait, the oldest first."""
         recent = self._clock.now() - 4 * self._config.time_limit
         statement = sa.select(_jobs).where(_jobs.c.user == user, _jobs.c.asked_at > recent).order_by(_jobs.c.asked_at)
         return tuple(job for job in map(self._shown, self._store.rows(statement)) if job.state == "waiting")
 
     def next_look(self, job: Job, now: float) -> float:
-        """The next moment at which to look whether a job has ended for whoever asked.
+        """Return the next moment at which to look whether a job has ended for whoever asked.
 
         It follows from when it was asked and when a worker took it up, never from whether it has ended: from the
         beginning on, its next tick; until then, the next whole number of ticks since it was asked, so that no tick is
@@ -455,8 +456,8 @@ _NOT_CHARGED = (
 
 
 def _may_be_of(entry: Entry, row: sa.Row[Any]) -> bool:
-    """Whether a job may have made a charge: it came after the job began, by its number, since clocks are set anew; by
-    the time where that number could not be written down. And it was made for the same analyst."""
+    """Return whether a job may have made a charge: it came after the job began, by its number, since clocks are set
+    anew; by the time where that number could not be written down. And it was made for the same analyst."""
     if row.began_after is not None:
         later = entry.seq > row.began_after
     else:

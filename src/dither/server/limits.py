@@ -20,15 +20,7 @@ def address_of(scope: Scope) -> str:
 
 
 class RateLimit:
-    """So many events a minute for each name, in this process; a bucket that fills again steadily.
-
-    >>> limit = RateLimit(60, clock=lambda: 0.0)
-    >>> [limit.take("ann") for _ in range(60)] == [None] * 60
-    True
-    >>> limit.take("ann")
-    Traceback (most recent call last):
-    dither.server.errors.TooMany: requests: expected at most 60 a minute, got more. Fix: try again in 1 s.
-    """
+    """So many events a minute for each name, in this process; a bucket that fills again steadily."""
 
     def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

@@ -30,8 +30,8 @@ _ROOT = Path("/")
 
 
 def group_memory_mb(root: Path = _ROOT) -> int | None:
-    """The memory that the process's control group may use, as systemd (``MemoryMax``) and containers state it; None
-    without a limit. The smallest of the limits of the groups that it is in counts."""
+    """Return the memory that the process's control group may use, as systemd (``MemoryMax``) and containers state
+    it; None without a limit. The smallest of the limits of the groups that it is in counts."""
     limits: list[int] = []
     for version, name, start in _groups(root):
         for place in (start, *start.parents):
@@ -47,7 +47,8 @@ def group_memory_mb(root: Path = _ROOT) -> int | None:
 
 
 def _groups(root: Path) -> list[tuple[Path, str, Path]]:
-    """The control groups of memory: the root of the hierarchy, the name of the file with the limit, and the group."""
+    """Return the control groups of memory: the root of the hierarchy, the name of the file with the limit, and the
+    group."""
     try:
         lines = (root / "proc/self/cgroup").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -71,8 +72,9 @@ def _physical_mb() -> int | None:
 
 
 def worker_memory_mb(config: Config, root: Path = _ROOT) -> int:
-    """The memory that each process of a question may use: what is stated, refused where all of them together would not
-    fit into the control group; otherwise an equal share of the group's memory or of the machine's, at most 8 GiB.
+    """Return the memory that each process of a question may use: what is stated, refused where all of them together
+    would not fit into the control group; otherwise an equal share of the group's memory or of the machine's, at most 8
+    GiB.
 
     >>> worker_memory_mb(Config(folder=".", memory_limit_mb=600))
     600
@@ -111,8 +113,8 @@ def raise_descriptors() -> int:
 
 
 def most_connections(config: Config, tables: int, descriptors: int) -> int:
-    """How many connections a process may have at the same time, so that descriptors are left for all else that it
-    opens: workers, ledgers, its own database, and as many connections that were accepted a moment ago.
+    """Return how many connections a process may have at the same time, so that descriptors are left for all else that
+    it opens: workers, ledgers, its own database, and as many connections that were accepted a moment ago.
 
     >>> most_connections(Config(folder="."), 3, 8192), most_connections(Config(folder="."), 3, 256)
     (2000, 78)

@@ -52,7 +52,7 @@ _current: ContextVar[str] = ContextVar("request_id", default="")
 
 
 def outcome_of(status: int) -> str:
-    """How a request ended, as it is counted."""
+    """Return how a request ended, as it is counted."""
     if status == 429:
         return "limited"
     return "ok" if status < 400 else "refused" if status < 500 else "error"
@@ -80,7 +80,7 @@ class Metrics:
         return route
 
     def text(self, gauges: Mapping[str, tuple[str, float]], version: str) -> str:
-        """All metrics; ``gauges`` are names with what they say and their values."""
+        """Return all metrics; ``gauges`` are names with what they say and their values."""
         process = f'process="{os.getpid()}"'
         lines = [
             "# HELP dither_info The version of dither.",
@@ -103,7 +103,7 @@ class JsonFormatter(logging.Formatter):
     """A record of the log as one line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line of a record."""
+        """Return the line of a record."""
         line: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -196,7 +196,7 @@ async def _ready(request: Request) -> Response:
 
 
 async def _metrics(request: Request) -> Response:
-    """The metrics in the text format of Prometheus."""
+    """Return the metrics in the text format of Prometheus."""
     service: Service = request.app.state.service
     sent = request.headers.get("authorization", "").encode()
     known = [f"Bearer {token}".encode() for token in service.config.metrics_tokens]

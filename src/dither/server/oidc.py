@@ -55,7 +55,7 @@ class SignOn:
         return self._config.url + BACK
 
     def begin(self) -> tuple[str, str]:
-        """Where to send the browser, and the state, which is also put into a cookie."""
+        """Return where to send the browser, and the state, which is also put into a cookie."""
         nonce, verifier = secrets.token_urlsafe(32), secrets.token_urlsafe(48)
         challenge = urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
         with self._client() as client:
@@ -73,7 +73,7 @@ class SignOn:
         return str(url), state
 
     def finish(self, state: str, cookie: str, code: str) -> str:
-        """A session for whoever the issuer says has signed in: its secret."""
+        """Return a session for whoever the issuer says has signed in: its secret."""
         if not state or not hmac.compare_digest(state.encode(), cookie.encode()):
             raise _refused("The sign-in did not begin in this browser.")
         _, data = self._service.auth.take_link(state, "oidc")
@@ -106,7 +106,7 @@ class SignOn:
         return metadata
 
     def _claims(self, token: str, keys: Any, nonce: str) -> dict[str, Any]:
-        """The claims of an ID token that is signed, current, and for this very sign-in."""
+        """Return the claims of an ID token that is signed, current, and for this very sign-in."""
         registry = jwt.JWTClaimsRegistry(
             leeway=60,
             iss={"essential": True, "value": self._config.oidc_issuer},
@@ -125,7 +125,7 @@ class SignOn:
         return dict(decoded.claims)
 
     def _user(self, claims: dict[str, Any]) -> str:
-        """The user of an identity: a known one, one that a steward added by email, or a new one."""
+        """Return the user of an identity: a known one, one that a steward added by email, or a new one."""
         store, identities, users = self._service.context.store, schema.identities, schema.users
         issuer, subject = self._config.oidc_issuer, str(claims["sub"])
         user = self._known(issuer, subject, "subject")

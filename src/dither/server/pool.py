@@ -86,8 +86,9 @@ class Process:
             self._process.stdin.flush()
 
     def read(self, seconds: float) -> dict[str, Any] | None:
-        """The next event of the task that was sent last, None if there is none for so long; EOFError if the process is
-        dead, or says what is no event. An event of another task is dropped: no answer may go to another question."""
+        """Return the next event of the task that was sent last, None if there is none for so long; EOFError if the
+        process is dead, or says what is no event. An event of another task is dropped: no answer may go to another
+        question."""
         until = time.monotonic() + seconds
         while True:
             while b"\n" not in self._rest:
@@ -277,8 +278,8 @@ class Pool:
             slot.process = None
 
     def _next(self, slot: _Slot) -> Task | None:
-        """The next task. While there is none, a process that ends is replaced: nobody who is sent elsewhere because
-        the server is not ready would ask for it."""
+        """Return the next task. While there is none, a process that ends is replaced: nobody who is sent elsewhere
+        because the server is not ready would ask for it."""
         while True:
             with suppress(queue.Empty):
                 return self._tasks.get(timeout=_BETWEEN_LOOKS)

@@ -18,20 +18,12 @@ class Principal:
 
     ``name`` is the user's name, and the analyst's name in the ledger. ``scopes`` are those of the token, None with a
     session, which has all. ``credential`` is the id of the session or token, for the event log and to end it.
-
-    >>> Principal("ann", frozenset({"analyst"})).is_session
-    True
     """
 
     name: str
     roles: frozenset[str]
     scopes: frozenset[str] | None = None
     credential: str = ""
-
-    @property
-    def is_session(self) -> bool:
-        """Whether this is a person who signed in, and not a token."""
-        return self.scopes is None
 
 
 Role = Literal["steward", "analyst", "auditor", "reader"]
@@ -44,11 +36,7 @@ SCOPES: tuple[Scope, ...] = ("explain", "ask", "read", "audit", "publish", "stew
 
 
 class Forbidden(AccessDenied):
-    """The principal may not do this. The message names the role or the scope that is missing.
-
-    >>> issubclass(Forbidden, AccessDenied)
-    True
-    """
+    """The principal may not do this. The message names the role or the scope that is missing."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +89,7 @@ ACTIONS: dict[str, Rule] = {
 
 
 def may(principal: Principal, action: str) -> bool:
-    """Whether a principal may do an action.
+    """Return whether a principal may do an action.
 
     >>> ann = Principal("ann", frozenset({"analyst"}))
     >>> may(ann, "questions.ask"), may(ann, "users.change")

@@ -32,10 +32,7 @@ from dither.server.ticks import Clock
 
 
 def notify(state: str) -> None:
-    """Send a state, such as ``READY=1``.
-
-    >>> notify("READY=1")
-    """
+    """Send a state, such as ``READY=1``."""
     place = os.environ.get("NOTIFY_SOCKET", "")
     if not place:
         return
@@ -45,10 +42,7 @@ def notify(state: str) -> None:
 
 
 class Watchdog:
-    """Tells systemd that the server lives, twice as often as it wants to hear it (``WatchdogSec``).
-
-    >>> Watchdog().beat()
-    """
+    """Tells systemd that the server lives, twice as often as it wants to hear it (``WatchdogSec``)."""
 
     def __init__(self) -> None:
         given, process = os.environ.get("WATCHDOG_USEC", ""), os.environ.get("WATCHDOG_PID", str(os.getpid()))
@@ -127,7 +121,7 @@ class _Server(uvicorn.Server):
 
 
 def listen(config: Config) -> socket.socket:
-    """A socket that listens where the configuration says."""
+    """Return a socket that listens where the configuration says."""
     family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -225,7 +219,7 @@ def _remember(config: Config, clock: Clock) -> None:
 
 
 def app_from_environment() -> Starlette:
-    """The application of one of several processes."""
+    """Return the application of one of several processes."""
     given = json.loads(os.environ[_OPTIONS])
     folder = given["config"].pop("folder")
     return create_app(read_config(folder, environment={}, **given["config"]), clock=Clock(given["clock"]))

@@ -25,19 +25,12 @@ from dither.server import schema
 
 
 def iso(seconds: float) -> str:
-    """A time in seconds since 1970 as text.
-
-    >>> iso(0)
-    '1970-01-01T00:00:00Z'
-    """
+    """Return a time in seconds since 1970 as text."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def iso_or_none(seconds: float | None) -> str | None:
-    """The same, None for None.
-
-    >>> iso_or_none(None)
-    """
+    """Return the same, None for None."""
     return None if seconds is None else iso(seconds)
 
 
@@ -123,7 +116,7 @@ class Store:
             yield connection
 
     def rows(self, statement: sa.Select[Any], values: Mapping[str, Any] | None = None) -> Sequence[sa.Row[Any]]:
-        """The rows of a SELECT."""
+        """Return the rows of a SELECT."""
         if self._reader is not None:
             with self._reading:  # SQLite reads without a transaction: each SELECT sees what is committed
                 return self._reader.execute(statement, values or {}).fetchall()
@@ -131,7 +124,7 @@ class Store:
             return connection.execute(statement, values or {}).fetchall()
 
     def one(self, statement: sa.Select[Any], values: Mapping[str, Any] | None = None) -> sa.Row[Any] | None:
-        """The first row of a SELECT, or None."""
+        """Return the first row of a SELECT, or None."""
         rows = self.rows(statement, values)
         return rows[0] if rows else None
 
@@ -178,8 +171,8 @@ def _postgresql(place: str) -> sa.Engine:
 
 
 def _unusable(error: BaseException) -> LedgerError:
-    """The error for a store that cannot be opened, by what its driver says of it; SQLite has a class for files that are
-    damaged, or no database at all."""
+    """Return the error for a store that cannot be opened, by what its driver says of it; SQLite has a class for
+    files that are damaged, or no database at all."""
     cause = getattr(error, "orig", error)
     if type(cause) is sqlite3.DatabaseError:
         return _damaged()

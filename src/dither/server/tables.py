@@ -216,7 +216,8 @@ class Tables:
         self._reading = Places("cards", most_of_one=_MOST_OF_ONE, most_of_all=_MOST_READ)
 
     def list(self, who: Principal) -> tuple[TableSummary, ...]:
-        """The tables that a principal may know of: an analyst those that are granted, stewards and auditors all."""
+        """Return the tables that a principal may know of: an analyst those that are granted, stewards and auditors
+        all."""
         context = self._context
         with context.acting(who, "tables.list"):
             result = []
@@ -231,7 +232,7 @@ class Tables:
             return tuple(result)
 
     def card(self, who: Principal, table: str) -> TableCard:
-        """The public part of a card: columns, types, bounds, keys, limits on one person; what is left."""
+        """Return the public part of a card: columns, types, bounds, keys, limits on one person; what is left."""
         context = self._context
         with context.acting(who, "tables.card", table):
             granted = context.is_granted(who.name, table)
@@ -245,7 +246,7 @@ class Tables:
             return TableCard(public, left, granted, is_open, gaps, *self._limits(table, who))
 
     def problems(self, who: Principal) -> tuple[CardProblem, ...]:
-        """The cards and plans that are not in force as they stand in their files, and why."""
+        """Return the cards and plans that are not in force as they stand in their files, and why."""
         folder = self._context.folder
         with self._context.acting(who, "tables.gaps"):
             return tuple(
@@ -268,13 +269,14 @@ class Tables:
             return next(item for item in self.problems(who) if item.file == file)
 
     def _public(self, served: Served) -> Card:
-        """The public part of a card, with the values of public tables as their keys."""
+        """Return the public part of a card, with the values of public tables as their keys."""
         if not served.card.public:
             return card_from_json(card_to_json(served.card))
         return card_from_json(self._context.computed({"do": "card", "card": served.document}, "card")["card"])
 
     def _limits(self, table: str, who: Principal) -> tuple[Guarantee | None, Guarantee | None, Guarantee | None]:
-        """The limit of the account that whoever asks pays from first, what it has left, and the limit of the table."""
+        """Return the limit of the account that whoever asks pays from first, what it has left, and the limit of the
+        table."""
         accounts = self._context.folder.ledger(table).accounts(table)
         by_name = {account.name: account for account in accounts if account.kind == "analyst"}
         whole = next(account for account in accounts if account.kind == "dataset")
@@ -282,7 +284,7 @@ class Tables:
         return account.limit, account.left, whole.limit
 
     def _state(self, card: Card, who: Principal) -> tuple[Remaining, bool]:
-        """What is left, and whether the table takes questions."""
+        """Return what is left, and whether the table takes questions."""
         ledger = self._context.folder.ledger(card.name)
         left = TableAccounts(card, ledger).remaining(who.name)
         closure = Closure.of(ledger.incidents_by_analyst(card.name), card.max_incidents)
@@ -309,7 +311,7 @@ class Budgets:
         self._context = context
 
     def own(self, who: Principal) -> tuple[OwnBudget, ...]:
-        """What an analyst may still spend, on each table that is granted."""
+        """Return what an analyst may still spend, on each table that is granted."""
         authorize(who, "budget.own")
         context = self._context
         result = []
@@ -328,7 +330,7 @@ class Budgets:
         return tuple(result)
 
     def dataset(self, who: Principal, table: str) -> DatasetBudget:
-        """The accounts of a table, its spending over time, and who asked what at what cost."""
+        """Return the accounts of a table, its spending over time, and who asked what at what cost."""
         with self._context.acting(who, "budget.dataset", table):
             ledger = self._context.folder.ledger(table)
             accounts = ledger.accounts(table)
@@ -341,7 +343,7 @@ class Budgets:
             return DatasetBudget(table, tuple(accounts), whole.unit, limit, shown, charges)
 
     def _charges(self, table: str, entries: list[Any]) -> tuple[ChargeLine, ...]:
-        """The last charges, with who asked: the account that paid, or whom the server has the answer of."""
+        """Return the last charges, with who asked: the account that paid, or whom the server has the answer of."""
         answered = {entry.charge: entry.seq for entry in entries if entry.kind == "answer"}
         incidents = {entry.charge for entry in entries if entry.kind == "incident"}
         last = [entry for entry in entries if entry.kind == "charge"][-_MOST_CHARGES:]
@@ -472,7 +474,7 @@ class Budgets:
     # -- incidents --------------------------------------------------------------------------------------------------
 
     def incidents(self, who: Principal) -> tuple[IncidentState, ...]:
-        """The incidents of each table."""
+        """Return the incidents of each table."""
         authorize(who, "incidents.list")
         return tuple(self._incidents(name) for name in self._context.folder.names())
 
@@ -501,7 +503,7 @@ class Budgets:
 
 
 def void_changes(user: str) -> sa.Executable:
-    """The statement that makes void what somebody has proposed who is no steward any more."""
+    """Return the statement that makes void what somebody has proposed who is no steward any more."""
     return _changes.update().where(_changes.c.proposed_by == user, _changes.c.state == "pending").values(state="void")
 
 
@@ -522,7 +524,7 @@ def _change(row: Any) -> LimitChange:
 
 
 def _words(asked: object) -> str:
-    """What a charge was for, in words: the SQL, or that it was built in Python, or a publication."""
+    """Return what a charge was for, in words: the SQL, or that it was built in Python, or a publication."""
     try:
         request = json.loads(asked) if isinstance(asked, str) else None
     except ValueError:
@@ -562,13 +564,13 @@ class Chain:
             return Verification(table, True, result.entries, str(result.head))
 
     def receipt(self, who: Principal, table: str) -> str:
-        """The last receipt of the table's ledger, to be kept elsewhere."""
+        """Return the last receipt of the table's ledger, to be kept elsewhere."""
         with self._context.acting(who, "chain.verify", table, logged=True):
             return str(self._context.folder.ledger(table).head)
 
     def events(self, who: Principal, *, after: int = 0, most: int = 100, user: str | None = None) -> tuple[Event, ...]:
-        """The event log, the newest first; ``after`` is the number of the last line of the page before, 0 for the
-        first page."""
+        """Return the event log, the newest first; ``after`` is the number of the last line of the page before, 0 for
+        the first page."""
         authorize(who, "events.read")
         events = schema.events
         conditions = [events.c.id < after] if after else []

@@ -46,7 +46,7 @@ class Clock:
 
 
 def delay(elapsed: float, tick: float) -> float:
-    """The delay of the first tick at or after so many seconds.
+    """Return the delay of the first tick at or after so many seconds.
 
     >>> [delay(s, 0.25) for s in (0.0, 0.25, 0.26, 0.9, 3.0)]
     [0.25, 0.25, 0.5, 1.0, 4.0]
@@ -60,16 +60,12 @@ def delay(elapsed: float, tick: float) -> float:
 
 
 def next_tick(began_at: float, now: float, tick: float) -> float:
-    """The first tick of a question at or after a moment.
-
-    >>> next_tick(100.0, 100.3, 0.25)
-    100.5
-    """
+    """Return the first tick of a question at or after a moment."""
     return began_at + delay(now - began_at, tick)
 
 
 def tick_after(began_at: float, now: float, tick: float) -> float:
-    """The first tick of a question after a moment, which is not the moment itself.
+    """Return the first tick of a question after a moment, which is not the moment itself.
 
     >>> tick_after(100.0, 100.25, 0.25), tick_after(100.0, 100.3, 0.25)
     (100.5, 100.5)

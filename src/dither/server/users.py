@@ -60,7 +60,7 @@ class Users:
         self._auth = Authentication(context)
 
     def list(self, who: Principal) -> tuple[User, ...]:
-        """All users."""
+        """Return all users."""
         authorize(who, "users.list")
         return tuple(self._user(row) for row in self._context.store.rows(sa.select(_users).order_by(_users.c.name)))
 
@@ -122,7 +122,7 @@ class Users:
             return self._known(name)
 
     def invite(self, who: Principal, name: str) -> str:
-        """The path of a new link by which a user sets a password, once; earlier ones are void."""
+        """Return the path of a new link by which a user sets a password, once; earlier ones are void."""
         with self._context.acting(who, "users.change", name, logged=True):
             self._known(name)
             self._context.store.run(schema.links.delete().where(schema.links.c.user == name))
@@ -149,7 +149,7 @@ class Users:
     # -- grants -----------------------------------------------------------------------------------------------------
 
     def grants(self, who: Principal, *, table: str | None = None) -> tuple[Grant, ...]:
-        """Who may ask what."""
+        """Return who may ask what."""
         authorize(who, "grants.list")
         statement = sa.select(_grants).order_by(_grants.c.dataset, _grants.c.user)
         statement = statement if table is None else statement.where(_grants.c.dataset == table)

@@ -94,7 +94,7 @@ class Worker:
         self._send({"event": "charging", "key": key, "number": self._number})
 
     def _table(self, document: dict[str, str]) -> tuple[Table, AnnouncedLedger]:
-        """The table of a card as the server has it, which may not be what its file holds by now."""
+        """Return the table of a card as the server has it, which may not be what its file holds by now."""
         path = document["path"]
         if path in self._tables:
             before, table, ledger = self._tables[path]
@@ -153,7 +153,7 @@ def _release_plan(table: Table, task: Mapping[str, Any]) -> Event:
 
 
 def _published(publication: Any, names: tuple[str, ...]) -> Answer:
-    """A table of a publication as an answer: its keys, the value with its ±, and the whole count."""
+    """Return a table of a publication as an answer: its keys, the value with its ±, and the whole count."""
     result = publication.table(*names)
     columns = [name for name in result.column_names if name not in ("lower", "upper")]
     data = result.to_pydict()

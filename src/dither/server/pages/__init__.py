@@ -38,7 +38,7 @@ ROUTES: Sequence[BaseRoute] = (
 
 
 def error_response(request: Request, error: BaseException, status: int | None = None) -> Response:
-    """An error as a page: what was expected, what was got, and what to do; of foreign errors, one sentence."""
+    """Return an error as a page: what was expected, what was got, and what to do; of foreign errors, one sentence."""
     problem = problem_of(error, status)
     shown: int = problem["status"]
     if shown == 401:

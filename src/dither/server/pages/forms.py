@@ -33,7 +33,8 @@ DEFAULT_EPSILON = "0.1"
 
 
 def text_of(form: FormData, name: str, most: int = 20_000) -> str:
-    """A field of text, without spaces around it; refused if it is too long. Browsers send other ends of lines."""
+    """Return a field of text, without spaces around it; refused if it is too long. Browsers send other ends of
+    lines."""
     value = form.get(name, "")
     if not isinstance(value, str) or len(value) > most:
         raise InvalidArgument(name, f"at most {most:,} characters", "more", "shorten it")
@@ -41,7 +42,7 @@ def text_of(form: FormData, name: str, most: int = 20_000) -> str:
 
 
 def texts_of(form: FormData, name: str) -> list[str]:
-    """All values of a field that may be sent several times."""
+    """Return all values of a field that may be sent several times."""
     return [value for value in form.getlist(name) if isinstance(value, str)]
 
 
@@ -77,7 +78,7 @@ def asked_options(form: FormData) -> AskedOptions:
 
 
 def number(text: str, name: str) -> float:
-    """A positive number; a comma is taken for a decimal point."""
+    """Return a positive number; a comma is taken for a decimal point."""
     value = decimal(text.strip().replace(",", "."))
     if value is None or value <= 0:
         got = "nothing" if not text.strip() else "other text"
@@ -86,7 +87,7 @@ def number(text: str, name: str) -> float:
 
 
 def limit_of(form: FormData) -> Guarantee | None:
-    """A limit in ε, in ε and δ, or in ρ; None where nothing is written."""
+    """Return a limit in ε, in ε and δ, or in ρ; None where nothing is written."""
     epsilon, delta, rho = (text_of(form, name, 40) for name in ("epsilon", "delta", "rho"))
     if rho and (epsilon or delta):
         raise InvalidArgument("limit", "ε (and δ), or ρ", "both", "leave one of them empty")
@@ -286,7 +287,7 @@ def _column(name: str, column: ColumnCard, unit: str | None, card: Card | None) 
 
 
 def _forbids(column: ColumnCard, card: Card) -> str:
-    """What cannot be asked of a column because of what the card does not say."""
+    """Return what cannot be asked of a column because of what the card does not say."""
     result = []
     if column.type in ("integer", "number") and column.bounds is None and column.keys is None:
         result.append("SUM, AVG, VAR, STDDEV, MIN, MAX and quantiles: it has no bounds.")
@@ -299,7 +300,7 @@ def _forbids(column: ColumnCard, card: Card) -> str:
 
 
 def contribution(card: Card) -> str:
-    """How far one person counts.
+    """Return how far one person counts.
 
     >>> contribution(Card("t", "", {"who": ColumnCard("integer")}, "who", max_groups=2, max_rows="auto"))
     'In at most 2 groups of an answer, with so many rows in each as is chosen privately for each question.'
@@ -316,7 +317,7 @@ def contribution(card: Card) -> str:
 
 
 def example(card: Card) -> str:
-    """A first question about a table: rows by the first column with public keys, or all of them.
+    """Return a first question about a table: rows by the first column with public keys, or all of them.
 
     >>> print(example(Card("t", "", {"region": ColumnCard("text", keys=("a", "b"))})))
     SELECT region, COUNT(*) AS number_of_rows
@@ -332,7 +333,8 @@ def example(card: Card) -> str:
 
 
 def completion_words(card: Card) -> str:
-    """What the editor suggests, as JSON: the names of tables and columns, functions and keywords, with their kinds."""
+    """Return what the editor suggests, as JSON: the names of tables and columns, functions and keywords, with their
+    kinds."""
     words: dict[str, str] = {}
     for table, columns in tables_in_words(card).items():
         words.setdefault(identifier(table), "table")
@@ -391,11 +393,7 @@ def _amount(guarantee: Guarantee) -> tuple[str, float]:
 
 
 def options_in_words(options: Any) -> list[str]:
-    """The options of a question that say something.
-
-    >>> options_in_words({"epsilon": 0.5, "bias": True, "again": False})
-    ['ε = 0.5', 'bias']
-    """
+    """Return the options of a question that say something."""
     names = {"epsilon": "ε", "delta": "δ", "error": "±"}
     result = []
     for name, value in dict(options).items():

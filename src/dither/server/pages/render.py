@@ -201,7 +201,7 @@ _CHOICES = {
 
 
 def moment(at: str) -> str:
-    """A time for people, to the minute; UTC.
+    """Return a time for people, to the minute; UTC.
 
     >>> moment("2026-11-17T02:05:59.123+00:00"), moment("soon")
     ('2026-11-17 02:05', 'soon')
@@ -226,7 +226,7 @@ def sentence(text: str) -> str:
 
 
 def paragraph(text: str) -> str:
-    """Lines as sentences of one paragraph.
+    """Return lines as sentences of one paragraph.
 
     >>> paragraph("groups: 2, all public\\neach person has one row")
     'Groups: 2, all public. Each person has one row.'
@@ -245,7 +245,7 @@ def shortened(text: str, most: int = 90) -> str:
 
 
 def glued(text: str) -> str:
-    """An amount without a line break inside it.
+    """Return an amount without a line break inside it.
 
     >>> glued("ε = 0.5") == "ε\\xa0=\\xa00.5"
     True
@@ -254,7 +254,7 @@ def glued(text: str) -> str:
 
 
 def left_sentence(left: Remaining, own: bool = True) -> str:
-    """What is left, as a sentence to whoever may spend it, or about the table.
+    """Return what is left, as a sentence to whoever may spend it, or about the table.
 
     >>> from dither.guarantees import PureDP
     >>> left_sentence(Remaining("nothing")), left_sentence(Remaining(PureDP(2)), own=False)
@@ -280,7 +280,8 @@ def _of_table(left: Remaining, whose: str, after: str) -> str:
 
 
 def page_words(fix: str) -> str:
-    """How to mend an error with the words of the page, where it names an option of Python and the command line."""
+    """Return how to mend an error with the words of the page, where it names an option of Python and the command
+    line."""
     for option, words in _OPTION_WORDS.items():
         fix = fix.replace(option, words)
     return fix
@@ -296,13 +297,13 @@ def noted(note: Note) -> str:
 
 
 def shown_text(value: object) -> object:
-    """What is written for an expression: text with its lines, without marks that change how the page is read."""
+    """Return what is written for an expression: text with its lines, without marks that change how the page is read."""
     return "\n".join(visible(line) for line in value.split("\n")) if type(value) is str else value
 
 
 @lru_cache(1)
 def environment() -> Environment:
-    """The templates."""
+    """Return the templates."""
     result = Environment(
         loader=FileSystemLoader(FOLDER / "templates"),
         autoescape=True,
@@ -327,7 +328,7 @@ def environment() -> Environment:
 
 
 def fragment(template: str, context: Mapping[str, Any]) -> HTMLResponse:
-    """A part of a page, for the script that asks for it."""
+    """Return a part of a page, for the script that asks for it."""
     return HTMLResponse(environment().get_template(template).render(**context))
 
 
@@ -351,7 +352,7 @@ def _is_current(path: str, item: str) -> bool:
 
 
 def download(content: str | bytes, media_type: str, name: str) -> Response:
-    """A file to keep; its name has plain letters only."""
+    """Return a file to keep; its name has plain letters only."""
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "answer"
     headers = {"Content-Disposition": f'attachment; filename="{plain}"'}
     return Response(content, media_type=media_type, headers=headers)

@@ -24,15 +24,17 @@ ODD = "north\x1b[2J\u202e\r\x07\x9b1A"
 
 @given(text=st.text())
 def test_nothing_printed_is_a_command_and_a_cell_is_one_line(text):
-    assert all(part.isprintable() or not part.strip() or part in "\u200c\u200d" for part in printing.plain(text))
-    assert not set(printing.plain(text)) & set("\x1b\r\x07\x08\x9b\u202e\u2028")
+    assert all(
+        part.isprintable() or not part.strip() or part in "\u200c\u200d" for part in printing.without_commands(text)
+    )
+    assert not set(printing.without_commands(text)) & set("\x1b\r\x07\x08\x9b\u202e\u2028")
     assert not set(printing.cell(text)) & set("\n\t\x0b\x0c\x85")
 
 
 @given(text=st.text(), encoding=st.sampled_from(["ascii", "latin-1", "cp1252", "cp437", "utf-8"]))
 def test_every_text_has_a_form_in_every_encoding(text, encoding):
     printing.prepare()
-    assert printing.plain(text).encode(encoding, "dither.words") is not None
+    assert printing.without_commands(text).encode(encoding, "dither.words") is not None
     assert "± ε".encode("ascii", "dither.words") == b"+/- epsilon"
 
 

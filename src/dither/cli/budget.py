@@ -58,7 +58,7 @@ def run(place: str, options: BudgetOptions) -> None:
             refuse_on_server("--set" if name == "limit" else f"--{name}", getattr(options, name))
         _print_remote(place)
         return
-    plots.check(options.plot)
+    plots.require_matplotlib(options.plot)
     where = _where(place, options.dataset)
     if options.plot is not None and where.dataset is None:
         raise InvalidArgument("--plot", "a dataset to plot", "none", "pass --dataset NAME as well")

@@ -14,16 +14,16 @@ from dither.tables.query.tree import Column
 ENDINGS = ("png", "svg", "pdf", "jpg", "webp")
 
 
-def check(path: str | None) -> None:
+def require_matplotlib(path: str | None) -> None:
     """Refuse a plot if what draws it is not installed.
 
-    >>> check(None)
+    >>> require_matplotlib(None)
     """
     if path is not None:
         need("matplotlib.figure", "plot")
 
 
-def column(path: str | None, plan: QuestionPlan) -> str | None:
+def plotted_column(path: str | None, plan: QuestionPlan) -> str | None:
     """The column of an answer that its plot will show: the first of noisy numbers, one to a group."""
     if path is None:
         return None

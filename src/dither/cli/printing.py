@@ -1,8 +1,8 @@
 """Everything that a command prints: as plain text, complete, and in whatever encoding the terminal has.
 
 Names and keys come from tables, and messages quote what was typed. None of them may move the cursor, turn the line
-around or end it: :func:`plain` shows such characters by their number. An encoding without ε or ± gets words instead,
-so printing never fails, least of all after a question was charged.
+around or end it: :func:`without_commands` shows such characters by their number. An encoding without ε or ± gets words
+instead, so printing never fails, least of all after a question was charged.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ def prepare() -> None:
             reconfigure(errors=_HANDLER)
 
 
-def plain(text: object) -> str:
+def without_commands(text: object) -> str:
     """Return text in which nothing is a command to a terminal; lines and tabs stay.
 
-    >>> plain("north\\x1b[2J")
+    >>> without_commands("north\\x1b[2J")
     'north\\\\x1b[2J'
     """
     string = str(text)
@@ -64,19 +64,19 @@ def plain(text: object) -> str:
 
 
 def cell(text: object) -> str:
-    """Return :func:`plain` text on one line and without tabs.
+    """Return :func:`without_commands` text on one line and without tabs.
 
     >>> cell("a\\nb\\tc")
     'a b c'
     """
     string = str(text)
-    return string if string.isprintable() else plain(" ".join(string.replace("\t", " ").splitlines()))
+    return string if string.isprintable() else without_commands(" ".join(string.replace("\t", " ").splitlines()))
 
 
 def echo(text: object = "", *, err: bool = False, end: str = "\n") -> None:
     """Print text."""
     stream = sys.stderr if err else sys.stdout
-    stream.write(plain(text) + end)
+    stream.write(without_commands(text) + end)
     stream.flush()
 
 

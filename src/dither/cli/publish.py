@@ -317,7 +317,7 @@ def explain_series(card: str, name: str, options: SeriesOptions) -> None:
 
 def release_series(card: str, name: str, options: SeriesOptions) -> None:
     """Release a series through a period, and print or write its points."""
-    plots.check(options.plot)
+    plots.require_matplotlib(options.plot)
     with open_table(card, receipt=options.receipt, read_only=False) as table:
         series = named_series(table, name)
         with Outputs(force=options.force, protected=of_card(card, table.card)) as outputs:

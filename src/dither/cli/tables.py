@@ -167,7 +167,7 @@ def query(path: str, sql: str, options: ReleaseOptions, output: OutputOptions) -
         raise InvalidArgument(
             "--output", f"a file that ends in .{format}, as --format says", f".{ending}", "leave one of them out"
         )
-    plots.check(output.plot)
+    plots.require_matplotlib(output.plot)
     if is_url(path):
         refuse_on_server("--receipt", output.receipt)
     card = None if is_url(path) else read_card(path)
@@ -178,7 +178,7 @@ def query(path: str, sql: str, options: ReleaseOptions, output: OutputOptions) -
         with open_remote(path) if card is None else open_table(path, card=card, receipt=output.receipt) as table:
             question = table.sql(sql)
             plan = question.plan(options=options) if card is not None or output.plot or output.report else None
-            plotted = None if plan is None else plots.column(output.plot, plan)
+            plotted = None if plan is None else plots.plotted_column(output.plot, plan)
             # what is chosen privately is in the answer's notes, and no explanation knows it
             explained = (
                 output.report is not None and plan is not None and not any(part.automatic for part in plan.parts)

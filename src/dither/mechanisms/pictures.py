@@ -24,7 +24,7 @@ def fragment(mechanism: Any) -> str:
     """Return the HTML of a mechanism. It reads no data: everything shown follows from its public parameters.
 
     >>> import dither as dp
-    >>> "probability" in fragment(dp.Exponential(sensitivity=1, epsilon=1))
+    >>> "Probability" in fragment(dp.Exponential(sensitivity=1, epsilon=1))
     True
     """
     pairs: list[tuple[str, str]] = [("promises", str(mechanism.guarantee))]
@@ -51,14 +51,13 @@ def _picture(mechanism: Any) -> str:
         places = densities.grid(mechanism, value, 121)
         heights = [densities.density_at(mechanism, place, value=value) for place in places]
         unit = ", in smooth sensitivities" if isinstance(mechanism, SmoothNoise) else ""
-        about = f"the release of {value:g}{unit}"
-        density = chart.lines([("", places, heights)], title=f"Density of {about}", x_label=about)
-        return markup.picture(density)
+        title = f"Density of the release of {value:g}{unit}"
+        return markup.picture(chart.lines([("", places, heights)], title=title, x_label="released value"))
     if isinstance(mechanism, RandomizedResponse):
         truth = mechanism.truth_probability(60)[0] / 2.0**60
         others = (1 - truth) / (mechanism.category_count - 1)
         bars = [("the truth", truth, None), ("each other category", others, None)]
-        return markup.picture(chart.bars(bars, title="What is reported, with which probability"))
+        return markup.picture(chart.bars(bars, title="Probability of each report"))
     probabilities = getattr(mechanism, "probabilities", None)
     if probabilities is None:
         return ""
@@ -68,5 +67,5 @@ def _picture(mechanism: Any) -> str:
         ("the best" if not step else f"worse by {step} Δ", float(p), None)
         for step, p in zip(steps, values, strict=True)
     ]
-    lines = markup.lines(["The probability of six candidates whose scores are 0 to 5 sensitivities Δ below the best."])
-    return markup.picture(chart.bars(bars, title="Which candidate is chosen, with which probability")) + lines
+    title = "Probability of choosing each of six candidates, by how far its score is below the best"
+    return markup.picture(chart.bars(bars, title=title))

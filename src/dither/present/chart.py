@@ -17,7 +17,7 @@ Style = Literal["bars", "line", "dashed", "steps", "points", "area", "reference"
 """How a mark is drawn: an area has no line in its middle, a reference is a gray line to compare the others with."""
 
 MAX_ROWS = 60
-"""How many bars a chart has at most."""
+"""How many bars a chart has at most, unless it is asked for more."""
 
 
 @dataclass(frozen=True)
@@ -104,19 +104,26 @@ class Chart:
 
 
 def bars(
-    rows: Iterable[tuple[str, Any, float | None]], *, title: str, texts: Sequence[str] | None = None, **more: Any
+    rows: Iterable[tuple[str, Any, float | None]],
+    *,
+    title: str,
+    texts: Sequence[str] | None = None,
+    most: int | None = MAX_ROWS,
+    **more: Any,
 ) -> Chart:
-    """Return a chart of a bar for each of the first rows: its label, its value, and the half-width of its interval.
+    """Return a chart of a bar for each row: its label, its value, and the half-width of its interval.
+
+    ``most`` is how many rows are drawn at most, None for all.
 
     >>> bars([("north", 41, 6.0), ("south", 60, 6.0)], title="Counts").categories
     ('north', 'south')
     """
     every = list(rows)
-    labels, values, errors = zip(*every[:MAX_ROWS], strict=True) if every else ((), (), ())
+    labels, values, errors = zip(*every[:most], strict=True) if every else ((), (), ())
     if texts is None:
         texts = [significant(value, 4) if is_drawable(value) else "" for value in values]
-    mark = Mark(values, style="bars", errors=errors, texts=tuple(texts[:MAX_ROWS]))
-    note = f"The first {MAX_ROWS} of {len(every):,} rows are drawn." if len(every) > MAX_ROWS else ""
+    mark = Mark(values, style="bars", errors=errors, texts=tuple(texts[:most]))
+    note = f"The first {most} of {len(every):,} rows are drawn." if len(labels) < len(every) else ""
     return Chart(title, (mark,), categories=tuple(labels), note=note, **more)
 
 

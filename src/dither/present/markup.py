@@ -41,8 +41,9 @@ def heading(text: object) -> str:
 
 
 def picture(chart: Chart) -> str:
-    """Return a chart for a notebook."""
-    return drawing.svg(chart, width=480, height=150, style="max-width:100%")
+    """Return a chart for a notebook, with its title where it has no heading of its own."""
+    title = "" if chart.heading else lines([chart.title])
+    return title + drawing.svg(chart, width=480, height=150, style="max-width:100%")
 
 
 def code(text: str) -> str:

@@ -84,8 +84,10 @@ class SeriesAnswer(Answer):
         output += [] if self.remaining is None else [f"left: {self.remaining}"]
         return "\n".join([*output, *(printable(str(note)) for note in self.notes)])
 
-    def chart(self, name: str | None = None) -> Chart:
+    def chart(self, name: str | None = None, *, most: int | None = MAX_LINES) -> Chart:
         """Return a chart of one aggregate over time: a line for each group with a band of its errors (95 %).
+
+        ``most`` is how many groups are drawn at most, None for all.
 
         >>> from datetime import date
         >>> from dither.guarantees import PureDP
@@ -96,10 +98,10 @@ class SeriesAnswer(Answer):
         column = name if name is not None else next(item for item in self.columns if item in self.errors)
         lines = self.lines(column)
         marks = []
-        for label, points in list(lines.items())[:MAX_LINES]:
+        for label, points in list(lines.items())[:most]:
             moments, values, errors = zip(*points, strict=True)
             marks.append(Mark(values, moments, label, errors=errors))
-        note = f"The first {MAX_LINES} of {len(lines):,} groups are drawn." if len(lines) > MAX_LINES else ""
+        note = f"The first {most} of {len(lines):,} groups are drawn." if len(marks) < len(lines) else ""
         title = f"{self.describe(column)}: {self.cost} for the whole series; bands: 95 %, of the noise alone."
         return Chart(title, tuple(marks), heading=self.describe(column), note=note)
 

@@ -20,6 +20,7 @@ from dither.ledger.report import safe
 from dither.present import markup
 from dither.present import text as plain_text
 from dither.present.axes import draw
+from dither.present.chart import MAX_ROWS as MAX_BARS
 from dither.present.chart import Axis, Chart, bars, is_drawable
 from dither.present.digits import keys_shown, noisy, rounded, shown, two_digit_decimals
 from dither.present.notes import Note, kinds_of, lasting
@@ -255,17 +256,18 @@ class Answer:
             raise InvalidArgument("format", "json, csv or parquet", ending, "choose one of these")
 
     def drawable(self) -> list[str]:
-        """Return the noisy columns that hold numbers, of which there are charts."""
-        return [
-            name
-            for name in self.columns
-            if name in self.errors
-            and any(is_drawable(value) for value in self[name])
-            and not any(isinstance(value, (list, str)) for value in self[name])
-        ]
+        """Return the noisy columns with numbers to draw."""
+        return [name for name in self._noisy_numbers() if any(is_drawable(value) for value in self[name])]
 
-    def chart(self, name: str | None = None) -> Chart:
+    def _noisy_numbers(self) -> list[str]:
+        """Return the noisy columns of numbers, of which there are charts; where no group is shown, empty ones."""
+        noisy_columns = [name for name in self.columns if name in self.errors]
+        return [name for name in noisy_columns if not any(isinstance(value, (list, str)) for value in self[name])]
+
+    def chart(self, name: str | None = None, *, most: int | None = MAX_BARS) -> Chart:
         """Return a chart of one noisy column, by default the first of numbers: a bar for each row, with its error.
+
+        ``most`` is how many rows are drawn at most, None for all.
 
         >>> from dither.guarantees import PureDP
         >>> rows = (("a", 50), ("b", 100))
@@ -282,20 +284,20 @@ class Answer:
             " ± ".join(filter(None, noisy(value, error))) if is_drawable(value) else "" for _, value, error in rows
         ]
         title = f"{column}, with its error (95 %), {self.cost}"
-        return bars(rows, title=title, texts=texts, heading=column, y=Axis(column))
+        return bars(rows, title=title, texts=texts, heading=column, y=Axis(column), most=most)
 
     def _column(self, name: str | None) -> str:
         """Return the column that a chart shows."""
-        known = self.drawable()
-        column = name if name is not None else next(iter(known), None)
+        known = self._noisy_numbers()
+        column = name if name is not None else next(iter(self.drawable() or known), None)
         if column is None or column not in known:
             expected = f"one of {', '.join(known)}" if known else "an answer with a column of noisy numbers"
             raise InvalidArgument("column", expected, name or "none", "name a column of noisy numbers")
         return column
 
     def plot(self, name: str | None = None, *, axes: Axes | None = None) -> Axes:
-        """Draw :meth:`chart` with matplotlib; returns the axes."""
-        return draw(self.chart(name), axes)
+        """Draw :meth:`chart` of all rows with matplotlib; returns the axes."""
+        return draw(self.chart(name, most=None), axes)
 
     def __str__(self) -> str:
         return self.text()

@@ -102,7 +102,7 @@ class Deployment:
     def to_json(self) -> str:
         """The record for programs; an open answer is null."""
         sections = [
-            {"title": section.title, "items": [_plain(item) for item in section.items]} for section in self.sections
+            {"title": section.title, "items": [_document(item) for item in section.items]} for section in self.sections
         ]
         return json.dumps({"name": self.name, "sections": sections}, indent=2, ensure_ascii=False)
 
@@ -116,7 +116,7 @@ class Deployment:
         )
 
 
-def _plain(item: Item) -> dict[str, str | None]:
+def _document(item: Item) -> dict[str, str | None]:
     return {"question": item.question, "answer": item.answer or None, "source": item.source, "hint": item.hint or None}
 
 

@@ -21,7 +21,7 @@ import dither
 from dither import AddRemove, PureDP, ReusableHoldout, SparseVector, WrongType
 from dither.learn.budget import GaussianBudget
 from dither.ledger import Charge, Receipt
-from dither.ledger.ledger import Allowance, Scope
+from dither.ledger.ledger import Allowance, LedgerScope
 from dither.local.repetition import DeviceBudget
 from dither.local.subset_selection import SubsetSelection
 from dither.mechanisms.sparse_vector import SparseVectorSession
@@ -39,7 +39,7 @@ MAKE: dict[type, Callable[[], Any]] = {
     SparseVectorSession: lambda: SparseVector(1, 1, limit=1).start(0),
     ReusableHoldout: lambda: ReusableHoldout([1.0], [1.0], bounds=(0, 1), epsilon=1, threshold=0, limit=1),
     Allowance: lambda: Allowance(Charge("dataset", "key", PureDP(1), Receipt(1, "00" * 32))),
-    Scope: lambda: Scope(None, "dataset", None, None),  # type: ignore[arg-type]
+    LedgerScope: lambda: LedgerScope(None, "dataset", None, None),  # type: ignore[arg-type]
     GaussianBudget: lambda: GaussianBudget(PureDP(1), AddRemove),
     DeviceBudget: lambda: DeviceBudget(Path(tempfile.mkdtemp()) / "device.sqlite", PureDP(1)),
     NoiseStream: lambda: _PLAN.start(bytes(32)),
@@ -54,7 +54,7 @@ USE: dict[type, Callable[[Any], Any]] = {
     SparseVectorSession: lambda one: one.ask(10**6),
     ReusableHoldout: lambda one: one.ask(lambda x: x),
     Allowance: lambda one: one.spend(SparseVector(1, 1), lambda: 0, private=True),
-    Scope: lambda one: one.spend(SparseVector(1, 1), lambda: 0, private=True),
+    LedgerScope: lambda one: one.spend(SparseVector(1, 1), lambda: 0, private=True),
     GaussianBudget: lambda one: one.release([], 1),
     DeviceBudget: lambda one: one.report(SubsetSelection(4, 1), 1, question="q"),
     NoiseStream: lambda one: one.advance(),
@@ -84,7 +84,8 @@ ELSEWHERE = {
     "PrivateClassifier": "fit pays every time; what it keeps was released",
     "_PlainMean": "makes no promise",
     "Secret": "a key on disk, read when asked for",
-    "Store": "a connection: what was spent is in the database",
+    "LedgerStore": "a connection: what was spent is in the database",
+    "Store": "a connection of the server to its database",
     "LazyUniform": "one draw, inside a release",
     "_Contest": "lives as long as one call",
     "Selection": "lives as long as one release of synthetic records, inside it",

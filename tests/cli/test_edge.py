@@ -20,7 +20,7 @@ import dither as dp
 from dither.cli import guard
 from dither.errors import LedgerError
 from dither.ledger import schema
-from dither.ledger.store import Store
+from dither.ledger.store import LedgerStore
 from dither.tables.answer import Answer
 from dither.tables.execute import run as answering
 from dither.tables.question import Question
@@ -180,7 +180,7 @@ def test_an_unforeseen_error_is_a_line_without_data_and_says_what_was_charged(ki
 @pytest.mark.parametrize("step", ["charge", "record"])
 def test_a_full_disk_says_what_the_ledger_holds(step, visits, dither, monkeypatch):
     assert dither("query", visits, COUNT, "--epsilon", "2")[0] == 0  # the ledger exists
-    real = Store.run
+    real = LedgerStore.run
 
     def full(self, statement, *arguments):
         kind = arguments[0].get("kind") if arguments and isinstance(arguments[0], dict) else None
@@ -189,7 +189,7 @@ def test_a_full_disk_says_what_the_ledger_holds(step, visits, dither, monkeypatc
         return real(self, statement, *arguments)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Store, "run", full)
+        patched.setattr(LedgerStore, "run", full)
         code, out, err = dither("query", visits, COUNT, "--epsilon", "1")
     assert (code, out) == (2, "")
     assert "a full disk" in err

@@ -18,7 +18,7 @@ import pytest
 
 import dither as dp
 from dither.ledger import chain
-from dither.ledger.store import Store
+from dither.ledger.store import LedgerStore
 from support import refuses
 
 pytestmark = pytest.mark.slow
@@ -50,7 +50,7 @@ class Raw:
 
     def disarm(self, patch: pytest.MonkeyPatch) -> None:
         """Without the triggers, and with nobody to see that they are missing."""
-        patch.setattr(Store, "check_shape", lambda _: None)
+        patch.setattr(LedgerStore, "check_shape", lambda _: None)
         if self.server:
             self.run("DROP TRIGGER dither_append_only ON dither_entry")
             self.run("DROP TRIGGER dither_no_truncate ON dither_entry")
@@ -415,14 +415,14 @@ def test_history_is_read_a_little_at_a_time(ledger: Ledger, monkeypatch: pytest.
     ledger.create("visits", limit=dp.PureDP(1))
     for i in range(30):
         ledger.charge("visits", dp.PureDP(0.01), key=f"{i}")
-    real, read = Store.rows, []
+    real, read = LedgerStore.rows, []
 
-    def counted(self: Store, *arguments: Any) -> list[Any]:
+    def counted(self: LedgerStore, *arguments: Any) -> list[Any]:
         result = real(self, *arguments)
         read.append(len(result))
         return result
 
-    monkeypatch.setattr(Store, "rows", counted)
+    monkeypatch.setattr(LedgerStore, "rows", counted)
     entries = ledger.history()
     assert next(entries).seq == 1
     assert read == [5]

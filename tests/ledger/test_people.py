@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 import dither as dp
 from dither.ledger import people
-from dither.ledger.store import Store
+from dither.ledger.store import LedgerStore
 from dither.ledger.units import LOSS_UNIT, Amount
 from support import each, refuses
 
@@ -231,7 +231,7 @@ def rows_of(names: list[bytes]) -> NDArray[np.uint8]:
 
 def test_the_ends_of_all_hashes_are_people_too(place: str) -> None:
     names = [bytes(16), bytes(15) + b"\1", b"\x7f" + b"\xff" * 15, b"\x80" + bytes(15), b"\xff" * 16]
-    store, ends = Store(place, secret=KEY), rows_of(names)
+    store, ends = LedgerStore(place, secret=KEY), rows_of(names)
     for expected in ([True] * 5, [False] * 5):
         with store.transaction():
             kept = people.charge(store, "all", ends, Amount(2, 1), Amount(3, 1))
@@ -245,7 +245,7 @@ def test_the_ends_of_all_hashes_are_people_too(place: str) -> None:
 def test_people_in_several_batches(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The numbers in a batch are not those in the column."""
     monkeypatch.setattr(people, "_BATCH", 7)
-    store, names = Store(place, secret=KEY), rows_of([bytes([i] * 16) for i in range(40)])
+    store, names = LedgerStore(place, secret=KEY), rows_of([bytes([i] * 16) for i in range(40)])
     with store.transaction():
         assert people.charge(store, "all", names[::3], Amount(2, 1), Amount(3, 1)).all()
         kept = people.charge(store, "all", names, Amount(2, 1), Amount(3, 1))

@@ -259,14 +259,14 @@ def test_what_the_database_says_is_part_of_the_error(tmp_path, monkeypatch):
     """The cause is nowhere else to be seen: a command line shows one line. Statements and their values stay out."""
     import sqlite3
 
-    from dither.ledger.store import Store
+    from dither.ledger.store import LedgerStore
 
     with dp.ledger.open(tmp_path / "ledger.sqlite") as ledger:
 
         def odd(*_):
             raise sqlite3.InterfaceError("the driver is confused\n[SQL: secret]")
 
-        monkeypatch.setattr(Store, "_driver", odd)
+        monkeypatch.setattr(LedgerStore, "_driver", odd)
         with refuses(dp.LedgerError, "InterfaceError from the database: the driver is confused") as caught:
             ledger.create("d", limit=dp.PureDP(1))
         assert "secret" not in str(caught.value)

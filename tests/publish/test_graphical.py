@@ -15,7 +15,7 @@ import pytest
 from dither.publish.graphical import (
     CliqueLaws,
     GraphicalModel,
-    Measurement,
+    MeasuredTable,
     cells,
     junction_tree,
     maximal_cliques,
@@ -77,7 +77,7 @@ def test_records_have_possible_cells_only_whatever_is_measured():
     """Measurements put nearly everything into excluded cells."""
     rules = random_rules(0)
     model = GraphicalModel(SIZES, 1000.0, rules)
-    measured = [Measurement(table, np.where(rules[table], 0.0, 500.0), 1.0) for table in TABLES]
+    measured = [MeasuredTable(table, np.where(rules[table], 0.0, 500.0), 1.0) for table in TABLES]
     model.fit(measured, 200)
     columns = model.laws().sample(20_000, SeededSource(1))
     for table, flags in rules.items():
@@ -118,7 +118,7 @@ def margin(law, table):
 def test_margins_are_those_of_the_whole_law(seed):
     generator = np.random.default_rng(seed)
     model = GraphicalModel(GRAPH_SIZES, 100.0)
-    measured = [Measurement(table, margin(random_law(seed) * 3, table), 1.0) for table in GRAPH_TABLES]
+    measured = [MeasuredTable(table, margin(random_law(seed) * 3, table), 1.0) for table in GRAPH_TABLES]
     model.fit(measured, 5)
     for table in GRAPH_TABLES:
         model.parameters[table] = generator.normal(size=[GRAPH_SIZES[i] for i in table])
@@ -132,13 +132,13 @@ def test_the_fit_meets_margins_that_belong_to_a_law():
     law = random_law(3)
     law *= 1000 / law.sum()
     model = GraphicalModel(GRAPH_SIZES, 1000.0)
-    model.fit([Measurement(table, margin(law, table), 4.0) for table in GRAPH_TABLES], 3000)
+    model.fit([MeasuredTable(table, margin(law, table), 4.0) for table in GRAPH_TABLES], 3000)
     for table in GRAPH_TABLES:
         np.testing.assert_allclose(model.margin(table), margin(law, table), atol=2.0)
 
 
 def test_two_measurements_of_one_margin_are_their_weighted_mean():
-    both = Measurement((0,), np.array([4.0]), 1.0).combined(Measurement((0,), np.array([8.0]), 3.0))
+    both = MeasuredTable((0,), np.array([4.0]), 1.0).combined(MeasuredTable((0,), np.array([8.0]), 3.0))
     assert both.values[0] == pytest.approx(5.0)
     assert both.variance == pytest.approx(0.75)
 
@@ -147,7 +147,7 @@ def test_records_have_the_margins_of_the_model():
     law = random_law(5)
     law *= 40_000 / law.sum()
     model = GraphicalModel(GRAPH_SIZES, 40_000.0)
-    model.fit([Measurement(table, margin(law, table), 100.0) for table in GRAPH_TABLES], 500)
+    model.fit([MeasuredTable(table, margin(law, table), 100.0) for table in GRAPH_TABLES], 500)
     columns = model.laws().sample(40_000, SYSTEM)
     whole = joint(model)
     for table in itertools.combinations(range(4), 2):

@@ -19,7 +19,7 @@ from dither.guarantees import Guarantee, restored, stored
 from dither.ledger import chain, schema
 from dither.ledger.chain import Receipt
 from dither.ledger.recorded import canonical
-from dither.ledger.store import Store
+from dither.ledger.store import LedgerStore
 from dither.ledger.units import (
     DELTA_UNIT,
     MAX_AMOUNT,
@@ -291,7 +291,7 @@ def opened(
     )
 
 
-def add(store: Store, account: Account) -> None:
+def add(store: LedgerStore, account: Account) -> None:
     """Insert a new account, in the transaction that is under way."""
     store.run(
         schema.OPEN,
@@ -313,13 +313,13 @@ def add(store: Store, account: Account) -> None:
     )
 
 
-def find(store: Store, owner: str, kind: Kind = "dataset", name: str = "") -> Account | None:
+def find(store: LedgerStore, owner: str, kind: Kind = "dataset", name: str = "") -> Account | None:
     """The account, or None."""
     rows = store.rows(schema.ACCOUNT, {"owner": owner, "kind": kind, "name": name})
     return read(rows[0]) if rows else None
 
 
-def known(store: Store, owner: str, kind: Kind = "dataset", name: str = "") -> Account:
+def known(store: LedgerStore, owner: str, kind: Kind = "dataset", name: str = "") -> Account:
     """The account; an unknown one is refused."""
     result = find(store, owner, kind, name)
     if result is None:
@@ -327,7 +327,9 @@ def known(store: Store, owner: str, kind: Kind = "dataset", name: str = "") -> A
     return result
 
 
-def open_all(store: Store, dataset: str, new: list[Account], signed: Mapping[str, str] | None = None) -> chain.Receipt:
+def open_all(
+    store: LedgerStore, dataset: str, new: list[Account], signed: Mapping[str, str] | None = None
+) -> chain.Receipt:
     """Open accounts and append that to the history, in the transaction that is under way. ``signed`` says by whom and
     why, where somebody did it."""
     for account in new:
@@ -387,12 +389,12 @@ def checked_name(value: object, name: str, max_length: int = MAX_NAME) -> str:
     return value
 
 
-def stated_limits(options: LimitOptions) -> Limits:
+def stated_limits(options: LimitOptions) -> AccountLimits:
     """The limits that keyword arguments state."""
     population = options.get("population")
     if population is not None:
         checked_name(population, "population")
-    return Limits(**options)
+    return AccountLimits(**options)
 
 
 def canonical_request(request: Any) -> str:
@@ -432,7 +434,7 @@ class LimitOptions(TypedDict, total=False):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
+class AccountLimits:
     """What a dataset's accounts may ever spend.
 
     Parameters
@@ -470,7 +472,7 @@ class Limits:
         """The population whose people pay: by default the dataset's own, and none where people have no limit.
 
         >>> from dither.guarantees import PureDP
-        >>> Limits(each_person=PureDP(1)).people_of("visits"), Limits(limit=PureDP(1)).people_of("visits")
+        >>> AccountLimits(each_person=PureDP(1)).people_of("visits"), AccountLimits(limit=PureDP(1)).people_of("visits")
         ('visits', '')
         """
         if self.population is not None:
@@ -478,7 +480,7 @@ class Limits:
         return "" if self.each_person is None else dataset
 
 
-def create(store: Store, dataset: str, limits: Limits) -> Receipt:
+def create(store: LedgerStore, dataset: str, limits: AccountLimits) -> Receipt:
     """Open the accounts of a new dataset, in the transaction that is under way."""
     if find(store, dataset, "dataset") is not None:
         raise InvalidArgument("dataset", "a new name", "one that has accounts already", "choose another, or use those")
@@ -501,7 +503,7 @@ def create(store: Store, dataset: str, limits: Limits) -> Receipt:
     return open_all(store, dataset, new)
 
 
-def ensure(store: Store, dataset: str, limits: Limits) -> bool:
+def ensure(store: LedgerStore, dataset: str, limits: AccountLimits) -> bool:
     """Open the accounts of a dataset unless they are there, in the transaction that is under way; whether it did.
 
     Accounts that are there have to have these very limits.
@@ -514,7 +516,7 @@ def ensure(store: Store, dataset: str, limits: Limits) -> bool:
     return False
 
 
-def check_limits(store: Store, dataset: str, limits: Limits) -> None:
+def check_limits(store: LedgerStore, dataset: str, limits: AccountLimits) -> None:
     """Refuse limits that are not those of the accounts that are there."""
     whole = known(store, dataset)
     template = find(store, dataset, "analyst")
@@ -548,14 +550,14 @@ def check_limits(store: Store, dataset: str, limits: Limits) -> None:
         )
 
 
-def check_uncharged(store: Store, dataset: str) -> None:
+def check_uncharged(store: LedgerStore, dataset: str) -> None:
     """Refuse a dataset that something was charged to, in the transaction that is under way."""
     if known(store, dataset).spent is not None:
         raise InvalidArgument("limit", "a dataset that nothing was charged to", "another", CHANGE_IT)
 
 
 def admit(
-    store: Store, dataset: str, analyst: str, limit: Guarantee, filter: Filter, signed_by: str | None = None
+    store: LedgerStore, dataset: str, analyst: str, limit: Guarantee, filter: Filter, signed_by: str | None = None
 ) -> Receipt:
     """Open an account for one analyst, in the transaction that is under way."""
     known(store, dataset)
@@ -570,7 +572,13 @@ def admit(
 
 
 def change_limit(
-    store: Store, dataset: str, analyst: str | None, each_person: bool, limit: Guarantee, signed_by: str, reason: str
+    store: LedgerStore,
+    dataset: str,
+    analyst: str | None,
+    each_person: bool,
+    limit: Guarantee,
+    signed_by: str,
+    reason: str,
 ) -> Receipt:
     """Change one limit, in the transaction that is under way."""
     account = known(store, dataset)

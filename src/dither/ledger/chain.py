@@ -19,7 +19,7 @@ from typing import Any
 from dither.errors import InvalidArgument, LedgerError, WrongType
 from dither.ledger import schema
 from dither.ledger.recorded import canonical
-from dither.ledger.store import Store
+from dither.ledger.store import LedgerStore
 
 START = bytes(32)
 _PAGE = 200  # entries in memory at a time; the first are there at once
@@ -92,7 +92,7 @@ class Entry:
         return Receipt(self.seq, self.hash.hex())
 
 
-def _digest(store: Store, before: bytes, fields: tuple[Any, ...], answer: bytes | None) -> bytes:
+def _digest(store: LedgerStore, before: bytes, fields: tuple[Any, ...], answer: bytes | None) -> bytes:
     content = canonical([*fields, None if answer is None else hashlib.sha256(answer).hexdigest()])
     return hmac.digest(store.secret.chain, before + content.encode("utf-8", "surrogatepass"), "sha256")
 
@@ -103,7 +103,7 @@ def now() -> str:
 
 
 def append(
-    store: Store,
+    store: LedgerStore,
     kind: str,
     dataset: str,
     body: dict[str, Any],
@@ -134,7 +134,7 @@ def append(
     return Receipt(seq, digest.hex())
 
 
-def last_entry(store: Store) -> tuple[int, bytes]:
+def last_entry(store: LedgerStore) -> tuple[int, bytes]:
     """Number and hash of the last entry; those of :data:`START` where there is none yet."""
     row = store.run(schema.LAST).fetchone()
     return (row[0], as_bytes(row[1], row[0])) if row else (0, START)
@@ -147,7 +147,7 @@ def as_bytes(value: Any, seq: int) -> bytes:
     return bytes(value)
 
 
-def entries(store: Store, dataset: str | None = None) -> Iterator[Entry]:
+def entries(store: LedgerStore, dataset: str | None = None) -> Iterator[Entry]:
     """The history in order, a page at a time."""
     after, statement = 0, schema.ENTRIES if dataset is None else schema.ENTRIES_OF
     while True:
@@ -167,7 +167,7 @@ def entry_of(row: Any) -> Entry:
     return Entry(seq, at, kind, dataset, key, charge, text, recorded, as_bytes(digest, seq))
 
 
-def check(store: Store, entry: Entry, before: bytes) -> None:
+def check(store: LedgerStore, entry: Entry, before: bytes) -> None:
     """Refuse an entry that is not what was written after the one before."""
     fields = (entry.seq, entry.at, entry.kind, entry.dataset, entry.key, entry.charge, entry.text)
     try:
@@ -178,7 +178,7 @@ def check(store: Store, entry: Entry, before: bytes) -> None:
         raise broken(entry.seq, "it, or the one before, was changed")
 
 
-def checked(store: Store, seq: int) -> Entry:
+def checked(store: LedgerStore, seq: int) -> Entry:
     """An entry that is as it was written, whatever was done to the others."""
     rows = [row for n in (seq - 1, seq) for row in store.rows(schema.ENTRY, {"seq": n})]
     if len(rows) < min(seq, 2):
@@ -188,7 +188,7 @@ def checked(store: Store, seq: int) -> Entry:
     return result
 
 
-def checked_answers(store: Store, keys: Mapping[str, object]) -> list[Entry]:
+def checked_answers(store: LedgerStore, keys: Mapping[str, object]) -> list[Entry]:
     """The answers to a ``charge`` of a ``dataset`` with keys from ``first`` to before ``last``, in order; each is as it
     was written.
     """
@@ -200,14 +200,14 @@ def checked_answers(store: Store, keys: Mapping[str, object]) -> list[Entry]:
     return result
 
 
-def check_last(store: Store) -> None:
+def check_last(store: LedgerStore) -> None:
     """Check the last entry only, which is what opening a ledger affords."""
     seq, _ = last_entry(store)
     if seq:
         checked(store, seq)
 
 
-def check_receipt(store: Store, receipt: Receipt) -> None:
+def check_receipt(store: LedgerStore, receipt: Receipt) -> None:
     """Refuse a ledger that does not hold the entry a receipt was given for."""
     if not isinstance(receipt, Receipt):
         raise WrongType("receipt", "a Receipt", type(receipt).__name__, "pass Receipt.read(text)")
@@ -220,7 +220,7 @@ def check_receipt(store: Store, receipt: Receipt) -> None:
         raise _missing_entry()
 
 
-def select_entry(store: Store, receipt: Receipt) -> Any:
+def select_entry(store: LedgerStore, receipt: Receipt) -> Any:
     """A cursor over the entry that a receipt was given for, in the transaction that is under way; None where the number
     of the receipt cannot be that of an entry.
     """

@@ -26,7 +26,7 @@ from dither.ledger import accounts, chain, people, schema
 from dither.ledger.accounts import Account
 from dither.ledger.chain import Receipt
 from dither.ledger.recorded import canonical
-from dither.ledger.store import Store
+from dither.ledger.store import LedgerStore
 from dither.ledger.units import Amount, Price, Unit, cost
 
 DEFAULT_MAX_INCIDENTS = 3
@@ -43,7 +43,7 @@ def check_max_incidents(value: object) -> int:
     return value
 
 
-def incidents_by_analyst(store: Store, account: Account) -> Counter[str | None]:
+def incidents_by_analyst(store: LedgerStore, account: Account) -> Counter[str | None]:
     """The incidents of a dataset since it was last reopened, by the analyst who was charged; None is nobody named."""
     if not account.incidents:
         return Counter()
@@ -86,7 +86,7 @@ class Closure:
         return not self.everybody and not self.analysts
 
 
-def check_open(store: Store, account: Account, max_incidents: int, analyst: str | None = None) -> None:
+def check_open(store: LedgerStore, account: Account, max_incidents: int, analyst: str | None = None) -> None:
     """Refuse a dataset with that many incidents of an analyst, or several times as many of all, since it was last
     reopened."""
     if account.incidents < max_incidents:
@@ -105,7 +105,7 @@ def check_open(store: Store, account: Account, max_incidents: int, analyst: str 
         )
 
 
-def record_incident(store: Store, charge: Charge) -> Receipt:
+def record_incident(store: LedgerStore, charge: Charge) -> Receipt:
     """Append an incident of a charge, once, in the transaction that is under way."""
     chain.check_charge(chain.select_entry(store, charge.receipt), charge)
     recorded = store.run(schema.INCIDENT, {"charge": charge.receipt.seq}).fetchall()
@@ -117,7 +117,7 @@ def record_incident(store: Store, charge: Charge) -> Receipt:
     return receipt
 
 
-def reopen(store: Store, dataset: str, signed_by: str, reason: str) -> Receipt:
+def reopen(store: LedgerStore, dataset: str, signed_by: str, reason: str) -> Receipt:
     """Start counting again, in the transaction that is under way; the incidents stay in the history."""
     account = accounts.known(store, dataset)
     body = {"incidents": account.incidents, "signed_by": signed_by, "reason": reason}
@@ -126,7 +126,7 @@ def reopen(store: Store, dataset: str, signed_by: str, reason: str) -> Receipt:
     return receipt
 
 
-def _set_incidents(store: Store, account: Account, incidents: int) -> None:
+def _set_incidents(store: LedgerStore, account: Account, incidents: int) -> None:
     store.run(schema.COUNT_INCIDENTS, {**account.where, "incidents_": incidents})
 
 
@@ -155,7 +155,7 @@ class Charge(ComparedByValue):
     units: frozenset[Unit] = field(default=frozenset(), repr=False)
 
 
-def digest(dataset: str, price: Price, analyst: str | None, asked: str) -> tuple[dict[str, Any], str]:
+def request_digest(dataset: str, price: Price, analyst: str | None, asked: str) -> tuple[dict[str, Any], str]:
     """The cost as the history states it, and a hash of all that one key stands for: the whole price is part of it."""
     stated = {**accounts.state(price.guarantee, "sum"), "rho": None if price.rho is None else str(price.rho)}
     text = canonical([dataset, stated, analyst, asked])
@@ -163,9 +163,9 @@ def digest(dataset: str, price: Price, analyst: str | None, asked: str) -> tuple
 
 
 def find_recorded(
-    store: Store, dataset: str, key: str, paid: Guarantee, request: str, *, lenient: bool = False
+    store: LedgerStore, dataset: str, key: str, paid: Guarantee, request: str, *, lenient: bool = False
 ) -> Charge | None:
-    """The answer that was recorded under this key for this request (its digest), or None.
+    """The answer that was recorded under this key for this request (its request_digest), or None.
 
     A key that was used for another request is refused, or, with ``lenient``, treated as one without an answer. A charge
     whose answer was never recorded is not reused: whoever asks again is charged again, so that the noise of one charge
@@ -188,7 +188,7 @@ def find_recorded(
 
 
 def check_payable(
-    store: Store, dataset: str, price: Price, analyst: str | None, max_incidents: int, people: bool
+    store: LedgerStore, dataset: str, price: Price, analyst: str | None, max_incidents: int, people: bool
 ) -> str:
     """Refuse, before the keys of any person are read, a request that is incomplete or that the dataset or the analyst
     cannot pay; returns the population. All of this depends on the request alone. The charge itself checks again.
@@ -225,7 +225,7 @@ def check_person_limit(account: Account, price: Price) -> Amount:
 
 
 def pay(
-    store: Store,
+    store: LedgerStore,
     dataset: str,
     key: str,
     price: Price,
@@ -289,7 +289,12 @@ def _paying(rows: list[Any], dataset: str, analyst: str | None) -> tuple[list[Ac
 
 
 def people_pay(
-    store: Store, account: Account, contributors: people.Contributors, price: Price, seq: int, body: dict[str, Any]
+    store: LedgerStore,
+    account: Account,
+    contributors: people.Contributors,
+    price: Price,
+    seq: int,
+    body: dict[str, Any],
 ) -> NDArray[np.bool_]:
     """Charge whoever can pay. The seal of the charge before is checked first, and named in the new one: accounts put
     back to an earlier state do not fit into the history again.
@@ -308,7 +313,7 @@ def people_pay(
     return contributors.rows(admitted)
 
 
-def _check_seal(store: Store, key: bytes, account: Account) -> None:
+def _check_seal(store: LedgerStore, key: bytes, account: Account) -> None:
     rows = store.run(schema.ENTRY, {"seq": account.sealed}).fetchall()
     sealed_entry = chain.entry_of(rows[0]).body.get("people") if rows else None
     seal = people.seal(key, account.owner, account.sealed, account.checksum)
@@ -316,6 +321,6 @@ def _check_seal(store: Store, key: bytes, account: Account) -> None:
         raise LedgerError("ledger", "people's accounts as they were charged", "others", "restore it from a copy")
 
 
-def _spend(store: Store, account: Account, amount: Amount) -> None:
+def _spend(store: LedgerStore, account: Account, amount: Amount) -> None:
     values = {"loss": amount.loss, "delta": amount.delta, "checksum_": account.checksum, "sealed_": account.sealed}
     store.run(schema.SPEND, {**account.where, **values})

@@ -1,6 +1,7 @@
 """The ledger itself: every release is charged, then computed, then recorded, and only then returned.
 
-Spenders: a :class:`Scope` charges each release to a ledger, an :class:`Allowance` deducts it from an earlier charge.
+Spenders: a :class:`LedgerScope` charges each release to a ledger, an :class:`Allowance` deducts it from an earlier
+charge.
 
 Spenders do not nest. A scope inside of another, or inside of a computation of ``ledger.release``, or that inside of a
 scope, would have to charge both for the same release, under two keys and with two answers to replay; it is refused.
@@ -31,12 +32,12 @@ from dither.ledger.chain import Entry, Receipt
 from dither.ledger.charging import Charge
 from dither.ledger.recorded import canonical, decode, encode
 from dither.ledger.series import SeriesRecord, charged_series
-from dither.ledger.store import Store
+from dither.ledger.store import LedgerStore
 from dither.ledger.units import Amount, Filter, Limit, Price, Unit, exact_cost
 from dither.stateful import Stateful
 
 
-class Scope(Stateful):
+class LedgerScope(Stateful):
     """What ``with ledger.scope(dataset)`` opens: it charges each release inside before it is computed."""
 
     def __init__(self, ledger: Ledger, dataset: str, analyst: str | None, key: str | None) -> None:
@@ -44,7 +45,7 @@ class Scope(Stateful):
         self._count, self._lock = 0, threading.Lock()
 
     @contextmanager
-    def opened(self) -> Iterator[Scope]:
+    def opened(self) -> Iterator[LedgerScope]:
         """Charge every release made until the block ends."""
         with paying(self):
             yield self
@@ -140,7 +141,7 @@ def _refuse_seeded(private: bool) -> None:
         raise NotPrivate("source", "the system's randomness", "a seeded source", "leave seeded sources to tests")
 
 
-def _verified(store: Store) -> tuple[int, Receipt]:
+def _verified(store: LedgerStore) -> tuple[int, Receipt]:
     """Replay the whole history, then compare the accounts with it; in the transaction that is under way."""
     store.intact()
     ledger = _Replayed()
@@ -215,7 +216,7 @@ class _Replayed:
             )
 
 
-def _check_people(store: Store, ledger: _Replayed, result: dict[str, accounts.Account]) -> None:
+def _check_people(store: LedgerStore, ledger: _Replayed, result: dict[str, accounts.Account]) -> None:
     key = store.secret.people
     for population, (seq, seal) in ledger.seals.items():
         total = _people.total(store, key, population)
@@ -260,7 +261,7 @@ class Ledger:
         create: bool = True,
         read_only: bool = False,
     ) -> None:
-        self._store = Store(place, secret=secret, create=create, read_only=read_only)
+        self._store = LedgerStore(place, secret=secret, create=create, read_only=read_only)
         self._store.recheck = self._recheck
         try:
             with self._store.snapshot():
@@ -285,7 +286,7 @@ class Ledger:
             Its name.
         limits
             ``limit``, ``each_analyst``, ``each_person``, ``population`` and ``filter``, all by keyword; see
-            :class:`dither.ledger.accounts.Limits`. ``limit`` or ``each_person`` or both are needed.
+            :class:`dither.ledger.accounts.AccountLimits`. ``limit`` or ``each_person`` or both are needed.
         """
         name, stated = checked_name(dataset, "dataset"), stated_limits(limits)
         with self._store.transaction():
@@ -389,7 +390,7 @@ class Ledger:
         who = None if analyst is None else checked_name(analyst, "analyst")
         named = os.urandom(16).hex() if key is None else checked_name(key, "key")
         asked = canonical_request(request)
-        stated, digest = charging.digest(name, price, who, asked)
+        stated, digest = charging.request_digest(name, price, who, asked)
         self._reached("asked")
         result = charging.find_recorded(self._store, name, named, guarantee, digest) if key is not None else None
         if result is not None:
@@ -413,7 +414,7 @@ class Ledger:
     def has_answer(self, dataset: str, cost: Any, *, key: str, request: Any, analyst: str | None = None) -> bool:
         """Whether an answer is recorded under this key for this request at this cost; nothing is charged."""
         name, price = checked_name(dataset, "dataset"), Price.of(cost)
-        _, digest = charging.digest(name, price, analyst, canonical_request(request))
+        _, digest = charging.request_digest(name, price, analyst, canonical_request(request))
         return charging.find_recorded(self._store, name, key, price.guarantee, digest, lenient=True) is not None
 
     def _read_people(self, people: Any, population: str) -> tuple[_people.Contributors | None, bool]:
@@ -556,14 +557,16 @@ class Ledger:
 
     def scope(
         self, dataset: str, *, analyst: str | None = None, key: str | None = None
-    ) -> AbstractContextManager[Scope]:
+    ) -> AbstractContextManager[LedgerScope]:
         """Charge every release made inside to a dataset.
 
         Each is charged before its noise is drawn. With a ``key``, the releases inside are numbered under it, and
         running the same block again returns the same answers, uncharged.
         """
         checked_name(dataset, "dataset")
-        return Scope(self, dataset, analyst, None if key is None else checked_name(key, "key", MAX_NAME - 20)).opened()
+        return LedgerScope(
+            self, dataset, analyst, None if key is None else checked_name(key, "key", MAX_NAME - 20)
+        ).opened()
 
     # -- reading ----------------------------------------------------------------------------------------------------
 

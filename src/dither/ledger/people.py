@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from dither.errors import LedgerError, WrongType
 from dither.ledger import schema
-from dither.ledger.store import Store
+from dither.ledger.store import LedgerStore
 from dither.ledger.units import Amount
 
 WIDTH = schema.PERSON_BYTES
@@ -163,7 +163,9 @@ def _hashes(keys: list[bytes], secret: bytes) -> NDArray[np.uint8]:
     return np.frombuffer(joined, dtype=np.uint8).reshape(len(keys), WIDTH)
 
 
-def charge(store: Store, population: str, who: NDArray[np.uint8], cost: Amount, limit: Amount) -> NDArray[np.bool_]:
+def charge(
+    store: LedgerStore, population: str, who: NDArray[np.uint8], cost: Amount, limit: Amount
+) -> NDArray[np.bool_]:
     """Charge whoever can pay, in the transaction that is under way, and say who could."""
     kept = np.ones(len(who), dtype=bool)
     if not cost.within(limit):
@@ -213,7 +215,7 @@ def _weighted(weights: NDArray[np.uint64], amounts: Any) -> int:
     return sum(map(mul, weights.tolist(), amounts.tolist()))
 
 
-def total(store: Store, secret: bytes, population: str) -> int:
+def total(store: LedgerStore, secret: bytes, population: str) -> int:
     """The checksum of everybody's account as it is stored."""
     result, after = 0, b""
     while True:

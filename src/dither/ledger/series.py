@@ -50,7 +50,7 @@ from dither.ledger import accounts, chain, charging, people, schema
 from dither.ledger.chain import Receipt
 from dither.ledger.charging import Charge
 from dither.ledger.recorded import canonical
-from dither.ledger.store import Store
+from dither.ledger.store import LedgerStore
 from dither.ledger.units import Price
 
 _NONCE, _TAG = 12, 16
@@ -85,7 +85,7 @@ Compute = Callable[[SeriesState, Pay | None], Advance | None]
 
 
 def charged_series(
-    store: Store,
+    store: LedgerStore,
     dataset: str,
     key: str,
     cost: Any,
@@ -100,7 +100,7 @@ def charged_series(
     """
     key = f"{_OWN}{key}"
     price = Price.of(cost)
-    stated, digest = charging.digest(dataset, price, analyst, asked)
+    stated, digest = charging.request_digest(dataset, price, analyst, asked)
 
     def recorded() -> Charge | None:
         rows = store.rows(schema.CHARGED, {"dataset": dataset, "key": key})
@@ -129,7 +129,7 @@ def charged_series(
 class SeriesRecord:
     """The recorded advances of one series that was charged, and its sealed state."""
 
-    def __init__(self, store: Store, charge: Charge, reached: Callable[[str], None]) -> None:
+    def __init__(self, store: LedgerStore, charge: Charge, reached: Callable[[str], None]) -> None:
         self._store, self._charge, self._reached = store, charge, reached
         self._cipher = AESGCM(store.secret.series)
 
@@ -264,7 +264,7 @@ class SeriesRecord:
         contributors = people.contributors(column, population, store.secret.people)
         assert charge.price is not None
         seq, before = chain.last_entry(store)
-        stated, digest = charging.digest(charge.dataset, charge.price, None, "null")
+        stated, digest = charging.request_digest(charge.dataset, charge.price, None, "null")
         body: dict[str, Any] = {"cost": stated, "request": digest, "asked": None, "series": charge.receipt.seq}
         account = accounts.known(store, population, "people")
         admitted = charging.people_pay(store, account, contributors, charge.price, seq + 1, body)
@@ -278,7 +278,7 @@ class SeriesRecord:
         store, charge = self._store, self._charge
         with store.transaction():
             assert charge.price is not None
-            stated, digest = charging.digest(charge.dataset, charge.price, None, "null")
+            stated, digest = charging.request_digest(charge.dataset, charge.price, None, "null")
             about = {"cost": stated, "request": digest, "asked": None}
             body: dict[str, Any] = {**about, "series": charge.receipt.seq, "charged": []}
             key = f"{charge.key}!"

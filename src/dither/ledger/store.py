@@ -79,7 +79,7 @@ class _Translated:
             raise self._explain(error) from error
 
 
-class Store:
+class LedgerStore:
     """The database that holds a ledger, and the secret of the ledger. ``created`` says that it was made just now."""
 
     def __init__(
@@ -286,7 +286,7 @@ class Store:
             self._lock.release()
 
 
-_STORES: weakref.WeakSet[Store] = weakref.WeakSet()  # what a fork has to look after
+_STORES: weakref.WeakSet[LedgerStore] = weakref.WeakSet()  # what a fork has to look after
 _REGISTER = threading.Lock()
 
 

@@ -169,7 +169,7 @@ def allocate(
     ]
     if not measured:
         return Allocation({})
-    problem = _Problem(residuals, tuple(measured), cost)
+    problem = _AllocationProblem(residuals, tuple(measured), cost)
     tables = [table for table in tables if residuals.mean_variances(table.levels, measured).any()]  # others are public
     goals = {table.levels: table.variance for table in tables if table.variance is not None}
     rates = problem.smallest_largest(goals) if goals else None
@@ -199,7 +199,7 @@ def importance(domain: Domain, table: TableSpec) -> float:
 
 
 def _check_goals(
-    problem: _Problem,
+    problem: _AllocationProblem,
     rates: Floats,
     goals: Mapping[Levels, float],
     unit: float,
@@ -225,7 +225,7 @@ def _check_goals(
 
 
 @dataclass(frozen=True, eq=False)
-class _Problem:
+class _AllocationProblem:
     """The residuals to measure and what they may cost; rates are the costs of the single ones."""
 
     residuals: Residuals

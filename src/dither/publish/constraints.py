@@ -68,7 +68,7 @@ class Parts:
 
 
 @dataclass(frozen=True, eq=False)
-class Rule:
+class RecordRule:
     """One condition, or several that share a column with a divided bin: use :func:`rules_of`.
 
     >>> from dither.publish import Attribute, Domain
@@ -144,7 +144,7 @@ class Rule:
                 values[rows] = inside(parts.low[part], parts.high[part], uniform[attribute][rows])
 
 
-def rules_of(constraints: Iterable[object], record_columns: Sequence[RecordColumn]) -> tuple[Rule, ...]:
+def rules_of(constraints: Iterable[object], record_columns: Sequence[RecordColumn]) -> tuple[RecordRule, ...]:
     """The rules of conditions in SQL, or as expressions of :func:`dither.col`, over the columns of records."""
     names = {name: place for place, item in enumerate(record_columns) for name in item.attribute.level_names}
     types = {name: type for item in record_columns for name, type in item.types.items()}
@@ -264,7 +264,7 @@ def _rule(
     record_columns: Sequence[RecordColumn],
     names: Mapping[str, int],
     parts: Mapping[int, Parts],
-) -> Rule:
+) -> RecordRule:
     table = tuple(sorted(set().union(*(_places(expression, names) for expression in conditions))))
     shape = [len(parts[place].codes) for place in table]
     shown = " × ".join(record_columns[place].attribute.name for place in table)
@@ -292,4 +292,4 @@ def _rule(
         got = "none" if not holds.any() else "NULLs only"
         fix = "correct the condition: it contradicts another one, or the bounds or keys of its columns"
         raise InvalidArgument(f"constraints on {shown}", "at least one possible record", got, fix)
-    return Rule(table, tuple(parts[place] for place in table), holds)
+    return RecordRule(table, tuple(parts[place] for place in table), holds)

@@ -53,9 +53,9 @@ from dither.publish.mechanism import tables_needed
 from dither.publish.person_limit import (
     SHARE_OF_BIAS,
     SHARE_OF_CHOICE,
+    BudgetSplit,
     MaxRows,
     PersonLimit,
-    Split,
     TypicalCell,
     histogram_statement,
     learn_limit,
@@ -295,7 +295,7 @@ class Counting:
             return SHARE_OF_CHOICE
         return SHARE_OF_BIAS if self.bias and self.card.unit is not None else Fraction(0)
 
-    def split(self, guarantee: Guarantee) -> Split:
+    def split(self, guarantee: Guarantee) -> BudgetSplit:
         """What the histogram of people costs, and what is left for the tables."""
         return split(guarantee, self.histogram_share)
 

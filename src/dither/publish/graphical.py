@@ -212,18 +212,18 @@ _IMPOSSIBLE = -1e6
 
 
 @dataclass
-class Measurement:
+class MeasuredTable:
     """A noisy margin: its attributes, its values, and the variance of their noise."""
 
     table: Clique
     values: Floats
     variance: float
 
-    def combined(self, other: Measurement) -> Measurement:
+    def combined(self, other: MeasuredTable) -> MeasuredTable:
         """Both measurements of one margin as one."""
         weight = other.variance / (self.variance + other.variance)
         values = weight * self.values + (1 - weight) * other.values
-        return Measurement(self.table, values, 1 / (1 / self.variance + 1 / other.variance))
+        return MeasuredTable(self.table, values, 1 / (1 / self.variance + 1 / other.variance))
 
 
 @dataclass
@@ -249,7 +249,7 @@ class GraphicalModel:
         self.tree = junction_tree(self.sizes, [*tables, *self.allowed])
         self.possible = possible_cells(self.sizes, self.tree, self.allowed)
 
-    def fit(self, measurements: Sequence[Measurement], iterations: int) -> None:
+    def fit(self, measurements: Sequence[MeasuredTable], iterations: int) -> None:
         """Fit to measurements, from where the model is."""
         self._join([item.table for item in measurements])
         for item in measurements:
@@ -277,7 +277,7 @@ class GraphicalModel:
         self.beliefs = beliefs
 
     def _loss(
-        self, measurements: Sequence[Measurement], homes: Sequence[int], beliefs: Sequence[Floats]
+        self, measurements: Sequence[MeasuredTable], homes: Sequence[int], beliefs: Sequence[Floats]
     ) -> tuple[float, list[Floats]]:
         loss, slopes = 0.0, []
         for item, home in zip(measurements, homes, strict=True):

@@ -64,26 +64,26 @@ and the largest of all. The numbers that it computes with are largest at one of 
 _BITS = 128
 
 
-class Split(NamedTuple):
+class BudgetSplit(NamedTuple):
     """What the histogram of people costs, as an epsilon (0 where there is none), and what is left for the tables."""
 
     histogram: Fraction
     tables: Guarantee
 
 
-def split(guarantee: Guarantee, share: Fraction) -> Split:
+def split(guarantee: Guarantee, share: Fraction) -> BudgetSplit:
     """A budget divided between the histogram of people and the tables; see the module for the proof."""
     if not share:
-        return Split(Fraction(0), guarantee)
+        return BudgetSplit(Fraction(0), guarantee)
     if isinstance(guarantee, ZCDP):
         rho = guarantee.exact[0]
         histogram = Fraction(down(Fraction(square_root(2 * rho * share, _BITS)[0], 1 << _BITS)))
-        return Split(histogram, ZCDP(rho - histogram**2 / 2))
+        return BudgetSplit(histogram, ZCDP(rho - histogram**2 / 2))
     epsilon = guarantee.exact[0]
     histogram = Fraction(down(epsilon * share))
     if isinstance(guarantee, ApproxDP):
-        return Split(histogram, ApproxDP(epsilon - histogram, guarantee.exact[1]))
-    return Split(histogram, PureDP(epsilon - histogram))
+        return BudgetSplit(histogram, ApproxDP(epsilon - histogram, guarantee.exact[1]))
+    return BudgetSplit(histogram, PureDP(epsilon - histogram))
 
 
 class TypicalCell(NamedTuple):

@@ -22,7 +22,7 @@ from dither.publish.graphical import (
     Clique,
     Flags,
     GraphicalModel,
-    Measurement,
+    MeasuredTable,
     cells,
     junction_tree,
     maximal_cliques,
@@ -56,9 +56,9 @@ class Round:
     values: Integers = field(repr=False, compare=False)
 
     @property
-    def measurement(self) -> Measurement:
+    def measurement(self) -> MeasuredTable:
         """As the model takes it."""
-        return Measurement(self.table, self.values.astype(np.float64), self.sigma * self.sigma)
+        return MeasuredTable(self.table, self.values.astype(np.float64), self.sigma * self.sigma)
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class Selection:
         self.left = plan.rho
         self.share = plan.rho / (_ROUNDS_PER_ATTRIBUTE * len(self.sizes))
         """What one round costs now."""
-        self.measured: dict[Clique, Measurement] = {}
+        self.measured: dict[Clique, MeasuredTable] = {}
         self.rounds: list[Round] = []
         self.model = GraphicalModel(self.sizes, 1.0, plan.allowed)
         self.present = [*self.sizes]
@@ -231,6 +231,6 @@ def _noisy_margin(attribute: int, rounds: Sequence[Round], sizes: Sequence[int])
     return item.values.sum(axis=axes), item.sigma**2 * cells(item.table, sizes) / sizes[attribute]
 
 
-def combined(first: Measurement | None, second: Measurement) -> Measurement:
+def combined(first: MeasuredTable | None, second: MeasuredTable) -> MeasuredTable:
     """Both measurements of a table as one."""
     return second if first is None else first.combined(second)

@@ -44,13 +44,13 @@ from dither.budget_hooks import spends
 from dither.errors import InvalidArgument, WrongType
 from dither.exact.search import bisect_floats
 from dither.guarantees import ZCDP, ApproxDP, Guarantee
-from dither.publish.constraints import Rule, rules_of
+from dither.publish.constraints import RecordRule, rules_of
 from dither.publish.domain import Domain, Integers, Levels
 from dither.publish.graphical import (
     Clique,
     CliqueLaws,
     Flags,
-    Measurement,
+    MeasuredTable,
     cells,
     junction_tree,
     possible_cells,
@@ -188,7 +188,7 @@ class Synthesizer:
         return record_columns(self.domain, self.types, self.periods, self.bounds)
 
     @cached_property
-    def rules(self) -> tuple[Rule, ...]:
+    def rules(self) -> tuple[RecordRule, ...]:
         """The constraints as tables of possible cells."""
         return rules_of(self.constraints, self.record_columns)
 
@@ -394,19 +394,19 @@ def column_comparisons(synthesis: Synthesis) -> list[TableComparison]:
         variances = [item.variance * cells(item.table, sizes) / sizes[place] for item in having]
         best = having[int(np.argmin(variances))]
         axes = tuple(axis for axis, other in enumerate(best.table) if other != place)
-        margin = Measurement((place,), np.asarray(best.values.sum(axis=axes)), min(variances))
+        margin = MeasuredTable((place,), np.asarray(best.values.sum(axis=axes)), min(variances))
         result.append(_comparison(synthesis, (place,), margin))
     return result
 
 
-def _measured(synthesis: Synthesis) -> dict[Clique, Measurement]:
-    measured: dict[Clique, Measurement] = {}
+def _measured(synthesis: Synthesis) -> dict[Clique, MeasuredTable]:
+    measured: dict[Clique, MeasuredTable] = {}
     for item in synthesis.rounds:
         measured[item.table] = combined(measured.get(item.table), item.measurement)
     return measured
 
 
-def _comparison(synthesis: Synthesis, table: Clique, item: Measurement | None = None) -> TableComparison:
+def _comparison(synthesis: Synthesis, table: Clique, item: MeasuredTable | None = None) -> TableComparison:
     item = item or _measured(synthesis)[table]
     shape = [synthesis.laws.sizes[place] for place in table]
     codes = np.ravel_multi_index([synthesis.codes[place] for place in table], shape)

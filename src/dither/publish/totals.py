@@ -79,7 +79,7 @@ def common_table(domain: Domain, tables: Mapping[Levels, Integers]) -> Integers:
             f"{among}, which have {domain.size(core):,}",
             "leave one of these tables out, or impose a table that holds two of them",
         )
-    problem = _Problem.of(domain, core, tables)
+    problem = _NearestTable.of(domain, core, tables)
     counts = problem.solve(np.zeros(domain.size(core)), _SECONDS)
     if counts is None:
         raise InvalidArgument(
@@ -94,12 +94,12 @@ def common_table(domain: Domain, tables: Mapping[Levels, Integers]) -> Integers:
 def nearest_table(domain: Domain, tables: Mapping[Levels, Integers], target: Floats, example: Integers) -> Integers:
     """Whole counts near a target that have these tables as margins; the example, which has, where none is found."""
     core = finest(tables)
-    counts = _Problem.of(domain, core, tables).solve(target.ravel(), None)
+    counts = _NearestTable.of(domain, core, tables).solve(target.ravel(), None)
     return example if counts is None else counts.reshape(domain.shape(core))
 
 
 @dataclass(frozen=True, eq=False)
-class _Problem:
+class _NearestTable:
     """Whole, non-negative counts with given sums over sets of cells."""
 
     rows: Integers
@@ -108,7 +108,7 @@ class _Problem:
     sums: Integers
 
     @classmethod
-    def of(cls, domain: Domain, core: Levels, tables: Mapping[Levels, Integers]) -> _Problem:
+    def of(cls, domain: Domain, core: Levels, tables: Mapping[Levels, Integers]) -> _NearestTable:
         size, before = domain.size(core), 0
         rows = []
         for levels, counts in tables.items():

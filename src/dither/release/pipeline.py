@@ -120,7 +120,7 @@ class ChargedTable(Protocol):
         """Whether it was opened to read only."""
 
 
-class Contributors(Protocol[C]):
+class ReleaseRows(Protocol[C]):
     """The rows of a release, and the people behind them, who pay where people have accounts."""
 
     @property
@@ -170,7 +170,7 @@ _DERIVED_KEY = re.compile("[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
-class Request:
+class PaidRequest:
     """What is asked of the ledger: a request in canonical form, with the key that its result is recorded under."""
 
     key: str
@@ -179,12 +179,12 @@ class Request:
 
 def identify(
     content: dict[str, Any], cost: Guarantee, *, analyst: str | None = None, key: str | None = None, again: bool = False
-) -> Request:
+) -> PaidRequest:
     """Give a request its key: the one that was chosen, a fresh one to ask ``again``, or a hash of all that is asked."""
     check_key(key)
     if key is None:
         key = secrets.token_hex(16) if again else recorded_key(content, cost, analyst)
-    return Request(key, content)
+    return PaidRequest(key, content)
 
 
 def check_key(key: str | None) -> None:
@@ -204,7 +204,7 @@ def digest(document: Any) -> str:
     return hashlib.sha256(canonical(document).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def is_recorded(table: ChargedTable, cost: Guarantee, request: Request, analyst: str | None) -> bool:
+def is_recorded(table: ChargedTable, cost: Guarantee, request: PaidRequest, analyst: str | None) -> bool:
     """Whether the result is recorded already, so that nothing would be paid."""
     name, ledger = table.card.name, table.accounts.ledger
     return ledger.has_answer(name, cost, key=request.key, request=request.content, analyst=analyst)
@@ -232,8 +232,8 @@ class Paid(NamedTuple):
 def release(
     table: ChargedTable,
     cost: Guarantee,
-    request: Request,
-    contributors: Contributors[Rows],
+    request: PaidRequest,
+    contributors: ReleaseRows[Rows],
     compute: Callable[[Rows, ReleaseNotes], bytes],
     analyst: str | None = None,
 ) -> Paid:
@@ -271,8 +271,8 @@ def release(
 def _charge(
     table: ChargedTable,
     cost: Guarantee,
-    request: Request,
-    contributors: Contributors[Any] | None,
+    request: PaidRequest,
+    contributors: ReleaseRows[Any] | None,
     analyst: str | None,
 ) -> Charge:
     """Charge a request to its accounts, or find what is recorded of it."""
@@ -328,7 +328,7 @@ def _keep_charge(table: ChargedTable, receipt: Receipt) -> None:
 def charge_series(
     table: ChargedTable,
     cost: Guarantee,
-    request: Request,
+    request: PaidRequest,
     rehearse: Callable[[], object],
     analyst: str | None = None,
 ) -> SeriesRecord:

@@ -127,7 +127,7 @@ _Schema = tuple[int | None, int, int, float | Fraction]
 """The horizon, and what one person can change: in how many steps, how far apart, and by how much in each."""
 
 
-class _Series:
+class _RunningSeries:
     """What all series have in common."""
 
     plan: StreamPlan
@@ -176,7 +176,7 @@ class _Series:
         return max(1, self.step) if step is None else arguments.whole(step, "step")
 
 
-class RunningSum(_Series, Stateful):
+class RunningSum(_RunningSeries, Stateful):
     """The running sum of a series, released at every step; one charge for all of them.
 
     *Statement.* If one person's data change the values of at most ``max_participations`` steps, any two of them at
@@ -239,7 +239,7 @@ class RunningSum(_Series, Stateful):
         return result
 
 
-class SlidingWindow(_Series, Stateful):
+class SlidingWindow(_RunningSeries, Stateful):
     """The sum over the last ``window`` steps, released at every step; otherwise as :class:`RunningSum`.
 
     The noise of a window is the difference of the noises of two running sums, and the buffers are optimized for that.
@@ -305,7 +305,7 @@ class RunningMean(RunningSum):
         return super().error(step, confidence) / self._at(step)
 
 
-class Histogram(_Series, Stateful):
+class Histogram(_RunningSeries, Stateful):
     """Running counts of many categories, released together at every step; otherwise as :class:`RunningSum`.
 
     ``sensitivity`` is the l2 norm (under epsilon alone the l1 norm) of what one person changes in the counts of one

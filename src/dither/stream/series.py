@@ -67,7 +67,7 @@ SECRET = 0
 """The part of the state that holds the totals and the noise; the others hold people."""
 
 
-class Secret(NamedTuple):
+class SeriesSecret(NamedTuple):
     """What the next advance needs beside the people: how far the series is, its exact totals, and the noise in them.
 
     Keys of noise are not kept: what they drew is in ``noise``, and they are never needed again.
@@ -78,7 +78,7 @@ class Secret(NamedTuple):
     noise: Mapping[str, Any] | None
 
     @classmethod
-    def read(cls, state: SeriesState, lanes: int) -> Secret:
+    def read(cls, state: SeriesState, lanes: int) -> SeriesSecret:
         """That of a state; at first nothing is out."""
         if not state.advances:
             return cls(0, np.zeros(lanes, dtype=object), None)
@@ -387,7 +387,7 @@ class Series(NotIterable):
             return Lines.read(rows, spec, record.people_key, first, target)
 
         def compute(lines: Lines, state: SeriesState, pay: Pay | None) -> Advance | None:
-            secret = Secret.read(state, mechanism.plan.series)
+            secret = SeriesSecret.read(state, mechanism.plan.series)
             if secret.position != released.position:
                 return None
             kept, parts = participating(lines, state, pay, spec.participation, spec.calendar.horizon)
@@ -401,7 +401,7 @@ class Series(NotIterable):
             answer: dict[str, Any] = {"first": first, "points": points, "errors": mechanism.errors(first, target)}
             if not state.advances:
                 answer["mechanism"] = mechanism.record()
-            return Advance(encode(answer), {SECRET: Secret(target, totals, stream.record()).sealed(), **parts})
+            return Advance(encode(answer), {SECRET: SeriesSecret(target, totals, stream.record()).sealed(), **parts})
 
         periods = f"periods {first} to {target}"
         pipeline.advance_series(self.table, record, periods, measure, lambda lines: partial(compute, lines))

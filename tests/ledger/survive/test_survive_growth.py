@@ -15,7 +15,7 @@ from work import opened
 import dither as dp
 from dither.ledger import chain, schema
 from dither.ledger.recorded import canonical
-from dither.ledger.store import Store
+from dither.ledger.store import LedgerStore
 from dither.ledger.units import LOSS_UNIT
 
 pytestmark = pytest.mark.slow
@@ -26,7 +26,7 @@ SERVED = 10**4
 COST = LOSS_UNIT // 10**7
 
 
-def history(store: Store, head: dp.ledger.Receipt, count: int) -> Iterator[tuple[Any, ...]]:
+def history(store: LedgerStore, head: dp.ledger.Receipt, count: int) -> Iterator[tuple[Any, ...]]:
     """So many more charges, as they would have been written: the same chain, made without the checks."""
     before, at = bytes.fromhex(head.hash), chain.now()
     told = {"filter": "sum", "kind": "PureDP", "numbers": ["1/10000000"]}

@@ -106,9 +106,9 @@ def _refuse_another_source() -> None:
 
 def _refuse_hooks() -> None:
     """Refuse where somebody may replace what a release returns: an observer, or a spender that is not a ledger's."""
-    from dither.ledger.ledger import Allowance, Scope  # a ledger takes a while to import
+    from dither.ledger.ledger import Allowance, LedgerScope  # a ledger takes a while to import
 
-    if current_observer() is not None or type(current_spender()) not in (type(None), Allowance, Scope):
+    if current_observer() is not None or type(current_spender()) not in (type(None), Allowance, LedgerScope):
         raise NotPrivate(
             "mechanism",
             "releases without an observer",

@@ -29,7 +29,7 @@ from dither.tables.compile.context import Statement, StatementContext
 from dither.tables.engines import with_public_values
 from dither.tables.execute import run
 from dither.tables.execute.recorded_key import canonical_request
-from dither.tables.execute.shape_answer import NoisyAggregation, rehearse, shape_answer
+from dither.tables.execute.shape_answer import NoisyAggregation, rehearse_sql, shape_answer
 from dither.tables.options import ReleaseOptions
 from dither.tables.planning import automatic
 from dither.tables.planning.calibrate import may_use_either_noise, plan_after_choices, plan_question
@@ -65,7 +65,7 @@ def release(question: Question, options: ReleaseOptions, plan: QuestionPlan | No
     if may_be_noise and not pipeline.is_recorded(table, plan.cost, request, options.analyst):
         refuse_noise_only(plan)
     contexts = statement_contexts(question, plan)
-    check(question, plan, contexts)
+    check_statements(question, plan, contexts)
 
     def compute(paid: Sequence[StatementContext], notes: pipeline.ReleaseNotes) -> bytes:
         def answer(rows: Callable[[Statement], list[tuple[Any, ...]]]) -> bytes:
@@ -103,12 +103,12 @@ def statement_contexts(question: Question, plan: QuestionPlan) -> list[Statement
     return contexts
 
 
-def check(question: Question, plan: QuestionPlan, contexts: Sequence[StatementContext]) -> None:
+def check_statements(question: Question, plan: QuestionPlan, contexts: Sequence[StatementContext]) -> None:
     """Refuse, before the charge, statements that the engine cannot compile, and what could not be planned once limits
     are chosen."""
     for part, context in zip(plan.parts, contexts, strict=True):
         run.rehearse(part, context, question.table.engine)
-    rehearse(plan, contexts)
+    rehearse_sql(plan, contexts)
     parts = plan.parts
     if any(part.automatic for part in parts):
         _after_choices(parts, contexts, [automatic.stand_in(part) for part in parts])

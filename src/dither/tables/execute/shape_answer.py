@@ -318,7 +318,7 @@ class NoisyAggregation:
         return [(*key, *(values[i] for values in adjusted)) for i, key in enumerate(self.noisy.keys)]
 
 
-def rehearse(plan: QuestionPlan, contexts: Sequence[StatementContext]) -> PostProcessedTable | None:
+def rehearse_sql(plan: QuestionPlan, contexts: Sequence[StatementContext]) -> PostProcessedTable | None:
     """Try the SQL of a question on made-up noisy tables: what DuckDB refuses, it refuses before the charge. Returns
     what it made of them; None where a question has no SQL."""
     if plan.query.post is None:
@@ -333,7 +333,7 @@ def rehearse(plan: QuestionPlan, contexts: Sequence[StatementContext]) -> PostPr
 
 def output_columns(plan: QuestionPlan) -> PostProcessedTable | None:
     """The columns that the SQL of a question makes, on made-up noisy tables; None where it has no SQL."""
-    return rehearse(plan, [without_engine(part) for part in plan.parts])
+    return rehearse_sql(plan, [without_engine(part) for part in plan.parts])
 
 
 def shape_answer(

@@ -22,7 +22,7 @@ from dither.tables import draft
 from dither.tables.answer import Answer
 from dither.tables.card import toml
 from dither.tables.card.model import Card, PrivateTable
-from dither.tables.engines.unread_cells import UnreadCells, unread_cells
+from dither.tables.engines.conversions import UnreadCells, unread_cells
 from dither.tables.options import ReleaseOptions
 
 FORMATS = ("json", "csv", "parquet")
@@ -57,7 +57,7 @@ def init(
 def _print_proposals(sources: Mapping[str, object], unit: str | None) -> None:
     """The types and formats that almost all cells of columns of text can be read by, for the steward to decide on."""
     from dither.tables.engines import connect
-    from dither.tables.engines.unread_cells import proposed_types
+    from dither.tables.engines.conversions import proposed_types
 
     lines: list[tuple[str, str, str]] = []
     for table, source in sources.items():

@@ -167,7 +167,7 @@ def test_doors_that_stay_shut(postgres: str) -> None:
         "postgresql://postgres:sekret@[h/d::t": "another URL",
         "postgresql://postgres:sekret@/d?nonsense=1::t": "another URL",
         "postgresql://postgres:sekret@h/d": "no table",
-        "postgresql://postgres:sekret@h/d::": "another name",
+        "postgresql://postgres:sekret@h/d::": "an empty name",
     }
     for place, message in places.items():
         with pytest.raises((InvalidData, InvalidArgument)) as caught:

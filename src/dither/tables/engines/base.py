@@ -153,7 +153,9 @@ class Engine(ABC):
             return parsed_text(text, column.format, column.type, self.dialect)
         type = column.type
         value = self._canonical(name, present, type)
-        return nodes.limit_text(value, nodes.cast(nodes.column(name), "text")) if type == "text" else value
+        return (
+            nodes.limit_text(value, nodes.cast(nodes.column(name), "text"), self.dialect) if type == "text" else value
+        )
 
     def _unit_column(self, name: str, present: SourceColumn, column: ColumnCard) -> exp.Expr:
         """Return the column that names the person: of every value but NULL and NaN a value of its own."""

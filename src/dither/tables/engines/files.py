@@ -240,7 +240,10 @@ def parts_of(table: str) -> list[str]:
     rebuilt = ".".join(f'"{quoted}"' if quoted else bare for quoted, bare in result)
     if not 1 <= len(names) <= 2 or rebuilt != table or any("\0" in name for name in names):
         raise InvalidArgument(
-            "source", "::table or ::schema.table", "a name with other signs", "put odd names in double quotes"
+            "source",
+            "::table or ::schema.table",
+            "an empty name, or one with other signs",
+            "put odd names in double quotes",
         )
     return names
 

@@ -497,9 +497,12 @@ def timestamp_text(x: exp.Expr) -> exp.Expr:
     return call("_timestamp_text", x)
 
 
-def limit_text(x: exp.Expr, text: exp.Expr) -> exp.Expr:
-    """``x``, or NULL where ``text``, which it is made of, is longer than :data:`MAX_TEXT_BYTES`."""
-    return if_at_most(x, text_bytes(text), MAX_TEXT_BYTES)
+def limit_text(x: exp.Expr, text: exp.Expr, dialect: Dialect) -> exp.Expr:
+    """Return ``x``, or NULL where ``text``, which it is made of, is longer than :data:`MAX_TEXT_BYTES`.
+
+    The function is the engine's own: a view of the source is not written by :func:`render`.
+    """
+    return if_at_most(x, DIALECT_FUNCTIONS["_text_bytes"][dialect](text), MAX_TEXT_BYTES)
 
 
 def if_at_most(x: exp.Expr, size: exp.Expr, most: int) -> exp.Expr:

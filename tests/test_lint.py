@@ -103,6 +103,85 @@ def test_insecure_randomness_is_recognized():
     assert_secure_randomness(ast.parse("from dither import randomness\nfrom .random import x\nlaw.random"))
 
 
+SENTENCES_OF_OTHERS = {
+    "ledger/store.py": "what SQLite and PostgreSQL say of a ledger that cannot be used",
+    "tables/engines/postgresql.py": "what psycopg says of a connection that was refused",
+    "tables/query/postprocess.py": "what DuckDB says of SQL that it refuses",
+}
+"""Files that read sentences of foreign libraries, with whose they are; nobody reads sentences of ours."""
+ERROR_NAMES = {"error", "e", "exc", "exception", "problem", "refusal", "refused", "cause", "caught", "failure"}
+SENTENCE_FIELDS = {"fix", "expected", "got", "command", "command_text", "cost", "left", "remaining"}
+TEXT_METHODS = {"startswith", "endswith", "replace", "partition", "rpartition", "split", "rsplit", "find", "index"}
+PASSED_ON = {"lower", "strip", "rstrip", "casefold", "splitlines"}
+PATTERN_METHODS = {"match", "search", "fullmatch", "sub", "findall", "finditer"}
+
+
+def is_our_sentence(node, names):
+    """Whether an expression is the text of an error, a note, a cost or what is left, or one of these names."""
+    if isinstance(node, ast.Subscript):
+        return is_our_sentence(node.value, names)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):  # str(error).lower(), and the like
+        return node.func.attr in PASSED_ON and is_our_sentence(node.func.value, names)
+    if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "str" and node.args:
+        text = node.args[0]
+        name = text.id if isinstance(text, ast.Name) else text.attr if isinstance(text, ast.Attribute) else ""
+        return name in ERROR_NAMES | SENTENCE_FIELDS | {"note", "guarantee"}
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        return node.attr in SENTENCE_FIELDS and node.value.id in ERROR_NAMES | {"answer", "explanation", "publication"}
+    return isinstance(node, ast.Name) and node.id in names
+
+
+def sentences_read(tree, names=("note",)):
+    """The lines where a sentence is searched, taken apart or rewritten."""
+    names = {*names}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and is_our_sentence(node.value, names):
+            names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+    for node in ast.walk(tree):
+        texts = []
+        if isinstance(node, ast.Compare) and any(isinstance(op, ast.In | ast.NotIn) for op in node.ops):
+            texts = node.comparators
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            if getattr(node.func.value, "id", "") == "re":
+                texts = node.args[1:]
+            elif node.func.attr in TEXT_METHODS:
+                texts = [node.func.value]
+            elif node.func.attr in PATTERN_METHODS:
+                texts = node.args
+        if any(is_our_sentence(text, names) for text in texts):
+            yield node.lineno
+
+
+def lines_that_read_sentences(tree):
+    """The same for each function on its own, since a name of one is no name of another."""
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return sorted({line for function in functions for line in sentences_read(function)})
+
+
+def test_no_sentence_is_data():
+    """Results, notes and errors are values with fields: no module searches, splits or rewrites their words."""
+    found = {name: lines for name, tree in trees().items() if (lines := lines_that_read_sentences(tree))}
+    assert {name: lines for name, lines in found.items() if name not in SENTENCES_OF_OTHERS} == {}
+    assert {*SENTENCES_OF_OTHERS} <= {*found}, "these need no line in the table any more"
+
+
+def test_sentences_that_are_data_are_recognized():
+    spellings = [
+        *('"receipt" not in str(error)', 'str(error).endswith("Fix: create it.")', '"δ" in answer.cost'),
+        *('re.search("bounds of", note)', 'note.startswith("no bounds")', 'error.fix.replace("a", "b")'),
+        *("_AMOUNT.match(explanation.cost)", 'str(error).lower().split(" ")', 're.sub("a", "b", str(refusal))'),
+        *("text = str(error); 'locked' in text",),
+        *('str(answer.remaining).partition(";")', '"fewer than" in str(note)', "_EPSILON.match(str(guarantee))"),
+    ]
+
+    def is_recognized(source):
+        assert [*sentences_read(ast.parse(source))] == [1]
+
+    for_each(spellings, is_recognized)
+    allowed = ['note.kind in ("limits",)', "str(error)", 'f"{error.fix}."', '"limits" in kinds_of(answer.notes)']
+    assert not [source for source in allowed if [*sentences_read(ast.parse(source))]]
+
+
 def test_every_file_says_what_it_is_for():
     assert not [name for name, tree in trees().items() if not ast.get_docstring(tree)]
 

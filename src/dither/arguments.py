@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from fractions import Fraction
 
-from dither.errors import InvalidArgument, WrongType, shown
+from dither.errors import InvalidArgument, WrongType, fix_by_options, shown
 from dither.exact import decimal, exactly, outward_max
 
 MAX_EPSILON = Fraction(10**6)
@@ -28,15 +28,15 @@ def epsilon(value: object, name: str = "epsilon") -> Fraction:
     """
     exact = decimal(value, name)
     if not 0 < exact <= MAX_EPSILON:
-        fix = (
-            f"pass a larger {name}, for example {name}=1"
-            if exact <= 0
-            else "such an epsilon protects nobody; pass 10 or less"
-        )
-        raise InvalidArgument(name, "a number above 0 and at most 1e+06", value, fix)
+        fix = ("such an epsilon protects nobody; pass 10 or less",) if exact > 0 else _larger(name)
+        raise InvalidArgument(name, "a number above 0 and at most 1e+06", value, *fix)
     if exact < MIN_EPSILON:
-        raise InvalidArgument(name, "at least 1e-100", value, f"pass a larger {name}, for example {name}=1")
+        raise InvalidArgument(name, "at least 1e-100", value, *_larger(name))
     return exact
+
+
+def _larger(name: str) -> tuple[str, str]:
+    return fix_by_options(f"pass a larger {name}, for example {{{name}}}", **{name: 1})
 
 
 def epsilon_or_zero(value: object, name: str = "epsilon") -> Fraction:
@@ -56,14 +56,11 @@ def delta(value: object, name: str = "delta") -> Fraction:
     """
     exact = decimal(value, name)
     if not 0 < exact < 1:
-        raise InvalidArgument(
-            name,
-            "a number strictly between 0 and 1",
-            value,
-            f"pass {name}=1e-6, or a pure mechanism for {name} = 0",
-        )
+        fix = fix_by_options(f"pass {{{name}}}, or a pure mechanism for {name} = 0", **{name: 1e-6})
+        raise InvalidArgument(name, "a number strictly between 0 and 1", value, *fix)
     if exact > MAX_DELTA:
-        raise InvalidArgument(name, "a number of at most 1 - 1e-9", value, f"pass {name}=1e-6")
+        fix = fix_by_options(f"pass {{{name}}}", **{name: 1e-6})
+        raise InvalidArgument(name, "a number of at most 1 - 1e-9", value, *fix)
     return exact
 
 
@@ -131,7 +128,8 @@ def whole(value: object, name: str, at_least: int = 1, at_most: int = MAX_WHOLE)
         raise WrongType(name, "a whole number", type(value).__name__, f"pass {name} as an int")
     number = int(value.__index__())
     if number < at_least:
-        raise InvalidArgument(name, f"a whole number from {at_least} on", number, f"pass {name}={at_least} or more")
+        fix = fix_by_options(f"pass {{{name}}} or more", **{name: at_least})
+        raise InvalidArgument(name, f"a whole number from {at_least} on", number, *fix)
     if number > at_most:
         raise InvalidArgument(name, f"a whole number of at most {at_most}", number, f"pass a smaller {name}")
     return number

@@ -4,6 +4,7 @@
 
     DitherError
     ├── InvalidArgument (also ValueError)   a parameter is out of its range
+    │   └── LimitsDiffer (also ValueError)  the limits stated are not those that the ledger holds
     ├── WrongType (also TypeError)          a parameter or the data has the wrong type
     ├── InvalidData (also ValueError)       the data cannot be used as declared
     ├── NotPrivate (also ValueError)        the request cannot be shown to be private
@@ -12,12 +13,15 @@
     ├── DatasetClosed                       too many incidents: closed until the steward reopens it
     ├── MissingPackage (also ImportError)   a package that an extra brings is not installed
     ├── LedgerError                         the ledger cannot be used: foreign, newer, damaged, full, locked
+    │   ├── LedgerMissing                   there is no ledger at the place
+    │   └── LedgerRolledBack                it does not hold the entry that a receipt was given for
     ├── AccessDenied (also PermissionError)       a server does not know who asks, or does not allow it
     ├── ServerUnavailable (also ConnectionError)  a server cannot be reached, or cannot answer now
     └── Cancelled                           a question was cancelled before its answer was there
 
-An error has four fields, which its text is made from: ``subject``, ``expected``, ``got`` and ``fix``. None of them
-ever holds a value taken from the data: errors are seen by people who may not see the data.
+An error has four fields, which its text is made from: ``subject``, ``expected``, ``got`` and ``fix``; ``command`` is
+the fix in words of the command line, where these differ. None of them ever holds a value taken from the data: errors
+are seen by people who may not see the data.
 
 >>> import dither as dp
 >>> try:
@@ -45,6 +49,8 @@ class DitherError(Exception):
         What would be right, and what was there.
     fix
         What to do.
+    command
+        What to do on the command line, where that differs.
 
     >>> error = InvalidArgument("delta", "a number in (0, 1)", 2, "pass delta=1e-6")
     >>> error.subject, error.expected, error.got, error.fix
@@ -53,13 +59,15 @@ class DitherError(Exception):
     delta: expected a number in (0, 1), got 2. Fix: pass delta=1e-6.
     """
 
-    def __init__(self, subject: str = "", expected: str = "", got: object = "", fix: str = "") -> None:
+    def __init__(
+        self, subject: str = "", expected: str = "", got: object = "", fix: str = "", command: str = ""
+    ) -> None:
         self.subject, self.expected = subject, expected
-        self.got, self.fix = shown(got).rstrip("."), fix.rstrip(".")
+        self.got, self.fix, self.command = shown(got).rstrip("."), fix.rstrip("."), (command or fix).rstrip(".")
         super().__init__(message(subject, expected, got, fix) if expected else subject)
 
     def __reduce__(self) -> tuple[type[DitherError], tuple[str, ...], dict[str, object]]:
-        return type(self), (self.subject, self.expected, self.got, self.fix), self.__dict__
+        return type(self), (self.subject, self.expected, self.got, self.fix, self.command), self.__dict__
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -70,13 +78,30 @@ class DitherError(Exception):
         >>> print(InvalidArgument("epsilon", "a number", "a text", "pass a number").within("budget."))
         budget.epsilon: expected a number, got a text. Fix: pass a number.
         """
-        return type(self)(prefix + self.subject, self.expected, self.got, self.fix)
+        return type(self)(prefix + self.subject, self.expected, self.got, self.fix, self.command)
+
+    @property
+    def command_text(self) -> str:
+        """The text with the fix for the command line.
+
+        >>> InvalidArgument("epsilon", "one", "none", *fix_by_options("pass {epsilon}", epsilon=0.5)).command_text
+        'epsilon: expected one, got none. Fix: pass --epsilon 0.5.'
+        """
+        return message(self.subject, self.expected, self.got, self.command) if self.expected else str(self)
 
 
 class InvalidArgument(DitherError, ValueError):
     """A parameter is out of its range.
 
     >>> issubclass(InvalidArgument, ValueError)
+    True
+    """
+
+
+class LimitsDiffer(InvalidArgument):
+    """The limits that are stated are not those that the ledger holds.
+
+    >>> issubclass(LimitsDiffer, InvalidArgument)
     True
     """
 
@@ -156,6 +181,22 @@ class LedgerError(DitherError):
     """
 
 
+class LedgerMissing(LedgerError):
+    """There is no ledger at the place.
+
+    >>> issubclass(LedgerMissing, LedgerError)
+    True
+    """
+
+
+class LedgerRolledBack(LedgerError):
+    """The ledger does not hold the entry that a receipt was given for: it is an older copy, or another one.
+
+    >>> issubclass(LedgerRolledBack, LedgerError)
+    True
+    """
+
+
 class AccessDenied(DitherError, PermissionError):
     """A server does not know who asks, or whoever asks may not do this. Nothing was charged.
 
@@ -178,6 +219,32 @@ class Cancelled(DitherError):
     >>> issubclass(Cancelled, DitherError)
     True
     """
+
+
+RELEASE_OPTIONS = frozenset({"epsilon", "error", "delta", "rho", "analyst", "max_groups", "max_rows", "noise", "key"})
+"""The options of a release that are called the same in Python and on the command line."""
+
+
+def fix_by_options(template: str, **values: object) -> tuple[str, str]:
+    """Return a fix that names options of a release, in Python and on the command line.
+
+    >>> fix_by_options("pass {epsilon}, or {error}", epsilon=0.5, error="1%")
+    ("pass epsilon=0.5, or error='1%'", 'pass --epsilon 0.5, or --error 1%')
+    >>> fix_by_options("pass {rate}", rate=0.5)
+    ('pass rate=0.5', 'pass rate=0.5')
+    """
+    python = command = template
+    for name, value in values.items():
+        argument = f"{name}={_written(repr(value))}"
+        option = f"--{name.replace('_', '-')} {_written(str(value))}"
+        python = python.replace(f"{{{name}}}", argument)
+        command = command.replace(f"{{{name}}}", option if name in RELEASE_OPTIONS else argument)
+    return python, command
+
+
+def _written(number: str) -> str:
+    """Return a number as people write it: 1e-6 instead of 1e-06."""
+    return number.replace("e-0", "e-")
 
 
 def message(name: str, expected: str, got: object, fix: str) -> str:

@@ -18,7 +18,7 @@ from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 from dither import arguments
-from dither.errors import InvalidArgument, NotPrivate, WrongType
+from dither.errors import InvalidArgument, NotPrivate, WrongType, fix_by_options
 from dither.exact import decimal, exp, exp_neg, log, up
 from dither.exact.search import minimize
 from dither.present import markup
@@ -281,7 +281,9 @@ class ZCDP(Guarantee):
     def __init__(self, rho: float | Fraction) -> None:
         exact = decimal(rho, "rho")
         if not 0 < exact <= arguments.MAX_EPSILON**2:
-            raise InvalidArgument("rho", "a number above 0 and at most 1e+12", rho, "pass rho=0.5, for example")
+            raise InvalidArgument(
+                "rho", "a number above 0 and at most 1e+12", rho, *fix_by_options("pass {rho}, for example", rho=0.5)
+            )
         self._set(exact)
 
     @property

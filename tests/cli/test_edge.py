@@ -254,34 +254,6 @@ def test_a_reader_who_has_seen_enough_is_not_told_off(visits):
     assert done.stderr == ""
 
 
-@pytest.mark.parametrize(
-    ("fix", "shown"),
-    [
-        ("pass epsilon=0.5, or error=50", "pass --epsilon 0.5, or --error 50"),
-        ("pass error=1200 or more, which costs ε = 1", "pass --error 1200 or more, which costs ε = 1"),
-        (
-            "pass epsilon=1 instead, and see its ± by explain(epsilon=1)",
-            "pass --epsilon 1 instead, and see its ± by dither explain",
-        ),
-        (
-            "leave EXPLAIN out, and ask for the plan by .explain(epsilon=1) or the command dither explain",
-            "leave EXPLAIN out, and ask for the plan by dither explain",
-        ),
-        ("ask for x IS NULL or x IS NOT NULL, in Python col('x').is_null()", "ask for x IS NULL or x IS NOT NULL"),
-        ("pass epsilon=0.0001 or more", "pass --epsilon 0.0001 or more"),
-        ("pass delta=1e-6, or state the public keys", "pass --delta 1e-6, or state the public keys"),
-        ("pass delta=1e-6", "pass --delta 1e-6"),
-        ("pass analyst=, a name", "pass --analyst NAME"),
-        ("pass a larger epsilon, for example epsilon=1", "pass a larger epsilon, for example --epsilon 1"),
-        ("pass --set epsilon=2,delta=1e-6", "pass --set epsilon=2,delta=1e-6"),
-        ("add ,delta=0.001; --force drops it", "add ,delta=0.001; --force drops it"),
-    ],
-)
-def test_a_fix_speaks_of_options(fix, shown):
-    said = "x: expected epsilon=1 or epsilon=2, got none. Fix: "
-    assert guard.as_options(f"{said}{fix}.") == f"{said}{shown}."
-
-
 def test_what_a_user_reads_names_options(visits, dither):
     asked = ("query", visits, "SELECT COUNT(*) AS n FROM visits")
     assert "Fix: pass --epsilon 0.5, or --error 50." in dither(*asked)[2]

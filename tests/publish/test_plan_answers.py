@@ -8,7 +8,6 @@ import pytest
 from tests.support import refuses
 
 import dither as dp
-from dither.cli.guard import as_options
 from dither.publish import Attribute, Domain, Plan
 from dither.publish.plan_file import draft_plan
 from dither.publish.plan_file import plan as plan_file
@@ -138,11 +137,6 @@ def test_mistakes_of_a_plan_are_named_where_they_stand(people, tmp_path):
     place.write_text('tables = [["sex"]]\n[budget]\nepsilon = 1\nmax_rows = 1\n')
     with refuses(dp.DitherError, "budget.max_rows", "above the first line in [brackets]"):
         plan_file(place, people)
-
-
-def test_a_fix_in_options_is_left_alone_where_it_is_none():
-    assert as_options("x. Fix: pass error='2%'.") == "x. Fix: pass error='2%'."
-    assert as_options("x. Fix: pass analyst=, a name.") == "x. Fix: pass --analyst NAME."
 
 
 def test_axes_of_names_follow_the_names():

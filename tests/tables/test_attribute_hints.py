@@ -101,7 +101,7 @@ REFUSED = [
     (lambda table: table.sql(BY_ORIGIN).release(1, max_row=3), dp.WrongType, "'max_rows'"),
     (lambda table: table.sql(BY_ORIGIN).release(1, max_rows="3"), dp.WrongType, "as an int"),
     (lambda table: table.sql(BY_ORIGIN).release(1, noise="normal"), dp.InvalidArgument, "'gaussian'"),
-    (lambda table: table.sql(BY_ORIGIN).release(error="1"), dp.InvalidArgument, "error='1%'"),
+    (lambda table: table.sql(BY_ORIGIN).release(error="1"), dp.InvalidArgument, "give 1 as a number, or '1%'"),
     (lambda table: table.sql(BY_ORIGIN).release(error=0), dp.InvalidArgument, "positive"),
     (lambda table: table.sql(BY_ORIGIN).release(1, error=5), dp.InvalidArgument, "both"),
     (lambda table: table.sql(None), dp.WrongType, "as a str"),

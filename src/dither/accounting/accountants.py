@@ -24,7 +24,7 @@ from dither.accounting.composition import in_floats, privacy_loss
 from dither.accounting.concentrated import pure_rho
 from dither.accounting.events import Event, check, unknown
 from dither.accounting.pairs import Floats
-from dither.errors import DitherError, InvalidArgument, NotPrivate
+from dither.errors import DitherError, InvalidArgument, NotPrivate, fix_by_options
 from dither.exact import exp, log, square_root, up
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dither.present import chart, markup
@@ -338,7 +338,9 @@ _ORDERS.setflags(write=False)
 
 def _delta(delta: float | Fraction | None) -> Fraction:
     if delta is None:
-        raise InvalidArgument("delta", "a number in (0, 1)", "none", "pass delta=1e-6, for example")
+        raise InvalidArgument(
+            "delta", "a number in (0, 1)", "none", *fix_by_options("pass {delta}, for example", delta=1e-6)
+        )
     return arguments.delta(delta)
 
 

@@ -15,7 +15,7 @@ import math
 from fractions import Fraction
 from functools import lru_cache
 
-from dither.errors import InvalidArgument
+from dither.errors import InvalidArgument, fix_by_options
 from dither.exact import decimal, exactly, exp, normal_tail, up
 from dither.exact.search import certified, smallest_float
 
@@ -89,7 +89,9 @@ def _delta_exact(epsilon: Fraction, r: Fraction) -> float:
 
 def _possible(delta: Fraction) -> float:
     if delta < _SMALLEST_DELTA:
-        raise InvalidArgument("delta", "at least 1e-300", f"{float(delta):g}", "pass delta=1e-6, for example")
+        raise InvalidArgument(
+            "delta", "at least 1e-300", f"{float(delta):g}", *fix_by_options("pass {delta}, for example", delta=1e-6)
+        )
     return float(delta)
 
 

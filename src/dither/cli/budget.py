@@ -17,7 +17,7 @@ from dither.cli.opening import check_receipt, explained, read_card, refuse_on_se
 from dither.cli.options import BudgetOptions
 from dither.cli.printing import echo
 from dither.client.transport import is_url
-from dither.errors import InvalidArgument, LedgerError
+from dither.errors import InvalidArgument, LedgerError, LedgerMissing, LedgerRolledBack
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dither.ledger import Account, Entry, Ledger, Receipt, receipts
 from dither.ledger.accounts import HEADER, promised
@@ -157,10 +157,9 @@ def _open(where: Place, receipt: str | None, *, read_only: bool) -> Ledger:
 
 def _no_ledger(kept: Receipt | None) -> LedgerError:
     if kept is not None:
-        expected, got, fix = "the one that the receipt was given for", "none", "restore it from its latest copy"
-    else:
-        expected, got, fix = "a ledger", "none yet", "ask a first question with dither query, which starts it"
-    return LedgerError("ledger", expected, got, fix)
+        fix = "restore it from its latest copy"
+        return LedgerRolledBack("ledger", "the one that the receipt was given for", "none", fix)
+    return LedgerMissing("ledger", "a ledger", "none yet", "ask a first question with dither query, which starts it")
 
 
 def _change(where: Place, change: BudgetOptions) -> None:

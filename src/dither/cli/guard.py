@@ -16,7 +16,6 @@ foresaw only its type and its place in the code are shown, and after a charge, w
 from __future__ import annotations
 
 import os
-import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -33,45 +32,6 @@ from dither.errors import DitherError
 
 _USAGE: type[Any] = typer.BadParameter.__mro__[2]  # ClickException, of whichever click typer brings
 _REPORT = "please report it, with the command and without any data"
-
-_ARGUMENT = re.compile(
-    r"(?:(?<=\bpass )|(?<=\bor )|(?<=\band )|(?<=\bexample ))"
-    r"(epsilon|error|delta|rho|analyst|max_groups|max_rows|noise|key)="
-    r"(?:([0-9](?:[0-9.e+-]*[0-9])?|'[a-z]+')|(, a name)|(?![\w'\"]))"
-)
-_CALLS = {
-    "or pass force=True to ask all the same": "or pass --yes to ask all the same",
-    "reopen it with ledger.reopen(dataset, signed_by=…, reason=…)": (
-        "reopen it: dither budget CARD --reopen --signed-by NAME --reason WHY"
-    ),
-    "create it with dither.ledger.open(place)": "correct its name, or ask a first question with dither query",
-    "create it with ledger.create(name, limit=…)": (
-        "correct the name; dither budget LEDGER lists the datasets; the first question to a table adds it"
-    ),
-    "ask for the plan by .explain(epsilon=1) or the command dither explain": "ask for the plan by dither explain",
-    "see its ± by explain(epsilon=1)": "see its ± by dither explain",
-    "add COUNT(*), or in Python .agg(n=dp.count())": "add COUNT(*), for example",
-    "or x IS NOT NULL, in Python col('x').is_null()": "or x IS NOT NULL",
-    "pass limit=PureDP(1)": "state a budget in the card: [budget], and below it epsilon = 1",
-    "pass str(receipt)": "pass the text that dither budget prints after the word receipt",
-}
-
-
-def as_options(text: str) -> str:
-    """A message whose fix speaks of options, where it was written for whoever calls the library.
-
-    >>> as_options("epsilon: expected one, got none. Fix: pass epsilon=0.5, or error=50.")
-    'epsilon: expected one, got none. Fix: pass --epsilon 0.5, or --error 50.'
-    """
-    said, result, fix = text.rpartition("Fix: ")
-    for call, command in _CALLS.items():
-        fix = fix.replace(call, command)
-    return said + result + _ARGUMENT.sub(_option, fix)
-
-
-def _option(argument: re.Match[str]) -> str:
-    name, value, _ = argument.groups()
-    return f"--{name.replace('_', '-')} {(value or 'NAME').strip(chr(39))}"
 
 
 def run(command: Callable[[], object]) -> int:
@@ -106,7 +66,7 @@ def explained(error: BaseException) -> tuple[str, int]:
     if interrupted(error):
         return "", 130
     if isinstance(error, DitherError):
-        return as_options(printing.cell(error)), 2
+        return printing.cell(error.command_text), 2
     if isinstance(error, _USAGE):
         return printing.cell(error.format_message()), error.exit_code
     if isinstance(error, OSError):

@@ -14,10 +14,9 @@ from pathlib import Path
 import dither
 from dither.cli.files import receipt_file
 from dither.client.transport import is_url
-from dither.errors import InvalidArgument, LedgerError
+from dither.errors import InvalidArgument, LedgerError, LedgerRolledBack, LimitsDiffer
 from dither.guarantees import ZCDP, Guarantee
 from dither.ledger import Receipt, receipts
-from dither.ledger.accounts import CHANGE_IT
 from dither.release.incidents import log_beside_card
 from dither.tables import table as session
 from dither.tables.card import toml
@@ -47,7 +46,7 @@ def open_table(path: str, *, card: Card | None = None, receipt: str | None = Non
         table = session.open(card, receipt=given or kept, read_only=read_only)
     except LedgerError as error:
         raise explained(error, path, card, kept) from error
-    except InvalidArgument as error:
+    except LimitsDiffer as error:
         raise _with_command(error, path, card) from error
     if given is not None and kept is not None:
         try:
@@ -104,20 +103,20 @@ def _cannot_start(ledger: str | None) -> bool:
 
 def explained(error: LedgerError, path: str, card: Card, kept: Receipt | None) -> LedgerError:
     """The same error; where a receipt speaks against the ledger, with the place of the receipt."""
-    if kept is None or "receipt" not in str(error):
+    if kept is None or not isinstance(error, LedgerRolledBack):
         return error
     fix = f"{error.fix}. The receipt is kept in {receipt_file(path, card)}"
-    return LedgerError(error.subject, error.expected, error.got, fix)
+    return LedgerRolledBack(error.subject, error.expected, error.got, fix)
 
 
-def _with_command(error: InvalidArgument, path: str, card: Card) -> InvalidArgument:
-    """The same error; where the card and the ledger state other limits, with the command that changes the ledger's."""
+def _with_command(error: LimitsDiffer, path: str, card: Card) -> LimitsDiffer:
+    """The same error, with the command that changes the limits of the ledger."""
     whose = " --each-person" if card.each_person is not None else ""
     stated = card.each_person if card.each_person is not None else card.budget
     limit = "LIMIT" if stated is None else _option(stated)
     command = f"dither budget {path} --set {limit}{whose} --signed-by NAME --reason WHY"
-    fix = error.fix.replace(CHANGE_IT, f"change the ledger's: {command}")
-    return InvalidArgument(error.subject, error.expected, error.got, fix)
+    fix = f"state that, or change the ledger's: {command}"
+    return LimitsDiffer(error.subject, error.expected, error.got, fix)
 
 
 def _option(limit: Guarantee) -> str:

@@ -13,7 +13,6 @@ from typing import Any
 
 from dither.cli import charges, plots
 from dither.cli.files import Outputs, of_card
-from dither.cli.guard import as_options
 from dither.cli.opening import open_table, read_card
 from dither.cli.options import PublishOptions, SeriesOptions, SynthesizeOptions
 from dither.cli.printing import busy, echo, is_terminal
@@ -169,7 +168,7 @@ def _print_plan(explanation: PlanExplanation) -> None:
     """An explanation, its tables in columns."""
     echo(f"cost: {explanation.cost}; left: {explanation.remaining}")
     if explanation.refused:
-        echo(as_options(f"would be refused: {explanation.refused}"))
+        echo(f"would be refused: {explanation.refused}")
     echo()
     print_table(*table_lines(explanation.tables))
     echo()
@@ -216,7 +215,7 @@ def explain_synthesis(path: str, options: SynthesizeOptions) -> None:
     check_rows(options.rows)
     with open_table(path, read_only=True) as table:
         for line in _synthetic_plan(table, options).explain(analyst=options.analyst).splitlines():
-            echo(as_options(line) if line.startswith("would be refused") else line)
+            echo(line)
 
 
 def synthesize(path: str, options: SynthesizeOptions) -> None:
@@ -312,7 +311,7 @@ def explain_series(card: str, name: str, options: SeriesOptions) -> None:
         lines = {"periods": explanation.periods, "errors": explanation.errors, "notes": [*map(str, explanation.notes)]}
         echo(json.dumps({**shown, **lines}, ensure_ascii=False))
     else:
-        echo(as_options(str(explanation)))
+        echo(str(explanation))
 
 
 def release_series(card: str, name: str, options: SeriesOptions) -> None:

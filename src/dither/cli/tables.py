@@ -11,7 +11,6 @@ from typing import Any
 
 from dither.cli import charges, plots
 from dither.cli.files import Outputs, of_card, source_files
-from dither.cli.guard import as_options
 from dither.cli.opening import open_remote, open_table, read_card, refuse_on_server
 from dither.cli.options import OutputOptions
 from dither.cli.printing import busy, echo, is_terminal, item
@@ -149,7 +148,7 @@ def _unfilled(path: str, card: Card) -> list[str]:
 def explain(path: str, sql: str, options: ReleaseOptions) -> None:
     """Print the plan."""
     with open_remote(path) if is_url(path) else open_table(path, read_only=True) as table:
-        for line in as_options(str(table.sql(sql).explain(options=options))).splitlines():
+        for line in str(table.sql(sql).explain(options=options)).splitlines():
             item(line, "")
 
 

@@ -14,7 +14,7 @@ from fractions import Fraction
 from math import inf
 from typing import Any, Literal, TypedDict
 
-from dither.errors import BudgetExceeded, InvalidArgument, LedgerError, WrongType
+from dither.errors import BudgetExceeded, InvalidArgument, LedgerError, LimitsDiffer, WrongType
 from dither.guarantees import Guarantee, restored, stored
 from dither.ledger import chain, schema
 from dither.ledger.chain import Receipt
@@ -347,16 +347,20 @@ def open_all(
 
 
 _UNKNOWN = {
-    "dataset": ("dataset", "create it with ledger.create(name, limit=…)"),
-    "analyst": ("analyst", "admit the analyst first"),
-    "people": ("population", "create the dataset with each_person="),
+    "dataset": (
+        "dataset",
+        "create it with ledger.create(name, limit=…)",
+        "correct the name; dither budget LEDGER lists the datasets; the first question to a table adds it",
+    ),
+    "analyst": ("analyst", "admit the analyst first", ""),
+    "people": ("population", "create the dataset with each_person=", ""),
 }
 
 
 def unknown(kind: Kind) -> InvalidArgument:
     """The error for an account that does not exist."""
-    what, fix = _UNKNOWN[kind]
-    return InvalidArgument(what, f"a {what} with an account in this ledger", "one without", fix)
+    what, fix, command = _UNKNOWN[kind]
+    return InvalidArgument(what, f"a {what} with an account in this ledger", "one without", fix, command)
 
 
 def read(row: Any) -> Account:
@@ -415,7 +419,7 @@ def canonical_request(request: Any) -> str:
         ) from None
 
 
-CHANGE_IT = "change the ledger's with change_limit, signed and with a reason"
+_CHANGE_IT = "change the ledger's with change_limit, signed and with a reason"
 """How a limit is changed, from Python."""
 BY_CARD = "the card"
 """Who signs a limit that is changed in the card before anything is charged."""
@@ -466,7 +470,9 @@ class AccountLimits:
                 check_guarantee(promise, "limit")
         check_filter(self.filter)
         if self.limit is None and self.each_person is None and not self.population:
-            raise InvalidArgument("limit", "a limit for the dataset or for each person", "none", "pass limit=PureDP(1)")
+            command = "state a budget in the card: [budget], and below it epsilon = 1"
+            expected = "a limit for the dataset or for each person"
+            raise InvalidArgument("limit", expected, "none", "pass limit=PureDP(1)", command)
 
     def people_of(self, dataset: str) -> str:
         """The population whose people pay: by default the dataset's own, and none where people have no limit.
@@ -542,18 +548,18 @@ def check_limits(store: LedgerStore, dataset: str, limits: AccountLimits) -> Non
         wrong["filter"] = ", ".join(sorted(filters)), limits.filter
     if wrong:
         ours, theirs = (", ".join(f"{name} {pair[i] or 'none'}" for name, pair in wrong.items()) for i in (0, 1))
-        raise InvalidArgument(
+        raise LimitsDiffer(
             ", ".join(wrong),
             f"what the ledger holds for dataset {dataset!r} ({ours})",
             theirs,
-            f"state that, or {CHANGE_IT}",
+            f"state that, or {_CHANGE_IT}",
         )
 
 
 def check_uncharged(store: LedgerStore, dataset: str) -> None:
     """Refuse a dataset that something was charged to, in the transaction that is under way."""
     if known(store, dataset).spent is not None:
-        raise InvalidArgument("limit", "a dataset that nothing was charged to", "another", CHANGE_IT)
+        raise LimitsDiffer("limit", "a dataset that nothing was charged to", "one with charges", _CHANGE_IT)
 
 
 def admit(

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from dither.errors import InvalidArgument, LedgerError, WrongType
+from dither.errors import InvalidArgument, LedgerError, LedgerRolledBack, WrongType
 from dither.ledger import schema
 from dither.ledger.recorded import canonical
 from dither.ledger.store import LedgerStore
@@ -49,7 +49,10 @@ class Receipt:
             or set(digest) - set("0123456789abcdef")
         ):
             raise InvalidArgument(
-                "receipt", "a number, a colon and 64 hexadecimal digits", "other text", "pass str(receipt)"
+                "receipt",
+                "a number, a colon and 64 hexadecimal digits",
+                "other text",
+                "pass the line as it was printed, str(receipt)",
             )
         return cls(int(seq), digest)
 
@@ -241,8 +244,8 @@ def check_charge(cursor: Any, charge: Any) -> None:
     raise _missing_entry()
 
 
-def _missing_entry() -> LedgerError:
-    return LedgerError(
+def _missing_entry() -> LedgerRolledBack:
+    return LedgerRolledBack(
         "ledger",
         "the entry that the receipt was given for",
         "another, or none: this is an older copy, was rewritten, or is another ledger",

@@ -100,8 +100,7 @@ def check_open(store: LedgerStore, account: Account, max_incidents: int, analyst
             "dataset",
             f"fewer than {most} incidents{whose} since it was last reopened",
             f"{count}, so it takes no questions",
-            "have the steward look into the incidents, and reopen it with ledger.reopen(dataset, "
-            "signed_by=…, reason=…)",
+            "have the steward look into the incidents and reopen it, by ledger.reopen or dither budget CARD --reopen",
         )
 
 
@@ -279,7 +278,9 @@ def _paying(rows: list[Any], dataset: str, analyst: str | None) -> tuple[list[Ac
     if not any(row[-3] for row in rows):  # analysts have no accounts here
         return [whole], None
     if analyst is None:
-        raise InvalidArgument("analyst", "who asks: analysts have accounts here", "nobody", "pass analyst=, a name")
+        raise InvalidArgument(
+            "analyst", "who asks: analysts have accounts here", "nobody", "pass analyst=, a name", "pass --analyst NAME"
+        )
     if personal is not None:
         return [whole, personal], None
     if template is None:

@@ -33,7 +33,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from dither.errors import InvalidArgument, LedgerError, WrongType
+from dither.errors import InvalidArgument, LedgerError, LedgerMissing, WrongType
 from dither.ledger import schema
 
 VARIABLE = "DITHER_LEDGER_KEY"
@@ -190,7 +190,7 @@ def _make(path: Path, given: Secret | None, create: bool) -> bool:
     if not create:
         if os.path.lexists(key):
             raise _lost()
-        raise _refused("a ledger", "no such file", "create it with dither.ledger.open(place)")
+        raise missing("no such file")
     if not os.access(path.parent, os.W_OK):
         raise _refused(
             "a folder that can be written, for a new ledger", "one that cannot", "let it be written, or choose another"
@@ -282,6 +282,12 @@ def _lost() -> LedgerError:
         "none: a new one would forget what was spent",
         "restore the ledger from its latest copy",
     )
+
+
+def missing(got: str) -> LedgerMissing:
+    """The refusal of a place where there is no ledger."""
+    command = "correct its name, or ask a first question with dither query"
+    return LedgerMissing("ledger", "a ledger", got, "create it with dither.ledger.open(place)", command)
 
 
 def _refused(expected: str, got: str, fix: str) -> LedgerError:

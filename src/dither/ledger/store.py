@@ -123,7 +123,7 @@ class LedgerStore:
             if about is None and create and self.dialect == "postgresql":
                 about = self._make(connection)
         if about is None:
-            raise _unusable("a ledger", "a database without one", "create it with dither.ledger.open(place)")
+            raise files.missing("a database without one")
         try:
             version = int(about["version"])
         except (KeyError, ValueError):

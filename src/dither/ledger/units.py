@@ -87,7 +87,7 @@ class Limit:
         amount = Amount(int(epsilon * LOSS_UNIT), int(delta * DELTA_UNIT))
         if not amount.loss + amount.delta > 0 or amount.loss > MAX_AMOUNT:
             raise InvalidArgument(
-                "limit", "a limit between 1e-15 and 4611", str(guarantee), "pass limit=PureDP(1), for example"
+                "limit", "a limit between 1e-15 and 4611", str(guarantee), "state a limit of ε = 1, for example"
             )
         return cls(unit, amount)
 

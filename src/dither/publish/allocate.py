@@ -29,7 +29,7 @@ from typing import Literal
 import numpy as np
 
 from dither import arguments
-from dither.errors import InvalidArgument, NotPrivate
+from dither.errors import InvalidArgument, NotPrivate, fix_by_options
 from dither.present.digits import rounded_up, two_digits
 from dither.publish.domain import Domain, Levels
 from dither.publish.residuals import Floats, Residuals, margins
@@ -145,12 +145,12 @@ def allocate(
     objective: Objective = "sum",
     public: Sequence[Levels] = (),
     unit: float = 1.0,
-    budget_for: Callable[[float], str] | None = None,
+    budget_for: Callable[[float], dict[str, float]] | None = None,
 ) -> Allocation:
     """The best variances of the residuals whose costs add up to ``cost``.
 
     ``public`` names tables whose counts are public: their residuals need not be measured. ``unit`` is what 1 in the
-    counts is worth, for messages, and ``budget_for`` says in words what a cost that many times as large takes.
+    counts is worth, for messages, and ``budget_for`` returns the option that pays for a cost that many times as large.
 
     >>> from dither.publish.domain import Attribute
     >>> residuals = Residuals(Domain([Attribute.flat("sex", ["f", "m"])]))
@@ -203,7 +203,7 @@ def _check_goals(
     rates: Floats,
     goals: Mapping[Levels, float],
     unit: float,
-    budget_for: Callable[[float], str] | None,
+    budget_for: Callable[[float], dict[str, float]] | None,
 ) -> None:
     """Refuse goals that the budget cannot meet, and say what it would reach."""
     ratio = max(problem.largest(levels, rates) / goal for levels, goal in goals.items())
@@ -219,9 +219,16 @@ def _check_goals(
         "error",
         "targets that the budget can meet",
         f"more; at 95 % this budget would reach {reached}",
-        f"allow errors {rounded_up(math.sqrt(ratio))} times as large, or "
-        + (f"spend {rounded_up(ratio)} times the rho" if budget_for is None else budget_for(ratio)),
+        *_smaller_goals(ratio, {} if budget_for is None else budget_for(ratio)),
     )
+
+
+def _smaller_goals(ratio: float, budget: dict[str, float]) -> tuple[str, str]:
+    """Return how to mend goals that need so many times the budget, or this budget where that is known."""
+    larger = f"allow errors {rounded_up(math.sqrt(ratio))} times as large"
+    if not budget:
+        return fix_by_options(f"{larger}, or spend {rounded_up(ratio)} times the rho")
+    return fix_by_options(f"{larger}, or pass {{{next(iter(budget))}}}", **budget)
 
 
 @dataclass(frozen=True, eq=False)

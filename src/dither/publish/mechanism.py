@@ -75,15 +75,15 @@ def cost_of(guarantee: Guarantee, contribution: float | Fraction = 1) -> Fractio
     raise WrongType("guarantee", "ZCDP or ApproxDP", type(guarantee).__name__, "pass ApproxDP(1, 1e-9) or ZCDP(0.01)")
 
 
-def budget_for(guarantee: Guarantee, times: float) -> str:
-    """What to pass so that the cost is at least so many times what a guarantee pays for, in words.
+def budget_for(guarantee: Guarantee, times: float) -> dict[str, float]:
+    """Return the option to pass so that the cost is at least so many times what a guarantee pays for.
 
     >>> budget_for(ZCDP(0.5), 4.001), budget_for(ApproxDP(1, 1e-9), 4)
-    ('pass rho=2.01', 'pass epsilon=2.08')
+    ({'rho': 2.01}, {'epsilon': 2.08})
     """
     times *= 1 + 1e-9  # rates are rounded down
     if isinstance(guarantee, ZCDP):
-        return f"pass rho={rounded_up(guarantee.rho * times)}"
+        return {"rho": float(rounded_up(guarantee.rho * times))}
     assert isinstance(guarantee, ApproxDP)
     wanted = times * float(cost_of(guarantee))
     low, high = guarantee.epsilon, guarantee.epsilon
@@ -93,7 +93,7 @@ def budget_for(guarantee: Guarantee, times: float) -> str:
         middle = (low + high) / 2
         enough = float(cost_of(ApproxDP(middle, guarantee.delta))) >= wanted
         low, high = (low, middle) if enough else (middle, high)
-    return f"pass epsilon={rounded_up(high)}"
+    return {"epsilon": float(rounded_up(high))}
 
 
 @dataclass(frozen=True, eq=False)

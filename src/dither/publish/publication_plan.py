@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from dither import arguments
-from dither.errors import InvalidArgument, NotPrivate, WrongType
+from dither.errors import InvalidArgument, NotPrivate, WrongType, fix_by_options
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dither.ledger.accounts import Remaining
 from dither.present import markup
@@ -193,16 +193,17 @@ def guarantee_for(
     elif epsilon is not None:
         stated = delta if delta is not None else budget.exact[1] if isinstance(budget, ApproxDP) else card.delta
         if stated is None:
-            fix = "pass delta=1e-9, or state one in the card, far below 1 / number of people"
-            raise InvalidArgument("delta", "one, as Gaussian noise needs", "none", fix)
+            fix = fix_by_options("pass {delta}, or state one in the card, far below 1 / number of people", delta=1e-9)
+            raise InvalidArgument("delta", "one, as Gaussian noise needs", "none", *fix)
         result = ApproxDP(epsilon, stated)
     elif budget is None:
-        fix = "pass epsilon=1 and delta=1e-9, or rho=0.05, or write a [budget] into the plan"
-        raise InvalidArgument("epsilon", "a budget", "none", fix)
+        template = "pass {epsilon} and {delta}, or {rho}, or write a [budget] into the plan"
+        fix = fix_by_options(template, epsilon=1, delta=1e-9, rho=0.05)
+        raise InvalidArgument("epsilon", "a budget", "none", *fix)
     elif delta is not None:
         if not isinstance(budget, ApproxDP):
-            fix = "leave delta out, or pass epsilon=1 beside it"
-            raise InvalidArgument("delta", "an epsilon beside it", "a plan in rho", fix)
+            fix = fix_by_options("leave delta out, or pass {epsilon} beside it", epsilon=1)
+            raise InvalidArgument("delta", "an epsilon beside it", "a plan in rho", *fix)
         result = ApproxDP(budget.exact[0], delta)
     else:
         result = budget
@@ -222,14 +223,15 @@ def _check_kind(card: Card, guarantee: Guarantee) -> None:
         if isinstance(limit, ZCDP) and isinstance(guarantee, ApproxDP):
             surprise = math.log(1 / guarantee.delta)
             rho = (math.sqrt(surprise + guarantee.epsilon) - math.sqrt(surprise)) ** 2
-            fix = f"pass rho={rho:.2g}, which implies about the same"
-            raise NotPrivate("cost", "rho, which is what the accounts of the card add up", str(guarantee), fix)
+            about = fix_by_options("pass {rho}, which implies about as much", rho=float(f"{rho:.2g}"))
+            raise NotPrivate("cost", "rho, which is what the accounts of the card add up", str(guarantee), *about)
         if isinstance(limit, ApproxDP) and isinstance(guarantee, ZCDP):
             delta = card.delta if card.delta is not None else limit.delta / 10
             epsilon = guarantee.rho + 2 * math.sqrt(guarantee.rho * math.log(1 / delta))
-            fix = f"pass epsilon={epsilon:.2g} and delta={delta:g}, which is about as much"
+            template = "pass {epsilon} and {delta}, which is about as much"
+            about = fix_by_options(template, epsilon=float(f"{epsilon:.2g}"), delta=float(f"{delta:g}"))
             expected = "epsilon and delta, which are what the accounts of the card add up"
-            raise NotPrivate("cost", expected, str(guarantee), fix)
+            raise NotPrivate("cost", expected, str(guarantee), *about)
 
 
 def budget_of(given: Any, card: Card) -> Guarantee | None:

@@ -167,16 +167,16 @@ def percentage(text: str) -> float:
     (0.01, 0.025)
     >>> percentage("1")
     Traceback (most recent call last):
-    dither.InvalidArgument: error: expected a number, or a percentage such as '1%', got '1'. Fix: pass error=1 as
-    a number, or error='1%'.
+    dither.InvalidArgument: error: expected a number, or a percentage such as '1%', got '1'. Fix: give 1 as a
+    number, or '1%'.
     """
     result = _PERCENTAGE.fullmatch(text)
     share = float(result[1]) / 100 if result else 0.0
     if not share > 0:
         number = text.strip()
-        fix = "pass error=50, or error='1%'"
+        fix = "give a number such as 50, or a percentage such as '1%'"
         if number.isascii() and number.replace(".", "", 1).isdigit():
-            fix = f"pass error={number[:20]} as a number, or error='{number[:20]}%'"
+            fix = f"give {number[:20]} as a number, or '{number[:20]}%'"
         raise InvalidArgument("error", "a number, or a percentage such as '1%'", repr(text[:20]), fix)
     return share
 

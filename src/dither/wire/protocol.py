@@ -14,7 +14,8 @@ A job is ``{"id": …, "table": …, "state": "waiting", "answer": null, "answer
 its state is ``answered``, ``refused``, ``failed`` or ``cancelled``. Other paths are in the server's OpenAPI document.
 
 A problem (RFC 9457, ``application/problem+json``) has ``type`` and ``title``, which name the class of the error,
-``status``, and ``detail``, the whole message; ``name``, ``expected``, ``got`` and ``fix`` are its parts. A client
+``status``, and ``detail``, the whole message; ``name``, ``expected``, ``got`` and ``fix`` are its parts, and
+``command`` the fix on the command line where it differs. A client
 raises the same class with the same text as the library. What only a server can say (nobody is signed in, too many
 requests) is raised as :class:`~dither.AccessDenied`, :class:`~dither.ServerUnavailable` or
 :class:`~dither.InvalidArgument`.
@@ -77,7 +78,8 @@ CLASSES: dict[str, type[DitherError]] = {
         for cls in (
             errors.InvalidArgument, errors.WrongType, errors.InvalidData, errors.NotPrivate, errors.BudgetExceeded,
             errors.DataIncident, errors.DatasetClosed, errors.MissingPackage, errors.LedgerError, errors.AccessDenied,
-            errors.ServerUnavailable, errors.Cancelled,
+            errors.ServerUnavailable, errors.Cancelled, errors.LimitsDiffer, errors.LedgerMissing,
+            errors.LedgerRolledBack,
         )
     },
     **dict.fromkeys(("NotSignedIn", "Forbidden"), errors.AccessDenied),
@@ -98,6 +100,7 @@ def problem_to_json(kind: str, status: int, error: DitherError) -> dict[str, Any
     BudgetExceeded('budget: expected ε = 1 left, got ε = 2. Fix: ask for less.')
     """
     fields = {"name": error.subject, "expected": error.expected, "got": error.got, "fix": error.fix}
+    fields |= {"command": error.command} if error.command != error.fix else {}
     return {"type": _URN + kind, "title": kind, "status": status, "detail": str(error), **fields}
 
 
@@ -114,7 +117,7 @@ dither serve runs there.')
         kind, detail = document.get("type"), document.get("detail")
         if isinstance(kind, str) and isinstance(detail, str) and kind.startswith(_URN):
             cls = CLASSES.get(kind.removeprefix(_URN), errors.ServerUnavailable)
-            fields = [str(document.get(field, "")) for field in ("name", "expected", "got", "fix")]
+            fields = [str(document.get(field, "")) for field in ("name", "expected", "got", "fix", "command")]
             return cls(*fields) if fields[1] else cls(detail)
     got = f"status {status}" if status else "another answer"
     fix = "check the address, and whether dither serve runs there"

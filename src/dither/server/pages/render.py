@@ -186,13 +186,6 @@ NAVIGATION: tuple[tuple[str, str, str], ...] = (
 )
 """The pages in the bar: path, label, and the action that somebody must be allowed."""
 
-_OPTION_WORDS = {
-    "or here, as bounds=(low, high) in Python, or contribution_bounds_per_row => (low, high) in SQL": (
-        "or in the question, as in AVG(amount, contribution_bounds_per_row => (0, 100))"
-    ),
-    "pass str(receipt)": "paste the line as it stands under “Keep a receipt”",
-    "pass error=50": "give the ± as a number, as in 50",
-}
 _CHOICES = {
     "bias": "“Learn how much the limits leave out” among the choices",
     "quantile_interval": "“Give medians and quantiles a ±” among the choices",
@@ -279,14 +272,6 @@ def _of_table(left: Remaining, whose: str, after: str) -> str:
     return f"{whose} {left.table_words} left{after}."
 
 
-def page_words(fix: str) -> str:
-    """Return how to mend an error with the words of the page, where it names an option of Python and the command
-    line."""
-    for option, words in _OPTION_WORDS.items():
-        fix = fix.replace(option, words)
-    return fix
-
-
 def noted(note: Note) -> str:
     """Return the sentence of a note, with the options named as on the page.
 
@@ -317,7 +302,6 @@ def environment() -> Environment:
         "paragraph": paragraph,
         "shortened": shortened,
         "glued": glued,
-        "page_words": page_words,
         "noted": noted,
         "left_sentence": left_sentence,
         "action_words": lambda action: ACTIONS[action].words if action in ACTIONS else action,

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from dither.errors import BudgetExceeded, DatasetClosed, InvalidArgument, LedgerError
+from dither.errors import BudgetExceeded, DatasetClosed, InvalidArgument, LedgerError, LedgerMissing, LedgerRolledBack
 from dither.guarantees import ApproxDP, Guarantee, stored
 from dither.ledger import Account, Ledger, Receipt, receipts
 from dither.ledger import open as open_at
@@ -15,9 +15,6 @@ from dither.ledger.charging import check_person_limit
 from dither.ledger.units import Amount, Limit, Price, cost, guarantee_of
 from dither.present.notes import Note
 from dither.tables.card.model import Card
-
-_MISSING = "Fix: create it with dither.ledger.open(place)."
-"""How the refusal ends where there is no ledger at a place, in a file and in a database alike."""
 
 
 def open_ledger(card: Card, place: str, receipt: Receipt | str | None = None) -> tuple[Ledger, bool]:
@@ -64,12 +61,11 @@ def _expected(card: Card, receipt: Receipt | str | None) -> Receipt | None:
 def _open(place: str, expected: Receipt | None, read_only: bool) -> Ledger | None:
     try:
         return open_at(place, receipt=expected, create=expected is None and not read_only, read_only=read_only)
-    except LedgerError as error:
-        if not str(error).endswith(_MISSING):
-            raise
+    except LedgerMissing:
+        pass
     if expected is None:
         return None
-    raise LedgerError(
+    raise LedgerRolledBack(
         "ledger", "the ledger that the receipt was given for", "none", "restore it, from a copy that is as new"
     )
 

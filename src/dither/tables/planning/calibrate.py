@@ -34,7 +34,7 @@ from typing import Any
 from sqlglot import exp
 
 from dither import arguments
-from dither.errors import InvalidArgument
+from dither.errors import InvalidArgument, fix_by_options
 from dither.exact.search import bisect_floats
 from dither.guarantees import ApproxDP, PureDP
 from dither.release.pipeline import check_least
@@ -82,7 +82,7 @@ def plan_question(query: Query, card: Card, options: ReleaseOptions) -> Question
             "epsilon",
             "epsilon, or the error that is good enough",
             "neither" if options.error is None else "both",
-            "pass epsilon=0.5, or error=50",
+            *fix_by_options("pass {epsilon}, or {error}", epsilon=0.5, error=50),
         )
     least = arguments.epsilon(card.min_epsilon, "min_epsilon")
     given = coalesce(options.delta, query.delta, card.delta)
@@ -306,13 +306,13 @@ def _for_error(at: Callable[[float], QuestionPlan], error: float | str, least: f
                 "error",
                 "a count, a sum or a histogram, whose error does not depend on the data",
                 "other aggregates only",
-                "pass epsilon=1 instead, and see its ± by explain(epsilon=1)",
+                *fix_by_options("pass {epsilon} instead, and ask for its ± before, by explain", epsilon=1),
             )
         return all(width <= enough for width, enough in zip(widths(result), wanted, strict=True))
 
     low, high = least, max(_LARGEST_EPSILON, least)
     if not reaches(high):
-        raise InvalidArgument("error", "an error that protects people", error, _larger_error(first_plan))
+        raise InvalidArgument("error", "an error that protects people", error, *_larger_error(first_plan))
     if reaches(low):
         return _with_noise(at(low), error, first_plan)
     high = bisect_floats(reaches, low, high, geometric=True, tolerance=1 - 1 / 1.0005, steps=60).holds
@@ -320,9 +320,10 @@ def _for_error(at: Callable[[float], QuestionPlan], error: float | str, least: f
     return _with_noise(at(short if short >= least and reaches(short) else high), error, first_plan)
 
 
-def _larger_error(affordable: QuestionPlan) -> str:
+def _larger_error(affordable: QuestionPlan) -> tuple[str, str]:
     """What to ask for instead of an error that is too small: one that a plan of little cost meets."""
-    return f"pass error={math.ceil(max(widths(affordable)))} or more, which costs {affordable.cost}"
+    enough = math.ceil(max(widths(affordable)))
+    return fix_by_options(f"pass {{error}} or more, which costs {affordable.cost}", error=enough)
 
 
 def _wanted_errors(planned: QuestionPlan, error: float | str) -> list[float]:
@@ -337,11 +338,11 @@ def _wanted_errors_of(planned: AggregationPlan, error: float | str) -> list[floa
         return [arguments.positive(error, "error")] * (len(names) + len(planned.counts))
     share, rows = percentage(error), planned.card.rows
     if rows is None:
-        fix = "write rows = 100000 in the card, about as many as there are, or pass error=50"
+        fix = "write rows = 100000 in the card, about as many as there are, or give the error as a number"
         raise InvalidArgument("error", "a percentage of what is public before asking", "no rows", fix)
     every = every_group(planned.keys, planned.ties)
     if every is None:
-        fix = "state the keys of the groups, or pass error=50"
+        fix = "state the keys of the groups, or give the error as a number"
         raise InvalidArgument("error", "a percentage, of groups that are public", "keys that are not public", fix)
     in_group = share * rows / max(len(every), 1)
     result = []
@@ -349,7 +350,7 @@ def _wanted_errors_of(planned: AggregationPlan, error: float | str) -> list[floa
         kind, moments = planned.query.aggregates[name].kind, planned.measures_of[name][0].moments
         if kind in ("people", "count_distinct"):
             counted = "people" if kind == "people" else "different values"
-            fix = "pass error=50"
+            fix = "give the error as a number, such as 50"
             raise InvalidArgument("error", "a percentage of rows", f"an answer that counts {counted}", fix)
         bounds = moments.bounds if moments is not None and kind == "sum" else None
         result.append(in_group * (1.0 if bounds is None else max(map(abs, bounds)) / 2))
@@ -363,7 +364,7 @@ def _with_noise(planned: QuestionPlan, error: float | str, affordable: QuestionP
     counts = any(part.counts for part in parts) or kinds & {"count", "count_value", "count_distinct", "people"}
     if min(widths(planned)) == 0 or (counts and min(_wanted_errors(planned, error)) < 1):
         expected = "an error that leaves room for noise, from 1 on for counts"
-        raise InvalidArgument("error", expected, error, _larger_error(affordable))
+        raise InvalidArgument("error", expected, error, *_larger_error(affordable))
     return planned
 
 

@@ -32,7 +32,7 @@ from sqlglot import exp
 
 from dither import arguments
 from dither.accounting import gaussian_epsilon, gaussian_ratio
-from dither.errors import InvalidArgument
+from dither.errors import InvalidArgument, fix_by_options
 from dither.exact import root_up, up
 from dither.guarantees import ApproxDP, Guarantee, PureDP
 from dither.mechanisms import Exponential, Gaussian, Laplace
@@ -120,8 +120,8 @@ def _bounds(name: str, aggregate: Aggregate, find: Lookup) -> tuple[tuple[float,
         raise InvalidArgument(name, "a number", kind, "count it, or group by it")
     given = aggregate.bounds if aggregate.bounds is not None else known
     if given is None:
-        here = "as bounds=(low, high) in Python, or contribution_bounds_per_row => (low, high) in SQL"
-        fix = f"state them in the card, or here, {here}"
+        here = "by bounds=(0, 100), or as in AVG(amount, contribution_bounds_per_row => (0, 100))"
+        fix = f"state them in the card, or in the question, {here}"
         if expressions.compile(aggregate.value, find).range is not None:
             fix = f"hold it within bounds: LEAST(GREATEST({show(aggregate.value)}, 0), 100), for example"
         raise InvalidArgument(name, "public bounds of its values", "none", fix)
@@ -358,8 +358,8 @@ class Aggregation:
         delta are this share of those of the question; ``sum (sensitivity / sigma)^2`` over all of it is what counts.
         """
         if self.has_private_keys and delta is None:
-            fix = f"pass delta=1e-6, or {make_keys_public(self)}"
-            raise InvalidArgument("delta", "a delta, to choose which keys may be shown", "none", fix)
+            fix = [f"{text}, or {make_keys_public(self)}" for text in fix_by_options("pass {delta}", delta=1e-6)]
+            raise InvalidArgument("delta", "a delta, to choose which keys may be shown", "none", *fix)
         return _divided(self, epsilon, delta, joint)
 
 
@@ -518,7 +518,7 @@ def _divided(asked: Aggregation, whole: Fraction, delta: Fraction | None, joint:
     total = sum(shares.values(), Fraction(0))
     if total == 0:
         raise InvalidArgument(
-            "question", "at least one aggregate", "none", "add COUNT(*), or in Python .agg(n=dp.count())"
+            "question", "at least one aggregate", "none", "add COUNT(*), or .agg(n=dp.count())", "add COUNT(*)"
         )
     measured = {part: share / total for part, share in shares.items() if not isinstance(part, str)}
     picked = {name: share / total for name, share in shares.items() if isinstance(name, str)}
@@ -586,7 +586,8 @@ def _noises(
         laplace |= dict.fromkeys(part, mechanism)
     if delta is None or noise == "laplace":
         if noise == "gaussian":
-            raise InvalidArgument("delta", "a delta, for Gaussian noise", "none", "pass delta=1e-6")
+            fix = fix_by_options("pass {delta}", delta=1e-6)
+            raise InvalidArgument("delta", "a delta, for Gaussian noise", "none", *fix)
         return laplace
     whole = sum(shares.values(), Fraction(0))
     ratio = gaussian_ratio(epsilon * whole, delta / 2 if asked.has_private_keys else delta)

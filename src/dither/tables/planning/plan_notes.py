@@ -566,4 +566,5 @@ def refuse_noise_only(plan: QuestionPlan) -> None:
             f"less than all that it could be with {item.rows:,} rows in a group, {item.low:,.6g} to {item.high:,.6g}",
             f"± {two_digits(item.error)}: the answer would be noise alone",
             "spend more epsilon, state a larger rows in the card, or pass force=True to ask all the same",
+            "spend more epsilon, state a larger rows in the card, or pass --yes to ask all the same",
         )

@@ -85,8 +85,9 @@ def _typed(expression: Expression, types: Types) -> TypedExpression:
     row.check_arity(expression)
     args = [_typed(item, types) for item in expression.args]
     if not row.takes_null and any(kind is None for _, kind in args):
-        fix = "ask for x IS NULL or x IS NOT NULL, in Python col('x').is_null()"
-        raise InvalidArgument(show(expression), "values", "NULL, which makes it NULL always", fix)
+        command = "ask for x IS NULL or x IS NOT NULL"
+        fix = f"{command}, in Python col('x').is_null()"
+        raise InvalidArgument(show(expression), "values", "NULL, which makes it NULL always", fix, command)
     checked, kind = row.check(expression, args)
     return Call(expression.op, tuple(checked)), kind
 

@@ -62,16 +62,12 @@ def row_leaf(rows: Rows, clause: str) -> Leaf:
 def find_column(node: exp.Column, rows: Rows) -> Expression:
     """Return what a column as written stands for; a name that is none is refused in words of the mistake."""
     column = name_of(node)
-    try:
+    if column.table is not None or rows.lookup(column) is not None:
         return rows.find(column)
-    except InvalidArgument as error:
-        refusal = error
-    if column.table is not None:
-        raise refusal
     fix = nearest(column.name, [name for item in rows.relations for name in item.columns], quote=None)
     fix = fix or _meant_instead(node, column.name)
-    if fix is None or "one meaning" in str(refusal):
-        raise refusal
+    if fix is None:
+        return rows.find(column)  # which refuses it
     got = f'"{clip(column.name)}" in double quotes, which is a name' if node.this.quoted else repr(clip(column.name))
     raise InvalidArgument("column", "a column of the table", got, fix)
 

@@ -130,7 +130,7 @@ def _no_question(tokens: list[Token], table: str, names: Sequence[str], example:
     elif first in _CHANGES:
         fix = f"a question only reads; {fix}"
     elif first == "EXPLAIN":
-        fix = "leave EXPLAIN out, and ask for the plan by .explain(epsilon=1) or the command dither explain"
+        fix = "leave EXPLAIN out, and ask for the plan by explain, in Python and on the command line"
     elif difflib.SequenceMatcher(None, first, "SELECT").ratio() > 0.75:
         fix = f"write SELECT instead of {clip(tokens[0].text, 20)}"
     elif first == "COUNT" or first.casefold() in (name.casefold() for name in names):

@@ -90,8 +90,9 @@ def _check_in(call: Call, args: list[TypedExpression]) -> Checked:
     if not all(isinstance(item, Literal) for item, _ in args[1:]):
         raise InvalidArgument("IN", "a list of constants", "an expression", "write it as x = … OR x = …")
     if args[0][1] is None or all(kind is None for _, kind in args[1:]):
-        fix = "ask for x IS NULL or x IS NOT NULL, in Python col('x').is_null()"
-        raise InvalidArgument(show(call), "values", "NULL, which makes it NULL always", fix)
+        command = "ask for x IS NULL or x IS NOT NULL"
+        fix = f"{command}, in Python col('x').is_null()"
+        raise InvalidArgument(show(call), "values", "NULL, which makes it NULL always", fix, command)
     return _check(call, args)
 
 

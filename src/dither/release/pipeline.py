@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from dither import arguments
-from dither.errors import DataIncident, DitherError, InvalidArgument, WrongType
+from dither.errors import DataIncident, DitherError, InvalidArgument, WrongType, fix_by_options
 from dither.guarantees import ZCDP, Guarantee, stored
 from dither.ledger import Charge, Ledger, Receipt, receipts
 from dither.ledger.accounts import Remaining
@@ -161,7 +161,8 @@ def check_least(min_epsilon: float, cost: Guarantee) -> None:
         least, name = least**2 / 2, "rho"
     if cost.exact[0] < least:
         expected = f"at least {float(least):g}, the card's min_epsilon" + (" as rho" if name == "rho" else "")
-        raise InvalidArgument(name, expected, f"{float(cost.exact[0]):g}", f"pass {name}={float(least):g} or more")
+        fix = fix_by_options(f"pass {{{name}}} or more", **{name: float(least)})
+        raise InvalidArgument(name, expected, f"{float(cost.exact[0]):g}", *fix)
 
 
 # -- identify ---------------------------------------------------------------------------------------------------------

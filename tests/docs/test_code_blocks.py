@@ -27,7 +27,7 @@ from dither.cli.app import main
 from dither.server.config import Config
 from dither.tables.card import toml
 from dither.tables.codec import fields
-from dither.wire.protocol import problem_to_json
+from dither.wire.protocol import problem_from_json, problem_to_json
 from dither.wire.requests import options_from_json
 from support import each
 from support_docs import AFTER_SITE, SLOW_SITE
@@ -394,7 +394,8 @@ def run_block(page: Path, block: Block, names: dict[str, Any], dither: Any, caps
 def check_json(document: dict[str, Any]) -> None:
     """A problem is what its text makes it; a request has a question and options as the wire has them."""
     if "detail" in document:
-        assert problem_to_json(document["title"], document["status"], document["detail"]) == document
+        error = problem_from_json(document)
+        assert problem_to_json(document["title"], document["status"], error) == document
         return
     assert fields(document, "request", ("question", "options")) == document
     assert options_from_json(document["options"]).epsilon == 0.5

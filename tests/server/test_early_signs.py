@@ -96,7 +96,7 @@ def test_the_same_in_other_words_begins_when_the_first_may_be_seen(still):
     """Otherwise that it is free would tell that the first one is recorded, and when."""
     context, pool, clock = still.service.context, Held(), StillClock()
     jobs = Jobs(replace(context.config, tick=1e-3, max_questions_each=9), context.store, context.folder, pool, clock)
-    log = context.event("ann", "questions.ask", "visits")
+    log = context.events.line("ann", "questions.ask", "visits")
 
     def start(user, table, words):
         jobs.start(Asked(user, table, "question", words, {}, f"{user} {table} {words}", {"words": words}), log)
@@ -134,7 +134,7 @@ def looks(still, monkeypatch, *, began, ended, asked_for, until):
     pool = Held()
     jobs = Jobs(config, context.store, context.folder, pool, clock)
     asked = Asked("ann", "visits", "question", COUNT, {}, f"looked at {time.time_ns()}", {})
-    log = context.event("ann", "questions.ask", "visits")
+    log = context.events.line("ann", "questions.ask", "visits")
     start, job = clock.now(), jobs.start(asked, log)
     problem = {"type": "urn:dither:BudgetExceeded", "title": "BudgetExceeded", "status": 403, "detail": "none"}
     steps = [(began, lambda: pool.tasks[0].begin())]
@@ -189,7 +189,7 @@ def test_what_ends_right_before_a_tick_is_seen_at_the_next(still):
     """Writing it down takes a moment: it would be seen after the tick by as much as that takes."""
     context, pool, clock = still.service.context, Held(), StillClock()
     jobs = Jobs(replace(context.config, tick=1.0), context.store, context.folder, pool, clock)
-    log, asked_at = context.event("ann", "questions.ask", "visits"), clock.now()
+    log, asked_at = context.events.line("ann", "questions.ask", "visits"), clock.now()
     job = jobs.start(Asked("ann", "visits", "question", COUNT, {}, "right before", {}), log)
     pool.tasks[0].begin()
     clock.go_on(asked_at + 0.99)

@@ -23,7 +23,7 @@ def test_the_same_question_at_the_same_moment_is_one_job(site, monkeypatch):
         "options": {"epsilon": 0.25}, "analyst": "ann", "key": "ann/at once",
     }  # fmt: skip
     asked = Asked("ann", "visits", "question", COUNT, {"epsilon": 0.25}, "a" * 64, message)
-    log = context.event("ann", "questions.ask", "visits")
+    log = context.events.line("ann", "questions.ask", "visits")
     second, threads, run = [], [], store.run
 
     def ask_too():

@@ -76,7 +76,7 @@ def held_jobs(site, tick):
 
 def start(site, jobs, request):
     asked = Asked("ann", "visits", "question", COUNT, {}, request, {})
-    return jobs.start(asked, site.service.context.event("ann", "questions.ask", "visits"))
+    return jobs.start(asked, site.service.context.events.line("ann", "questions.ask", "visits"))
 
 
 PROBLEM = {"type": "urn:dither:BudgetExceeded", "title": "BudgetExceeded", "status": 403, "detail": "none"}

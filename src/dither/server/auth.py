@@ -117,7 +117,7 @@ class Authentication:
         row = self._user(name) if known else None
         stored = row.password if row is not None and row.password and row.active else None
         if not verify(stored or self._nobody, password) or stored is None:
-            self._context.log(name if known else "?", "sign-in", refused="wrong name or password")
+            self._context.events.write(name if known else "?", "sign-in", refused="wrong name or password")
             raise AccessDenied("Wrong name or password. Try again, or ask a steward for a new link.")
         session = self.start_session(name, "password", stored)
         if hasher.check_needs_rehash(stored):
@@ -137,7 +137,7 @@ class Authentication:
                 raise NotSignedIn
             connection.execute(schema.sessions.delete().where(schema.sessions.c.expires_at < now))
             connection.execute(schema.sessions.insert().values(**values))
-            for statement in self._context.event(name, "sign-in", how):
+            for statement in self._context.events.line(name, "sign-in", how):
                 connection.execute(statement)
         return secret
 
@@ -191,13 +191,13 @@ class Authentication:
         if kind == "first":
             values = {"name": user, "display": user, "roles": "steward", "active": True, "created_at": time.time()}
             self._store.run(
-                users.insert().values(**values, password=stored), *self._context.event(user, "first steward")
+                users.insert().values(**values, password=stored), *self._context.events.line(user, "first steward")
             )
         else:
             self._store.run(
                 users.update().where(users.c.name == user).values(password=stored),
                 *ends_credentials(user),
-                *self._context.event(user, "password set by a link"),
+                *self._context.events.line(user, "password set by a link"),
             )
         row = self._user(user)
         if row is None or not row.active:
@@ -234,7 +234,7 @@ class Authentication:
             raise NotSignedIn
         if not _is_valid(row, now):
             self._context.requests.take(f"token {row.id}")  # or it would fill the log
-            self._context.log(row.user, "token", row.hint, refused="expired or revoked")
+            self._context.events.write(row.user, "token", row.hint, refused="expired or revoked")
             raise NotSignedIn
         if _is_stale(row, now):
             self._touch(tokens.update().where(tokens.c.id == row.id).values(used_at=now))
@@ -255,7 +255,7 @@ class Authentication:
     def sign_out(self, who: Principal) -> None:
         """End a session."""
         delete = schema.sessions.delete().where(schema.sessions.c.hash == who.credential)
-        self._store.run(delete, *self._context.event(who.name, "sign-out"))
+        self._store.run(delete, *self._context.events.line(who.name, "sign-out"))
 
 
 def _locked(connection: sa.Connection, user: str) -> Any:

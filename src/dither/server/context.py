@@ -52,7 +52,12 @@ _events, _jobs = schema.events, schema.jobs
 
 
 class EventLog:
-    """The event log of a store, from which old lines are removed once an hour."""
+    """Who did what, when, to what, and whether it was refused. Never an answer or a secret.
+
+    Its size is bounded, however noisy a client is: texts are cut, lines that a client can cause at will are limited for
+    each user (the next line says how many were left out), and lines are removed after ``event_days``, once an hour.
+    Lines of changes are always written and are removed by their age alone, so that nobody can push them out.
+    """
 
     def __init__(self, store: Store, clock: Clock, days: int) -> None:
         self._store, self._clock, self._days = store, clock, days
@@ -192,17 +197,6 @@ class Context:
         tokens, of which they can have any number; everybody else has that of the address."""
         self.requests.take(f"address {address}" if who is None else f"user {who.name}")
 
-    # -- the event log ----------------------------------------------------------------------------------------------
-
-    def event(self, who: str, action: str, subject: str = "") -> tuple[sa.Executable, ...]:
-        """Return the statement that writes a line of the event log together with what it tells of, if it is to be
-        written."""
-        return self.events.line(who, action, subject)
-
-    def log(self, who: str, action: str, subject: str = "", *, refused: str = "") -> None:
-        """Write a line of the event log."""
-        self.events.write(who, action, subject, refused=refused)
-
     @contextmanager
     def acting(self, who: Principal, action: str, subject: str = "", *, logged: bool = False) -> Iterator[None]:
         """Do an action in this block, if the principal may. What is refused is logged, and what is done if ``logged``.
@@ -213,10 +207,10 @@ class Context:
             authorize(who, action)
             yield
         except DitherError as error:
-            self.log(who.name, action, subject, refused=type(error).__name__)
+            self.events.write(who.name, action, subject, refused=type(error).__name__)
             raise
         if logged:
-            self.log(who.name, action, subject)
+            self.events.write(who.name, action, subject)
 
     def computed(self, task: Mapping[str, Any], what: str) -> dict[str, Any]:
         """Do a task in the process of explanations, which reads no rows; raise what the worker refuses."""

@@ -142,11 +142,11 @@ class SignOn:
             store.run(
                 users.insert().values(**values, created_at=time.time()),
                 identities.insert().values(**identity),
-                *self._service.context.event(user, "first single sign-on"),
+                *self._service.context.events.line(user, "first single sign-on"),
             )
         row = None if user is None else store.one(sa.select(users.c.active).where(users.c.name == user))
         if user is None or row is None or not row.active:
-            self._service.context.log("?", "single sign-on", refused="unknown or inactive")
+            self._service.context.events.write("?", "single sign-on", refused="unknown or inactive")
             raise _refused("You have no account here.")
         return user
 

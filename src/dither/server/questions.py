@@ -144,7 +144,7 @@ class Questions:
             context.questions.take(who.name)
             asked = self._asked(who, table, question, options, key)
             return _recorded(context, asked) or context.jobs.start(
-                asked, context.event(who.name, "questions.ask", table)
+                asked, context.events.line(who.name, "questions.ask", table)
             )
 
     def recorded(
@@ -294,7 +294,7 @@ class Plans:
             }  # fmt: skip
             asked = Asked(who.name, table, "publication", plan, {}, request, task)
             return _recorded(context, asked) or context.jobs.start(
-                asked, context.event(who.name, "plans.release", plan)
+                asked, context.events.line(who.name, "plans.release", plan)
             )
 
     def _place(self, plan: str) -> tuple[str, str]:
@@ -361,7 +361,7 @@ class Answers:
         published = row is not None and row.published_at is not None and may(who, "answers.published")
         proposed = row is not None and row.proposed_at is not None and may(who, "answers.publish")
         if row is None or not (own or published or proposed):
-            self._context.log(who.name, "answers.own", answer, refused="NotFound")
+            self._context.events.write(who.name, "answers.own", answer, refused="NotFound")
             raise NotFound.of("answer")
         return row
 

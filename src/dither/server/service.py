@@ -3,18 +3,6 @@
 Every method takes the :class:`~dither.server.roles.Principal` first, checks it against
 :data:`dither.server.roles.ACTIONS`, and writes what was done, or refused, to the event log. Methods may block: call
 them from a thread (``run_in_threadpool``). Only :meth:`Questions.wait` is a coroutine.
-
-Errors are those of dither (:mod:`dither.errors`), :class:`dither.server.roles.Forbidden` and
-:class:`dither.server.errors.NotFound`; :func:`dither.server.errors.problem_of` turns each into a
-:class:`~dither.server.errors.Problem`, with expected, got and fix.
-
->>> import tempfile
->>> from dither.server.config import Config
->>> with tempfile.TemporaryDirectory() as folder:
-...     service = Service.start(Config(folder=folder))
-...     sorted(name for name in vars(service) if not name.startswith("_"))
-...     service.stop()
-['accounts', 'answers', 'auth', 'budgets', 'chain', 'config', 'context', 'plans', 'questions', 'tables', 'users']
 """
 
 from __future__ import annotations
@@ -32,20 +20,7 @@ from dither.server.users import Users
 
 @dataclass(frozen=True)
 class Service:
-    """The use cases, by subject.
-
-    ========================  ==========================================================================
-    ``service.tables``        list, card, problems, sign_off
-    ``service.questions``     explain, ask, wait, job, jobs, cancel
-    ``service.answers``       mine, answer, publish, unpublish, published, propose, proposals
-    ``service.budgets``       own, dataset; limits: propose, approve, withdraw, changes; incidents, reopen
-    ``service.plans``         list, explain, release
-    ``service.users``         users, add, change, invite, end_all; grants, grant, revoke
-    ``service.accounts``      change_password, tokens, create_token, revoke_token, end_sessions
-    ``service.chain``         entries, verify, receipt, events
-    ``service.auth``          sign_in, sign_out, principal_of_session, principal_of_token, first link
-    ========================  ==========================================================================
-    """
+    """The use cases, by subject."""
 
     config: Config
     context: Context
@@ -64,18 +39,9 @@ class Service:
         """Open the store, the cards and the ledgers, and start the worker processes."""
         context = Context.start(config, Clock() if clock is None else clock)
         return cls(
-            config,
-            context,
-            Authentication(context),
-            Tables(context),
-            Questions(context),
-            Answers(context),
-            Budgets(context),
-            Plans(context),
-            Users(context),
-            OwnAccount(context),
-            Chain(context),
-        )
+            config, context, Authentication(context), Tables(context), Questions(context), Answers(context),
+            Budgets(context), Plans(context), Users(context), OwnAccount(context), Chain(context),
+        )  # fmt: skip
 
     def stop(self) -> None:
         """Let questions under way end, cancel those that wait, and close everything."""

@@ -20,7 +20,7 @@ TOPICS = {  # of NIST SP 800-226, by the question here: who answers it
     "What is the unit of privacy?": "card",
     "Does the unit name people, each once?": "steward",
     "Which data sets are neighbors?": "dither",
-    "What are the parameters, for all answers together, for ever?": "card",
+    "What are the lifetime parameters of all answers together?": "card",
     "Variant of differential privacy": "card",
     "What is promised to several people together?": "dither",
     "How are several answers composed?": "card",
@@ -52,9 +52,7 @@ def test_without_a_ledger_it_is_filled_in_from_the_card():
     record = deployment(card, None, "9.9")
     items = answers(record)
     assert items["What is the unit of privacy?"].answer == "one person: all rows with one value of person"
-    assert (
-        "the table: (ε, δ) = (2, 1e-06)" in items["What are the parameters, for all answers together, for ever?"].answer
-    )
+    assert "the table: (ε, δ) = (2, 1e-06)" in items["What are the lifetime parameters of all answers together?"].answer
     assert items["What has been spent so far?"].answer == "nothing: there is no ledger yet"
     assert "e^ε = 7.4 times" in items["What do the parameters mean for a person?"].answer
     assert "at most 4 row(s)" in items["How is one person's influence bounded?"].answer
@@ -106,7 +104,7 @@ def test_what_the_ledger_holds_comes_before_what_the_card_says(tmp_path):
         ledger.change_limit("visits", dp.PureDP(3), signed_by="Gray", reason="<b>decision</b>")
         record = deployment(card, ledger, "1")
     items = answers(record)
-    assert "ε = 3" in items["What are the parameters, for all answers together, for ever?"].answer
+    assert "ε = 3" in items["What are the lifetime parameters of all answers together?"].answer
     assert "e^ε = 20.1 times" in items["What do the parameters mean for a person?"].answer  # of 3, not of 1
     assert items["What has been spent so far?"].answer == "ε = 0.25"
     assert items["Number of releases paid for"].answer == "1"
@@ -130,4 +128,4 @@ def test_accounts_of_people_stay_private(tmp_path):
         ledger.charge("visits", dp.PureDP(0.5), key="k", request="r", people=[1, 2])
         items = answers(deployment(card, ledger, "1"))
     assert items["What has been spent so far?"].answer == "counted for each person, and private"
-    assert "ε = 1" in items["What are the parameters, for all answers together, for ever?"].answer
+    assert "ε = 1" in items["What are the lifetime parameters of all answers together?"].answer

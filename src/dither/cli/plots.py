@@ -1,4 +1,4 @@
-"""Plots to files: whether they can be drawn is asked before anything is charged."""
+"""Plots to files: whether they can be drawn is checked before anything is charged."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def require_matplotlib(path: str | None) -> None:
 
 
 def plotted_column(path: str | None, plan: QuestionPlan) -> str | None:
-    """The column of an answer that its plot will show: the first of noisy numbers, one to a group."""
+    """Return the column of an answer that its plot will show: the first of noisy numbers, one to a group."""
     if path is None:
         return None
     by_sql = output_columns(plan)

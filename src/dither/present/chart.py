@@ -50,7 +50,7 @@ class Mark:
 
 
 class Point(NamedTuple):
-    """A place, a height and the half-width of its interval, which is 0 where there is none."""
+    """A point and the half-width of its interval, which is 0 where there is none."""
 
     x: Any
     y: float

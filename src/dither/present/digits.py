@@ -17,7 +17,7 @@ _SMALLEST = 1e-6
 
 
 def decimals_of(error: float) -> int:
-    """The decimal places that a number is shown to beside such an error; negative for tens and hundreds.
+    """Return how many decimals a number has beside this error; negative for tens and hundreds.
 
     It is the rule of the Particle Data Group: two significant digits of an error that begins with 100 to 354, one of
     an error that begins with 355 to 949, and 950 to 999 are rounded up to 1000 with two.
@@ -30,7 +30,7 @@ def decimals_of(error: float) -> int:
 
 
 def two_digit_decimals(size: float) -> int:
-    """The decimal places that show two significant digits.
+    """Return how many decimals show two significant digits.
 
     >>> two_digit_decimals(0.848), two_digit_decimals(1797.3), two_digit_decimals(9.96)
     (2, -2, 0)
@@ -39,7 +39,7 @@ def two_digit_decimals(size: float) -> int:
 
 
 def rounded(value: float, decimals: int) -> str:
-    """A number to so many decimal places, with thousands separated.
+    """Return a number with this many decimals, and thousands separated.
 
     >>> rounded(15.6828, 1), rounded(98845, -1), rounded(2157950.4, 0), rounded(-0.01, 1)
     ('15.7', '98,840', '2,157,950', '0.0')
@@ -52,7 +52,7 @@ def rounded(value: float, decimals: int) -> str:
 
 
 def significant(value: float, digits: int = 6) -> str:
-    """A number to so many significant digits, without powers of ten where it has at most 15 digits.
+    """Return a number with this many significant digits, without an exponent where it has at most 15 digits.
 
     >>> significant(2157950.0), significant(1 / 3), significant(2013.0), significant(1e300), significant(0.0)
     ('2,157,950', '0.333333', '2013', '1e+300', '0')
@@ -68,7 +68,7 @@ def significant(value: float, digits: int = 6) -> str:
 
 
 def rounded_up(value: float, digits: int = 3) -> str:
-    """A positive number rounded up to so many significant digits, without powers of ten and without separators.
+    """Return a positive number rounded up to this many significant digits, without an exponent and separators.
 
     >>> rounded_up(10.3001), rounded_up(0.0123), rounded_up(123456.0)
     ('10.4', '0.0123', '124000')
@@ -79,7 +79,7 @@ def rounded_up(value: float, digits: int = 3) -> str:
 
 
 def two_digits(size: float) -> str:
-    """The size of an error or of noise, to two significant digits.
+    """Return the size of an error or of noise with two significant digits.
 
     >>> two_digits(1898.2), two_digits(0.848), two_digits(0.0)
     ('1,900', '0.85', '0')
@@ -90,7 +90,7 @@ def two_digits(size: float) -> str:
 
 
 def with_error(value: float, error: float | None) -> tuple[str, str]:
-    """A noisy number and its ±: one or two significant digits of the ±, and the number to the same place.
+    """Return a noisy number and its ±: one or two significant digits of the ±, and as many decimals of the number.
 
     A whole number is shown without decimals, and its ± then rounded up.
 

@@ -1,4 +1,4 @@
-"""Pictures of mechanisms: densities, privacy curves, trade-off functions, and mechanisms beside each other.
+"""Plots of mechanisms: densities, privacy curves, trade-off functions, and comparisons.
 
 Every function draws on matplotlib axes, new ones unless ``axes`` are given, and returns them. matplotlib is imported
 when something is drawn: ``pip install 'dither[plot]'``.
@@ -41,7 +41,7 @@ def density(
     *mechanisms: AddsNoise, value: float = 0.0, neighbor: float | None = None, smooth_sensitivity: float = 1.0,
     axes: Axes | None = None,
 ) -> Axes:  # fmt: skip
-    """The density of what is released about a value, and in dashes about a neighbor's value, where one is given.
+    """Plot the density of what is released about a value, and in dashes about a neighbor's value where one is given.
 
     Where the two differ by the sensitivity, one density is nowhere more than e^ε times the other, up to δ. They are the
     laws that are drawn from, before rounding to the lattice.
@@ -65,7 +65,7 @@ def density(
 
 
 def privacy_curve(*mechanisms: Any, axes: Axes | None = None) -> Axes:
-    """The smallest δ at every ε, of mechanisms, of events of accounting or of guarantees.
+    """Plot the smallest δ at every ε, of mechanisms, of events of accounting or of guarantees.
 
     The curve is rounded up where it is computed, so the picture is of what is promised. A mechanism of which only its
     guarantee is known has the curve of the worst mechanism with that guarantee.
@@ -81,7 +81,7 @@ def privacy_curve(*mechanisms: Any, axes: Axes | None = None) -> Axes:
 
 
 def trade_off(*mechanisms: Any, axes: Axes | None = None) -> Axes:
-    """The least error of the second kind at every level α, of any test that tells two neighbors apart by the release.
+    """Plot the least type II error at every level α of a test that tells two neighbors apart by the release.
 
     An adversary who accuses falsely with probability α misses with at least this probability; perfect privacy is the
     line 1 − α. It follows from the privacy curve: the largest of ``1 - delta - exp(epsilon) alpha`` over epsilon, and
@@ -107,10 +107,10 @@ def noise_beside_data(
     values: Sequence[float], mechanism: Any, *, names: Sequence[str] | None = None, confidence: float = 0.95,
     axes: Axes | None = None,
 ) -> Axes:  # fmt: skip
-    """Bars of values with the error that a mechanism would give each of them: is the noise small beside the data?
+    """Plot values with the error that a mechanism would give each of them, to see whether the noise is small.
 
-    **This shows the values themselves.** It is for whoever may see the data, or for made-up values of about the right
-    size; what it draws is not private.
+    **This shows the values themselves.** Use it for values that you may see, or for made-up ones of about the right
+    size: what it draws is not private.
 
     >>> import dither as dp
     >>> axes = noise_beside_data([120, 40, 5], dp.Laplace(sensitivity=1, epsilon=0.5), names=["a", "b", "c"])
@@ -130,9 +130,9 @@ def noise_beside_data(
 
 
 def error_over_time(*plans: Any, window: int | None = None, confidence: float = 0.95, axes: Axes | None = None) -> Axes:
-    """The ± of a series at every step of its horizon, of plans (:class:`dither.stream.StreamPlan`) or started series.
+    """Plot the ± of a series at every step, of plans (:class:`dither.stream.StreamPlan`) or started series.
 
-    With ``window`` the ± of the sum over the last so many steps, instead of the running sum.
+    With ``window`` it is the ± of the sum over the last ``window`` steps, instead of the running sum.
 
     >>> import dither as dp
     >>> plan = dp.stream.StreamPlan(horizon=52, budget=dp.ApproxDP(1, 1e-9))
@@ -156,7 +156,7 @@ def error_over_time(*plans: Any, window: int | None = None, confidence: float = 
 def local_variance(
     *families: Callable[[float], Any], epsilons: Sequence[float] | None = None, axes: Axes | None = None
 ) -> Axes:
-    """The variance of local protocols times the number of people, over the ε of one report.
+    """Plot the variance of local protocols times the number of people, over the ε of one report.
 
     A family is a function that makes the protocol for an ε. Protocols are those of :mod:`dither.local`; the variance is
     that of the share of a rare category.
@@ -187,7 +187,7 @@ def compare(
     families: Mapping[str, Callable[[float], Any]], *, equal: Literal["epsilon", "error"] = "epsilon",
     sizes: Sequence[float] | None = None, confidence: float = 0.95, axes: Axes | None = None,
 ) -> Axes:  # fmt: skip
-    """Families of mechanisms side by side: their errors at the same ε, or the ε they need for the same error.
+    """Plot families of mechanisms together: their errors at equal ε, or the ε they need for equal errors.
 
     A family is a function that makes the mechanism for an ε, as for :func:`dither.accounting.epsilon_for_error`.
     ``sizes`` are the epsilons, or the errors, at which they are compared.
@@ -221,7 +221,7 @@ def compare(
 
 
 def curve_of(mechanism: Any) -> tuple[list[float], list[float]]:
-    """Epsilons from 0 on, and the delta at each, of a mechanism, an event or a guarantee.
+    """Return epsilons from 0 on, and the delta at each, of a mechanism, an event or a guarantee.
 
     >>> import dither as dp
     >>> epsilons, deltas = curve_of(dp.PureDP(1))
@@ -240,7 +240,7 @@ def curve_of(mechanism: Any) -> tuple[list[float], list[float]]:
 
 
 def trade_off_at(mechanism: Any, levels: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The least error of the second kind at each level, from the privacy curve on a lattice of epsilons.
+    """Return the least type II error at each level, from the privacy curve on a lattice of epsilons.
 
     Fewer epsilons would lower it: what is returned is never above the true trade-off function.
 

@@ -21,11 +21,11 @@ from dither.tables.card.model import Card
 
 CARD, LEDGER, DITHER, STEWARD = "card", "ledger", "dither", "steward"
 OPEN = "to be answered by the steward"
-"""What stands in place of an answer that no file can give."""
+"""What is shown where only the steward knows the answer."""
 
 
 GROUPS = "k people are protected with k times ε, and δ grows as well: what is true of a large group can be learned"
-POST_PROCESSING = "yes, by anybody and for ever: whatever is computed from answers alone costs nothing more"
+POST_PROCESSING = "yes: what is computed from answers alone costs nothing more, at any time"
 BIAS = (
     "counts, sums and means leave out what is beyond the limits on one person; values beyond the bounds are moved to "
     "them; groups below a private threshold are not shown; whole counts of published tables are never negative"
@@ -59,7 +59,7 @@ class Item:
 
     @property
     def text(self) -> str:
-        """The answer, or that it is open, with a hint of what belongs there."""
+        """Return the answer, or that it is open, with a hint of what belongs there."""
         return self.answer or (f"{OPEN}: {self.hint}" if self.hint else OPEN)
 
 
@@ -87,11 +87,11 @@ class Deployment:
 
     @property
     def unanswered(self) -> int:
-        """How many questions are left to the steward."""
+        """Return how many questions are left to the steward."""
         return sum(not item.answer for section in self.sections for item in section.items)
 
     def markdown(self) -> str:
-        """The record as a Markdown page."""
+        """Return the record as a Markdown page."""
         lines = [f"# Differential privacy record: {self.name}", "", self.note, ""]
         for section in self.sections:
             lines += [f"## {section.title}", ""]
@@ -100,7 +100,7 @@ class Deployment:
         return "\n".join(lines)
 
     def to_json(self) -> str:
-        """The record for programs; an open answer is null."""
+        """Return the record as JSON; an open answer is null."""
         sections = [
             {"title": section.title, "items": [_document(item) for item in section.items]} for section in self.sections
         ]
@@ -108,7 +108,7 @@ class Deployment:
 
     @property
     def note(self) -> str:
-        """What the record is."""
+        """Say what the record is."""
         return (
             "Questions after NIST SP 800-226 and deployment registries, in our words, answered from the card and the "
             f"ledger of this table and from the properties of dither; {self.unanswered} are left to the steward. It is "
@@ -130,7 +130,7 @@ def deployment_page(record: Deployment, title: str) -> str:
 
 
 def deployment(card: Card, ledger: Ledger | None, version: str) -> Deployment:
-    """The record of a card's table, with what its ledger holds; without a ledger nothing was spent yet."""
+    """Return the record of a card's table, with what its ledger holds; without a ledger nothing was spent yet."""
     entries = [] if ledger is None else [*ledger.history(card.name)]
     sections = (
         Section("The promise", tuple(_promise(card, ledger, entries))),
@@ -153,7 +153,7 @@ def _promise(card: Card, ledger: Ledger | None, entries: list[Entry]) -> Iterabl
     hint = "under several names one person is protected once for each, and under a shared name several are one"
     yield Item("Does the unit name people, each once?", "", STEWARD, hint)
     yield Item("Which data sets are neighbors?", neighbors, DITHER)
-    yield Item("What are the parameters, for all answers together, for ever?", stated, LEDGER if ledger else CARD)
+    yield Item("What are the lifetime parameters of all answers together?", stated, LEDGER if ledger else CARD)
     yield Item("What has been spent so far?", _spent(card, ledger), LEDGER)
     yield Item("Is the budget ever reset?", "no: there is no reset, no renewal and no refund", DITHER)
     yield Item("Was a limit changed, by whom and why?", "; ".join(signed) or "no", LEDGER)
@@ -165,7 +165,7 @@ def _promise(card: Card, ledger: Ledger | None, entries: list[Entry]) -> Iterabl
 
 
 def _limits(card: Card, ledger: Ledger | None) -> list[tuple[str, Guarantee]]:
-    """Whose limits there are, first that of the table or of each person; the ledger's, since it keeps them."""
+    """Return the limits and whose they are, that of the table or of each person first; the ledger keeps them."""
     accounts = [] if ledger is None else ledger.accounts(card.name)
     ranks = {"dataset": 0, "people": 1}
     accounts = sorted(accounts, key=lambda account: ranks.get(account.kind, 2))
@@ -192,7 +192,7 @@ def _meaning(limit: Guarantee | None) -> str:
     factor = math.ceil(math.exp(min(float(limit.exact[0]), 700.0)) * 10) / 10
     rest = "" if isinstance(limit, PureDP) else f", except with probability at most δ = {float(limit.exact[1]):g}"
     return (
-        f"whatever anybody concludes about a person from all answers is at most e^ε = {factor:,.1f} times as likely as "
+        f"any conclusion about a person from all answers is at most e^ε = {factor:,.1f} times as likely as "
         f"if that person were not in the data{rest}"
     )
 
@@ -226,14 +226,14 @@ def _algorithms(card: Card, entries: list[Entry]) -> Iterable[Item]:
 
 
 def _limit(limit: int | str, what: str) -> str:
-    """A limit of the card in words: as stated, or chosen privately by each question."""
+    """Return a limit of the card in words: as stated, or chosen privately by each question."""
     if limit == "auto":
         return f"a number of {what}s that each question chooses privately"
     return f"at most {limit} {what}(s)"
 
 
 def _noises(entries: list[Entry]) -> list[str]:
-    """The noise of every charge that says so."""
+    """Return the kinds of noise of all charges that state one."""
     names: set[str] = set()
     for entry in entries:
         if entry.kind != "charge":
@@ -261,7 +261,7 @@ def _foundations(card: Card, ledger: Ledger | None, entries: list[Entry]) -> Ite
     if ledger is not None:
         verified = f"{ledger.verify().entries} entries, verified when this record was made"
         receipt = str(ledger.head)
-    trust = "central: whoever holds the rows and the ledger is trusted; analysts are not"
+    trust = "central: the holder of the rows and the ledger is trusted; analysts are not"
     yield Item("What is the trust model?", trust, DITHER)
     yield Item("What is the query model?", QUERY_MODEL, DITHER)
     yield Item("Who holds the rows, and who can read them?", "", STEWARD, "names, roles and systems")

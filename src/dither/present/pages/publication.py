@@ -127,7 +127,7 @@ def _beside(publication: Publication) -> str:
 
 
 def _mean_error(publication: Publication, levels: Levels) -> float:
-    """The root of the mean squared half-width of a table's intervals."""
+    """Return the root of the mean squared half-width of a table's intervals."""
     estimates = publication.estimates
     shares = estimates.residuals.mean_variances(levels, estimates.variances)
     variance = float(shares @ np.array([*estimates.variances.values()])) if len(shares) else 0.0

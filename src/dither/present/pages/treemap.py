@@ -1,4 +1,4 @@
-"""Treemaps: places as boxes whose areas are their counts and whose colors are their relative errors."""
+"""Treemaps: regions as boxes whose areas are their counts and whose colors are their relative errors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SIGN, _LINE = 6.6, 15
 
 
 def color_of(relative_error: float) -> str:
-    """The color of a relative error.
+    """Return the color of a relative error.
 
     >>> color_of(0.02), color_of(2.0)
     ('#a9cbe8', '#dd7d63')
@@ -34,8 +34,9 @@ def color_of(relative_error: float) -> str:
 
 
 def layout(sizes: Sequence[float], box: Box) -> list[Box]:
-    """Boxes of these sizes that fill a box, in rows or columns that keep them nearly square (Bruls, Huizing and van
-    Wijk 2000); the sizes stand in decreasing order and are positive.
+    """Return boxes of these sizes that fill a box, nearly square (Bruls, Huizing and van Wijk 2000).
+
+    The sizes are positive and in decreasing order.
 
     >>> layout([2.0, 1.0, 1.0], (0.0, 0.0, 4.0, 2.0))
     [(0.0, 0.0, 2.0, 2.0), (2.0, 0.0, 2.0, 1.0), (2.0, 1.0, 2.0, 1.0)]
@@ -73,14 +74,14 @@ def layout(sizes: Sequence[float], box: Box) -> list[Box]:
 
 
 def _flatness(largest: float, smallest: float, strip: float, side: float) -> float:
-    """The longer side of the flattest box of a strip, in units of its shorter one."""
+    """Return the aspect ratio of the flattest box of a strip."""
     if min(smallest, strip, side) <= 0:
         return float("inf")
     return max(side * side * largest / strip**2, strip**2 / (side * side * smallest))
 
 
 def treemap(labels: Sequence[str], sizes: Sequence[float], relative_errors: Sequence[float], title: str) -> str:
-    """An SVG picture: one box for each place of positive size, with a legend of the classes of errors.
+    """Return an SVG treemap: a box for each region of positive size, and a legend of the classes of errors.
 
     >>> picture = treemap(["north", "a<b"], [30.0, 10.0], [0.02, 0.2], "regions")
     >>> picture.count("<title>"), "a&lt;b" in picture
@@ -104,7 +105,7 @@ def treemap(labels: Sequence[str], sizes: Sequence[float], relative_errors: Sequ
 
 
 def _legend() -> list[str]:
-    parts, left = [f'<text x="0" y="{_HEIGHT + 20}" fill="#1a1a1a">error of a place:</text>'], 110
+    parts, left = [f'<text x="0" y="{_HEIGHT + 20}" fill="#1a1a1a">relative error:</text>'], 110
     for _, name, color in CLASSES:
         parts.append(
             f'<rect x="{left}" y="{_HEIGHT + 9}" width="14" height="14" fill="{color}"/>'

@@ -13,7 +13,7 @@ from divergence import number, refusal
 from scipy import stats
 
 from dither import BoundedLaplace, Gaussian, Laplace, MixedNoise, Staircase
-from dither.mechanisms.additive import coordinates_of, plain, shares
+from dither.mechanisms.additive import coordinates_of, plain_value, shares
 from support import each, label
 
 FALSE_ALARM = 1e-9
@@ -174,8 +174,8 @@ def test_a_bad_number_of_coordinates_is_refused(junk: Any) -> None:
 
 def test_the_helpers_read_what_they_are_given() -> None:
     assert coordinates_of(np.array(5.0)) == coordinates_of(5) == (5,)
-    assert plain([np.float64(1), np.int8(2)]) == (1, 2)
-    assert all(type(x) is not np.float64 for x in plain([np.float64(1)]))
+    assert plain_value([np.float64(1), np.int8(2)]) == (1, 2)
+    assert all(type(x) is not np.float64 for x in plain_value([np.float64(1)]))
     assert sum(shares(None, [1.0, 2.0, 0.3])) == 1
     for junk in ([], np.array([]), b"12", "12", [0], [1, None]):
         refusal(lambda junk=junk: coordinates_of(junk))

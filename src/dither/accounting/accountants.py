@@ -22,7 +22,7 @@ import numpy as np
 from dither import arguments
 from dither.accounting.composition import in_floats, privacy_loss
 from dither.accounting.concentrated import pure_rho
-from dither.accounting.events import Event, check, unknown
+from dither.accounting.events import Event, require_event, unknown
 from dither.accounting.pairs import Floats
 from dither.errors import DitherError, InvalidArgument, NotPrivate, fix_by_options
 from dither.exact import exp, log, square_root, up
@@ -55,7 +55,7 @@ class Accountant:
         >>> [accountant.name for accountant in ACCOUNTANTS if accountant.supports(Approximate(1, 1e-6))]
         ['basic', 'advanced', 'pld']
         """
-        return check(event).fold(self.knows, lambda parts: all(known for known, _ in parts), all)
+        return require_event(event).fold(self.knows, lambda parts: all(known for known, _ in parts), all)
 
     def guarantee(self, event: Event, delta: float | Fraction | None = None) -> Guarantee:
         """Return what the tree promises at this delta."""
@@ -66,7 +66,7 @@ class Accountant:
             if not self.knows(item):
                 raise unknown(item, self.needs)
 
-        check(event).fold(leaf, _nothing, _nothing)
+        require_event(event).fold(leaf, _nothing, _nothing)
         return event
 
     def __repr__(self) -> str:
@@ -221,7 +221,7 @@ class Renyi(Accountant):
             total: Floats = np.sum([divergence * count for divergence, count in parts], axis=0)
             return total
 
-        total = check(event).fold(leaf, add, lambda result: np.max(result, axis=0))
+        total = require_event(event).fold(leaf, add, lambda result: np.max(result, axis=0))
         inverse = math.log(exact.denominator) - math.log(exact.numerator)
         slope = (inverse + _ORDERS * np.log1p(-1 / _ORDERS) - np.log(_ORDERS - 1)) / (_ORDERS - 1)
         # the sum of n terms and the logarithms are right to far more than this
@@ -296,7 +296,7 @@ def best_of(
     >>> best_of(50 * Pure(0.1), 1e-6).accountant
     'pld'
     """
-    tree = check(event)
+    tree = require_event(event)
     answers: list[tuple[str, Guarantee | str]] = []
     best: tuple[Fraction, str, Guarantee] | None = None
     if delta is None:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from importlib import import_module
 from typing import Any
 
-from dither.accounting.events import Event, PostProcessed, Sequential, check, unknown
+from dither.accounting.events import Event, PostProcessed, Sequential, require_event, unknown
 from dither.accounting.noise_events import Concentrated, GaussianNoise, LaplaceNoise, Pure, ResponseReport
 from dither.accounting.sampling import PoissonSampled
 from dither.exact import down, up
@@ -23,7 +23,7 @@ def to_dp_event(event: Event) -> Any:
     >>> to_dp_event(3 * GaussianNoise(2)).count
     3
     """
-    one = check(event)
+    one = require_event(event)
     if type(one) not in _COUNTERPARTS:
         raise unknown(one, "a counterpart in dp_accounting")
     return _COUNTERPARTS[type(one)](one, import_module("dp_accounting"))

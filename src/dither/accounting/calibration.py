@@ -10,7 +10,7 @@ from typing import Protocol
 
 from dither import arguments
 from dither.accounting.accountants import ACCOUNTANTS, basic, best_of, pld, renyi, zcdp
-from dither.accounting.events import Event, Sequential, check
+from dither.accounting.events import Event, Sequential, require_event
 from dither.errors import DitherError, InvalidArgument, NotPrivate, WrongType
 from dither.exact.search import bisect_floats, crossing
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
@@ -192,7 +192,7 @@ def _parts(events: Event | Sequence[Event]) -> list[Event]:
         raise WrongType("events", "an event or a list of them", type(events).__name__, "pass [event, event]")
     if not events:
         raise InvalidArgument("events", "at least one", "none", "pass the event of each release")
-    return [check(event) for event in events]
+    return [require_event(event) for event in events]
 
 
 def _guarantee(total: object) -> Guarantee:

@@ -10,7 +10,7 @@ import numpy as np
 
 from dither import arguments
 from dither.accounting.distribution import Losses, compose
-from dither.accounting.events import Event, Parallel, PostProcessed, Sequential, check, unknown
+from dither.accounting.events import Event, Parallel, PostProcessed, Sequential, require_event, unknown
 from dither.accounting.gaussian import gaussian_delta, gaussian_epsilon
 from dither.accounting.noise_events import BoundedRange, GaussianNoise, LaplaceNoise, Pure
 from dither.accounting.pairs import GaussianPair
@@ -59,7 +59,7 @@ def privacy_curve(event: Event, epsilon: float) -> float:
     >>> privacy_curve(20 * LaplaceNoise(10) + 10 * GaussianNoise(20), 2) < privacy_curve(20 * LaplaceNoise(10), 1)
     True
     """
-    at, tree = arguments.epsilon_or_zero(epsilon), check(event)
+    at, tree = arguments.epsilon_or_zero(epsilon), require_event(event)
     return in_floats(tree, lambda: _curve_at(tree, at))
 
 

@@ -144,11 +144,11 @@ def _common_relation(events: Iterable[Event]) -> Neighbors | None:
     return relations.pop() if relations else None
 
 
-def check(event: object) -> Event:
+def require_event(event: object) -> Event:
     """Return an event, or a refusal.
 
     >>> from dither.accounting import Pure
-    >>> check(Pure(1))
+    >>> require_event(Pure(1))
     Pure(1)
     """
     if not isinstance(event, Event):
@@ -169,7 +169,7 @@ class Sequential(Event):
     """The events, none of them itself a sequence, and how often each happens."""
 
     def __init__(self, *events: Event) -> None:
-        self._freeze(parts=tuple(_merged_counts((check(event), 1) for event in _at_least_one(events)).items()))
+        self._freeze(parts=tuple(_merged_counts((require_event(event), 1) for event in _at_least_one(events)).items()))
         _common_relation(events)
 
     @classmethod
@@ -232,7 +232,7 @@ class Parallel(Event):
     """The events that differ."""
 
     def __init__(self, *events: Event) -> None:
-        self._freeze(groups=tuple(dict.fromkeys(check(event) for event in _at_least_one(events))))
+        self._freeze(groups=tuple(dict.fromkeys(require_event(event) for event in _at_least_one(events))))
         _common_relation(events)
 
     def __repr__(self) -> str:
@@ -284,7 +284,7 @@ class PostProcessed(Event):
     event: Event
 
     def __init__(self, event: Event) -> None:
-        self._freeze(event=check(event))
+        self._freeze(event=require_event(event))
 
     @property
     def relation(self) -> Neighbors | None:

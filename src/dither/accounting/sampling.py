@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from dither import arguments
-from dither.accounting.events import ERROR, Event, check
+from dither.accounting.events import ERROR, Event, require_event
 from dither.accounting.noise_events import GaussianNoise
 from dither.accounting.pairs import Floats, LossPair, SampledPair
 from dither.errors import NotPrivate, WrongType
@@ -37,7 +37,7 @@ class PoissonSampled(Event):
     rate: Fraction
 
     def __init__(self, event: Event, rate: float | Fraction, neighbors: Neighbors = AddRemove) -> None:
-        if relation(neighbors) is not AddRemove or check(event).relation is ReplaceOne:
+        if relation(neighbors) is not AddRemove or require_event(event).relation is ReplaceOne:
             raise NotPrivate(
                 "neighbors",
                 "AddRemove: the amplification is proved for one person added or removed",

@@ -138,7 +138,7 @@ class IndexProtocol(LocalProtocol[Result]):
         """Return the reports of these records."""
         return unpack_indices(records, self.report_count)
 
-    def check(self, records: Records) -> None:
+    def check_records(self, records: Records) -> None:
         """Refuse numbers that are no report."""
         refuse_index(self.unpack(records), self.report_count)
 
@@ -243,7 +243,7 @@ class BitProtocol(PureProtocol):
         """One bit for each category."""
         return self.category_count
 
-    def check(self, records: Records) -> None:
+    def check_records(self, records: Records) -> None:
         """Refuse bits after the last category."""
         refuse_padding(records, self.category_count)
 

@@ -6,10 +6,11 @@ post-processing. ``server`` starts a :class:`Server`, which adds up reports in c
 ``estimate`` is the same in one call.
 
 A protocol of this package implements six hooks: how values become integer codes (:meth:`LocalProtocol.encode`), how
-reports are drawn from codes (:meth:`~LocalProtocol.draw`), which records are possible (:meth:`~LocalProtocol.check`),
-and how a server adds them up and reads an estimate from the sums (:meth:`~LocalProtocol.new_tally`,
-:meth:`~LocalProtocol.tally`, :meth:`~LocalProtocol.read`). Most come from a base: records of one integer or of a bit
-for each category and pure protocols (:mod:`dither.local.bases`), and sketches (:mod:`dither.local.sketch`).
+reports are drawn from codes (:meth:`~LocalProtocol.draw`), which records are possible
+(:meth:`~LocalProtocol.check_records`), and how a server adds them up and reads an estimate from the sums
+(:meth:`~LocalProtocol.new_tally`, :meth:`~LocalProtocol.tally`, :meth:`~LocalProtocol.read`). Most come from a base:
+records of one integer or of a bit for each category and pure protocols (:mod:`dither.local.bases`), and sketches
+(:mod:`dither.local.sketch`).
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from dither.guarantees import PureDP
 from dither.local import labels
 from dither.local.estimates import LocalFrequencies, normal_quantile
 from dither.local.reports import Records, Reports, protocol_name
-from dither.mechanisms.additive import plain
+from dither.mechanisms.additive import plain_value
 from dither.present import chart, markup
 from dither.randomness import Source, resolve
 
@@ -75,7 +76,7 @@ class LocalProtocol(ABC, Generic[Result]):
     def check_parameters(self) -> None:
         """Validate and store epsilon and the categories; the first thing that a constructor does."""
         report_epsilon(self.epsilon)
-        object.__setattr__(self, "epsilon", plain(self.epsilon))
+        object.__setattr__(self, "epsilon", plain_value(self.epsilon))
         object.__setattr__(self, "categories", labels.read_categories(self.categories))
 
     # what is claimed
@@ -232,7 +233,7 @@ class LocalProtocol(ABC, Generic[Result]):
         """Return a record for each code: an array of bytes with one row a report."""
 
     @abstractmethod
-    def check(self, records: Records) -> None:
+    def check_records(self, records: Records) -> None:
         """Refuse records that no client sends; a server calls it before it adds anything."""
 
     @abstractmethod
@@ -268,7 +269,7 @@ class FrequencyProtocol(LocalProtocol[LocalFrequencies]):
     def read(self, tally: Tally, n: int, categories: Any, seeded: bool) -> LocalFrequencies:
         """Unbiased shares of these categories, by default of all, each with its standard error."""
         if categories is not None:
-            codes, names = self.encode(categories, "categories"), tuple(plain(list(categories)))
+            codes, names = self.encode(categories, "categories"), tuple(plain_value(list(categories)))
         elif self.categories is None:
             raise InvalidArgument("categories", "the categories to estimate", "none", "pass a list of them")
         else:
@@ -368,7 +369,7 @@ class Server(Generic[Result]):
         records = np.ascontiguousarray(batch.records)
         chunks = [records[start : start + step] for start in range(0, len(batch), step)]
         for chunk in chunks:
-            p.check(chunk)
+            p.check_records(chunk)
         return chunks
 
     def _make_room(self, more: int) -> None:

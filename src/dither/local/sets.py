@@ -112,9 +112,9 @@ class PaddedSets(FrequencyProtocol):
         """By subset selection; a code is an item or the blank."""
         return self.base.draw(codes, source)
 
-    def check(self, records: Records) -> None:
+    def check_records(self, records: Records) -> None:
         """As subset selection does."""
-        self.base.check(records)
+        self.base.check_records(records)
 
     def new_tally(self) -> Tally:
         """Return how many reports hold each item."""

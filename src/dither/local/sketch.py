@@ -340,7 +340,7 @@ class CountMeanSketch(Sketch):
         bits = self.encoding.draw(self.columns(codes, rows), source)
         return np.concatenate([pack_indices(rows, self.rows), bits], axis=1)
 
-    def check(self, records: Records) -> None:
+    def check_records(self, records: Records) -> None:
         """Refuse rows that are not in the sketch and bits after the last column."""
         size = index_bytes(self.rows)
         refuse_index(unpack_indices(records[:, :size], self.rows), self.rows)

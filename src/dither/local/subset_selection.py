@@ -181,9 +181,9 @@ class SubsetSelection(BitProtocol):
             if still.size < left.size:
                 open_rows, left, own, remove = open_rows[still], left[still], own[still], remove[still]
 
-    def check(self, records: Records) -> None:
+    def check_records(self, records: Records) -> None:
         """Refuse bits after the last category and sets of another size."""
-        super().check(records)
+        super().check_records(records)
         if bool(np.any(ones(records) != self.subset_size)):
             raise InvalidData(
                 "reports",

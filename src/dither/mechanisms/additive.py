@@ -122,7 +122,7 @@ class Additive(ReleasesNumbers):
     ) -> None:
         """Fix what the release needs; ``spreads`` are the sizes of the noise, which set the lattice."""
         for name, value in vars(self).copy().items():
-            object.__setattr__(self, name, plain(value))
+            object.__setattr__(self, name, plain_value(value))
         if not all(math.isfinite(size) for size in (*scales, *spreads)):
             raise InvalidArgument(
                 "epsilon", "noise that a float can hold", "more", "pass a larger epsilon or a smaller sensitivity"
@@ -313,14 +313,14 @@ def shares(split: object, optimal: Sequence[float]) -> tuple[Fraction, ...]:
     return tuple(weight / total for weight in weights)
 
 
-def plain(value: object) -> Any:
+def plain_value(value: object) -> Any:
     """Return a parameter as it is kept in a frozen mechanism: sequences as tuples, NumPy numbers as Python's.
 
-    >>> plain(np.array([1, 2]))
+    >>> plain_value(np.array([1, 2]))
     (1, 2)
     """
     if isinstance(value, np.ndarray):
-        return plain(value.tolist())
+        return plain_value(value.tolist())
     if isinstance(value, (list, tuple)):
-        return tuple(plain(item) for item in value)
+        return tuple(plain_value(item) for item in value)
     return value.item() if isinstance(value, np.generic) else value

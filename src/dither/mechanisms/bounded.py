@@ -18,7 +18,7 @@ from dither.exact import Enclosure, decimal, exactly, exp_neg, log, up
 from dither.exact.search import smallest_float
 from dither.guarantees import ApproxDP, PureDP
 from dither.mechanisms import values
-from dither.mechanisms.additive import ReleasesNumbers, plain
+from dither.mechanisms.additive import ReleasesNumbers, plain_value
 from dither.mechanisms.values import Scalar, Vector
 from dither.randomness import Source, draw_one, resolve, round_nearest, spacing, truncated_tail
 
@@ -124,7 +124,7 @@ class BoundedLaplace(ReleasesNumbers):
             exact_delta = arguments.delta(self.delta)
             delta_allowance = Fraction(-log(1 - exact_delta, _BITS)[1], 1 << _BITS)
         for name, value in vars(self).copy().items():
-            object.__setattr__(self, name, plain(value))
+            object.__setattr__(self, name, plain_value(value))
         object.__setattr__(self, "_allowed", epsilon + delta_allowance)
         object.__setattr__(self, "scale", _fixed_point(exact_sensitivity, width, epsilon + delta_allowance))
         object.__setattr__(self, "lattice_step", spacing(min(self.scale, float(width))))

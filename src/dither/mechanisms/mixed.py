@@ -11,7 +11,7 @@ from dither import arguments
 from dither.accounting import Event
 from dither.budget_hooks import covered
 from dither.guarantees import ApproxDP, PureDP
-from dither.mechanisms.additive import Noise, PerCoordinate, ReleasesNumbers, plain
+from dither.mechanisms.additive import Noise, PerCoordinate, ReleasesNumbers, plain_value
 from dither.mechanisms.gaussian import Gaussian
 from dither.mechanisms.laplace import Laplace
 from dither.randomness import Source
@@ -48,7 +48,7 @@ class MixedNoise(ReleasesNumbers):
 
     def __post_init__(self) -> None:
         for name, value in vars(self).copy().items():
-            object.__setattr__(self, name, plain(value))
+            object.__setattr__(self, name, plain_value(value))
         arguments.sensitivity(self.sensitivity)
         if self.l2_sensitivity is not None:
             arguments.sensitivity(self.l2_sensitivity, "l2_sensitivity")

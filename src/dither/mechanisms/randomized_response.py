@@ -20,7 +20,7 @@ from dither.errors import InvalidArgument, InvalidData, WrongType
 from dither.exact import Enclosure, divide, exp_neg, up
 from dither.exact.search import smallest_float
 from dither.guarantees import PureDP
-from dither.mechanisms.additive import plain
+from dither.mechanisms.additive import plain_value
 from dither.mechanisms.pictures import Pictured
 from dither.randomness import Source, mark, resolve, trial, trials, uniform_integer, uniform_integers
 from dither.randomness.seeded import NOTICE
@@ -89,9 +89,9 @@ class RandomizedResponse(Pictured):
 
     def __post_init__(self) -> None:
         arguments.epsilon(self.epsilon)
-        object.__setattr__(self, "epsilon", plain(self.epsilon))
+        object.__setattr__(self, "epsilon", plain_value(self.epsilon))
         if isinstance(self.categories, (Sequence, np.ndarray)) and not isinstance(self.categories, (str, bytes)):
-            labels = plain(self.categories if isinstance(self.categories, np.ndarray) else list(self.categories))
+            labels = plain_value(self.categories if isinstance(self.categories, np.ndarray) else list(self.categories))
             try:
                 different = len(set(labels))
             except TypeError:

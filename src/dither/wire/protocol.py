@@ -2,7 +2,7 @@
 
 ======  ===================================  =======================================================================
 GET     ``/api/v1/tables``                   ``{"tables": [{"name": …, "granted": …, "left": …, "open": …}]}``
-GET     ``/api/v1/tables/{table}``           ``{"card": …, "left": …, "left_exact": …, "granted": …, "open": …}``
+GET     ``/api/v1/tables/{table}``           ``{"card": …, "left": …, "granted": …, "open": …}``
 POST    ``/api/v1/tables/{table}/explain``   ``{"question": …, "options": …}`` → an explanation
 POST    ``/api/v1/tables/{table}/questions`` ``{"question": …, "options": …}``, header Idempotency-Key → a job
 GET     ``/api/v1/jobs/{job}``               a job; ``?wait=30`` answers when it has ended, or after 30 seconds

@@ -183,7 +183,7 @@ def test_the_engine_has_each_table_by_name(tmp_path):
         assert engine.run(f"SELECT COUNT(*) AS n FROM {joined}").to_pylist() == [{"n": 4000}]
         with refuses(InvalidArgument, "one of visits, patients", "none"):
             _ = engine.table
-        with refuses(InvalidArgument, "one of visits, patients", "another"):
+        with refuses(InvalidArgument, "one of visits, patients", "'others'"):
             engine.private("others")
 
 

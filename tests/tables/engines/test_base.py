@@ -26,7 +26,11 @@ from dither.tables.engines import connect, malformed_lines
 from support import refuses
 from support_engines import cancelling, interrupted
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # Py4J leaves them to the collector
+    pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),
+]
 
 
 def card(**types: Type) -> Card:

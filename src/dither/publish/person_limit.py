@@ -51,7 +51,7 @@ from dither.tables.planning.automatic import (
     noisy_histogram,
     undetected,
 )
-from dither.tables.planning.plan_notes import unit_notes
+from dither.tables.planning.explain import unit_notes
 
 MaxRows = int | Literal["auto"]
 SHARE_OF_CHOICE = SHARES["max_rows"]

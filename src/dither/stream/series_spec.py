@@ -29,8 +29,8 @@ from dither.tables.codec import to_json
 from dither.tables.compile import expressions
 from dither.tables.compile.limits import MAX_TOTAL, Limits
 from dither.tables.compile.statements import SUM_BITS, Measure, grid, period_limits, sensitivity, unit
+from dither.tables.planning.explain import unit_notes
 from dither.tables.planning.plan import keys_of, measurements
-from dither.tables.planning.plan_notes import unit_notes
 from dither.tables.query.operations.dates import start_of_period
 from dither.tables.query.tree import Expression, Query
 

@@ -24,9 +24,8 @@ from dither.tables.card.model import Card
 from dither.tables.card.values import clip
 from dither.tables.execute.release import planned, release
 from dither.tables.options import ReleaseOptions, takes_options
-from dither.tables.planning.explain import Explanation, explain
+from dither.tables.planning.explain import Explanation, bias_notes, explain
 from dither.tables.planning.plan import QuestionPlan, check
-from dither.tables.planning.plan_notes import bias_notes
 from dither.tables.query.relations import relation_card
 from dither.tables.query.tree import Aggregate, Query
 

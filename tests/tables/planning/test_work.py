@@ -24,9 +24,8 @@ from dither.tables.engines import connect
 from dither.tables.options import ReleaseOptions
 from dither.tables.planning import work
 from dither.tables.planning.calibrate import plan_question
-from dither.tables.planning.explain import explain
+from dither.tables.planning.explain import combined_notes, explain
 from dither.tables.planning.plan import QuestionPlan, statements_of
-from dither.tables.planning.plan_notes import combined_notes
 from dither.tables.planning.work import MAX_TEXT_OPERATIONS, MAX_WORK, with_limited_work
 from dither.tables.query import nodes
 from dither.tables.query.evaluate import evaluate, typed

@@ -34,9 +34,9 @@ from dither.tables.options import ReleaseOptions
 from dither.tables.planning import automatic
 from dither.tables.planning.calibrate import may_use_either_noise, plan_after_choices, plan_question
 from dither.tables.planning.estimate import with_least_squares
+from dither.tables.planning.explain import ADDED, bias_notes, limitations, refuse_noise_only
 from dither.tables.planning.group_keys import with_unstated_bounds
 from dither.tables.planning.plan import AggregationPlan, QuestionPlan, statements_of
-from dither.tables.planning.plan_notes import ADDED, bias_notes, limitations, refuse_noise_only
 from dither.tables.query.tree import Column, private_tables, public_joins, public_tables, show
 
 if TYPE_CHECKING:

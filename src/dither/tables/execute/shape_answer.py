@@ -54,9 +54,9 @@ from dither.tables.compile.statements import Measure
 from dither.tables.execute.run import NoisyTable
 from dither.tables.options import ReleaseOptions
 from dither.tables.planning.estimate import estimate, make_agree
+from dither.tables.planning.explain import null_value_notes, plan_notes
 from dither.tables.planning.group_keys import bin_labels
 from dither.tables.planning.plan import AggregationPlan, QuestionPlan, answer_type, without_engine
-from dither.tables.planning.plan_notes import null_value_notes, plan_notes
 from dither.tables.query import evaluate, nodes
 from dither.tables.query.tree import SIMPLE, Aggregate, Column, Expression, PostProcessing, columns
 

@@ -1,76 +1,57 @@
 """Limits and bounds that nobody stated, chosen privately from noisy histograms out of the question's own budget.
 
-*How much a person counts for* (``max_rows``, ``max_groups``). One histogram counts people by how many rows they have,
-in bins whose edges grow by the fourth root of 2; every person is in one bin, so its sensitivity is 1. The limit, and
-what it leaves out, follow from the noisy histogram alone (:mod:`dither.tables.planning.automatic`). Where Laplace and
-normal noise are both possible, and there are many groups, two histograms (of the l1 norm and of the l2 norm of a
-person's rows) at half the cost each also tell which noise is better.
+Everything that follows from a noisy histogram is post-processing of released numbers.
 
-*Which groups* (``max_groups`` where keys are not public, or people are counted). The same with the number of a person's
-groups instead of the number of rows; never more groups than rows.
+*How much a person counts for* (``max_rows``; ``max_groups`` where keys are not public, or people are counted). One
+histogram counts people by how many rows (or groups) they have, in bins whose edges grow by the fourth root of 2; every
+person is in one bin, so its sensitivity is 1. Where Laplace and normal noise are both possible, and there are many
+groups, two histograms (of the l1 norm and of the l2 norm of a person's rows) at half the cost each also tell which
+noise is better. There are never more groups than rows.
 
-*Bounds of values* follow from a histogram of magnitudes (:mod:`dither.tables.planning.automatic`).
-
-The best limit on what one person counts for, from a noisy histogram of people.
-
-The histogram counts people by how many rows (or groups) they have, in bins whose edges grow by the fourth root of 2.
-With a limit R the noise of an answer grows in proportion to R, and what people have beyond R is left out. R is the one
-whose error is expected to be the smallest: the root of the sum of both squares, averaged over the histograms without
-noise that may have led to the noisy one, each with its probability (:func:`_without_noise`). How much it leaves out is
-not told by these probabilities, which rest on assumptions, but by :mod:`~dither.tables.planning.automatic`.
-
-It is a mean of errors and not of their squares because a few histograms that are hardly possible, with people who have
-very many rows, would otherwise decide alone: the limit would be so high that noise is most of the error. Where some
-bins are filled beyond doubt, the mean is that of the errors to the power 3/2, which heeds long tails more.
+*The best limit* (:func:`best_limit`). With a limit R the noise of an answer grows in proportion to R, and what people
+have beyond R is left out. R is the one whose error is expected to be the smallest: the root of the sum of both squares,
+averaged over the histograms without noise that may have led to the noisy one, each with its probability. It is a mean
+of errors and not of their squares because a few histograms that are hardly possible, with people who have very many
+rows, would otherwise decide alone: the limit would be so high that noise is most of the error. Where some bins are
+filled beyond doubt, the mean is that of the errors to the power 3/2, which heeds long tails more.
 
 People are found by tests whose false alarms are bounded (:func:`thresholds`), in single bins and in neighboring ones.
 Some people with very many rows, fewer than :func:`people_seen` in a bin, may hide in the noise, as in everything else
 that is released. They can be anywhere and no limit on what they have would hold, so every answer says how many are not
 seen.
 
-All of it is post-processing of released numbers.
+*What a limit leaves out* (:func:`estimate_clipped_share`) is not told by these probabilities, which rest on
+assumptions. A person with r rows loses ``max(r - R, 0)`` of them to the limit R. With ``g_s(r) = max(r - R, 0) - s r``,
+the share of the rows that is left out exceeds s exactly if the sum of ``g_s`` over the people is above 0. The histogram
+bounds that sum: a person in a bin adds no less than the smallest ``g_s`` of the bin, and bins whose people can only add
+to it may be ignored. The statement is true whatever the people are: there is no law of their rows that it assumes.
 
-How much a limit on what one person counts for leaves out, from a noisy histogram of people.
+From above a histogram says nothing, unless it is public how many rows (or groups) a person can have at most. One person
+more, with as many rows as all others together have, changes one bin by 1. That is what the noise hides: a limit that is
+above the share for one of both tables and below it for the other would tell them apart. So what is said is "at least",
+except of groups, of which there are no more than public keys.
 
-A person with r rows loses ``max(r - R, 0)`` of them to the limit R. With ``g_s(r) = max(r - R, 0) - s r``, the share of
-the rows that is left out exceeds s exactly if the sum of ``g_s`` over the people is above 0. The histogram bounds that
-sum: a person in a bin adds no less than the smallest ``g_s`` of the bin, and bins whose people can only add to it may
-be ignored. The statement is therefore true whatever the people are: there is no law of their rows that it assumes.
-
-*From above* a histogram says nothing, unless it is public how many rows (or groups) a person can have at most. One
-person more, with as many rows as all others together have, changes one bin by 1. That is what the noise hides: a limit
-that is above the share for one of both tables and below it for the other would tell them apart. So what is said is "at
-least", except of groups, of which there are no more than public keys.
-
-*Noise.* A sum of the noise of the bins with weights w, in units of its scale, exceeds t with a probability of at most
+A sum of the noise of the bins with weights w, in units of its scale, exceeds t with a probability of at most
 ``exp(-l t) prod 1 / (1 - (l w)^2)`` for every l below ``1 / max |w|``: the moment generating function of Laplace's law
-is ``1 / (1 - l^2)``, and that of the discrete one is smaller.
+is ``1 / (1 - l^2)``, and that of the discrete one is smaller. Shares are tried on a fixed grid, from below, until one
+cannot be excluded. If the lower limit is above the true share, then the first point of the grid that is not below the
+true share was excluded although it is true: that has a probability of at most :data:`_DOUBT`, and so it is from above.
 
-*Shares.* They are tried on a fixed grid, from below, until one cannot be excluded. If the lower limit is above the true
-share, then the first point of the grid that is not below the true share was excluded although it is true: that has a
-probability of at most :data:`_DOUBT`, and the same holds from above.
+*Bounds of values* (:func:`choose_bounds`) follow from a histogram of magnitudes to which each person adds one value in
+all. Bins end at powers of two, and at the bounds of the card: a value beyond those counts as the nearer one anyway.
+Whole numbers have no bins between -1 and 1 but two that end at 0.
 
-All of it is post-processing of released numbers.
+The bounds reach from the lowest to the highest bin that holds more values than noise alone would show in any; and on
+from there, as long as the next bin holds more than noise alone would show in that one. So a few large values are not
+cut off because of the many magnitudes that they might have had, and noise widens the bounds by a power of two at times.
 
-Bounds of values that nobody stated, from a noisy histogram of magnitudes to which each person adds one value in all.
-
-*Bins* end at powers of two, and at the bounds of the card: a value beyond those counts as the nearer one anyway. Whole
-numbers have no bins between -1 and 1 but two that end at 0.
-
-*What is seen.* The bounds reach from the lowest to the highest bin that holds more values than noise alone would show
-in any; and on from there, as long as the next bin holds more than noise alone would show in that one. So a few large
-values are not cut off because of the many magnitudes that they might have had, and noise widens the bounds by a power
-of two at times.
-
-*What is not seen.* Many bins with some values each may stay below what noise shows, and hold most values together. So
-the sums of the bins beyond the bounds count, with a bound on their noise that holds with a probability of 95 %: as long
-as more than 1 % of all values may be in the next four bins, or more than 5 % in all that follow, bounds go on by a bin.
-A sum of w Laplace variables of variance ``2 b^2`` is below ``1.645 sqrt(2 w) b`` with at least that probability: its
-law has heavier tails than the normal law, and less within them. Where the histogram is too noisy to tell, bounds end
-at those of the card. If the card has none there is no end to go to. Bounds are then those of what is seen, unless more
-than a quarter of the values may be beyond them: then there are no bounds, and no answer.
-
-All of it is post-processing of released numbers.
+Many bins with some values each may stay below what noise shows, and hold most values together. So the sums of the bins
+beyond the bounds count, with a bound on their noise that holds with a probability of 95 %: as long as more than 1 % of
+all values may be in the next four bins, or more than 5 % in all that follow, bounds go on by a bin. A sum of w Laplace
+variables of variance ``2 b^2`` is below ``1.645 sqrt(2 w) b`` with at least that probability: its law has heavier tails
+than the normal law, and less within them. Where the histogram is too noisy to tell, bounds end at those of the card. If
+the card has none there is no end to go to. Bounds are then those of what is seen, unless more than a quarter of the
+values may be beyond them: then there are no bounds, and no answer.
 """
 
 from __future__ import annotations

@@ -1,17 +1,8 @@
-"""The plan step: a question under its card, from an epsilon or from the error that is good enough; no data is read.
+"""The plan of a question, from an epsilon or from the error that is good enough; no data is read.
 
 A question costs at least the card's ``min_epsilon``, and noise that needs a delta is chosen only where every account
-has one to spend.
-
-Groups with private keys that are only counted, or averaged over, by the SQL around them: refused before the charge.
-
-A group is shown from a threshold on, and smaller ones are missing: the number of groups, or their mean size, is then
-that of the large groups alone. Where each group is one person's, as those of the number of a visit are, none is left,
-and the answer was 0. Nothing public says how many groups are that small, so no ± could hold.
-
-The keys themselves may be shown, used in conditions and joined on: whoever reads them knows which groups an answer is
-of. What is refused is SQL in which no key leaves the block that groups by it. What was meant is a table with a row for
-each person and key, or the number of different keys, both of which can be asked for.
+has one to spend. What is measured does not depend on the budget, so an error is reached by trying budgets on the same
+aggregations.
 
 *Several aggregations* of one question are often divided by each other, so a person's rows have the same limit R in all
 of them, by the l1 norm (:mod:`dither.tables.compile.limits`): in those about the same rows they have the same
@@ -382,7 +373,13 @@ def widths(planned: QuestionPlan, confidence: float = 0.95) -> list[float]:
 
 
 def refuse_counted_groups(plan: QuestionPlan) -> None:
-    """Refuse a question whose SQL uses groups with private keys but none of their keys."""
+    """Refuse a question whose SQL uses groups with private keys but none of their keys.
+
+    A group is shown from a threshold on, and smaller ones are missing: the number of groups, or their mean size, is
+    then that of the large groups alone. Where each group is one person's, as those of the number of a visit are, none
+    is left, and the answer was 0. Nothing public says how many groups are that small, so no ± could hold. Keys may be
+    shown, used in conditions and joined on: a reader who sees them knows which groups an answer is of.
+    """
     post, parts = plan.query.post, plan.parts
     if post is None or not any(part.selection for part in parts) or any(part.query.rolled_up for part in parts):
         return

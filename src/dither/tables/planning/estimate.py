@@ -285,8 +285,18 @@ _OF_VALUES = ("mean", "var", "std", "min", "max", "quantile", "mode")
 
 
 def without_values(plan: AggregationPlan, name: str, noisy: Mapping[Measure, NDArray[Any]]) -> NDArray[np.bool_] | None:
-    """The groups that may have no values of an aggregate; None where nothing is known of their number, or where the
-    aggregate has an answer without values."""
+    """Return which groups may have no values of an aggregate; None where nothing is known of their number, or where the
+    aggregate has an answer without values.
+
+    A mean, a quantile or an extreme of no values is NULL, as SQL has it. A group with public keys is shown whether
+    anybody is in it or not, and so is the answer of a question without groups; what is computed of values there would
+    be computed from noise alone: the mean of no values was the middle of the bounds, or an end of them.
+
+    *The rule.* The noisy number of values in a group is what the mean is divided by. Where it is not above what the
+    noise of an empty group exceeds with a probability of ``(1 - 95 %) / groups``, the answer is NULL. So with a
+    probability of 95 % every group that nobody is in has NULL; a group that has values is NULL only if their number is
+    lost in its noise, and then nothing would be known of the mean either. It is post-processing of released numbers.
+    """
     parts = counting_parts(plan, name)
     if not parts:
         return None

@@ -1,18 +1,35 @@
-"""A plan in words and numbers: what would be done, what it would cost, and what the answers leave out.
+"""A plan in words and values: what would be done, what it would cost, and what the answers leave out. No data is read.
 
-No data is read. The error bars are about the noise alone, so an answer, and a plan, also states what the
-limits on one person's rows do to it (:func:`~dither.tables.planning.estimate.plan_notes`), in plain sentences, where
-they apply to the question.
+The error bars are about the noise alone, so a plan and an answer also say (:func:`plan_notes`)
+
+* what the limits on one person's rows do to the answers;
+* which rows are in no group. With keys that are not public, NULL is a group as any other. Public keys contain NULL only
+  where the question makes it one (:mod:`dither.tables.planning.group_keys`), and keys that are derived from bounds have
+  no group for rows beyond them: shares of the groups are then shares of the other rows. Whether an expression can be
+  NULL follows from the question and the card alone. A column of a private table can be, but for the person, unless
+  WHERE or a join keeps no row in which it is;
+* where a choice among bins (a quantile, an extreme, a mode) has a value although nobody is in the group: it comes
+  without a number of values, and is NULL by the number that the question asks for beside it
+  (:func:`~dither.tables.planning.estimate.without_values`). Where it asks for none, or for rows of which all values may
+  be NULL, the answer says so;
+* which values are held within bounds. A condition on rows takes a value as it is beyond its bounds, but a sum of a
+  person's values is exact, and the same in any order on every engine, because the values are within public bounds
+  (:mod:`dither.tables.compile.relations`): ``HAVING SUM(amount) > 120`` is about amounts within the bounds of the card.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+import typing
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+from sqlglot import exp
+
 from dither.comparison import unhashable
+from dither.errors import DitherError, InvalidArgument
 from dither.guarantees import Guarantee
 from dither.ledger.accounts import Remaining
 from dither.mechanisms import Gaussian
@@ -21,15 +38,531 @@ from dither.present.digits import two_digits
 from dither.present.notes import Note, limit_words
 from dither.present.text import printable
 from dither.public_module import public_in
+from dither.tables.card.model import Card, ColumnCard
+from dither.tables.card.values import Value
+from dither.tables.compile import expressions, relations
+from dither.tables.compile.expressions import Lookup
 from dither.tables.compile.statements import Measure
-from dither.tables.planning.automatic import BOUNDS_OF
-from dither.tables.planning.estimate import SAMPLE_SIZES, error_for_size, expected_error
-from dither.tables.planning.group_keys import Noise, every_group
-from dither.tables.planning.plan import AggregationPlan, QuestionPlan, variance_of
-from dither.tables.planning.plan_notes import forecast_notes, plan_notes, stated_limits
-from dither.tables.planning.quantiles import errors
-from dither.tables.query.relations import base_of, describe_relation
-from dither.tables.query.tree import SIMPLE
+from dither.tables.planning.automatic import BOUNDS_OF, unseen_bounds_notes
+from dither.tables.planning.estimate import (
+    SAMPLE_SIZES,
+    counting_parts,
+    error_for_size,
+    expected_error,
+    inside_rank,
+    most_rows_of_a_person,
+    value_counting_parts,
+)
+from dither.tables.planning.group_keys import Noise, PublicFacts, Rows, card_of_question, every_group
+from dither.tables.planning.plan import AggregationPlan, Choice, QuestionPlan, variance_of
+from dither.tables.planning.quantiles import Quantiles, errors
+from dither.tables.planning.quantiles import errors as rank_errors
+from dither.tables.query import nodes
+from dither.tables.query.evaluate import folded
+from dither.tables.query.operations import operation
+from dither.tables.query.operations.base import NUMBERS
+from dither.tables.query.relations import RelationCard, base_of, describe_relation, person_of, relation_schema
+from dither.tables.query.tree import (
+    SIMPLE,
+    Aggregate,
+    Call,
+    CappedRows,
+    Column,
+    Expression,
+    Group,
+    Literal,
+    PerPerson,
+    PersonJoin,
+    Query,
+    Source,
+    UnionAll,
+    Windowed,
+    show,
+    sources,
+    walk,
+)
+
+_ANY_NUMBER = (-(2.0**40), 2.0**40)
+_NEVER_NULL = ("is_null", "is_distinct")
+_COUNTS = ("count", "count_value", "count_distinct", "row_number", "rank", "dense_rank")
+
+
+def null_notes(plan: AggregationPlan) -> tuple[Note, ...]:
+    """What an answer says about rows that are in none of its groups, because a key is NULL, or because a date or a
+    whole number is beyond the bounds that its keys are derived from."""
+    query = plan.query
+    find = plan.find
+    public = [(group, keys) for group, keys in zip(query.groups, plan.keys, strict=True) if keys is not None]
+    missing = [group for group, keys in public if None not in keys and may_be_null(plan, group.value)]
+    result = []
+    if missing:
+        texts = [_as_sql(group.value) or group.name for group in missing]
+        result.append(Note("null_keys", {"columns": texts, "group_by": [_with_null(group, find) for group in missing]}))
+    lost: dict[bool, list[dict[str, Any]]] = {True: [], False: []}
+    for group, keys in public:
+        if group.keys is None:
+            for column, ends, certain in _beyond(group.value, keys, plan):
+                bounds = {"column": column, "low": str(ends[0]), "high": str(ends[1])}
+                if bounds not in lost[certain]:
+                    lost[certain].append(bounds)
+    result += [
+        Note("keys_beyond_bounds", {"columns": columns, "certain": certain})
+        for certain, columns in lost.items()
+        if columns
+    ]
+    return tuple(result)
+
+
+def may_be_null(plan: AggregationPlan, expression: Expression) -> bool:
+    """Whether an expression may be NULL in some of the rows that a plan is about, as far as is public."""
+    return _may_be_null(folded(expression), Rows.asked(plan.query), base_of(plan.card).unit)
+
+
+def _as_sql(value: Expression) -> str | None:
+    """An expression as a question writes it; None for what is longer than a column or a part of a date."""
+    if isinstance(value, Column):
+        return value.name if value.name.isidentifier() else f'"{value.name}"'
+    if isinstance(value, Call) and value.op in ("date_trunc", "date_part") and len(value.args) == 2:
+        part, column = value.args
+        if isinstance(part, Literal) and isinstance(column, Column):
+            return f"{value.op}('{part.value}', {_as_sql(column)})"
+    return None
+
+
+def _with_null(group: Group, find: Lookup) -> str:
+    """What to group by so that rows with NULL are a group as well. There is no third truth value that COALESCE could
+    name, and a name that AS gives cannot stand inside a function."""
+    text = _as_sql(group.value) or f"<expression of {group.name}>"
+    if expressions.compile(group.value, find).type == "boolean":
+        return f"CASE WHEN {text} THEN 'yes' WHEN NOT {text} THEN 'no' ELSE 'unknown' END"
+    return f"COALESCE({text}, …)"
+
+
+def _beyond(
+    key: Expression, keys: tuple[Value, ...], plan: AggregationPlan
+) -> Iterator[tuple[str, Sequence[object], bool]]:
+    """The columns of a key, in the rows that it comes from, each with its bounds in the card, beyond which rows have no
+    key, where keys follow from bounds, and not from the question alone; and whether that is certain: what is computed
+    from a number beyond them may be one of the keys."""
+    *_, (rows, value) = Rows.asked(plan.query).levels(key)
+    card_there = card_of_question(Query({}, source=rows.source), base_of(plan.card)) if rows.path else plan.card
+    find = expressions.lookup_of(card_there, rows.joins)
+    raw = (value, *value.args) if isinstance(value, Call) and value.op == "coalesce" else (value,)
+    for column in dict.fromkeys(node for node in walk(folded(value)) if isinstance(node, Column)):
+        card = find(column)[1]
+        ends: Sequence[object] | None = card.bounds if card.type in NUMBERS else card.period
+        if ends is None or card.keys is not None or column.table is not None:
+            continue
+        unbounded = replace(card, bounds=None if card.bounds is None else _ANY_NUMBER, period=None)
+
+        def without(other: Column, column: Column = column, card: ColumnCard = unbounded) -> tuple[Any, ColumnCard]:
+            return find(other) if other != column else (find(other)[0], card)
+
+        try:
+            stated = PublicFacts(without, rows.conditions).values(value)
+        except DitherError:  # without bounds it cannot be computed at all
+            stated = None
+        if stated is None or not set(stated) <= set(keys):
+            computed = card.type in NUMBERS and column not in raw
+            yield column.name, ends, not computed
+
+
+def _may_be_null(expression: Expression, rows: Rows, person: str | None) -> bool:
+    """Whether an expression may be NULL in some row, as far as is public."""
+    if isinstance(expression, Literal):
+        return expression.value is None
+    if isinstance(expression, Call):
+        args = expression.args
+        if expression.op in _NEVER_NULL:
+            return False
+        if expression.op in ("coalesce", "greatest", "least"):
+            return all(_may_be_null(item, rows, person) for item in args)
+        if expression.op == "bin":  # outside of its edges
+            return True
+        branches = {"case": (*args[1:-1:2], args[-1]), "if": args[1:]}.get(expression.op, args)
+        return any(_may_be_null(item, rows, person) for item in branches)
+    if any(_fails(condition, expression) for condition in rows.conditions):
+        return False
+    if any(not join.left and _is_null(join.own, expression) for join in rows.joins):
+        return False
+    if expression.table is not None:  # a NULL in a public table is one of the keys
+        return any(join.left for join in rows.joins if join.table == expression.table)
+    return expression.name != person and _column_may_be_null(expression, rows, person)
+
+
+def _column_may_be_null(column: Column, rows: Rows, person: str | None) -> bool:
+    """Whether a column of a relation, which is not the person, may be NULL by what it is there."""
+    source, name = rows.source, column.name
+    if isinstance(source, UnionAll):
+        return any(_column_may_be_null(column, Rows(item), person) for item in source.sources)
+    if isinstance(source, PersonJoin) and name in (source.left_person, source.right_person):
+        return source.kind != "inner"
+    if isinstance(source, Windowed) and name in source.windows:
+        return source.windows[name].kind not in _COUNTS
+    if isinstance(source, PerPerson) and name in source.aggregates:
+        return source.aggregates[name].kind not in _COUNTS
+    inside = rows.inside(column)
+    return inside is None or _may_be_null(inside[1], inside[0], person)
+
+
+def _fails(condition: Expression, column: Column) -> bool:
+    """Whether a condition cannot hold in a row in which a column is NULL."""
+    if isinstance(condition, Call) and condition.op in ("and", "or"):
+        known = (_fails(item, column) for item in condition.args)
+        return any(known) if condition.op == "and" else all(known)
+    if isinstance(condition, Call) and condition.op == "not":
+        return _is_null(condition.args[0], column) or _holds(condition.args[0], column)
+    return _is_null(condition, column)
+
+
+def _holds(condition: Expression, column: Column) -> bool:
+    """Whether a condition always holds in a row in which a column is NULL."""
+    return isinstance(condition, Call) and condition.op == "is_null" and _is_null(condition.args[0], column)
+
+
+def _is_null(expression: Expression, column: Column) -> bool:
+    """Whether an expression is always NULL in a row in which a column is."""
+    if not isinstance(expression, Call):
+        return expression in (column, Literal(None))
+    if operation(expression.op).strict:
+        return any(_is_null(item, column) for item in expression.args)
+    return expression.op in ("between", "in") and _is_null(expression.args[0], column)
+
+
+def empty_group_notes(plan: AggregationPlan) -> tuple[Note, ...]:
+    """What an answer says about values that are chosen whether anybody has one or not."""
+    result = []
+    public = plan.query.groups and plan.selection is None
+    if public and plan.query.post is not None and _aggregates(plan.query.post.sql):
+        result.append(Note("empty_groups"))
+    names = [choice.name for choice in plan.choices] + [name for ranked in plan.quantiles for name in ranked.shares]
+    unknown = [name for name in names if plan.selection is None and not counting_parts(plan, name)]
+    if unknown:
+        result.append(Note("value_without_rows", _without_a_count(plan, unknown)))
+    may_be_null = [
+        name
+        for name in names
+        if name not in unknown and not value_counting_parts(plan, name) and _value_may_be_null(plan, name)
+    ]
+    if may_be_null:
+        result.append(Note("value_without_values", _without_a_count(plan, may_be_null)))
+    return tuple(result)
+
+
+def _value_may_be_null(plan: AggregationPlan, name: str) -> bool:
+    """Whether all values of an aggregate may be NULL although there are rows, as far as is public."""
+    value = plan.query.aggregates[name].value
+    return value is not None and may_be_null(plan, value)
+
+
+def _without_a_count(plan: AggregationPlan, names: Sequence[str]) -> dict[str, Any]:
+    """The answers, and the counts by which they are NULL where there are no values; COUNT(*) for what is no column."""
+    values = [plan.query.aggregates[name].value for name in names]
+    counts = [f"COUNT({value.name})" if isinstance(value, Column) else "COUNT(*)" for value in values]
+    return {"names": [*names], "grouped": bool(plan.query.groups), "counts": [*dict.fromkeys(counts)]}
+
+
+def _aggregates(sql: str) -> bool:
+    """Whether SQL on the answer computes something of several groups, other than by a window function."""
+    for node in nodes.parsed(sql).find_all(exp.AggFunc):
+        outer = node.parent
+        while isinstance(outer, (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)):
+            outer = outer.parent
+        if not isinstance(outer, exp.Window):
+            return True
+    return False
+
+
+def null_value_notes(plan: AggregationPlan, names: Sequence[str]) -> tuple[Note, ...]:
+    """What an answer says about these, which have values that are NULL by the rule."""
+    if not names:
+        return ()
+    return (Note("null_values", {"names": [*names], "grouped": bool(plan.query.groups)}),)
+
+
+def person_sum_notes(plan: AggregationPlan) -> tuple[Note, ...]:
+    """What a question says about columns that are held within their bounds before a person's values are added up."""
+    if plan.query.source is None:
+        return ()
+    card = base_of(plan.card)
+    return tuple(dict.fromkeys(note for source in sources(plan.query.source) for note in _held(source, card)))
+
+
+def _held(source: Source, card: Card) -> Iterator[Note]:
+    if not isinstance(source, (PerPerson, Windowed)):
+        return
+    inside = replace(card, columns=relation_schema(card, source.source, relations.describe).columns)
+    joins = source.joins if isinstance(source, PerPerson) else ()
+    find = expressions.lookup_of(inside, joins)
+    every = source.aggregates.values() if isinstance(source, PerPerson) else source.windows.values()
+    for value in dict.fromkeys(item.value for item in every if item.kind in ("sum", "mean")):
+        for column in () if value is None else clamped_columns(value, find):
+            low, high = find(column)[1].bounds or (0, 0)
+            clamped = {"column": column.name, "low": low, "high": high, "person": person_of(card)}
+            yield Note("person_values_clamped", clamped)
+
+
+def clamped_columns(value: Expression, find: Lookup) -> list[Column]:
+    """The columns with bounds on which the range of a value depends."""
+    result = []
+    for column in dict.fromkeys(node for node in walk(value) if isinstance(node, Column)):
+        card = find(column)[1]
+        if card.type in NUMBERS and card.bounds is not None and column.table is None:
+            low, high = card.bounds
+            wider = replace(card, bounds=(low - 1, high + 1))
+
+            def widened(other: Column, column: Column = column, wider: ColumnCard = wider) -> tuple[Any, ColumnCard]:
+                return (find(other)[0], wider) if other == column else find(other)
+
+            if _interval(value, widened) != _interval(value, find):
+                result.append(column)
+    return result
+
+
+def _interval(value: Expression, find: Lookup) -> tuple[float, float] | None:
+    try:
+        return expressions.number(value, find).interval
+    except DitherError:  # whole numbers without bounds are added up as they are
+        return None
+
+
+ADDED = ("count", "count_value", "sum", "histogram")
+"""The kinds of aggregates that are too low by as much as the limits leave out."""
+
+
+def forecast_notes(plan: QuestionPlan) -> list[Note]:
+    """What a plan says about answers that would be nothing but noise."""
+    return [
+        Note("noise_only", {"name": item.name, "rows": item.rows, "low": item.low, "high": item.high})
+        for item in noise_only(plan)
+    ]
+
+
+def unit_notes(card: Card) -> tuple[Note, ...]:
+    """What every answer says about rows without a unit; nothing where every row is a person."""
+    derived = isinstance(card, RelationCard)
+    unit = base_of(card).unit if derived else card.unit
+    if unit is None:
+        return ()
+    as_people = card.counts_rows_without_unit and not derived
+    return (Note("rows_as_people" if as_people else "rows_without_person", {"column": unit}),)
+
+
+def plan_notes(plan: AggregationPlan) -> tuple[Note, ...]:
+    """Return what an explanation and an answer say about one private aggregation of a question."""
+    about_rows = (*limitations(plan), *combined_notes(plan), *unit_notes(plan.card), *null_notes(plan))
+    return (
+        *about_rows,
+        *held_notes(plan),
+        *unseen_bounds_notes(plan),
+        *interval_notes(plan),
+        *empty_group_notes(plan),
+    )
+
+
+def limitations(
+    plan: AggregationPlan, stated: typing.Literal["", "beside them", "as a share"] = "", limits_are_stated: bool = True
+) -> tuple[Note, ...]:
+    """Return the limits of a plan and what they do to its answers; nothing where every row is a person.
+
+    Parameters
+    ----------
+    plan
+        The plan of the question.
+    stated
+        How the answer says how much is left out: beside its counts, or in a note, as a share of all rows, which says
+        nothing about a single group, or about the values in those rows; empty where it does not.
+    limits_are_stated
+        Whether the limits are named; limits that were chosen privately have a note already.
+    """
+    if plan.card.unit is None:
+        return ()
+    kinds = {aggregate.kind for aggregate in plan.query.aggregates.values()}
+    some_groups = plan.limits.exceeded or plan.selection is not None
+    if kinds == {"people"} and not some_groups:
+        return ()
+    result = [Note("limits", stated_limits(plan))] if limits_are_stated else []
+    if kinds & set(ADDED) or "people" in kinds:
+        if stated == "beside them":
+            result.append(Note("undercount_beside"))
+        elif stated:
+            parts = ["group"] if plan.query.groups else []
+            parts += ["sum"] if kinds & {"sum", "count_value", "histogram"} or not parts else []
+            of = "groups" if kinds == {"people"} else "rows"
+            result.append(Note("undercount_share", {"of": of, "of_parts": parts}))
+        else:
+            later = plan.automatic.keys() & {"max_rows", "bias"}
+            result.append(Note("undercount_later" if later else "undercount_unknown"))
+    if "count_distinct" in kinds:
+        result.append(Note("distinct_limited"))
+    if kinds - {*ADDED, "people", "count_distinct"}:
+        result.append(Note("means_limited"))
+    return tuple(result)
+
+
+def combined_notes(plan: AggregationPlan) -> tuple[Note, ...]:
+    """What is said of rows of a person that are combined with each other, of which only so many are."""
+    result = []
+    for item in () if plan.query.source is None else sources(plan.query.source):
+        if isinstance(item, PersonJoin):
+            exists = item.kind in ("semi", "anti")
+            for side in (item.left, item.right):
+                if isinstance(side, CappedRows):
+                    relation = describe_relation(side.source, base_of(plan.card))
+                    result.append(Note("join_limit", {"rows": side.most, "relation": relation, "exists": exists}))
+    return tuple(dict.fromkeys(result))
+
+
+def bias_notes(plan: QuestionPlan, bias: bool) -> tuple[Note, ...]:
+    """What a plan and an answer say where ``bias=True`` learns nothing."""
+    parts = plan.parts
+    if not bias or any("bias" in part.automatic for part in parts):
+        return ()
+    reason = "people"
+    if any({"max_rows", "max_groups"} & part.automatic.keys() for part in parts):
+        reason = "limits_chosen"
+    elif all(part.card.unit is None for part in parts):
+        reason = "one_row"
+    return (Note("bias_unused", {"reason": reason}),)
+
+
+def held_notes(plan: AggregationPlan) -> tuple[Note, ...]:
+    """What a question of a relation says about bounds that it states, where values can lie beyond them; bounds that are
+    chosen privately have a note of their own."""
+    if not isinstance(plan.card, RelationCard):
+        return ()
+    find = plan.find
+    result = []
+    for name, aggregate in plan.query.aggregates.items():
+        value, bounds = aggregate.value, aggregate.bounds
+        if value is None or not isinstance(bounds, tuple) or BOUNDS_OF + name in plan.automatic:
+            continue
+        known = expressions.compile(value, find).range
+        if known is None or known.low < bounds[0] or known.high > bounds[1]:
+            result.append(Note("bounds_stated", {"value": show(value), "low": bounds[0], "high": bounds[1]}))
+    return (*dict.fromkeys(result), *person_sum_notes(plan))
+
+
+def interval_notes(plan: AggregationPlan) -> tuple[Note, ...]:
+    """What an answer says about errors that are not in its table, or not those of the noise alone."""
+    result = []
+    if plan.population:
+        result.append(Note("population"))
+        cluster = most_rows_of_a_person(plan)
+        if cluster > 1 and any(aggregate.kind != "people" for aggregate in plan.query.aggregates.values()):
+            result.append(Note("population_clusters", {"factor": math.sqrt(cluster)}))
+    if "max_rows" in plan.automatic:  # numbers of rows follow from a limit that is still to be chosen
+        return tuple(result)
+    one = 1 << plan.bin_limits.bits()
+    for choice in plan.choices:
+        width = _bin_width(plan, choice.name, choice.aggregate)
+        gap = choice.mechanism.error(choice.bins) / one
+        if choice.aggregate.kind == "mode":
+            result.append(Note("mode_gap", {"name": choice.name, "rows": gap}))
+        else:
+            beyond = inside_rank(plan, choice) / one + gap
+            result.append(Note("extreme_rank", {"name": choice.name, "rows": beyond, "bin_width": width}))
+    for ranked in plan.quantiles:
+        if ranked.interval is None:
+            gaps = {name: gap / one for name, gap in rank_errors(ranked.rank, ranked.bins).items()}
+            for name, share in ranked.shares.items():
+                width = _bin_width(plan, name, ranked.aggregate)
+                result.append(Note("quantile_rank", {"name": name, "rows": gaps[share], "bin_width": width}))
+    chosen: list[Choice | Quantiles] = [*plan.choices, *plan.quantiles]
+    if any(item.interval is None for item in chosen):
+        result.append(Note("no_interval"))
+    return tuple(result)
+
+
+def _bin_width(plan: AggregationPlan, name: str, aggregate: Aggregate) -> float | None:
+    """How wide the bins are that a value is chosen among, of which it is the middle; None for whole numbers, which
+    have a bin each, and where the bounds are still to be chosen."""
+    if plan.automatic.get(BOUNDS_OF + name) or aggregate.edges is None or isinstance(aggregate.edges[0], int):
+        return None
+    return float(np.diff(np.asarray(aggregate.edges, dtype=np.float64)).max())
+
+
+def stated_limits(plan: AggregationPlan) -> dict[str, Any]:
+    """Return what one person counts for, as values of a note: rows, groups, or rows in each of some groups.
+
+    The limits are on all groups together: one that has fewer groups may have more rows in each of them.
+    """
+    if "max_rows" in plan.automatic:
+        return {"rows": "auto", "groups": None}
+    only_people = all(aggregate.kind == "people" for aggregate in plan.query.aggregates.values())
+    if plan.shared_bounds is not None and not only_people:
+        return {"rows": plan.max_groups * plan.max_rows, "groups": None}
+    if not plan.query.groups or (
+        plan.max_groups == 1 and plan.selection is None and "max_groups" not in plan.automatic
+    ):
+        return {"rows": plan.max_rows, "groups": None}
+    groups = "auto" if "max_groups" in plan.automatic else plan.max_groups
+    return {"rows": None if only_people else plan.max_rows, "groups": groups}
+
+
+ASSUMED_ROWS = 10_000
+"""How many rows a group has, for the question whether its answer would be noise alone, where the card states none."""
+
+
+_COUNTED = ("count", "count_value", "count_distinct", "people")
+
+
+@dataclass(frozen=True)
+class NoiseOnly:
+    """An answer whose expected ± reaches from one end of what it could be to the other, with ``rows`` in a group.
+
+    It is decided by the question, the card and the options alone.
+    """
+
+    name: str
+    error: float
+    low: float
+    high: float
+    rows: int
+
+
+def noise_only(plan: QuestionPlan) -> tuple[NoiseOnly, ...]:
+    """The answers of a plan that would be nothing but noise.
+
+    Means lie between the bounds, variances below a quarter of the squared width, deviations below half of it: a ± of
+    half of that says nothing, wherever the answer is. Counts and sums are from 0 on, and are held against the rows that
+    the card states, if it does. The rows of a group are those that the card states, divided by the number of public
+    groups, or :data:`ASSUMED_ROWS`.
+    """
+    result = []
+    for part in plan.parts:
+        groups, stated = every_group(part.keys, part.ties), part.card.rows
+        rows = ASSUMED_ROWS if stated is None else max(1, stated // max(1, len(groups or ())))
+        for name, parts in part.measures_of.items():
+            kind, moments = part.query.aggregates[name].kind, parts[0].moments
+            if BOUNDS_OF + name in part.automatic:
+                continue
+            low, high = moments.bounds if moments is not None and moments.bounds is not None else (0.0, 1.0)
+            width = high - low
+            between = {"mean": (low, high), "var": (0.0, width**2 / 4), "std": (0.0, width / 2)}
+            if stated is not None:
+                between |= {kind: (0.0, float(rows)) for kind in _COUNTED}
+                between["sum"] = (rows * min(low, 0.0), rows * max(high, 0.0))
+            if kind in between:
+                least, most = between[kind]
+                error = expected_error(part, name) if kind in SIMPLE else error_for_size(part, name, rows)
+                all_of_it = (most - least) * (1.0 if kind in SIMPLE else 0.5) * (1 - 1e-9)
+                if error is not None and error >= all_of_it:
+                    result.append(NoiseOnly(name, error, least, most, rows))
+    return tuple(result)
+
+
+def refuse_noise_only(plan: QuestionPlan) -> None:
+    """Refuse a question of which an answer would be nothing but noise."""
+    for item in noise_only(plan):
+        raise InvalidArgument(
+            f"± of {item.name}",
+            f"less than all that it could be with {item.rows:,} rows in a group, {item.low:,.6g} to {item.high:,.6g}",
+            f"± {two_digits(item.error)}: the answer would be noise alone",
+            "spend more epsilon, state a larger rows in the card, or pass force=True to ask all the same",
+            "spend more epsilon, state a larger rows in the card, or pass --yes to ask all the same",
+        )
+
 
 _WHAT = {
     "rows": "the number of rows",

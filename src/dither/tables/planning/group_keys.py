@@ -1,6 +1,7 @@
-"""Keys that are public although nobody listed them: every value that an expression can have, from public facts alone.
+"""The keys of groups: which are public, in which combinations, and which of the others may be shown.
 
-The facts are the question, the card, and the public tables. They say enough about
+*Keys that are public without being listed* (:class:`PublicFacts`) are every value that an expression can have, from the
+question, the card and the public tables alone. These say enough about
 
 * constants, and CASE, IF and COALESCE among them; conditions;
 * columns with listed keys, columns of public tables, truth values, and whole numbers and days within narrow bounds;
@@ -12,38 +13,22 @@ The facts are the question, the card, and the public tables. They say enough abo
 * whole numbers computed from numbers with bounds (``FLOOR(amount / 10)``), where their range is narrow.
 
 No row of the private table is read, so neighbors have the same keys. A row whose key is not among them is left out, as
-it is where keys are listed: one beyond the bounds, one whose date is NULL.
+it is where keys are listed: one beyond the bounds, one whose date is NULL. NULL is a key where the question itself
+makes it one: in a branch of CASE, by a left join, by a division by 0.
 
-NULL is a key where the question itself makes it one: in a branch of CASE, by a left join, by a division by 0.
+*Relations inside of each other* (:class:`Rows`). A column of a relation is often one of the relation inside, as it is
+or computed from the row it stands in, so an expression can be written on the rows of the relation inside, and further
+in. On the way conditions come up that all of these rows meet: of WHERE, ON and QUALIFY. What they say about the values
+of an expression, which rows of a public table it can be from, and whether it can be NULL, is public. The way ends at
+the rows of a private table, at what is computed from several rows, and where rows of several relations come together.
 
-Where an expression comes from: the relations inside of each other that it can be computed in, from one row of each.
+*Keys that occur together* (:func:`tied_values`). Every row of people that is in a group has its partner in a public
+table (or none, where the join keeps such rows), so groups by columns of one public table are the combinations that its
+rows have, as far as conditions on the table let them through. Only rows of the public table are read.
 
-A column of a relation is often one of the relation inside, as it is or computed from the row it stands in. So an
-expression can be written on the rows of the relation inside, and further in. On the way conditions come up that all of
-these rows meet: those of WHERE, of ON and of QUALIFY, as far as they are about the same rows. What they say about the
-values of an expression, which rows of a public table it can be from, and whether it can be NULL, is public.
-
-The way ends at the rows of a private table, at what is computed from several rows, and where rows of several relations
-come together.
-
-Keys that occur together: groups by columns of one public table are the different rows that the table has in them.
-
-Without this a question by the number and the name of a plan had a group for each number with each name. Every row of
-people that is in a group has its partner in the public table (or none, where the join keeps such rows), so the groups
-are the combinations that the table's rows have, of which only those are left that conditions on the table let through.
-The column that the join is on is the same as the one of the table.
-
-Only rows of the public table are read, and what is released is of these groups alone: a person who came to be in a
-group that is not among them would be left out, as with any key that is not listed.
-
-The card that a question is planned under: of a derived relation, what is public about its columns.
-
-Types and bounds follow from the card (:mod:`dither.tables.query.relations`), and so do keys
-(:mod:`dither.tables.planning.group_keys`): of expressions, and of columns that a condition compares with constants.
-So do bounds of whole numbers from the WHERE of the question, as of a count of a person's rows in ``WHERE k <= 20``.
+*The card of a derived relation* (:func:`card_of_question`) has what is public about its columns: types, bounds and
+keys, and bounds of whole numbers from the WHERE of the question, as of a count of a person's rows in ``WHERE k <= 20``.
 Aggregates of what has no public bounds, of other counts and sums of a person's rows above all, get ``bounds="auto"``.
-
-The keys of groups: those that are public and their combinations, and which of the others may be shown.
 """
 
 from __future__ import annotations
@@ -788,7 +773,7 @@ def public_keys(
     tied: Sequence[TiedValues] = (),
 ) -> PublicKeys:
     """The public keys of each column of GROUP BY: those of the question, of the column's card, or those that follow
-    from what is public (:mod:`dither.tables.planning.group_keys`); None where they are not public.
+    from what is public; None where they are not public.
 
     Of keys that the question does not list, only those are left that WHERE lets through, and of columns of a public
     table those that are in rows that it lets through: ``tied``. Where derived keys have more combinations than can be

@@ -1,23 +1,20 @@
-"""How a question is answered: what is measured, with which noise, for which part of the budget.
+"""The plan of one private aggregation: what is measured, with which noise, for which part of the budget.
 
 A plan is made from the question and the card alone. It reads no data, so it can be shown, checked and charged first.
 
 Measured are whole numbers for each group (:class:`~dither.tables.compile.statements.Measure`), by Laplace or Gaussian
-noise on integers, and choices among bins or keys, by the exponential mechanism. One person touches at most ``groups``
-groups, so a measure that one person changes by at most b in a group has l1 sensitivity ``groups * b`` and l2
-sensitivity ``sqrt(groups) * b``. The parts of the budget add up:
+noise on integers, and choices among bins or keys, by the exponential mechanism. The moments of a column are one
+measurement (:class:`~dither.tables.compile.statements.Moments`): COUNT(*), COUNT, SUM, AVG, VAR and STDDEV that are
+about the same column share it, and its part of the budget. A lone sum is measured as such, which takes less noise.
+
+One person touches at most ``groups`` groups, so a measure that one person changes by at most b in a group has l1
+sensitivity ``groups * b`` and l2 sensitivity ``sqrt(groups) * b``. The parts of the budget add up:
 
 * Laplace: the parts' epsilons add up to epsilon.
 * Gaussian: all measures are one vector of normal noise, so ``sum (sensitivity / sigma)^2`` is what counts, and sigma is
   calibrated on the exact curve. Used where its standard deviations are smaller, and a delta is given.
 * Keys that are not public are shown if the noisy number of their people reaches a threshold: a key of one person only
   does so with probability at most ``delta / groups``.
-
-What each aggregate of a question is estimated from: measurements that several of them share, or bins to choose from.
-
-The moments of a column are one measurement (:class:`~dither.tables.compile.statements.Moments`): COUNT(*), COUNT, SUM,
-AVG, VAR and STDDEV that are about the same column share it, and its part of the budget. A lone sum is measured as such,
-since that takes less noise.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from starlette.responses import PlainTextResponse
 from starlette.testclient import TestClient
 
 from dither.server import api
-from dither.server.app import HEADERS, POLICY, LimitedBodies, OwnSite, create_app
+from dither.server.app import HEADERS, POLICY, BodyLimit, SameOrigin, create_app
 from dither.server.errors import TooMany
 from dither.server.limits import RateLimit
 from dither.server.pages.render import SESSION_COOKIE
@@ -52,7 +52,7 @@ def test_another_site_cannot_send_forms(site, headers):
 
 @pytest.mark.parametrize("headers", FOREIGN)
 def test_what_another_site_sends_is_refused_before_anything_looks_at_it(headers):
-    client = TestClient(OwnSite(PlainTextResponse("done"), origins=frozenset({"data.example"})))
+    client = TestClient(SameOrigin(PlainTextResponse("done"), origins=frozenset({"data.example"})))
     assert client.post("/", headers=headers).status_code == 403
     assert client.get("/", headers=headers).status_code == 200
     for own in ({}, {"Origin": "http://testserver"}, {"Origin": "https://data.example"}):
@@ -91,7 +91,7 @@ def test_slow_clients_are_given_up():
     async def send(event: dict[str, object]) -> None:
         sent.append(event)
 
-    limited = LimitedBodies(never, max_bytes=1 << 20, seconds=0.05)
+    limited = BodyLimit(never, max_bytes=1 << 20, seconds=0.05)
     scope = {"type": "http", "headers": [], "method": "POST", "path": f"{API}/tables"}
     asyncio.run(limited(scope, receive, send))
     assert sent[0]["status"] == 408

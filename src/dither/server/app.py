@@ -84,8 +84,8 @@ def create_app(config: Config, *, service: Service | None = None, clock: Clock |
         Middleware(SecureHeaders, https=config.cookies_are_secure and config.public_url.startswith("https://")),
         Middleware(ServerErrorMiddleware),
         Middleware(Admission),
-        Middleware(OwnSite, origins=frozenset({urlsplit(config.public_url).netloc} - {""})),
-        Middleware(LimitedBodies, max_bytes=config.max_body_bytes, seconds=config.read_timeout),
+        Middleware(SameOrigin, origins=frozenset({urlsplit(config.public_url).netloc} - {""})),
+        Middleware(BodyLimit, max_bytes=config.max_body_bytes, seconds=config.read_timeout),
     ]
     handlers: dict[Any, Any] = {DitherError: _refused, HTTPException: _http_error}
     app = Starlette(routes=routes, middleware=middleware, exception_handlers=handlers, lifespan=lifespan)
@@ -221,7 +221,7 @@ class SecureHeaders(HttpMiddleware):
         await self.app(scope, receive, complete)
 
 
-class OwnSite(HttpMiddleware):
+class SameOrigin(HttpMiddleware):
     """Refuses what a browser says another site sent, unless it only reads."""
 
     def __init__(self, app: ASGIApp, *, origins: frozenset[str]) -> None:
@@ -245,7 +245,7 @@ class OwnSite(HttpMiddleware):
         return urlsplit(origin).netloc not in {headers.get("host", ""), *self._origins} or origin == "null"
 
 
-class LimitedBodies(HttpMiddleware):
+class BodyLimit(HttpMiddleware):
     """Reads the whole body of a request before anybody else does, within the limits of size and time.
 
     A slow or an endless client is refused here, before it holds a thread or a place in a queue.

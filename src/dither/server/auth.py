@@ -31,7 +31,7 @@ from dither.server.store import iso, iso_or_none
 
 
 @dataclass(frozen=True)
-class Token:
+class PersonalToken:
     """A personal token without its secret; ``hint`` is how it begins."""
 
     id: str
@@ -49,7 +49,7 @@ class Token:
 class NewToken:
     """A token that was just made: ``secret`` is shown this once."""
 
-    token: Token
+    token: PersonalToken
     secret: str
 
 
@@ -349,7 +349,7 @@ class OwnAccount:
         """Return whether nobody has an account yet: the sign-in page then says where the first link is."""
         return self._context.store.one(sa.select(schema.users.c.name).limit(1)) is None
 
-    def tokens(self, who: Principal) -> tuple[Token, ...]:
+    def tokens(self, who: Principal) -> tuple[PersonalToken, ...]:
         """Return own tokens, without their secrets."""
         authorize(who, "tokens.own")
         statement = sa.select(_tokens).where(_tokens.c.user == who.name).order_by(_tokens.c.created_at.desc())
@@ -377,7 +377,7 @@ class OwnAccount:
                 connection.execute(_tokens.insert().values(**row))
             return NewToken(self._get(str(row["id"]), who), secret)
 
-    def revoke_token(self, who: Principal, token: str) -> Token:
+    def revoke_token(self, who: Principal, token: str) -> PersonalToken:
         """Revoke an own token, now."""
         with self._context.acting(who, "tokens.own", token, logged=True):
             self._get(token, who)
@@ -385,15 +385,15 @@ class OwnAccount:
             self._context.store.run(_tokens.update().where(*unrevoked).values(revoked_at=time.time()))
             return self._get(token, who)
 
-    def _get(self, token: str, who: Principal) -> Token:
+    def _get(self, token: str, who: Principal) -> PersonalToken:
         row = self._context.store.one(sa.select(_tokens).where(_tokens.c.id == token, _tokens.c.user == who.name))
         if row is None:
             raise NotFound.of("token")
         return _token(row)
 
 
-def _token(row: Any) -> Token:
-    return Token(
+def _token(row: Any) -> PersonalToken:
+    return PersonalToken(
         row.id, row.user, row.label, tuple(row.scopes.split()), row.hint, iso(row.created_at), iso(row.expires_at),
         iso_or_none(row.revoked_at), iso_or_none(row.used_at),
     )  # fmt: skip

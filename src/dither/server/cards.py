@@ -8,7 +8,7 @@ signed, and the card need not be edited for it.
 A card that names another ledger, or another name for the same rows, would have a fresh budget, of which no page tells;
 so would one in which another column names the person, where each person has a budget. So the first card of a table pins
 them, in the server's own database. A card that differs is not taken over: until it is signed off by two stewards (one,
-where a single steward is configured) and the server is started again, what was pinned counts. Places inside the served
+where a single steward is configured) and the server is started again, what was pinned counts. Paths inside the served
 folder are written from there on, so that the folder may move; passwords are left out.
 """
 

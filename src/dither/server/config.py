@@ -150,7 +150,7 @@ def _is_proxy(text: str) -> bool:
 
 
 FLAG = Kind("true or false", lambda value: isinstance(value, bool), _read_flag, "true")
-OPTIONAL_FLAG = Kind("true or false", lambda value: value is None or isinstance(value, bool), _read_flag, "true")
+OPTIONAL_FLAG = _optional(FLAG)
 
 
 def _setting(default: Any, kind: Kind) -> Any:

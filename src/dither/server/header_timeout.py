@@ -1,6 +1,6 @@
 """Connections that never finish saying what they want, or never take the answer, are closed.
 
-uvicorn closes a connection that is idle after a response, and :class:`dither.server.app.LimitedBodies` refuses a
+uvicorn closes a connection that is idle after a response, and :class:`dither.server.app.BodyLimit` refuses a
 slow body. A client that sends a part of its headers, or nothing, or does not read what it asked for, would hold a
 connection for ever. Enough of them would hold all descriptors that the process may have. So there is a limit on the
 number of connections, which leaves descriptors for all else (:mod:`dither.server.machine`), and when it is reached, the

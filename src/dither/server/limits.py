@@ -44,10 +44,10 @@ class RateLimit:
             self._buckets[name] = left - 1, moment
 
 
-class Places:
+class ConcurrencyLimit:
     """So many things of one name, and so many in all, at the same time; whoever comes then is refused, and not queued.
 
-    >>> places = Places("explanations", most_of_one=1, most_of_all=10)
+    >>> places = ConcurrencyLimit("explanations", most_of_one=1, most_of_all=10)
     >>> with places.taken("ann"), places.taken("bob"):
     ...     with places.taken("ann"):
     ...         pass

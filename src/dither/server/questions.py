@@ -23,7 +23,7 @@ from dither.server.cards import fingerprint
 from dither.server.context import Context
 from dither.server.errors import Conflict, NotFound, printable
 from dither.server.jobs import Asked, Job
-from dither.server.limits import Places
+from dither.server.limits import ConcurrencyLimit
 from dither.server.roles import Principal, authorize, may
 from dither.server.store import iso
 from dither.tables.answer import Answer
@@ -49,7 +49,7 @@ _BY_REQUEST = sa.select(_answers.c.id, _answers.c.at).where(
 )
 _BY_ID = sa.select(_answers).where(_answers.c.id == sa.bindparam("answer"), _answers.c.at <= sa.bindparam("now"))
 
-Question = str | Mapping[str, Any]
+QuestionInput = str | Mapping[str, Any]
 """SQL, or a question in the form of :mod:`dither.wire`."""
 
 
@@ -118,9 +118,9 @@ class Questions:
     def __init__(self, context: Context) -> None:
         self._context = context
         of_one = context.config.max_questions_each
-        self._explaining = Places("explanations", most_of_one=of_one, most_of_all=_MOST_EXPLAINED)
+        self._explaining = ConcurrencyLimit("explanations", most_of_one=of_one, most_of_all=_MOST_EXPLAINED)
 
-    def explain(self, who: Principal, table: str, question: Question, options: Mapping[str, Any]) -> Explanation:
+    def explain(self, who: Principal, table: str, question: QuestionInput, options: Mapping[str, Any]) -> Explanation:
         """Return mechanisms, expected errors, the cost, what is left; read no rows and charge nothing."""
         context = self._context
         with context.acting(who, "questions.explain", table):
@@ -133,7 +133,7 @@ class Questions:
             return explanation_from_json(context.computed(task, "question")["explanation"])  # no event: people try
 
     def ask(
-        self, who: Principal, table: str, question: Question, options: Mapping[str, Any], key: str | None = None
+        self, who: Principal, table: str, question: QuestionInput, options: Mapping[str, Any], key: str | None = None
     ) -> Job:
         """Ask. A recorded answer is there at once (``state`` is ``answered``); otherwise the job waits: see
         :meth:`wait`. ``key`` is the ``Idempotency-Key``: within one analyst's keys, it names a release for ever.
@@ -148,7 +148,7 @@ class Questions:
             )
 
     def recorded(
-        self, who: Principal, table: str, question: Question, options: Mapping[str, Any], key: str | None
+        self, who: Principal, table: str, question: QuestionInput, options: Mapping[str, Any], key: str | None
     ) -> Job | None:
         """Return the answer that is recorded for this very question, if there is one and the principal may have it.
 
@@ -166,7 +166,7 @@ class Questions:
         return job
 
     def _asked(
-        self, who: Principal, table: str, question: Question, options: Mapping[str, Any], key: str | None
+        self, who: Principal, table: str, question: QuestionInput, options: Mapping[str, Any], key: str | None
     ) -> Asked:
         """Return a question, checked as far as that is possible without its table."""
         scoped = scoped_key(who, key)
@@ -225,7 +225,7 @@ def scoped_key(who: Principal, key: str | None) -> str | None:
     return f"{who.name}/{key}"
 
 
-def _document(question: Question) -> dict[str, Any]:
+def _document(question: QuestionInput) -> dict[str, Any]:
     """Return a question as the wire has it; what it means is for the worker to say."""
     document = {"sql": question} if isinstance(question, str) else dict(question)
     given = fields(document, "question", (), QUESTION)

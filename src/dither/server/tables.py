@@ -25,7 +25,7 @@ from dither.server import schema
 from dither.server.cards import Served
 from dither.server.context import Context
 from dither.server.errors import Conflict, NotFound, printable
-from dither.server.limits import Places
+from dither.server.limits import ConcurrencyLimit
 from dither.server.roles import Forbidden, Principal, authorize, may
 from dither.server.store import iso
 from dither.tables import codec
@@ -192,7 +192,7 @@ class Verification:
 
 
 @dataclass(frozen=True)
-class Event:
+class EventLine:
     """A line of the event log: who did what, when, to what, and whether it was refused. Never an answer or a secret."""
 
     id: int
@@ -213,7 +213,7 @@ class Tables:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._reading = Places("cards", most_of_one=_MOST_OF_ONE, most_of_all=_MOST_READ)
+        self._reading = ConcurrencyLimit("cards", most_of_one=_MOST_OF_ONE, most_of_all=_MOST_READ)
 
     def list(self, who: Principal) -> tuple[TableSummary, ...]:
         """Return the tables that a principal may know of: an analyst those that are granted, stewards and auditors
@@ -568,7 +568,9 @@ class Chain:
         with self._context.acting(who, "chain.verify", table, logged=True):
             return str(self._context.folder.ledger(table).head)
 
-    def events(self, who: Principal, *, after: int = 0, most: int = 100, user: str | None = None) -> tuple[Event, ...]:
+    def events(
+        self, who: Principal, *, after: int = 0, most: int = 100, user: str | None = None
+    ) -> tuple[EventLine, ...]:
         """Return the event log, the newest first; ``after`` is the number of the last line of the page before, 0 for
         the first page."""
         authorize(who, "events.read")
@@ -577,6 +579,6 @@ class Chain:
         conditions += [] if user is None else [events.c.user == user]
         statement = sa.select(events).where(*conditions).order_by(events.c.id.desc()).limit(max(1, min(most, _MOST)))
         return tuple(
-            Event(row.id, iso(row.at), row.user, row.action, row.subject, row.outcome, row.detail)
+            EventLine(row.id, iso(row.at), row.user, row.action, row.subject, row.outcome, row.detail)
             for row in self._context.store.rows(statement)
         )

@@ -88,7 +88,7 @@ class Worker:
             if ledger is not None and ledger.charged:  # one sentence, whatever it was
                 document = errors.problem_of(DataIncident())
                 return {"event": "end", "problem": document, "charged": True}
-            return {"event": "end", "problem": errors.problem_of(error), "kind": _kind(error)}
+            return {"event": "end", "problem": errors.problem_of(error), "kind": type(error).__name__}
 
     def _announce(self, key: str) -> None:
         self._send({"event": "charging", "key": key, "number": self._number})
@@ -107,10 +107,6 @@ class Worker:
         table.accounts = accounts
         self._tables[path] = document, table, accounts.announced
         return table, accounts.announced
-
-
-def _kind(error: BaseException) -> str:
-    return type(error).__name__
 
 
 def _open(_table: Table, _task: Mapping[str, Any]) -> Event:

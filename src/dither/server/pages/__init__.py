@@ -19,13 +19,12 @@ from dither.server.pages import admin, asking, login
 from dither.server.pages.render import SESSION_COOKIE, page
 
 _HEADINGS = {
-    401: "You are not signed in",
-    403: "You may not do this",
-    404: "This is not here",
-    409: "This was decided already",
-    413: "This is too large",
-    429: "That was too fast",
-    503: "The server cannot answer now",
+    403: "Not allowed",
+    404: "Not found",
+    409: "Already decided",
+    413: "Too large",
+    429: "Too many requests",
+    503: "Temporarily unavailable",
 }
 
 ROUTES: Sequence[BaseRoute] = (
@@ -43,7 +42,7 @@ def error_response(request: Request, error: BaseException, status: int | None = 
     shown: int = problem["status"]
     if shown == 401:
         return RedirectResponse("/sign-in", 303)
-    heading = _HEADINGS.get(shown, "Something went wrong" if shown >= 500 else "This was refused")
+    heading = _HEADINGS.get(shown, "Something went wrong" if shown >= 500 else "Refused")
     response = page(request, "error.html", problem=problem, heading=heading)
     response.headers.update(retry_after(error))
     return response

@@ -128,7 +128,7 @@ _MEASURES_OF_COLUMN = {
 
 
 @dataclass(frozen=True)
-class Measure:
+class GuidedMeasure:
     """Something to measure: the value and label of its checkbox, its SQL, and the name of the column."""
 
     value: str
@@ -146,17 +146,17 @@ class Condition:
     value: str
 
 
-def measures(table: PrivateTable) -> list[Measure]:
+def measures(table: PrivateTable) -> list[GuidedMeasure]:
     """Return what can be measured: rows, people, and of bounded numbers their average, total and median."""
-    result = [Measure("rows", "Number of rows", "COUNT(*)", "number_of_rows")]
+    result = [GuidedMeasure("rows", "Number of rows", "COUNT(*)", "number_of_rows")]
     if table.unit is not None:
         sql = f"COUNT(DISTINCT {identifier(table.unit)})"
-        result.append(Measure("people", "Number of people", sql, "number_of_people"))
+        result.append(GuidedMeasure("people", "Number of people", sql, "number_of_people"))
     for column, about in table.columns.items():
         if about.bounds is not None and about.type in ("integer", "number") and column != table.unit:
             for kind, (function, label, name) in _MEASURES_OF_COLUMN.items():
                 sql = f"{function}({identifier(column)})"
-                result.append(Measure(f"{kind}:{column}", label.format(column), sql, name.format(column)))
+                result.append(GuidedMeasure(f"{kind}:{column}", label.format(column), sql, name.format(column)))
     return result
 
 

@@ -128,7 +128,7 @@ class Computed:
     def __init__(self) -> None:
         self.times = 0
 
-    def __call__(self, counts) -> bytes:
+    def __call__(self, _, counts) -> bytes:
         self.times += 1
         return b"\x00noise" + bytes([self.times])
 
@@ -182,7 +182,7 @@ def test_a_key_names_a_publication_and_again_asks_anew(tmp_path):
 def test_an_error_in_between_wastes_the_charge_and_says_nothing(tmp_path):
     with dp.open(card(tmp_path)) as table:
 
-        def fail(counts):
+        def fail(_, counts):
             raise ValueError(f"secret {counts}")
 
         with refuses(dp.DataIncident, hiding=["secret"]):
@@ -195,7 +195,7 @@ def test_an_error_in_between_wastes_the_charge_and_says_nothing(tmp_path):
 def test_a_stop_in_between_wastes_the_charge(tmp_path):
     with dp.open(card(tmp_path)) as table:
 
-        def stop(counts):
+        def stop(*_):
             raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
@@ -222,9 +222,9 @@ def test_people_pay_for_themselves_and_only_they_count(tmp_path):
         young = Call("<", (Column("age"), Literal(50)))
         counts = []
         some = counting_of(table, where=young)
-        some.release(TABLES, dp.PureDP(1.5), {}, lambda given: counts.append(given[0, 1].sum()) or b"")
+        some.release(TABLES, dp.PureDP(1.5), {}, lambda _, given: counts.append(given[0, 1].sum()) or b"")
         released = counting_of(table).release(
-            TABLES, dp.PureDP(1), {}, lambda given: counts.append(given[0, 1].sum()) or b""
+            TABLES, dp.PureDP(1), {}, lambda _, given: counts.append(given[0, 1].sum()) or b""
         )
         assert noted(released, "people_without_budget")
     # ten people are below 50, and cannot pay again; of each person's five rows at least three have a sex
@@ -238,7 +238,7 @@ def test_whoever_is_outside_the_domain_does_not_pay(tmp_path):
         Counting(table, domain, (Column("age"),)).release([(1,)], dp.PureDP(1), {}, Computed())
         old = Counting(table, Domain([Attribute.binned("age", [50, 100])]), (Column("age"),))
         counts = []
-        old.release([(1,)], dp.PureDP(1), {}, lambda given: counts.append(given[1,].sum()) or b"")
+        old.release([(1,)], dp.PureDP(1), {}, lambda _, given: counts.append(given[1,].sum()) or b"")
     assert float(counts[0]) * old.unit == pytest.approx(30, abs=0.01)
 
 
@@ -250,7 +250,7 @@ def test_what_is_released_inside_is_not_charged_again(tmp_path):
         cost = dp.ApproxDP(1, 1e-9)
         with other.scope("study"):
             counting.release(
-                plan.needed, cost, {}, lambda counts: repr(plan.release(counts, cost).table("sex")).encode()
+                plan.needed, cost, {}, lambda _, counts: repr(plan.release(counts, cost).table("sex")).encode()
             )
         assert other.left("study") == dp.PureDP(0.001)
 

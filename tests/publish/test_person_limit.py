@@ -207,5 +207,5 @@ def test_what_cannot_be_is_refused_before_the_charge():
             plan(table, bias="yes")
         wanted = plan(table, max_rows="auto")
         with refuses(dp.InvalidArgument, "max_rows"):  # nothing is known of the noise
-            wanted.counting.release(wanted.marginal.needed, dp.ApproxDP(1, 1e-9), {}, lambda _: b"")
+            wanted.counting.release(wanted.marginal.needed, dp.ApproxDP(1, 1e-9), {}, lambda *_: b"")
         assert table.left == before

@@ -31,7 +31,7 @@ def test_statements_are_counted_where_somebody_watches(monkeypatch):
     monkeypatch.setattr(progress.Progress, "next_statement", lambda self: shown.append(self.text(0)))
     with dp.open(pa.table({"sex": ["f"]}), budget=dp.PureDP(1)) as table:
         counting = Counting(table, Domain([Attribute.flat("sex", ["f", "m"])]), (Column("sex"),))
-        counting.release([(1,)], dp.PureDP(1), {}, lambda _: b"")
+        counting.release([(1,)], dp.PureDP(1), {}, lambda *_: b"")
     assert shown == ["dither: statement 1 of 1, 0 s"]
 
 

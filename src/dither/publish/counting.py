@@ -7,7 +7,7 @@
 >>> rows = pa.table({"who": [1, 1, 2, 3], "sex": ["f", "f", "m", "x"]})
 >>> with dp.open(rows, unit="who", max_rows=2, budget=dp.PureDP(1)) as visits:
 ...     counting = Counting(visits, Domain([Attribute.flat("sex", ["f", "m"])]), (Column("sex"),))
-...     released = counting.release([(1,)], dp.PureDP(1), {}, lambda counts: str(sorted(counts)).encode())
+...     released = counting.release([(1,)], dp.PureDP(1), {}, lambda _, counts: str(sorted(counts)).encode())
 >>> released.stored, float(counting.contribution * counting.unit)
 (b'[(1,)]', 2.0)
 
@@ -333,8 +333,9 @@ class Counting:
         tables: Sequence[Levels],
         guarantee: Guarantee,
         content: Mapping[str, Any],
-        compute: Callable[[Mapping[Levels, Integers]], bytes],
+        compute: Callable[[Counting, Mapping[Levels, Integers]], bytes],
         *,
+        cell: TypicalCell | None = None,
         analyst: str | None = None,
         key: str | None = None,
         again: bool = False,
@@ -349,27 +350,12 @@ class Counting:
         content
             What is asked, as JSON: together with the guarantee, the card, the domain and the rows it makes the key.
         compute
-            Adds the noise to whole counts, one array for each table, and returns the bytes to be recorded. If it fails
-            the charge stays.
+            Adds the noise to whole counts, one array for each table, and returns the bytes to be recorded. It is also
+            given how rows were counted, with the limit as a number. If it fails the charge stays.
+        cell
+            The typical cell that a limit is chosen for, where that is done privately
+            (:mod:`dither.publish.person_limit` has the proof).
         """
-        return self.release_limited(
-            tables, guarantee, content, lambda _, counts: compute(counts), analyst=analyst, key=key, again=again
-        )
-
-    def release_limited(
-        self,
-        tables: Sequence[Levels],
-        guarantee: Guarantee,
-        content: Mapping[str, Any],
-        compute: Callable[[Counting, Mapping[Levels, Integers]], bytes],
-        *,
-        cell: TypicalCell | None = None,
-        analyst: str | None = None,
-        key: str | None = None,
-        again: bool = False,
-    ) -> Recorded:
-        """The same where the limit may be chosen privately: for a typical ``cell``. ``compute`` is also given how rows
-        were counted, with the limit as a number; :mod:`dither.publish.person_limit` has the proof."""
         pipeline.check(self.table, guarantee)
         if self.is_automatic and cell is None:
             fix = "state max_rows, or publish a plan, which knows its noise"

@@ -589,7 +589,7 @@ class Plan:
             mechanism = first if same else self._marginal_of(limited).mechanism(left_for_tables)
             return encode_parts(mechanism.release(counts), mechanism.multipliers, mechanism.variances)
 
-        recorded = counting.release_limited(
+        recorded = counting.release(
             sorted(self.marginal.needed),
             guarantee,
             self.content,

@@ -142,7 +142,7 @@ class SyntheticPlan:
     ) -> SyntheticRecords:
         """Charge, count, measure, record, and draw the records: ``rows`` of them, or about as many as the table has."""
         counting, number = self.counting, check_rows(rows)
-        released = counting.release_limited(
+        released = counting.release(
             self.synthesizer.tables,
             self.guarantee,
             self.content,

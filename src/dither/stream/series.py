@@ -50,9 +50,10 @@ from dither.release import pipeline
 from dither.stream.filters import SAFE, as_wide, restored, stored, whole_numbers
 from dither.stream.keyed import Lattice, new_key
 from dither.stream.participants import Participation, changed, identities, look_up, merged, parts_to_merge, take_part
+from dither.stream.running import budget_of
 from dither.stream.series_answer import SeriesAnswer, SeriesExplanation
 from dither.stream.series_mechanism import SeriesMechanism
-from dither.stream.series_spec import Calendar, Late, SeriesSpec, Unit, check_moments, stated_budget
+from dither.stream.series_spec import Calendar, Late, SeriesSpec, Unit, check_moments
 from dither.tables.attribute_hints import NotIterable
 from dither.tables.builder import steps
 from dither.tables.builder.expressions import Condition, count, people, sum_
@@ -162,22 +163,6 @@ def participating(
     return kept, {**dict.fromkeys(newest), number: whole}
 
 
-@dataclass(frozen=True)
-class _Stated:
-    """What :meth:`dither.Table.over` was given."""
-
-    calendar: Calendar
-    column: str
-    epsilon: object
-    delta: object
-    rho: object
-    participation: Participation
-    max_rows: int | None
-    late: Late
-    arrived: str | None
-    name: str | None
-
-
 @public_in("dither.stream")
 @unhashable
 @dataclass(frozen=True)
@@ -193,7 +178,8 @@ class Over(NotIterable):
     """
 
     table: dither.Table = field(repr=False)
-    stated: _Stated = field(repr=False)
+    stated: Mapping[str, Any] = field(repr=False)
+    """What the series is beside its query: the further fields of :class:`SeriesSpec`."""
     query: Query = field(default_factory=lambda: Query({}))
 
     def where(self, condition: Condition | Sequence[Condition]) -> Over:
@@ -207,24 +193,8 @@ class Over(NotIterable):
     def agg(self, *unnamed: object, **aggregates: Aggregate) -> Series:
         """What to add up: counts, people and sums, each with a name."""
         steps.refuse_unnamed(unnamed)
-        card, given = self.table.card, self.stated
-        query = steps.agg(self.query, aggregates, card)
-        rows = 1 if card.unit is None else given.max_rows if given.max_rows is not None else card.max_rows
-        if rows == "auto":
-            fix = "pass max_rows=1 to over(): how many rows of a person count in a period"
-            raise InvalidArgument("max_rows", "a whole number for a series", "'auto'", fix)
-        spec = SeriesSpec(
-            card,
-            query,
-            given.calendar,
-            given.column,
-            stated_budget(card, given.epsilon, given.delta, given.rho),
-            given.participation,
-            arguments.whole(rows, "max_rows"),
-            given.late,
-            given.arrived,
-            given.name,
-        )
+        card = self.table.card
+        spec = SeriesSpec(card, steps.agg(self.query, aggregates, card), **self.stated)
         return Series(self.table, spec)
 
 
@@ -259,7 +229,21 @@ def over(
     rule = Participation(max_participations, min_separation)
     if name is not None and (not isinstance(name, str) or not name.isidentifier()):
         raise InvalidArgument("name", "a plain word", "another", "pass name='daily'")
-    return Over(table, _Stated(calendar, column, epsilon, delta, rho, rule, max_rows, late, arrived, name))
+    rows = 1 if card.unit is None else max_rows if max_rows is not None else card.max_rows
+    if rows == "auto":
+        fix = "pass max_rows=1 to over(): how many rows of a person count in a period"
+        raise InvalidArgument("max_rows", "a whole number for a series", "'auto'", fix)
+    stated = {
+        "calendar": calendar,
+        "column": column,
+        "budget": budget_of(epsilon, card.delta if delta is None and rho is None else delta, rho),
+        "participation": rule,
+        "max_rows": arguments.whole(rows, "max_rows"),
+        "late": late,
+        "arrived": arrived,
+        "name": name,
+    }
+    return Over(table, stated)
 
 
 class _RecordedPoints(NamedTuple):

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from dither import arguments
 from dither.errors import InvalidArgument, WrongType
-from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
+from dither.guarantees import Guarantee
 from dither.present.notes import Note
 from dither.stream.participants import Participation
 from dither.stream.series_mechanism import Lane, SeriesMechanism
@@ -355,17 +355,3 @@ def check_moments(card: Card, column: object, unit: str) -> None:
     if kind not in ("date", "timestamp") or (kind == "date" and unit == "hour"):
         expected = "a column of timestamps, for an hour" if unit == "hour" else "a column of dates or timestamps"
         raise InvalidArgument("column", expected, f"a column of type {kind}", "name another")
-
-
-def stated_budget(card: Card, epsilon: object, delta: object, rho: object) -> Guarantee:
-    """The guarantee that these numbers state; delta is the card's where it is left out."""
-    if rho is not None:
-        if epsilon is not None or delta is not None:
-            raise InvalidArgument("rho", "rho alone, or epsilon", "both", "leave one of them out")
-        return ZCDP(arguments.positive(rho, "rho"))
-    if epsilon is None:
-        fix = "pass epsilon=1, delta=1e-9 to over(): it is charged once, for the whole horizon"
-        raise InvalidArgument("epsilon", "what the whole series may cost", "nothing", fix)
-    given = card.delta if delta is None else delta
-    exact = arguments.epsilon(epsilon)
-    return PureDP(exact) if given is None else ApproxDP(exact, arguments.delta(given))

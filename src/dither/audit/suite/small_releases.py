@@ -62,7 +62,7 @@ def noisy_residuals(rows: Any, size: int, *, rows_of_a_person: int = MAX_ROWS) -
         plan = MarginalPlan(domain, [table_spec(domain, ["town"])], contribution=contribution, unit=counting.unit)
         mechanism = plan.mechanism(PUBLISHING_CLAIM)
 
-        def compute(counts: Any) -> bytes:
+        def compute(_: Counting, counts: Any) -> bytes:
             releases = (mechanism.release(counts) for _ in range(size))
             return encode([np.concatenate([part.ravel() for part in noisy.values()]).tolist() for noisy in releases])
 

@@ -174,6 +174,12 @@ def test_matplotlib_draws_the_marks_of_the_same_chart():
     assert len(found(read(area), "polygon")) == 1
 
 
+def test_dollar_signs_of_keys_and_names_are_no_formula():
+    rows = (("$\\frac{$", 1), ("5$", 2))
+    axes = dp.Answer(("k", "$n$"), ("text", "integer"), rows, {"$n$": (1.0, 1.0)}, dp.PureDP(1)).plot()
+    axes.figure.canvas.draw()  # where a wrong formula fails
+
+
 @given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e9))
 def test_ticks_are_a_few_round_numbers_between_the_ends(low, width):
     high = low + width

@@ -41,6 +41,8 @@ from dither.learn.base import total_spent
 from dither.learn.budget import Floats
 from dither.mechanisms import Exponential
 from dither.neighbors import AddRemove, Neighbors, relation
+from dither.present.axes import draw
+from dither.present.chart import Axis, Chart, Mark
 from dither.randomness import Source
 
 _STEPS = 1 << 20  # to one record
@@ -273,31 +275,25 @@ class Comparison(ComparedByValue):
         return frame
 
     def plot(self, axes: Axes | None = None) -> Axes:
-        """Draw mean scores over epsilon on matplotlib axes (new ones by default), with every repeat as a dot, a band
-        of one standard deviation, and the baseline dashed; returns the axes.
+        """Plot mean scores over epsilon, a band of one standard deviation, every repeat as a dot, and the baseline.
+
+        It draws on matplotlib axes, new ones unless ``axes`` are given, and returns them.
 
         >>> axes = Comparison("Ridge", (0.5, 1.0), np.ones((2, 3)), np.ones(3)).plot()
         >>> axes.get_xlabel(), axes.get_xscale()
         ('epsilon', 'log')
         """
-        if axes is None:
-            from matplotlib.figure import Figure
-
-            axes = Figure(layout="constrained").subplots()
-        means, spread = self.scores.mean(axis=1), np.array([row["std"] for row in self.table[: len(self.epsilons)]])
-        (line,) = axes.plot(self.epsilons, means, marker="o", label=self.name)
-        axes.fill_between(self.epsilons, means - spread, means + spread, color=line.get_color(), alpha=0.2)
-        positions = np.repeat(self.epsilons, self.scores.shape[1])
-        axes.scatter(positions, self.scores.ravel(), s=6, color=line.get_color(), alpha=0.4)
+        spread = [row["std"] for row in self.table[: len(self.epsilons)]]
+        repeats = np.repeat(self.epsilons, self.scores.shape[1]).tolist()
+        marks = [
+            Mark(self.scores.mean(axis=1).tolist(), self.epsilons, self.name, errors=spread, color=0),
+            Mark(self.scores.ravel().tolist(), repeats, style="points", color=0),
+        ]
         if self.baseline is not None:
-            axes.axhline(float(self.baseline.mean()), linestyle="--", color="gray", label="not private")
-        axes.set_xscale("log")
-        axes.set_xticks(self.epsilons, [f"{epsilon:g}" for epsilon in self.epsilons])
-        axes.minorticks_off()
-        axes.set_xlabel("epsilon")
-        axes.set_ylabel("score")
-        axes.legend(loc="lower right")
-        return axes
+            ends = min(self.epsilons), max(self.epsilons)
+            marks.append(Mark((float(self.baseline.mean()),) * 2, ends, "not private", "reference"))
+        ticks = tuple((epsilon, f"{epsilon:g}") for epsilon in self.epsilons)
+        return draw(Chart("", tuple(marks), Axis("epsilon", log=True, ticks=ticks), Axis("score")), axes)
 
     def __str__(self) -> str:
         lines = [f"{self.name}, {self.scores.shape[1]} repeats ({_WARNING})"]

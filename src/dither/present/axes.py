@@ -25,32 +25,43 @@ def draw(chart: Chart, axes: Axes | None = None, *, size: tuple[float, float] = 
         _draw(mark, COLORS[(number if mark.color is None else mark.color) % len(COLORS)], axes)
     if chart.categories:
         rotation = 90 if len(chart.categories) > 6 else 0
-        axes.set_xticks(range(len(chart.categories)), list(chart.categories), rotation=rotation)
-    for axis, set_label, set_limits, set_scale in (
-        (chart.x, axes.set_xlabel, axes.set_xlim, axes.set_xscale),
-        (chart.y, axes.set_ylabel, axes.set_ylim, axes.set_yscale),
-    ):
-        set_label(axis.label)
+        axes.set_xticks(range(len(chart.categories)), [*map(_literal, chart.categories)], rotation=rotation)
+    for side, axis in (("x", chart.x), ("y", chart.y)):
+        if axis.label:
+            getattr(axes, f"set_{side}label")(_literal(axis.label))
         if axis.log:
-            set_scale("log")
+            getattr(axes, f"set_{side}scale")("log")
         if (axis.low, axis.high) != (None, None):
-            set_limits(axis.low, axis.high)
+            getattr(axes, f"set_{side}lim")(axis.low, axis.high)
+        if axis.ticks:
+            positions, texts = zip(*axis.ticks, strict=True)
+            getattr(axes, f"set_{side}ticks")(positions, [*map(_literal, texts)])
+            axes.minorticks_off()
     if any(isinstance(x, date) for mark in chart.marks for x in mark.x[:1]):
         axes.tick_params(axis="x", labelrotation=30)  # dates are too long to stand beside each other
     if any(mark.name for mark in chart.marks):
         axes.legend(fontsize="small")
-    axes.set_title(" ".join(filter(None, (chart.title, chart.note))), fontsize=10)
+    title = " ".join(filter(None, (chart.title, chart.note)))
+    if title:
+        axes.set_title(_literal(title), fontsize=10)
     return axes
+
+
+def _literal(text: str) -> str:
+    """Escape dollar signs: between two of them matplotlib reads a formula, and fails where it is none."""
+    return text.replace("$", r"\$")
 
 
 def _draw(mark: Mark, color: str, axes: Axes) -> None:
     points = mark.points()
     x, y, errors = zip(*points, strict=True) if points else ((), (), ())
-    name = mark.name or None
+    name = _literal(mark.name) or None
     if mark.style == "bars":
         axes.bar(x, y, yerr=errors if any(errors) else None, capsize=3, color=color, alpha=0.7, label=name)
-    elif mark.style == "points" or (len(points) == 1 and any(errors)):  # a line of one point cannot be seen
-        axes.errorbar(x, y, yerr=errors if any(errors) else None, fmt="o", color=color, label=name)
+    elif any(errors) and (mark.style == "points" or len(points) == 1):  # a line of one point cannot be seen
+        axes.errorbar(x, y, yerr=errors, fmt="o", markersize=4, color=color, label=name)
+    elif mark.style == "points":
+        axes.scatter(x, y, s=12, color=color, alpha=0.6, label=name)
     elif mark.style == "steps":
         axes.step(x, y, where="post", marker="o", markersize=4, color=color, label=name)
     elif mark.style == "reference":
@@ -59,5 +70,6 @@ def _draw(mark: Mark, color: str, axes: Axes) -> None:
         if any(errors):
             low, high = ([a + sign * b for a, b in zip(y, errors, strict=True)] for sign in (-1, 1))
             axes.fill_between(x, low, high, color=color, alpha=0.25, linewidth=0)
-        marker = "o" if len(points) <= _FEW else ""
-        axes.plot(x, y, "--" if mark.style == "dashed" else "-", color=color, marker=marker, markersize=3, label=name)
+        if mark.style != "area":
+            marker, line = "o" if len(points) <= _FEW else "", "--" if mark.style == "dashed" else "-"
+            axes.plot(x, y, line, color=color, marker=marker, markersize=3, label=name)

@@ -26,7 +26,7 @@ TESTED_BY = {
     "audit/proof/test_certify_oracles.py": "noise selection",
     "audit/outputs/test_canonical.py": "libraries",
     "audit/suite/test_run.py": "subjects",
-    "cli/test_edge.py": "audit charges guard opening plots",
+    "cli/test_edge.py": "audit guard",
     "density/test_histograms.py": "result",
     "learn/test_base.py": "sklearn_base",
     "mechanisms/test_contract.py": "pictures",

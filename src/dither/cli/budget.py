@@ -11,9 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import dither
-from dither.cli import plots, printing
-from dither.cli.files import LEDGER_ENDINGS, Outputs, of_card, receipt_file
-from dither.cli.opening import check_receipt, explained, read_card, refuse_on_server
+from dither.cli import printing
+from dither.cli.files import (
+    LEDGER_ENDINGS,
+    Outputs,
+    check_receipt,
+    of_card,
+    read_card,
+    receipt_file,
+    refuse_on_server,
+    with_receipt_place,
+)
 from dither.cli.options import BudgetOptions
 from dither.cli.printing import echo
 from dither.client.transport import is_url
@@ -58,13 +66,12 @@ def run(place: str, options: BudgetOptions) -> None:
             refuse_on_server("--set" if name == "limit" else f"--{name}", getattr(options, name))
         _print_remote(place)
         return
-    plots.require_matplotlib(options.plot)
     where = _where(place, options.dataset)
     if options.plot is not None and where.dataset is None:
         raise InvalidArgument("--plot", "a dataset to plot", "none", "pass --dataset NAME as well")
     with Outputs(force=options.force, protected=where.files) as outputs:
         outputs.add("--export", options.export, ("json", "csv"))
-        outputs.add("--plot", options.plot, plots.ENDINGS)
+        outputs.add_plot(options.plot)
         _change(where, options)
         with _open(where, options.receipt, read_only=True) as ledger:
             _show(ledger, where, options, outputs)
@@ -120,7 +127,7 @@ def _show(ledger: Ledger, where: Place, options: BudgetOptions, outputs: Outputs
     if options.export is not None:
         echo(f"history written to {options.export}")
     if options.plot is not None and dataset is not None:
-        outputs.write("--plot", lambda room: plots.save(room, lambda axes: ledger.plot(dataset, axes=axes)))
+        outputs.write_plot(lambda axes: ledger.plot(dataset, axes=axes))
         echo(f"plot written to {options.plot}")
     echo(f"receipt {ledger.head}")
 
@@ -151,7 +158,7 @@ def _open(where: Place, receipt: str | None, *, read_only: bool) -> Ledger:
     except LedgerError as error:
         if where.card is None or where.path is None:
             raise
-        raise explained(error, where.path, where.card, kept) from error
+        raise with_receipt_place(error, where.path, where.card, kept) from error
     return ledger
 
 

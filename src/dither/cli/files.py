@@ -1,4 +1,10 @@
-"""The output files of commands: whether a file may be written is decided here, before anything else happens.
+"""The files of a command: the card that it opens, with its ledger and receipt, and the files that it writes.
+
+The last receipt lies beside the card (``visits.toml.receipt``), or where the card's ``receipt`` says: best on another
+disk. It is read before a question and written after each answer, so that a ledger that went back, or is gone, is
+noticed and refused.
+
+Whether an output file may be written is decided before anything else happens:
 
 * What exists stays, unless ``--force`` says otherwise.
 * A source, a card, a ledger, its key and a receipt stay even then. They are known by the card that is asked about, by
@@ -16,12 +22,21 @@ import re
 import stat
 import tempfile
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
-from dither.errors import DitherError, InvalidArgument
+import dither
+from dither.client.transport import is_url
+from dither.errors import DitherError, InvalidArgument, LedgerError, LedgerRolledBack, LimitsDiffer
+from dither.extras import need
+from dither.guarantees import ZCDP, Guarantee
+from dither.ledger import Receipt, receipts
+from dither.release.incidents import log_beside_card
+from dither.tables import table as session
 from dither.tables.card import toml
 from dither.tables.card.model import Card
+from dither.tables.table import Table
 
 LEDGER_ENDINGS = ("", "-wal", "-shm", "-journal", ".key", ".incidents.log")
 _RECEIPT = re.compile(rb"\s*[0-9]{1,18}:[0-9a-f]{64}\s*")
@@ -75,14 +90,16 @@ class Outputs:
             return
         target = Path(path)
         if not path or "\0" in path or target.name in ("", "..") or path.endswith(("/", os.sep)):
-            raise _refused(option, "the name of a file", "another", f"pass {option} {_example(endings)}")
+            raise InvalidArgument(option, "the name of a file", repr(path[:40]), f"pass {option} {_example(endings)}")
         if endings and target.suffix.lower().lstrip(".") not in endings:
             wanted = f"a file that ends in .{', .'.join(endings)}"
-            raise _refused(option, wanted, "another", f"pass {option} {_example(endings)}")
+            raise InvalidArgument(option, wanted, repr(target.suffix[:20]), f"pass {option} {_example(endings)}")
         self._check(option, target)
         for other, (_, taken) in self._reserved.items():
             if _same(taken, target):
-                raise _refused(option, f"another file than {other}", "the same", "choose another name for one of them")
+                raise InvalidArgument(
+                    option, f"another file than {other}", "that one", "choose another name for one of them"
+                )
         try:
             handle, room = tempfile.mkstemp(dir=target.parent, prefix=".dither-", suffix=target.suffix)
         except (OSError, ValueError):
@@ -104,6 +121,22 @@ class Outputs:
             _place(option, room, target)
         del self._reserved[option]
 
+    def add_plot(self, path: str | None) -> None:
+        """Check that the plot can be drawn and written, and make room for it."""
+        if path is not None:
+            need("matplotlib.figure", "plot")
+        self.add("--plot", path, ("png", "svg", "pdf", "jpg", "webp"))
+
+    def write_plot(self, draw: Callable[[Any], object], width: float = 7.0) -> None:
+        """Draw the plot on new axes and write it, if there is one."""
+
+        def save(room: str) -> None:
+            figure = need("matplotlib.figure", "plot").Figure(figsize=(width, 4.0), layout="constrained")
+            draw(figure.subplots())
+            figure.savefig(room)
+
+        self.write("--plot", save)
+
     def __enter__(self) -> Self:
         return self
 
@@ -117,7 +150,7 @@ class Outputs:
             about = target.stat()
         except FileNotFoundError:
             if target.is_symlink():
-                raise _refused(option, "a file", "a link to nowhere", "choose another name") from None
+                raise InvalidArgument(option, "a file", "a link to nowhere", "choose another name") from None
             about = None
         except (OSError, ValueError):
             raise _unwritable(option) from None
@@ -126,11 +159,11 @@ class Outputs:
         what = self._what_it_is(target, about)
         if what:
             fix = f"pass another name with {option}; --force does not help"
-            raise _refused(option, "a file that may be written", what, fix)
+            raise InvalidArgument(option, "a file that may be written", what, fix)
         if about is not None and not stat.S_ISREG(about.st_mode):
-            raise _refused(option, "a file", "a folder or a device", "choose another name")
+            raise InvalidArgument(option, "a file", "a folder or a device", "choose another name")
         if about is not None and not self._force:
-            raise _refused(option, "a new file", "one that exists", "choose another name, or pass --force")
+            raise InvalidArgument(option, "a new file", "one that exists", "choose another name, or pass --force")
 
     def _what_it_is(self, target: Path, about: os.stat_result | None) -> str:
         """What makes a file one that is never written over; nothing for any other."""
@@ -191,7 +224,7 @@ def _place(option: str, room: Path, target: Path) -> None:
     try:
         os.link(room, target)
     except FileExistsError:
-        raise _refused(option, "a new file", "one that was made meanwhile", "choose another name") from None
+        raise InvalidArgument(option, "a new file", "one that was made meanwhile", "choose another name") from None
     except OSError as error:  # a file system without links
         if error.errno == errno.ENOSPC:
             raise
@@ -210,14 +243,113 @@ def _example(endings: tuple[str, ...]) -> str:
     return f"answer.{endings[0]}" if endings else "answer.csv"
 
 
-def _refused(option: str, expected: str, got: str, fix: str) -> InvalidArgument:
-    return InvalidArgument(option, expected, got, fix)
-
-
 def _unwritable(option: str) -> InvalidArgument:
-    return _refused(
-        option,
-        "a file in a folder that exists and can be written",
-        "one elsewhere",
-        "make the folder first",
+    return InvalidArgument(
+        option, "a file in a folder that exists and can be written", "one elsewhere", "make the folder first"
     )
+
+
+def read_card(path: str) -> Card:
+    """A card, with the files that it leaves to the command line beside it."""
+    if is_url(path):
+        fix = "run it where the card and its ledger are; query, explain, budget and check take an address"
+        raise InvalidArgument("CARD", "the card of a table, a .toml file", "the address of a table", fix)
+    card = toml.read(path)
+    if card.receipt is None:
+        card = replace(card, receipt=str(receipt_file(path, card).absolute()))
+    return replace(card, incident_log=log_beside_card(card.incident_log, card.name, card.ledger, path))
+
+
+def open_table(path: str, *, card: Card | None = None, receipt: str | None = None, read_only: bool = False) -> Table:
+    """Open the table of a card, which may be read already; its ledger holds the receipts that were kept and given."""
+    card = read_card(path) if card is None else card
+    if not read_only:
+        check_receipt(path, card)
+    given = None if receipt is None else Receipt.read(receipt)
+    kept = receipts.read(receipt_file(path, card))
+    try:
+        table = session.open(card, receipt=given or kept, read_only=read_only)
+    except LedgerError as error:
+        raise with_receipt_place(error, path, card, kept) from error
+    except LimitsDiffer as error:
+        raise _with_command(error, path, card) from error
+    if given is not None and kept is not None:
+        try:
+            table.ledger.expect(kept)
+        except LedgerError as error:
+            table.close()
+            raise with_receipt_place(error, path, card, kept) from error
+    return table
+
+
+def open_remote(url: str) -> Table:
+    """Open the table that an address names, or the only one of its server.
+
+    The token is read from the environment variable DITHER_TOKEN: everybody on the machine can see a command line.
+    """
+    table = dither.connect(url)
+    if isinstance(table, Table):
+        return table
+    with table:
+        names = table.tables
+    expected = f"one of {', '.join(names)}" if names else "a table that you may ask"
+    fix = f"write {url.rstrip('/')}/{names[0]}, for example" if names else "ask a steward for a grant"
+    raise InvalidArgument("CARD", expected, "a server", fix)
+
+
+def refuse_on_server(option: str, given: object) -> None:
+    """Refuse an option that needs the ledger itself."""
+    if given:
+        fix = "leave it out; stewards and auditors find it on the server's page"
+        raise InvalidArgument(option, "a card or a ledger of your own", "a server", fix)
+
+
+def check_receipt(path: str, card: Card) -> None:
+    """Refuse to write to a ledger whose receipt could not be kept: an older copy of it would then pass for new."""
+    kept = receipt_file(path, card)
+    if _cannot_start(card.ledger):
+        return  # the ledger itself will be refused, and says why
+    if kept.absolute() == Path(f"{path}.receipt").absolute() and not os.access(kept.absolute().parent, os.W_OK):
+        raise LedgerError(
+            "receipt",
+            "a folder that can be written, beside the card",
+            "one that cannot",
+            f'name a file in the card: receipt = "/other/place/{card.name}.receipt"',
+        )
+    receipts.check_writable(kept)
+
+
+def _cannot_start(ledger: str | None) -> bool:
+    """Whether a ledger is missing, and cannot be made."""
+    if ledger is None or "://" in ledger or os.path.lexists(ledger):
+        return False
+    return not os.access(Path(ledger).absolute().parent, os.W_OK)
+
+
+def with_receipt_place(error: LedgerError, path: str, card: Card, kept: Receipt | None) -> LedgerError:
+    """The same error; where a receipt speaks against the ledger, with the place of the receipt."""
+    if kept is None or not isinstance(error, LedgerRolledBack):
+        return error
+    fix = f"{error.fix}. The receipt is kept in {receipt_file(path, card)}"
+    return LedgerRolledBack(error.subject, error.expected, error.got, fix)
+
+
+def _with_command(error: LimitsDiffer, path: str, card: Card) -> LimitsDiffer:
+    """The same error, with the command that changes the limits of the ledger."""
+    whose = " --each-person" if card.each_person is not None else ""
+    stated = card.each_person if card.each_person is not None else card.budget
+    limit = "LIMIT" if stated is None else _option(stated)
+    command = f"dither budget {path} --set {limit}{whose} --signed-by NAME --reason WHY"
+    fix = f"state that, or change the ledger's: {command}"
+    return LimitsDiffer(error.subject, error.expected, error.got, fix)
+
+
+def _option(limit: Guarantee) -> str:
+    """A limit as --set takes it.
+
+    >>> from dither.guarantees import ApproxDP
+    >>> _option(ApproxDP(2, 1e-6)), _option(ZCDP(0.5))
+    ('epsilon=2,delta=1e-06', 'rho=0.5')
+    """
+    names = ("rho",) if isinstance(limit, ZCDP) else ("epsilon", "delta")
+    return ",".join(f"{name}={float(number):.15g}" for name, number in zip(names, limit.exact, strict=False))

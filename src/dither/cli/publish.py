@@ -11,9 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dither.cli import charges, plots
-from dither.cli.files import Outputs, of_card
-from dither.cli.opening import open_table, read_card
+from dither.cli.files import Outputs, of_card, open_table, read_card
+from dither.cli.guard import explaining_failures
 from dither.cli.options import PublishOptions, SeriesOptions, SynthesizeOptions
 from dither.cli.printing import busy, echo, is_terminal
 from dither.cli.printing import table as print_table
@@ -53,7 +52,7 @@ def publish(path: str, options: PublishOptions) -> None:
             for name in _files(plan, options.format) if options.output is not None else ():
                 outputs.add(_option(name), os.path.join(options.output or "", name))
             outputs.add("--report", options.report, ("html", "htm"))
-            with charges.explaining_failures(str(plan.table.card.ledger), plan.table.card.name, "publication"):
+            with explaining_failures(str(plan.table.card.ledger), plan.table.card.name, "publication"):
                 publication = plan.release(
                     **options.cost, analyst=options.analyst, key=options.key, again=options.again
                 )
@@ -227,7 +226,7 @@ def synthesize(path: str, options: SynthesizeOptions) -> None:
         outputs.add("--report", options.report, ("html", "htm"))
         with open_table(path, card=card, receipt=options.receipt) as table:
             plan = _synthetic_plan(table, options)
-            with charges.explaining_failures(str(card.ledger), card.name, "publication"):
+            with explaining_failures(str(card.ledger), card.name, "publication"):
                 with busy("counting and fitting…"):
                     released = plan.release(
                         rows=options.rows, analyst=options.analyst, key=options.key, again=options.again
@@ -316,17 +315,16 @@ def explain_series(card: str, name: str, options: SeriesOptions) -> None:
 
 def release_series(card: str, name: str, options: SeriesOptions) -> None:
     """Release a series through a period, and print or write its points."""
-    plots.require_matplotlib(options.plot)
     with open_table(card, receipt=options.receipt, read_only=False) as table:
         series = named_series(table, name)
         with Outputs(force=options.force, protected=of_card(card, table.card)) as outputs:
             outputs.add("--output", options.output, ("csv", "json", "parquet"))
-            outputs.add("--plot", options.plot, plots.ENDINGS)
+            outputs.add_plot(options.plot)
             outputs.add("--report", options.report, ("html", "htm"))
-            with charges.explaining_failures(str(table.card.ledger), table.card.name, "series"):
+            with explaining_failures(str(table.card.ledger), table.card.name, "series"):
                 answer = series.release(options.through, window=options.window, analyst=options.analyst)
                 outputs.write("--output", answer.write)
-                outputs.write("--plot", lambda room: plots.save(room, lambda axes: answer.plot(axes=axes), 9.0))
+                outputs.write_plot(lambda axes: answer.plot(axes=axes), 9.0)
                 outputs.write("--report", lambda room: _write_series_page(room, answer, table.card.name))
     if options.json:
         echo(answer.to_json())

@@ -9,9 +9,8 @@ from pathlib import Path
 from textwrap import indent
 from typing import Any
 
-from dither.cli import charges, plots
-from dither.cli.files import Outputs, of_card, source_files
-from dither.cli.opening import open_remote, open_table, read_card, refuse_on_server
+from dither.cli.files import Outputs, of_card, open_remote, open_table, read_card, refuse_on_server, source_files
+from dither.cli.guard import explaining_failures
 from dither.cli.options import OutputOptions
 from dither.cli.printing import busy, echo, is_terminal, item
 from dither.client.transport import is_url
@@ -22,7 +21,10 @@ from dither.tables.answer import Answer
 from dither.tables.card import toml
 from dither.tables.card.model import Card, PrivateTable
 from dither.tables.engines.conversions import UnreadCells, unread_cells
+from dither.tables.execute.shape_answer import output_columns
 from dither.tables.options import ReleaseOptions
+from dither.tables.planning.plan import QuestionPlan
+from dither.tables.query.tree import Column
 
 FORMATS = ("json", "csv", "parquet")
 
@@ -166,18 +168,17 @@ def query(path: str, sql: str, options: ReleaseOptions, output: OutputOptions) -
         raise InvalidArgument(
             "--output", f"a file that ends in .{format}, as --format says", f".{ending}", "leave one of them out"
         )
-    plots.require_matplotlib(output.plot)
     if is_url(path):
         refuse_on_server("--receipt", output.receipt)
     card = None if is_url(path) else read_card(path)
     with Outputs(force=output.overwrite, protected=set() if card is None else of_card(path, card)) as outputs:
         outputs.add("--output", output.output, FORMATS if format is None else ())
-        outputs.add("--plot", output.plot, plots.ENDINGS)
+        outputs.add_plot(output.plot)
         outputs.add("--report", output.report, ("html", "htm"))
         with open_remote(path) if card is None else open_table(path, card=card, receipt=output.receipt) as table:
             question = table.sql(sql)
             plan = question.plan(options=options) if card is not None or output.plot or output.report else None
-            plotted = None if plan is None else plots.plotted_column(output.plot, plan)
+            plotted = None if plan is None else _plotted_column(output.plot, plan)
             # what is chosen privately is in the answer's notes, and no explanation knows it
             explained = (
                 output.report is not None and plan is not None and not any(part.automatic for part in plan.parts)
@@ -189,9 +190,30 @@ def query(path: str, sql: str, options: ReleaseOptions, output: OutputOptions) -
                 _write(outputs, output, answer, plotted, explanation, table, sql)
 
 
+def _plotted_column(path: str | None, plan: QuestionPlan) -> str | None:
+    """The column of an answer that its plot will show: the first of noisy numbers, one to a group."""
+    if path is None:
+        return None
+    by_sql = output_columns(plan)
+    if by_sql is not None:  # by SQL: the first column of numbers that is not a group
+        groups = {group.name for part in plan.parts for group in part.query.groups}
+        for name, kind in zip(by_sql.names, by_sql.types, strict=True):
+            if kind in ("integer", "number") and name not in groups:
+                return name
+    aggregates = {} if by_sql is not None else plan.query.aggregates
+    shown = plan.query.shape.columns or {name: Column(name) for name in aggregates}
+    for name, source in shown.items():
+        aggregate = aggregates.get(source.name) if isinstance(source, Column) else None
+        if aggregate is not None and aggregate.kind not in ("histogram", "mode"):
+            return name
+    raise InvalidArgument(
+        "--plot", "an answer with a column of noisy numbers", "none", "ask for a count, a sum or a mean as well"
+    )
+
+
 def _explaining_failures(card: Card | None, sql: str) -> AbstractContextManager[None]:
     """What a failed command has charged is in the ledger, which is on the server where there is no card here."""
-    return nullcontext() if card is None else charges.explaining_failures(str(card.ledger), card.name, "question", sql)
+    return nullcontext() if card is None else explaining_failures(str(card.ledger), card.name, "question", sql)
 
 
 def _print(answer: Answer) -> None:
@@ -220,12 +242,7 @@ def _write(
             echo(answer.to_csv().replace("\r\n", "\n"), end="")
         else:
             sys.stdout.write(answer.to_csv())  # as it is: whoever reads a pipe wants the keys themselves
-    outputs.write(
-        "--plot",
-        lambda room: plots.save(
-            room, lambda axes: answer.plot(plotted, axes=axes), width=min(100.0, max(6.0, 0.3 * len(answer)))
-        ),
-    )
+    outputs.write_plot(lambda axes: answer.plot(plotted, axes=axes), min(100.0, max(6.0, 0.3 * len(answer))))
     if output.report is not None:
         from dither.present import write_html
 

@@ -62,7 +62,7 @@ class Statement:
         return nodes.render(self.node, self.dialect, replacing=replacing)
 
     def on(self, sources: Mapping[str, exp.Expr]) -> Statement:
-        """The same about other rows."""
+        """Return the same about other rows."""
         return Statement(self.node, sources, self.dialect)
 
     def __str__(self) -> str:
@@ -73,7 +73,7 @@ class RowCodes(Protocol):
     """The place of each row in a public domain, as whole numbers; rows outside the domain do not count."""
 
     def clauses(self, find: Lookup, name: str) -> tuple[list[exp.Expr], list[exp.Join], list[exp.Expr]]:
-        """Columns, joins and conditions of a SELECT about the rows; their names begin with ``name``."""
+        """Return columns, joins and conditions of a SELECT about the rows; their names begin with ``name``."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class StatementContext:
     """The statements of :func:`built_once`."""
 
     def statement(self, node: exp.Expr) -> Statement:
-        """A statement of this engine about these rows."""
+        """Return a statement of this engine about these rows."""
         sources = {name or "": self.tables[name or ""] for name in private_tables(self.query)}
         return Statement(node, sources, self.dialect)
 
@@ -158,8 +158,8 @@ class StatementContext:
         return result
 
     def source(self, columns: Mapping[str, exp.Expr], with_person: bool = False) -> exp.Select:
-        """``rows``: who (u), in which group (g0, g1, …), with which values. A person with one row at most in a relation
-        need not be known to bound it, but may be asked for."""
+        """Return ``rows``: who (u), in which group (g0, g1, …), with which values. A person with one row at most in a
+        relation need not be known to bound it, but may be asked for."""
         parts = [alias(node, name) for name, node in columns.items()]
         conditions, joins = self._conditions(), self._joins()
         for i, (typed, keys, numbered) in enumerate(zip(self.grouped, self.keys, self.numbered, strict=True)):
@@ -227,7 +227,7 @@ class StatementContext:
         by: Sequence[str],
         before: Sequence[tuple[str, exp.Select]],
     ) -> exp.Select:
-        """The whole statement: numbers given to private keys before, and their keys put back after."""
+        """Return the whole statement: numbers given to private keys before, and their keys put back after."""
         keys = [plain_column(name) for name in by]
         summed = select(
             [*keys, *(alias(node, name) for name, node in totals.items())], relation(lines, "kept"), group_by=keys
@@ -267,7 +267,7 @@ class StatementContext:
         return binary("+", binary("*", x, integer(self._key(factor))), integer(self._key(summand)))
 
     def _hashed_value(self, x: exp.Expr, type: Type) -> exp.Expr:
-        """A keyed hash of one value: of a whole number by a line, of anything else by MD5 under the secret."""
+        """Return a keyed hash of one value: of a whole number by a line, of anything else by MD5 under the secret."""
         if type == "integer":  # from 1 to 2^32, times less than 2^31
             remainder = binary("+", self._reduced(cast(x, "integer")), integer(_PRIME))
             return self._linear(remainder, "a", "b")
@@ -275,7 +275,7 @@ class StatementContext:
         return nodes.hash_60_bits(nodes.concatenate(key, nodes.as_text(x, type, self.dialect)), self.dialect)
 
     def hash_of_value(self, x: exp.Expr, type: Type) -> exp.Expr:
-        """The keyed hash of one value: a number below 2^31."""
+        """Return the keyed hash of one value: a number below 2^31."""
         return self._reduced(self._hashed_value(x, type))
 
     @staticmethod
@@ -283,11 +283,11 @@ class StatementContext:
         return binary("%", hashed, integer(_PRIME))
 
     def _combined(self, hashed: exp.Expr, other: exp.Expr, which: str) -> exp.Expr:
-        """Two hashes made one: without the exclusive or, a product would order the groups of many people alike."""
+        """Combine two hashes; without the exclusive or, a product would order the groups of many people alike."""
         return self._reduced(binary("*", nodes.xor(hashed, other, self.dialect), integer(self._key(which))))
 
     def keyed_hash(self, *more: str) -> exp.Expr:
-        """The keyed hash of a person and a group, and of the columns of ``more``: a number below 2^31."""
+        """Return the keyed hash of a person and a group, and of the columns of ``more``: a number below 2^31."""
         unit = self.card.columns[self.card.unit].type if self.card.unit is not None else "integer"
         result = self._reduced(self._hashed_value(plain_column("u"), unit))
         for i, (typed, keys, numbered) in enumerate(zip(self.grouped, self.keys, self.numbered, strict=True)):
@@ -310,7 +310,7 @@ class StatementContext:
     def counted(
         self, columns: Mapping[str, exp.Expr], where: Sequence[exp.Expr] = ()
     ) -> tuple[exp.Select, list[tuple[str, exp.Select]]]:
-        """``rows`` of the groups that are kept, and tables to read before."""
+        """Return ``rows`` of the groups that are kept, and tables to read before."""
         lines = select([exp.Star()], relation(self.source(columns), "r"), where=where)
         if not self.chosen:
             return lines, []
@@ -335,8 +335,8 @@ class StatementContext:
         return select([every], relation(asked, "a"), joins=[kept], where=where), [("asked", lines)]
 
     def weighted(self, lines: exp.Select, limits: Limits) -> tuple[exp.Select, list[tuple[str, exp.Select]], exp.Expr]:
-        """Lines, one for each row, with the weight of their person by the l1 norm; tables to read before; and the sum
-        of weights, in units of ``2^-bits``. Where every row is a person, the sum is the number of rows."""
+        """Return lines, one for each row, with the weight of their person by the l1 norm; tables to read before; and
+        the sum of weights, in units of ``2^-bits``. Where every row is a person, the sum is the number of rows."""
         if self.card.unit is None:
             return lines, [], count_rows()
 
@@ -349,7 +349,7 @@ class StatementContext:
         return result, tables, total(w)
 
     def _first(self, pairs: exp.Select) -> exp.Select:
-        """Of each person the pairs with the smallest hashes, on DuckDB.
+        """Return the pairs of each person with the smallest hashes, on DuckDB.
 
         Groups with the same hash go by their numbers, which are in the order of their keys: were they to go by the
         order of rows, a person's groups would depend on other people's. Hash and numbers are one whole number where
@@ -393,14 +393,14 @@ def built_once(
 
 
 def listed_keys(keys: tuple[Value, ...], type: Type) -> exp.Select:
-    """The public keys with their numbers, each once by the engine's own equality: a row has one of them at most,
+    """Return the public keys with their numbers, each once by the engine's own equality: a row has one of them at most,
     whatever they are."""
     given = [(key, (number,)) for number, key in enumerate(keys) if key is not None]
     return each_key_once(key_values(given, type, ("i",)), ("i",))
 
 
 def key_values(rows: Sequence[tuple[Value, Sequence[int]]], type: Type, numbers: Sequence[str]) -> exp.Select:
-    """Public keys, as the column ``k``, with whole numbers that belong to them, written as constants."""
+    """Return public keys, as the column ``k``, with whole numbers that belong to them, written as constants."""
     k: exp.Expr = plain_column("k")
     if type != "text":  # as text, cast once
         k = cast(k, type)
@@ -411,7 +411,7 @@ def key_values(rows: Sequence[tuple[Value, Sequence[int]]], type: Type, numbers:
 
 
 def each_key_once(keys: exp.Expr, numbers: Sequence[str]) -> exp.Select:
-    """A table of keys ``k`` with one row for each by the engine's own equality, and the least of each number."""
+    """Return a table of keys ``k`` with one row for each by the engine's own equality, and the least of each number."""
     key = plain_column("k")
     least = [alias(call("MIN", plain_column(name)), name) for name in numbers]
     return select([key, *least], relation(keys, "d"), group_by=[key])

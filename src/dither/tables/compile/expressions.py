@@ -89,14 +89,14 @@ class _Compilation:
         return self._conditions is self
 
     def as_it_is(self, expression: Expression) -> TypedSql | None:
-        """The expression with columns beyond their bounds; None where that is refused, or has another type."""
+        """Return the expression with columns beyond their bounds; None where that is refused, or has another type."""
         with suppress(InvalidArgument, WrongType):
             result = self.conditions.value(expression)
             return result if result.type == self.value(expression).type else None
         return None
 
     def without_values_beyond(self, expression: Expression) -> TypedSql:
-        """The expression with numbers beyond their bounds as NULL."""
+        """Return the expression with numbers beyond their bounds as NULL."""
         if self._null_beyond is None:
             self._null_beyond = _Compilation(self._find, null_beyond=True)
         return self._null_beyond.value(expression)
@@ -118,7 +118,7 @@ class _Compilation:
 
 
 def remembering(find: Lookup) -> Lookup:
-    """The same lookup, by which each expression is compiled once, however often it is asked for."""
+    """Return the same lookup, by which each expression is compiled once, however often it is asked for."""
     return _compilation(find)
 
 
@@ -127,7 +127,7 @@ def _compilation(find: Lookup) -> _Compilation:
 
 
 def lookup(card: Card, joined: Mapping[str, str]) -> Lookup:
-    """Where a column's SQL and card come from: the table itself, or a public table by its alias in ``joined``."""
+    """Return the lookup of columns of the table itself, and of public tables by their aliases in ``joined``."""
 
     def find(column: Column) -> tuple[exp.Expr, ColumnCard]:
         if column.table is None:
@@ -149,7 +149,7 @@ def lookup_of(card: Card, joins: Iterable[Join] = ()) -> Lookup:
 
 
 def bounded(low: float, high: float) -> tuple[float, float]:
-    """Bounds as doubles, refused where arithmetic within them could overflow or vanish."""
+    """Return bounds as doubles, refused where arithmetic within them could overflow or vanish."""
     if max(abs(low), abs(high)) > MOST or not LEAST <= float(high) - float(low) <= MOST:
         raise InvalidArgument(
             "bounds",
@@ -161,31 +161,32 @@ def bounded(low: float, high: float) -> tuple[float, float]:
 
 
 def scale_of(low: float, high: float, bits: int = GRID_BITS) -> float:
-    """The power of two whose multiples cut the width into some 2^bits steps."""
+    """Return the power of two whose multiples cut the width into some 2^bits steps."""
     low, high = bounded(low, high)
     return math.ldexp(1.0, bits - math.frexp(high - low)[1])
 
 
 def compile(expression: Expression, find: Lookup) -> TypedSql:
-    """An expression as SQL."""
+    """Return an expression as SQL."""
     return _compilation(find).value(expression)
 
 
 def key(expression: Expression, find: Lookup) -> TypedSql:
-    """An expression that rows are grouped by as SQL: that of values beyond their bounds as well, or NULL for them."""
+    """Return an expression that rows are grouped by as SQL: that of values beyond their bounds as well, or NULL for
+    them."""
     compiler = _compilation(find)
     return compiler.as_it_is(expression) or compiler.without_values_beyond(expression)
 
 
 def as_it_is(expression: Expression, find: Lookup) -> TypedSql:
-    """An expression as SQL with the values of its columns as they are beyond their bounds, where that cannot overflow,
-    and within them elsewhere."""
+    """Return an expression as SQL with the values of its columns as they are beyond their bounds, where that cannot
+    overflow, and within them elsewhere."""
     compiler = _compilation(find)
     return compiler.as_it_is(expression) or compiler.value(expression)
 
 
 def condition(expression: Expression, find: Lookup) -> exp.Expr:
-    """A condition on rows as SQL."""
+    """Return a condition on rows as SQL."""
     result = compile(expression, find)
     if result.type != "boolean":
         raise InvalidArgument("WHERE", "a condition", result.type, "compare the columns with something")
@@ -193,17 +194,16 @@ def condition(expression: Expression, find: Lookup) -> exp.Expr:
 
 
 def number(expression: Expression, find: Lookup) -> TypedSql:
-    """An expression as a double within an interval, safe for arithmetic."""
+    """Return an expression as a double within an interval, safe for arithmetic."""
     return _compilation(find).number(expression)
 
 
 def public_interval(
     expression: Expression, find: Lookup, write: Callable[[Expression, Lookup], TypedSql] = number
 ) -> tuple[float, float] | None:
-    """The least and the largest value of a number, where they follow from bounds of its columns; None where they are
-    those of what a relation, a division by almost 0 or a number read from text can be. These would be others if columns
-    without bounds, and quotients by what may be near 0, were wider.
-    """
+    """Return the least and the largest value of a number, where they follow from bounds of its columns; None where they
+    are those of what a relation, a division by almost 0 or a number read from text can be. These would be others if
+    columns without bounds, and quotients by what may be near 0, were wider."""
     expression, find = _with_open_casts(expression, find)
     if isinstance(expression, Column):
         return find(expression)[1].bounds
@@ -216,9 +216,9 @@ def public_interval(
 
 
 def _with_open_quotients(expression: Expression, find: Lookup) -> tuple[Expression, Lookup]:
-    """The expression with columns without bounds in place of quotients by what may be near 0, or may be 0 and has no
-    bounds itself: how large such a quotient can be follows from how doubles are held, and says nothing of what it is.
-    """
+    """Return the expression with columns without bounds in place of quotients by what may be near 0, or may be 0 and
+    has no bounds itself: how large such a quotient can be follows from how doubles are held, and says nothing of what
+    it is."""
     opened: dict[Expression, ColumnCard] = {}
 
     def with_opened(column: Column) -> tuple[exp.Expr, ColumnCard]:
@@ -246,7 +246,7 @@ _NUMBER_TYPES: tuple[Expression, ...] = tuple(map(Literal, NUMBERS))
 
 
 def _with_open_casts(expression: Expression, find: Lookup) -> tuple[Expression, Lookup]:
-    """The expression with a column in the place of each number that is read from text: one without bounds."""
+    """Return the expression with a column in the place of each number that is read from text: one without bounds."""
     opened: dict[Column, ColumnCard] = {}
     casts = [node for node in walk(expression) if isinstance(node, Call) and node.op == "cast"]
     for node in casts:
@@ -260,12 +260,12 @@ def _with_open_casts(expression: Expression, find: Lookup) -> tuple[Expression, 
 
 
 def reads_text(expression: Expression, find: Lookup) -> bool:
-    """Whether an expression has a number that is read from text, which may be any number."""
+    """Return whether an expression has a number that is read from text, which may be any number."""
     return _with_open_casts(expression, find)[0] != expression
 
 
 def wider(find: Lookup) -> Lookup:
-    """The same columns, as if those without bounds could have values twice as far from 0."""
+    """Return the same columns, as if those without bounds could have values twice as far from 0."""
 
     def widened(column: Column) -> tuple[exp.Expr, ColumnCard]:
         node, card = find(column)
@@ -279,7 +279,7 @@ def wider(find: Lookup) -> Lookup:
 
 
 def literal(value: Value) -> TypedSql:
-    """A constant."""
+    """Return a constant."""
     if isinstance(value, float) and (not math.isfinite(value) or abs(value) > MOST or 0 < abs(value) < 1 / MOST):
         raise InvalidArgument("number", "one between 1e-150 and 1e150 in size", "another", "leave it out")
     kind = literal_type(value)
@@ -368,18 +368,18 @@ def _column_within_bounds(column: Column, compiler: _Compilation) -> TypedSql:
 
 
 def _integer_bound(bound: float) -> exp.Expr:
-    """A bound to compare whole numbers with."""
+    """Return a bound to compare whole numbers with."""
     exact = abs(bound) < 1 << 63 and int(bound) == bound
     return nodes.literal(int(bound)) if exact else nodes.double(bound)
 
 
 def is_nan(node: exp.Expr) -> exp.Expr:
-    """Whether a double is NaN: on every engine NaN is larger than infinity."""
+    """Return whether a double is NaN: on every engine NaN is larger than infinity."""
     return nodes.binary(">", node, nodes.double(math.inf))
 
 
 def hold(node: exp.Expr, low: float, high: float, scale: float, known: Range | None = None) -> exp.Expr:
-    """A double held within bounds and rounded to whole steps of 1/scale, as a double; NULL for NaN and NULL.
+    """Return a double held within bounds and rounded to whole steps of 1/scale, as a double; NULL for NaN and NULL.
 
     What would round to 0 is taken for 0 before it is multiplied: a product too small for a double is an error on
     PostgreSQL. Of a computed value the range is ``known``, and what it rules out is not asked.
@@ -402,7 +402,7 @@ def hold(node: exp.Expr, low: float, high: float, scale: float, known: Range | N
 
 
 def whole_steps(value: Expression, grid: Grid, bounds: tuple[float, float], find: Lookup) -> exp.Expr:
-    """A value as whole steps of a grid, within bounds; NULL for NULL and NaN."""
+    """Return a value as whole steps of a grid, within bounds; NULL for NULL and NaN."""
     low, high = bounds
     known = None
     if isinstance(value, Column):
@@ -420,7 +420,7 @@ def whole_steps(value: Expression, grid: Grid, bounds: tuple[float, float], find
 
 
 def bin_of(value: Expression, edges: tuple[float, ...], find: Lookup) -> exp.Expr:
-    """The number of the bin; equal widths by one multiplication, others by comparison.
+    """Return the number of the bin; equal widths by one multiplication, others by comparison.
 
     What is below the second edge is compared and not multiplied: a product too small for a double is an error on
     PostgreSQL. Any other value is as far from the first edge as doubles there are from each other, or a bin's width.
@@ -447,7 +447,7 @@ def bin_of(value: Expression, edges: tuple[float, ...], find: Lookup) -> exp.Exp
 
 
 def _even(edges: tuple[float, ...]) -> bool:
-    """Whether bins have equal widths, within bounds that a product can bear."""
+    """Return whether bins have equal widths, within bounds that a product can bear."""
     width, count, size = float(edges[-1]) - float(edges[0]), len(edges) - 1, max(abs(edges[0]), abs(edges[-1]))
     if not LEAST <= width <= MOST or size > MOST:
         return False

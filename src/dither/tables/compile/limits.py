@@ -94,18 +94,18 @@ class Limits:
         return replace(self, groups=groups, rows=1, weighted=self.exceeded)
 
     def bits(self, top: int = 1) -> int:
-        """The binary places that a number is given of which one row adds at most ``top``."""
+        """Return the binary places that a number is given of which one row adds at most ``top``."""
         if not self.weighted:
             return 0
         return max(0, min(self.max_bits, _ROOM - (math.ceil(self.total) * top).bit_length()))
 
     def sensitivity(self, top: int = 1) -> Fraction:
-        """The norm of what one person adds to all groups, in units of ``2^-bits``."""
+        """Return the norm of what one person adds to all groups, in units of ``2^-bits``."""
         return self.total * top * (1 << self.bits(top))
 
     def weight(self, size: exp.Expr, dialect: Dialect) -> exp.Expr:
-        """The weight of a person's rows in units of ``2^-bits``; ``size`` is the number of rows, or for the l2 norm
-        the sum of the squares of the numbers of rows in the groups."""
+        """Return the weight of a person's rows in units of ``2^-bits``; ``size`` is the number of rows, or for the l2
+        norm the sum of the squares of the numbers of rows in the groups."""
         one = 1 << self.bits()
         limit = math.floor(self.total if self.norm == 1 else self.total**2)
         scaled, norm = one * limit, size
@@ -119,7 +119,7 @@ class Limits:
         )
 
     def times_weight(self, x: exp.Expr, weight: exp.Expr, top: int) -> exp.Expr:
-        """A whole number from 0 on times its weight, in units of ``2^-bits(top)``, rounded down."""
+        """Return a whole number from 0 on times its weight, in units of ``2^-bits(top)``, rounded down."""
         return shift_right(binary("*", x, weight), self.bits() - self.bits(top))
 
 

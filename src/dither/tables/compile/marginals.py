@@ -53,14 +53,14 @@ Clauses = tuple[list[exp.Expr], list[exp.Join], list[exp.Expr]]
 
 
 def marginal_limits(max_rows: int, has_unit: bool) -> Limits:
-    """How much one person counts for in each table."""
+    """Return how much one person counts for in each table."""
     if not has_unit:
         return Limits(groups=1, rows=1, weighted=False)
     return Limits(groups=1, rows=max_rows, max_bits=WEIGHT_BITS)
 
 
 def column_name(attribute: int, level: int) -> str:
-    """The column of an attribute's code at a level."""
+    """Return the column of an attribute's code at a level."""
     return f"c{attribute}_{level}"
 
 
@@ -87,7 +87,7 @@ class BinCodes:
             raise InvalidArgument(f"edges of {self.title}", f"at most {MOST_BINS:,} bins", got, "use wider bins")
 
     def clauses(self, find: Lookup, name: str) -> Clauses:
-        """The code, by comparisons with the edges alone: a product, as for many even bins of a histogram, may be
+        """Return the code, by comparisons with the edges alone: a product, as for many even bins of a histogram, may be
         rounded across an edge, and values on edges are common. NaN is NULL, as everywhere."""
         value = self.value
         node = find(value)[0] if isinstance(value, Column) else expressions.number(value, find).node
@@ -124,8 +124,8 @@ class Listed:
         null: Mapping[int, int] | None,
         sizes: Mapping[int, int],
     ) -> tuple[dict[int, exp.Expr], list[exp.Expr]]:
-        """The codes at these levels, those of NULL and of values that are not listed included, and the condition that
-        rows in the domain meet."""
+        """Return the codes at these levels, those of NULL and of values that are not listed included, and the condition
+        that rows in the domain meet."""
         result: dict[int, exp.Expr] = {}
         for level in levels:
             code = self.codes[level]
@@ -141,7 +141,7 @@ class Listed:
 
 
 def _place(x: exp.Expr, edges: Sequence[float], first: int, last: int) -> exp.Expr:
-    """Which of the bins from ``first`` to ``last`` a number is in, which is in one of them: by halves."""
+    """Return which of the bins from ``first`` to ``last`` a number is in, which is in one of them: by halves."""
     if first == last:
         return integer(first)
     middle = (first + last + 1) // 2
@@ -179,7 +179,7 @@ class KeyCodes:
         self._typed_keys(expressions.compile(self.value, find).type)
 
     def table(self, find: Lookup) -> Any:
-        """The keys with their codes, as an Arrow table to be staged."""
+        """Return the keys with their codes, as an Arrow table to be staged."""
         keys = self._typed_keys(expressions.compile(self.value, find).type)
         return pa.table({"k": keys, **{name: pa.array(codes) for name, codes in self._numbers.items()}})
 
@@ -189,8 +189,8 @@ class KeyCodes:
         return {f"i{level}": codes for level, codes in self.codes.items()} or {"i": np.arange(len(self.keys))}
 
     def clauses(self, find: Lookup, name: str) -> Clauses:
-        """The codes, by whatever is fastest: the difference to the first of consecutive whole numbers, comparisons with
-        a few keys, or a join with a table that has each of them once."""
+        """Return the codes, by whatever is fastest: the difference to the first of consecutive whole numbers,
+        comparisons with a few keys, or a join with a table that has each of them once."""
         typed = expressions.key(self.value, find)
         x, missing = typed.node, nodes.is_null(typed.node)
         joins: list[exp.Join] = []
@@ -231,7 +231,7 @@ class KeyCodes:
         return Listed(inside, nodes.is_null(typed.node), codes), joins
 
     def _typed_keys(self, kind: Type) -> Any:
-        """The keys as values of the kind of the expression."""
+        """Return the keys as values of the kind of the expression."""
         of_keys = _kind(self.keys.type)
         if of_keys != kind and (of_keys, kind) != ("integer", "number"):
             fix = (
@@ -261,7 +261,7 @@ class KeyCodes:
 
 
 def _kind(type: Any) -> Type | None:
-    """The type of a card that values of an Arrow type have."""
+    """Return the type of a card that values of an Arrow type have."""
     tests: list[tuple[Any, Type]] = [
         (pa.types.is_integer, "integer"),
         (pa.types.is_floating, "number"),
@@ -275,7 +275,7 @@ def _kind(type: Any) -> Type | None:
 
 
 def _compared(x: exp.Expr, constants: Sequence[exp.Expr], codes: Codes) -> exp.Expr:
-    """The code of the first constant that a value equals; that of the last one where it equals none before."""
+    """Return the code of the first constant that a value equals; that of the last one where it equals none before."""
     arms = [exp.If(this=key, true=integer(int(code))) for key, code in zip(constants[:-1], codes[:-1], strict=True)]
     last = integer(int(codes[-1]))
     return exp.Case(this=nodes.operand(x), ifs=arms, default=last) if arms else last
@@ -286,9 +286,8 @@ RowCode = BinCodes | KeyCodes
 
 @built_once
 def marginals(context: StatementContext, tables: Sequence[Sequence[str]]) -> exp.Select:
-    """The statement for tables, each given by the columns of its codes: a line for each cell that holds anything, with
-    its codes (those of other tables are NULL) and the sum of weights ``m0``.
-    """
+    """Return the statement for tables, each given by the columns of its codes: a line for each cell that holds
+    anything, with its codes (those of other tables are NULL) and the sum of weights ``m0``."""
     lines, before = context.counted({})
     lines, weights_of, weights = context.weighted(lines, context.limits)
     names = [*dict.fromkeys(name for table in tables for name in table)]

@@ -15,12 +15,12 @@ from dither.tables.query.nodes import Dialect, binary, call, integer, plain_colu
 
 
 def alias(x: exp.Expr, name: str) -> exp.Expr:
-    """A value of a SELECT under a plain name."""
+    """Return a value of a SELECT under a plain name."""
     return exp.Alias(this=x, alias=exp.to_identifier(name))
 
 
 def relation(source: Any, name: str) -> exp.Expr:
-    """A query or a table for FROM, under a plain name."""
+    """Return a query or a table for FROM, under a plain name."""
     if isinstance(source, exp.Query) and not isinstance(source, exp.Subquery):
         return source.subquery(name, copy=False)
     return exp.alias_(source, name, table=True)
@@ -34,7 +34,7 @@ def select(
     where: Sequence[exp.Expr] = (),
     group_by: Sequence[exp.Expr] = (),
 ) -> exp.Select:
-    """A SELECT; of several conditions all must hold."""
+    """Return a SELECT; of several conditions all must hold."""
     query = exp.Select().select(*columns, copy=False).from_(source, copy=False)
     for item in joins:
         query.append("joins", item)
@@ -46,7 +46,7 @@ def select(
 
 
 def all_of(conditions: Sequence[exp.Expr]) -> exp.Expr:
-    """One condition that holds where all of them hold."""
+    """Return one condition that holds where all of them hold."""
     result = conditions[0]
     for item in conditions[1:]:
         result = binary("and", result, item)
@@ -54,13 +54,14 @@ def all_of(conditions: Sequence[exp.Expr]) -> exp.Expr:
 
 
 def join(source: exp.Expr, on: exp.Expr, kind: Literal["", "LEFT", "SEMI"] = "") -> exp.Join:
-    """A join, for :func:`select`."""
+    """Return a join, for :func:`select`."""
     side = {"side": "LEFT"} if kind == "LEFT" else {"kind": "SEMI"} if kind == "SEMI" else {}
     return exp.Join(this=source, on=on, **side)
 
 
 def row_number(order: Sequence[exp.Expr], partition: Sequence[exp.Expr] = ()) -> exp.Expr:
-    """The number of a row from 1 on, in this order, within rows that are equal in ``partition``; NULLs come last."""
+    """Return the number of a row from 1 on, in this order, within rows that are equal in ``partition``; NULLs come
+    last."""
     ordered = [exp.Ordered(this=item, desc=False, nulls_first=False) for item in order]
     return exp.Window(
         this=exp.RowNumber(), partition_by=list(partition), order=exp.Order(expressions=ordered), over="OVER"
@@ -68,7 +69,7 @@ def row_number(order: Sequence[exp.Expr], partition: Sequence[exp.Expr] = ()) ->
 
 
 def dense_rank(order: Sequence[exp.Expr], partition: Sequence[exp.Expr]) -> exp.Expr:
-    """The number of a row's value among the different values of ``order``, from 1 on, within the partition."""
+    """Return the number of a row's value among the different values of ``order``, from 1 on, within the partition."""
     ordered = [exp.Ordered(this=item, desc=False, nulls_first=False) for item in order]
     return exp.Window(
         this=exp.DenseRank(), partition_by=list(partition), order=exp.Order(expressions=ordered), over="OVER"
@@ -76,35 +77,36 @@ def dense_rank(order: Sequence[exp.Expr], partition: Sequence[exp.Expr]) -> exp.
 
 
 def over(aggregate: exp.Expr, partition: Sequence[exp.Expr]) -> exp.Expr:
-    """An aggregate over all rows that are equal in ``partition``, for each of them."""
+    """Return an aggregate over all rows that are equal in ``partition``, for each of them."""
     return exp.Window(this=aggregate, partition_by=list(partition), over="OVER")
 
 
 def values(rows: Sequence[Sequence[exp.Expr]], name: str, columns: Sequence[str]) -> exp.Expr:
-    """A table of constants, for FROM."""
+    """Return a table of constants, for FROM."""
     tuples = [exp.Tuple(expressions=list(row)) for row in rows]
     identifiers = [exp.to_identifier(item) for item in columns]
     return exp.Values(expressions=tuples, alias=exp.TableAlias(this=exp.to_identifier(name), columns=identifiers))
 
 
 def count_rows() -> exp.Expr:
-    """How many rows there are."""
+    """Return how many rows there are."""
     return exp.Count(this=exp.Star(), big_int=True)
 
 
 def total(x: exp.Expr) -> exp.Expr:
-    """The sum of whole numbers, 0 of none."""
+    """Return the sum of whole numbers, 0 of none."""
     return nodes.cast(nodes.coalesce(call("SUM", x), integer(0)), "integer")
 
 
 def placeholder(table: str) -> str:
-    """What stands in a statement for a private table, until it is known where its rows are; "" is the card's own."""
+    """Return what stands in a statement for a private table, until it is known where its rows are; "" is the card's
+    own."""
     return f"dither_source_{table}" if table else "dither_source"
 
 
 def free_prefix(names: Iterable[str]) -> str:
-    """The beginning of names for what is computed on the way, which none of these columns has: were a column to have
-    such a name, it would stand for what was computed. Engines differ in whether they tell capitals.
+    """Return the beginning of names for what is computed on the way, which none of these columns has: were a column to
+    have such a name, it would stand for what was computed. Engines differ in whether they tell capitals.
 
     >>> free_prefix(["day", "who"])
     'dd'
@@ -116,7 +118,7 @@ def free_prefix(names: Iterable[str]) -> str:
 
 
 def once(table: exp.Expr, columns: Sequence[str], key: str) -> exp.Select:
-    """Columns of a public table with one row at most for each value of its key, so that no row of ours has two
+    """Return columns of a public table with one row at most for each value of its key, so that no row of ours has two
     partners."""
     place = f"{free_prefix(columns)}place"
     number = alias(row_number([nodes.column(key)], [nodes.column(key)]), place)
@@ -141,7 +143,8 @@ def with_weights(
     dialect: Dialect,
     keep_null: bool = False,
 ) -> tuple[exp.Select, list[tuple[str, exp.Select]]]:
-    """The lines of a table with numbers that follow from all lines of the same person, and tables to read before.
+    """Return the lines of a table with numbers that follow from all lines of the same person, and tables to read
+    before.
 
     Each number is an expression of aggregates; asked for with True, of windows over the person's lines. The lines
     are read once: were the source to change between two readings, a weight would be that of other rows. With

@@ -96,12 +96,12 @@ _CHOOSING = ("row_number", "lag", "lead", "first_value", "last_value")
 
 
 def _chooses(window: WindowFunction) -> bool:
-    """Whether the result depends on which of rows that are alike in the order comes first."""
+    """Return whether the result depends on which of rows that are alike in the order comes first."""
     return window.kind in _CHOOSING or window.frame == "rows"
 
 
 def describe(expression: Expression, card: Card, where: Expression | None, joins: tuple[Join, ...]) -> ColumnCard:
-    """What is public about an expression on rows: its type, the range of its values, and bounds that follow."""
+    """Return what is public about an expression on rows: its type, the range of its values, and bounds that follow."""
     column = describe_type(expression, card, where, joins)
     if isinstance(expression, Column):
         return column
@@ -115,8 +115,9 @@ def describe(expression: Expression, card: Card, where: Expression | None, joins
 
 
 def _as_it_is(expression: Expression, find: Lookup) -> TypedSql:
-    """An expression as SQL, that of values beyond the bounds of its columns as well where its own bounds follow from
-    these: it is held within them when it is added up, as a column of a table is. Otherwise its range has to hold."""
+    """Return an expression as SQL, that of values beyond the bounds of its columns as well where its own bounds follow
+    from these: it is held within them when it is added up, as a column of a table is. Otherwise its range has to hold.
+    """
     typed = expressions.compile(expression, find)
     if typed.range is not None and expressions.public_interval(expression, find, expressions.compile) is None:
         return typed
@@ -124,7 +125,7 @@ def _as_it_is(expression: Expression, find: Lookup) -> TypedSql:
 
 
 def relation_sql(source: Source, card: Card, tables: Mapping[str, exp.Expr], dialect: Dialect) -> exp.Select:
-    """A relation as a query: the person, under the name of the card's unit, and its columns by their names.
+    """Return a relation as a query: the person, under the name of the card's unit, and its columns by their names.
 
     Private tables stand in it by their placeholders; ``tables`` has the public ones.
     """
@@ -132,7 +133,7 @@ def relation_sql(source: Source, card: Card, tables: Mapping[str, exp.Expr], dia
 
 
 def inner_lookup(source: Projection | PerPerson | Windowed | PublicMembership | PersonJoin, card: Card) -> Lookup:
-    """How the expressions of a node find the columns of what is inside it."""
+    """Return how the expressions of a node find the columns of what is inside it."""
     compiler = _Compiler(card, {}, "duckdb")
     if isinstance(source, PersonJoin):
         return compiler.find_both(source)
@@ -161,7 +162,7 @@ class _Compiler:
         self.person = person_of(card)
 
     def query(self, source: Source) -> exp.Select:
-        """The node as a SELECT."""
+        """Return the node as a SELECT."""
         if isinstance(source, PrivateRows):
             return self._private_rows(source)
         if isinstance(source, Projection):
@@ -180,7 +181,7 @@ class _Compiler:
         return relation_schema(self.card, source, describe)
 
     def find(self, source: Source, joins: Sequence[Join] = ()) -> Lookup:
-        """How expressions find the columns of a relation, and of public tables joined to it."""
+        """Return how expressions find the columns of a relation, and of public tables joined to it."""
         inside = replace(self.card, columns=self._schema(source).columns)
         return expressions.lookup(inside, {item.table: f"p{i}" for i, item in enumerate(joins)})
 
@@ -193,7 +194,7 @@ class _Compiler:
         return select(shown, rows, where=[nodes.is_not_null(who)])
 
     def _rows(self, source: Projection | PerPerson, columns: Sequence[exp.Expr]) -> exp.Select:
-        """Columns of the rows that the node is about."""
+        """Return columns of the rows that the node is about."""
         find = self.find(source.source, source.joins)
         joins = [
             public_join(item, self.tables[item.table], self.card.public[item.table], f"p{i}", find)
@@ -212,7 +213,7 @@ class _Compiler:
     # -- aggregates of a person ---------------------------------------------------------------------------------------
 
     def _per_person(self, source: PerPerson) -> exp.Select:
-        """Values of rows, aggregates of these by person, and what is computed from the aggregates."""
+        """Return values of rows, aggregates of these by person, and what is computed from the aggregates."""
         find = self.find(source.source, source.joins)
         keys = [self.person, *source.groups]
         columns = [_named(nodes.column(self.person, "t"), self.person)]
@@ -233,7 +234,7 @@ class _Compiler:
     def _aggregate(
         self, aggregate: PersonAggregate, find: Lookup, value_name: str, name: str
     ) -> tuple[exp.Expr | None, list[exp.Expr], exp.Expr]:
-        """The value of a row, the aggregates of it, and the result of these."""
+        """Return the value of a row, the aggregates of it, and the result of these."""
         kind, result = aggregate.kind, nodes.column(name)
         if aggregate.value is None:
             return None, [_named(count_rows(), name)], _count(result)
@@ -254,8 +255,8 @@ class _Compiler:
     def _sums(
         self, x: exp.Expr, number: _Number, name: str, over: Callable[[exp.Expr], exp.Expr] = lambda function: function
     ) -> list[exp.Expr]:
-        """The sums of whole numbers, of doubles or of BIGINTs in a type that DuckDB and PostgreSQL make wider, and how
-        many values there are."""
+        """Return the sums of whole numbers, of doubles or of BIGINTs in a type that DuckDB and PostgreSQL make wider,
+        and how many values there are."""
         wide = number.most_values is None and self.dialect == "spark"
         parts = _split(x) if number.split else [_decimal(x) if wide else x]
         sums = [_named(over(call("SUM", part)), f"{name}_{i}") for i, part in enumerate(parts)]
@@ -307,7 +308,7 @@ class _Compiler:
     def _window(
         self, window: WindowFunction, find: Lookup, ties: Sequence[exp.Expr], name: str, number: _Number | None
     ) -> tuple[list[exp.Expr], exp.Expr]:
-        """The window functions that a column is computed from, and the column."""
+        """Return the window functions that a column is computed from, and the column."""
         kind, result = window.kind, nodes.column(name)
         partition = [nodes.column(self.person, "t"), *(_value(item, find).node for item in window.partition)]
         order = [_ordered(_value(item.value, find).node, item.descending) for item in window.order]
@@ -334,9 +335,9 @@ class _Compiler:
         return [_named(over(call(kind.upper(), value), window.frame), name)], result
 
     def _capped(self, source: CappedRows) -> exp.Select:
-        """At most so many rows of each person, chosen whatever is in them: by a hash of the person and of the place of
-        the row in the order of what is read. DuckDB orders the rows of those who have more alone, since it counts rows
-        much faster than it orders them; the others would order all rows to count them."""
+        """Return at most ``most`` rows of each person, chosen whatever is in them: by a hash of the person and of the
+        place of the row in the order of what is read. DuckDB orders the rows of those who have more alone, since it
+        counts rows much faster than it orders them; the others would order all rows to count them."""
         find, names = self.find(source.source), list(self._schema(source.source).columns)
         columns, person = [nodes.column(name) for name in names], [nodes.column(self.person)]
         order, most = [nodes.column(name) for name in source.seen] or person, integer(source.most)
@@ -382,7 +383,7 @@ class _Compiler:
         return select(shown, sides[0], joins=[joined])
 
     def _existence(self, source: PersonJoin) -> exp.Select:
-        """The rows of the left relation for which the right one has, or has not, a row of the person."""
+        """Return the rows of the left relation for which the right one has, or has not, a row of the person."""
         shown = [nodes.column(name, "l") for name in self._schema(source.left).columns]
         where = [binary("=", nodes.column(self.person, "l"), nodes.column(self.person, "r"))]
         if source.on is not None:
@@ -393,7 +394,7 @@ class _Compiler:
         return select(shown, relation(self.query(source.left), "l"), where=[kept])
 
     def find_both(self, source: PersonJoin) -> Lookup:
-        """How the condition of a join finds columns of both sides."""
+        """Return how the condition of a join finds columns of both sides."""
         left, right = self._schema(source.left), self._schema(source.right)
         sides: dict[str, tuple[exp.Expr, ColumnCard]] = {
             name: (nodes.column(name, "l"), column) for name, column in left.columns.items()
@@ -422,8 +423,8 @@ class _Compiler:
 
 
 def public_join(item: Join, table: exp.Expr, known: PublicTable, name: str, find: Lookup) -> exp.Join:
-    """A join with a public table under a name; no row has two partners. That rules out keys of which several would be
-    the same as doubles: large whole numbers that differ."""
+    """Return a join with a public table under a name; no row has two partners. That rules out keys of which several
+    would be the same as doubles: large whole numbers that differ."""
     own, public_type = expressions.key(item.own, find), find(Column(item.other, item.table))[1].type
     if (own.type, public_type) == ("number", "integer"):
         fix = f"state {item.other} as a number in the card"
@@ -437,7 +438,7 @@ def _named(node: exp.Expr, name: str) -> exp.Expr:
 
 
 def _value(expression: Expression, find: Lookup) -> TypedSql:
-    """An expression as it is; a double is never -0.0, which equals 0.0 without being the same."""
+    """Return an expression as it is; a double is never -0.0, which equals 0.0 without being the same."""
     result = _as_it_is(expression, find)
     if result.type != "number":
         return result
@@ -445,7 +446,7 @@ def _value(expression: Expression, find: Lookup) -> TypedSql:
 
 
 def _steps(value: Expression, find: Lookup) -> _Number:
-    """A value as whole steps, held within its bounds; whole numbers without bounds are held within 2^53."""
+    """Return a value as whole steps, held within its bounds; whole numbers without bounds are held within 2^53."""
     typed = expressions.compile(value, find)
     number: TypedSql | None = None
     try:
@@ -471,7 +472,7 @@ def _steps(value: Expression, find: Lookup) -> _Number:
 
 
 def _exact_steps(value: Expression, typed: TypedSql, x: exp.Expr, known: Range) -> _Number:
-    """What a relation computes, as whole steps, each worth the power of two of which all values are multiples."""
+    """Return computed values as whole steps, each worth the power of two of which all values are multiples."""
     step = min(known.quantum, 1.0)
     if known.size <= LARGEST_STEPS * step:
         steps = x if step == 1 else nodes.binary("*", x, nodes.double(1 / step))
@@ -483,8 +484,8 @@ def _exact_steps(value: Expression, typed: TypedSql, x: exp.Expr, known: Range) 
 
 
 def _split_steps(x: exp.Expr, known: Range) -> _Number:
-    """A double in steps of which the largest value has less than 2^26; what is too small to count is 0, since a product
-    too small for a double is an error on PostgreSQL."""
+    """Return a double in steps of which the largest value has less than 2^26; what is too small to count is 0, since a
+    product too small for a double is an error on PostgreSQL."""
     scale = sum_scale(known.size)
     near = nodes.double(math.ldexp(1.0, -2 * PART_BITS - 2) / scale)
     steps = binary("*", x, nodes.double(scale))
@@ -495,8 +496,8 @@ def _split_steps(x: exp.Expr, known: Range) -> _Number:
 
 
 def _split(x: exp.Expr) -> list[exp.Expr]:
-    """A double below 2^26 in size as whole numbers h, m and l, m and l from 0 to below 2^27: the double is
-    ``h + m 2^-27 + l 2^-54``. All of it is exact, but for what is below 2^-54, which is cut off."""
+    """Return a double below 2^26 in size as whole numbers h, m and l, m and l from 0 to below 2^27: the double is ``h +
+    m 2^-27 + l 2^-54``. All of it is exact, but for what is below 2^-54, which is cut off."""
     result, unit = [], nodes.double(float(1 << PART_BITS))
     for _ in range(3):
         whole = call("FLOOR", x)
@@ -506,7 +507,7 @@ def _split(x: exp.Expr) -> list[exp.Expr]:
 
 
 def _count(x: exp.Expr) -> exp.Expr:
-    """A count of rows; one so large that nobody has as many is held."""
+    """Return a count of rows; one so large that nobody has as many is held."""
     most = integer(MAX_COUNT)
     return case([(binary(">", x, most), most)], x)
 
@@ -520,15 +521,15 @@ def _decimal(x: exp.Expr) -> exp.Expr:
 
 
 def _held(total: exp.Expr) -> exp.Expr:
-    """A sum as a BIGINT, held within what doubles hold exactly; NULL where there is no value."""
+    """Return a sum as a BIGINT, held within what doubles hold exactly; NULL where there is no value."""
     most = integer(EXACT_INTEGERS)
     least = integer(-EXACT_INTEGERS)
     return cast(case([(binary(">", total, most), most), (binary("<", total, least), least)], total), "integer")
 
 
 def _of_sum(kind: str, name: str, number: _Number) -> exp.Expr:
-    """A sum or mean of values from the sums of their steps: a mean is a quotient of doubles that are exact. A step is
-    worth a power of two, by which division is exact."""
+    """Return a sum or mean of values from the sums of their steps: a mean is a quotient of doubles that are exact. A
+    step is worth a power of two, by which division is exact."""
     total: exp.Expr = nodes.column(f"{name}_0")
     count = nodes.column(f"{name}_n")
     if number.most_values is None:
@@ -548,9 +549,9 @@ def _of_sum(kind: str, name: str, number: _Number) -> exp.Expr:
 
 
 def _joined(totals: Sequence[exp.Expr], count: exp.Expr | None) -> exp.Expr:
-    """The sum of what was split, or its quotient by a count, digit by digit as by hand: a remainder is below the count,
-    so that the next digits with it are below 2^53. Each step is exact or rounds once, so the mean of values within
-    bounds is within them, and that of values that are the same is that value."""
+    """Return the sum of what was split, or its quotient by a count, digit by digit as by hand: a remainder is below the
+    count, so that the next digits with it are below 2^53. Each step is exact or rounds once, so the mean of values
+    within bounds is within them, and that of values that are the same is that value."""
     first, *rest = totals
     unit = float(1 << PART_BITS)
     if not rest:

@@ -124,7 +124,7 @@ class Pair:
         return (2 * self.width) ** 2
 
     def columns(self, name: str, find: Lookup) -> dict[str, exp.Expr]:
-        """The two values in steps above their lower bounds, as columns of the rows."""
+        """Return the two values in steps above their lower bounds, as columns of the rows."""
         result = {}
         for place, (value, bounds, grid) in enumerate(zip(self.values, self.bounds, self.grids, strict=True)):
             steps = whole_steps(value, grid, bounds, find)
@@ -132,7 +132,7 @@ class Pair:
         return result
 
     def part(self, name: str, number: int) -> exp.Expr:
-        """One of the six products of a row, from its columns; 0 where either value is missing."""
+        """Return one of the six products of a row, from its columns; 0 where either value is missing."""
         x, y = plain_column(f"{name}_0"), plain_column(f"{name}_1")
         z = binary("-", binary("-", integer(2 * self.width), x), y)
         products: Sequence[Callable[[], exp.Expr]] = (
@@ -148,9 +148,8 @@ class Pair:
 
 
 def pair_grid(bounds: Bounds, whole: bool, bits: int, name: str) -> Grid:
-    """A grid of about ``2^bits`` steps: two such grids are equally fine, whatever the bounds. Whole numbers that are
-    fewer get several steps each, so that they stay exact.
-    """
+    """Return a grid of about ``2^bits`` steps: two such grids are equally fine, whatever the bounds. Whole numbers that
+    are fewer get several steps each, so that they stay exact."""
     low, high = bounded(*bounds)
     most = 1 << bits
     distance = int(high) - int(low)
@@ -169,7 +168,7 @@ _FINE = 1024.0
 
 @built_once
 def distinct_values(context: StatementContext, value: Expression) -> exp.Select:
-    """The statement that counts different values: a line for each group that has any, with their number."""
+    """Return the statement that counts different values: a line for each group that has any, with their number."""
     typed = expressions.key(value, context.find)
     x = typed.node
     if typed.type == "number":
@@ -198,9 +197,8 @@ def distinct_values(context: StatementContext, value: Expression) -> exp.Select:
 
 
 def _hash(context: StatementContext, type: Type) -> exp.Expr:
-    """A keyed hash of the column ``x``. That of a double is the hash of the number of its cell on a public grid, since
-    engines write doubles as different texts: values in one cell go by their order.
-    """
+    """Return a keyed hash of the column ``x``. That of a double is the hash of the number of its cell on a public grid,
+    since engines write doubles as different texts: values in one cell go by their order."""
     x = plain_column("x")
     if type == "number":
         return context.hash_of_value(cast(expressions.hold(x, -_FAR, _FAR, _FINE), "integer"), "integer")
@@ -211,7 +209,8 @@ BIN_BITS = 10
 
 
 def grid(bounds: tuple[float, float], whole: bool, bits: int, total: int) -> Grid:
-    """The grid for these bounds: of step 1 for whole numbers in a range that fits, otherwise of some 2^bits steps.
+    """Return the grid for these bounds: of step 1 for whole numbers in a range that fits, otherwise of some 2^bits
+    steps.
 
     Moments are measured from the lower bound, so that only its width counts; for a sum see :func:`near_zero`.
     """
@@ -231,7 +230,7 @@ def grid(bounds: tuple[float, float], whole: bool, bits: int, total: int) -> Gri
 
 
 def near_zero(grid: Grid, total: int) -> bool:
-    """Whether sums of values, as steps from zero, are small enough for what one person adds to stay below 2^32."""
+    """Return whether what one person adds to a sum of values, as steps from zero, stays below 2^32."""
     return max(abs(grid.low), abs(grid.high)) * total < 1 << 32
 
 
@@ -263,7 +262,7 @@ class Moments:
         return 1 if self.grid is None else int(self.grid.width) ** self.degree // self.divisor
 
     def squares(self, x: exp.Expr, dialect: Dialect) -> tuple[exp.Expr, exp.Expr]:
-        """The squares of the steps below the upper bound and above the lower one, divided, of ``x`` steps."""
+        """Return the squares of the steps below the upper bound and above the lower one, divided, of ``x`` steps."""
         assert self.grid is not None
         below = binary("-", integer(int(self.grid.width)), x)
         first, last = binary("*", below, below), binary("*", x, x)
@@ -314,17 +313,17 @@ class Measure:
         return self.pair or (self.moments if self.kind == "part" else self)
 
     def limits(self, limits: Limits) -> Limits:
-        """What bounds it: people count once in a group; different values are chosen, not weighted."""
+        """Return what bounds it: people count once in a group; different values are chosen, not weighted."""
         if self.kind == "distinct":
             return replace(limits, weighted=False)
         return limits.of_people if self.kind == "people" else limits
 
     def sensitivity(self, limits: Limits) -> Fraction:
-        """What one person changes in its measurement, in the norm of the limits."""
+        """Return what one person changes in its measurement, in the norm of the limits."""
         return self.limits(limits).sensitivity(self.top)
 
     def unit(self, limits: Limits) -> float:
-        """How many whole numbers are worth 1: one row, one person, or for a sum, 1 in the units of the value."""
+        """Return how many whole numbers are worth 1: one row, one person, or for a sum, 1 in the units of the value."""
         steps = 1 << self.limits(limits).bits(self.top)
         if self.kind == "sum":
             assert self.moments is not None
@@ -334,12 +333,12 @@ class Measure:
 
 
 def pair_products(pair: Pair) -> tuple[Measure, ...]:
-    """The measures of a pair of values, in order."""
+    """Return the measures of a pair of values, in order."""
     return tuple(Measure("product", None, None, i, pair) for i in range(PARTS))
 
 
 def of_measures(context: StatementContext, measures: Sequence[Measure]) -> list[tuple[Statement, list[Measure]]]:
-    """The statements that compute measures, each with its measures in order; the sums come first."""
+    """Return the statements that compute measures, each with its measures in order; the sums come first."""
     added = [measure for measure in measures if measure.kind != "distinct"]
     result = [(sums(context, added), added)] if added else []
     for measure in measures:
@@ -351,7 +350,7 @@ def of_measures(context: StatementContext, measures: Sequence[Measure]) -> list[
 
 @built_once
 def sums(context: StatementContext, measures: Sequence[Measure]) -> exp.Select:
-    """The statement for sums: a line for each group, with each measure as a whole number."""
+    """Return the statement for sums: a line for each group, with each measure as a whole number."""
     names: dict[tuple[object, ...], str] = {}
     columns: dict[str, exp.Expr] = {}
     for measure in measures:
@@ -408,7 +407,7 @@ def sums(context: StatementContext, measures: Sequence[Measure]) -> exp.Select:
 
 
 def _steps(moments: Moments, signed: bool, find: Lookup) -> exp.Expr:
-    """The value as whole steps: from 0, or for moments from the lower bound."""
+    """Return the value as whole steps: from 0, or for moments from the lower bound."""
     if moments.grid is None:
         missing = nodes.is_null(expressions.compile(moments.value, find).node)
         return case([(missing, nodes.literal(None))], integer(0))
@@ -425,8 +424,8 @@ def _by_person(
     products: Mapping[str, exp.Expr],
     counted: bool,
 ) -> exp.Select:
-    """A line for each person and group: the number of rows, and of each column the number and the sum of its values,
-    and of those that are ``squared`` the sums of their squares; and the sums of ``products``."""
+    """Return a line for each person and group: the number of rows, and of each column the number and the sum of its
+    values, and of those that are ``squared`` the sums of their squares; and the sums of ``products``."""
     keys = [plain_column(name) for name in ["u", *context.names]]
     listed = [alias(count_rows(), "n")] if counted else []
     for name in columns:
@@ -440,12 +439,12 @@ def _by_person(
 
 
 def _person(aggregate: exp.Expr, windows: bool) -> exp.Expr:
-    """An aggregate over the lines of a person: in a grouped query, or as a window."""
+    """Return an aggregate over the lines of a person: in a grouped query, or as a window."""
     return over(aggregate, [plain_column("u")]) if windows else aggregate
 
 
 def _size(limits: Limits, by_person: bool, windows: bool) -> exp.Expr:
-    """The number of a person's rows, or for the l2 norm the sum of squares of the numbers in the groups."""
+    """Return the number of a person's rows, or for the l2 norm the sum of squares of the numbers in the groups."""
     n = plain_column("n")
     if not by_person:
         return _person(count_rows(), windows)
@@ -453,7 +452,7 @@ def _size(limits: Limits, by_person: bool, windows: bool) -> exp.Expr:
 
 
 def _of_row(measure: Measure, name: str, dialect: Dialect) -> exp.Expr:
-    """What a row adds, before it is weighted."""
+    """Return what a row adds, before it is weighted."""
     if measure.kind in ("rows", "people"):
         return integer(1)
     if measure.pair is not None:
@@ -469,7 +468,7 @@ def _of_row(measure: Measure, name: str, dialect: Dialect) -> exp.Expr:
 
 
 def _of_person(measure: Measure, name: str) -> exp.Expr:
-    """What a person adds to a group, before it is weighted."""
+    """Return what a person adds to a group, before it is weighted."""
     if measure.kind == "rows":
         return plain_column("n")
     if measure.pair is not None:
@@ -480,7 +479,7 @@ def _of_person(measure: Measure, name: str) -> exp.Expr:
 
 
 def _part(measure: Measure, rows: exp.Expr, count: exp.Expr, s: exp.Expr, *squares: exp.Expr) -> exp.Expr:
-    """One part of the moments, from the number of rows, that of values, their sum and their two sums of squares."""
+    """Return one part of the moments, from the numbers of rows and values, their sum and their sums of squares."""
     moments = measure.moments
     assert moments is not None
     top = integer(moments.top)
@@ -497,8 +496,8 @@ def _part(measure: Measure, rows: exp.Expr, count: exp.Expr, s: exp.Expr, *squar
 
 
 def _weighted(measure: Measure, number: exp.Expr, context: StatementContext) -> exp.Expr:
-    """A number with its person's weight, rounded toward zero; a line without a weight is that of many people, each of
-    whom counts in full."""
+    """Return a number with its person's weight, rounded toward zero; a line without a weight is that of many people,
+    each of whom counts in full."""
     w, top = plain_column("w"), measure.top
     if context.null_people:
         in_full = binary("*", number, integer(1 << context.limits.bits(top)))
@@ -521,7 +520,7 @@ def _with_weight(measure: Measure, number: exp.Expr, context: StatementContext) 
 def bins(
     context: StatementContext, value: Expression, edges: tuple[float, ...] | None, keys: tuple[Value, ...] | None
 ) -> exp.Select:
-    """The statement for bins: a line for each group and bin that holds anything, with how many values.
+    """Return the statement for bins: a line for each group and bin that holds anything, with how many values.
 
     Bins are between ``edges`` (the first and the last take in what is beyond), or one for each of ``keys``, and are
     numbered from 0. NULL and NaN are in none.
@@ -540,16 +539,17 @@ def bins(
 
 
 def bin_limits(limits: Limits) -> Limits:
-    """The limits for bins, whose counts are multiplied by further numbers where ranks are compared: fewer places."""
+    """Return the limits for bins, whose counts are multiplied by further numbers where ranks are compared: fewer
+    places."""
     return replace(limits, norm=1, max_bits=BIN_BITS)
 
 
 def people_by_size(
     context: StatementContext, edges: Sequence[int], size: Literal["rows", "squares", "groups"]
 ) -> Statement:
-    """The statement that counts people by the bin ``b`` of their number of rows, of their groups, or of the root of the
-    sum of squares of their numbers of rows in the groups. Bins end at ``edges``; the last takes in what is beyond.
-    """
+    """Return the statement that counts people by the bin ``b`` of their number of rows, of their groups, or of the root
+    of the sum of squares of their numbers of rows in the groups. Bins end at ``edges``; the last takes in what is
+    beyond."""
     everywhere = context.everywhere
     rows = everywhere.source({})
     u = plain_column("u")
@@ -574,14 +574,15 @@ def people_by_size(
 
 
 def contributors(context: StatementContext) -> Statement:
-    """The statement that lists everybody with a row that is asked about, as ``u``."""
+    """Return the statement that lists everybody with a row that is asked about, as ``u``."""
     rows = select([plain_column("u")], relation(context.everywhere.source({}, with_person=True), "r"))
     return context.statement(rows.distinct(copy=False))
 
 
 def only_people_of(context: StatementContext, people: exp.Expr) -> dict[str, exp.Expr]:
-    """The rows of the people whose keys are the column ``u`` of a staged table: for FROM, in place of all rows of each
-    private table. A relation made of them has the rows of these people, since a row depends on one person alone."""
+    """Return the rows of the people whose keys are the column ``u`` of a staged table: for FROM, in place of all rows
+    of each private table. A relation made of them has the rows of these people, since a row depends on one person
+    alone."""
     result: dict[str, exp.Expr] = {}
     for name in private_tables(context.query):
         unit = private_columns(context.base_card, name)[1]
@@ -600,25 +601,24 @@ SUM_BITS = 13
 
 
 def period_limits(rows: int, has_unit: bool) -> Limits:
-    """The most that one person counts for in a period: so many rows."""
+    """Return the most that one person counts for in a period: so many rows."""
     return Limits(1, rows, 1, weighted=has_unit, exceeded=has_unit, max_bits=_WEIGHT_BITS)
 
 
 def places(measure: Measure, limits: Limits) -> int:
-    """The binary places of what a person adds to a measure: as many as weights have, but no more than keep what one row
-    adds below ``2^16``. Noise of few steps is drawn fast, and far larger than such a step.
-    """
+    """Return the binary places of what a person adds to a measure: as many as weights have, but no more than keep what
+    one row adds below ``2^16``. Noise of few steps is drawn fast, and far larger than such a step."""
     counted = measure.limits(limits)
     return max(0, min(counted.bits(measure.top), _WIDTH - measure.top.bit_length()))
 
 
 def sensitivity(measure: Measure, limits: Limits) -> int:
-    """The l1 norm of what one person adds to all groups of a period, in units of the numbers of the statement."""
+    """Return the l1 norm of what one person adds to all groups of a period, in the statement's units."""
     return math.ceil(measure.limits(limits).total * measure.top * (1 << places(measure, limits)))
 
 
 def unit(measure: Measure, limits: Limits) -> float:
-    """How many of these whole numbers are worth 1: one row, one person, or 1 in the units of the value."""
+    """Return how many of these whole numbers are worth 1: one row, one person, or 1 in the units of the value."""
     steps = 1 << places(measure, limits)
     grid = measure.moments.grid if measure.kind == "sum" and measure.moments is not None else None
     return float(steps) if grid is None else grid.scale * steps
@@ -626,9 +626,8 @@ def unit(measure: Measure, limits: Limits) -> float:
 
 @built_once
 def person_periods(context: StatementContext, measures: Sequence[Measure], period: Expression) -> exp.Select:
-    """A line for each person ``u``, period ``t`` and group that holds anything, with what the person adds to each
-    measure, ``m0``, ``m1``, …, as whole numbers. Where every row is a person, a line for each period and group.
-    """
+    """Return a line for each person ``u``, period ``t`` and group that holds anything, with what the person adds to
+    each measure, ``m0``, ``m1``, …, as whole numbers. Where every row is a person, a line for each period and group."""
     assert not context.null_people, "nobody could keep a record of them: the series refuses it"
     columns = {"t": expressions.compile(period, context.find).node}
     for i, measure in enumerate(measures):
@@ -656,7 +655,7 @@ def person_periods(context: StatementContext, measures: Sequence[Measure], perio
 
 
 def _value(measure: Measure, context: StatementContext) -> exp.Expr | None:
-    """What a measure reads of each row."""
+    """Return what a measure reads of each row."""
     if measure.kind in ("rows", "people"):
         return None
     moments = measure.moments
@@ -670,14 +669,14 @@ def _value(measure: Measure, context: StatementContext) -> exp.Expr | None:
 
 
 def _of_rows(measure: Measure, place: int) -> exp.Expr:
-    """What the rows of one line add, before they are weighted; people are rows where every row is a person."""
+    """Return what the rows of one line add, before they are weighted; people are rows where every row is a person."""
     if measure.kind in ("rows", "people"):
         return count_rows()
     return total(coalesce(plain_column(f"x{place}"), integer(0)))
 
 
 def _weighted_line(measure: Measure, place: int, context: StatementContext) -> exp.Expr:
-    """What a person adds with one line, rounded toward zero."""
+    """Return what a person adds with one line, rounded toward zero."""
     number, limits = plain_column(f"s{place}"), context.limits
     if measure.kind == "people":
         return plain_column("v")

@@ -92,9 +92,8 @@ _PRIVATE_GROUPS = 100
 def unstated_limits(
     query: Query, max_groups: object, max_rows: object, private: bool, bias: bool = False
 ) -> dict[str, Fraction]:
-    """What has to be chosen, with its share of the budget: limits, and the names of aggregates without bounds; with
-    ``bias`` also how much stated limits leave out, unless that is learned along with a limit.
-    """
+    """Return what has to be chosen, with its share of the budget: limits, and the names of aggregates without bounds;
+    with ``bias`` also how much stated limits leave out, unless that is learned along with a limit."""
     result: dict[str, Fraction] = {}
     kinds = {aggregate.kind for aggregate in query.aggregates.values()}
     rows = max_rows == "auto" and kinds != {"people"}
@@ -113,7 +112,7 @@ def unstated_limits(
 
 
 def with_provisional_bounds(query: Query) -> Query:
-    """The question with stand-ins for bounds that are chosen later: enough to plan and to charge."""
+    """Return the question with stand-ins for bounds that are chosen later: enough to plan and to charge."""
     return _bounded(
         query, {name: (0.0, 1.0) for name, aggregate in query.aggregates.items() if aggregate.bounds == "auto"}
     )
@@ -146,7 +145,7 @@ class Choices(NamedTuple):
 
 
 def stand_in(plan: AggregationPlan) -> Choices:
-    """Choices as they might be, to try what is done with them before anything is charged."""
+    """Return choices as they might be, to try what is done with them before anything is charged."""
     groups, rows = (1 if name in plan.automatic else None for name in ("max_groups", "max_rows"))
     return Choices(plan.query, groups, rows, plan.limits.norm, (), None, [])
 
@@ -204,7 +203,8 @@ def choose_limits(
 
 
 def _both(rows: ClippedShare, memberships: ClippedShare | None, plan: AggregationPlan) -> ClippedShare | None:
-    """What the limit on rows and the choice of a person's groups leave out together; None if one of them is unknown.
+    """Return what the limit on rows and the choice of a person's groups leave out together; None if one of them is
+    unknown.
 
     Where keys are public, every row counts in its group, and the limit on rows is the only one. Otherwise rows are also
     left out with the groups that a person does not count in: how many is not known, since the people with many groups
@@ -225,8 +225,8 @@ def _beyond_stated_limits(
     rows: ClippedShare | None,
     memberships: ClippedShare | None,
 ) -> tuple[ClippedShare | None, ClippedShare | None, Fraction]:
-    """How much of the rows, and of people's groups, is beyond the limits, None for what is not asked; and what each
-    histogram cost. ``rows`` and ``memberships`` are known already where their limits were chosen privately."""
+    """Return how much of the rows, and of people's groups, is beyond the limits, None for what is not asked; and what
+    each histogram cost. ``rows`` and ``memberships`` are known already where their limits were chosen privately."""
     kinds = {aggregate.kind for aggregate in plan.query.aggregates.values()}
     limits = replace(plan.limits, groups=chosen_groups or plan.max_groups)
     by_groups = bool(plan.query.groups) and memberships is None and (plan.selection is not None or "people" in kinds)
@@ -246,8 +246,8 @@ def _beyond_stated_limits(
 def _rows_limit(
     plan: AggregationPlan, context: StatementContext, run: Callable[[Statement], list[Any]], either_norm: bool
 ) -> tuple[Literal[1, 2], BestLimit, NDArray[np.float64], Fraction]:
-    """The limit on a person's rows: in the norm of the plan, or where the noise may be either, in the better one; with
-    the noisy histogram that it was chosen from, and what that cost."""
+    """Return the limit on a person's rows: in the norm of the plan, or where the noise may be either, in the better
+    one; with the noisy histogram that it was chosen from, and what that cost."""
     groups = _assumed_groups(plan)
     norms: tuple[Literal[1, 2], ...] = (1, 2) if either_norm else (plan.limits.norm,)
     epsilon = plan.automatic["max_rows"] / len(norms)
@@ -261,7 +261,7 @@ def _rows_limit(
 
 
 def _normal_noise_of_one(plan: AggregationPlan) -> float:
-    """The same with normal noise, for a plan with Laplace noise and a delta to spend."""
+    """Return the same with normal noise, for a plan with Laplace noise and a delta to spend."""
     epsilon, delta = plan.guarantee.exact
     left = epsilon - sum(plan.automatic.values(), Fraction(0))
     laplace = next(iter(plan.measures.values()), None)
@@ -270,18 +270,18 @@ def _normal_noise_of_one(plan: AggregationPlan) -> float:
 
 
 def _most_groups(plan: AggregationPlan) -> int:
-    """How many groups there can be, as far as that is public."""
+    """Return how many groups there can be, as far as that is public."""
     return min(number_of_groups(plan.keys, plan.ties, private=MAX_TOTAL), MAX_TOTAL)
 
 
 def _assumed_groups(plan: AggregationPlan) -> int:
-    """How many groups what is left out is spread over: as many as there are public keys, or some number of private
-    ones, of which nobody knows how many there are."""
+    """Return how many groups what is left out is spread over: as many as there are public keys, or some number of
+    private ones, of which nobody knows how many there are."""
     return min(number_of_groups(plan.keys, plan.ties, private=_PRIVATE_GROUPS), MAX_TOTAL)
 
 
 def _noise_of_one(plan: AggregationPlan) -> float:
-    """The standard deviation of the noise in rows, if one person counts for one row."""
+    """Return the standard deviation of the noise in rows, if one person counts for one row."""
     if plan.measures:  # a row changes a sum by a quarter of the largest value, say, and everything else by 1
         measure, noise = next(iter(plan.measures.items()))
         row = float(measure.sensitivity(plan.limits)) / (4 if measure.kind == "sum" else 1)
@@ -296,8 +296,8 @@ def _bounds(
     run: Callable[[Statement], list[Any]],
     notes: list[Note],
 ) -> tuple[dict[str, tuple[float, float]], tuple[str, ...], Fraction]:
-    """Bounds of the aggregates that have none, the names of those for which none could be found, and what looking for
-    them again cost.
+    """Return bounds of the aggregates that have none, the names of those for which none could be found, and what
+    looking for them again cost.
 
     Without bounds there is no answer, so that what is left for it would be lost. A share of that is spent on a second
     histogram where the first one shows none: the cost of the question, which is charged already, stays the same.
@@ -339,8 +339,8 @@ def _bounds(
 
 
 def _edges(value: Expression, find: expressions.Lookup) -> tuple[tuple[float, ...], bool, bool]:
-    """The edges of the bins that bounds of a value are looked for among, whether it is a whole number, and whether the
-    first and the last edge are bounds in the card."""
+    """Return the edges of the bins that bounds of a value are looked for among, whether it is a whole number, and
+    whether the first and the last edge are bounds in the card."""
     typed = expressions.compile(value, find)
     stated = expressions.public_interval(value, find)
     whole = typed.type == "integer"
@@ -348,8 +348,8 @@ def _edges(value: Expression, find: expressions.Lookup) -> tuple[tuple[float, ..
 
 
 def unseen_bounds_notes(plan: AggregationPlan) -> tuple[Note, ...]:
-    """What is said, before anything is charged, of bounds that may not be found: of how few people there are none, even
-    if all of them have alike values and the second look is needed."""
+    """Return what is said, before anything is charged, of bounds that may not be found: of how few people there are
+    none, even if all of them have alike values and the second look is needed."""
     result = []
     find = plan.find
     names = [name for name in plan.query.aggregates if plan.automatic.get(BOUNDS_OF + name)]
@@ -365,12 +365,12 @@ def unseen_bounds_notes(plan: AggregationPlan) -> tuple[Note, ...]:
 
 
 def noisy_histogram(lines: list[Any], epsilon: Fraction) -> NDArray[np.float64]:
-    """The noisy number of people in each bin of :data:`EDGES`."""
+    """Return the noisy number of people in each bin of :data:`EDGES`."""
     return _noisy(lines, len(EDGES), 1, epsilon)[0].astype(np.float64)
 
 
 def _noisy(lines: list[Any], bins: int, sensitivity: int, epsilon: Fraction) -> tuple[NDArray[np.int64], Laplace]:
-    """A noisy histogram to which one person adds at most ``sensitivity``, and its mechanism."""
+    """Return a noisy histogram to which one person adds at most ``sensitivity``, and its mechanism."""
     counts = np.zeros(bins, dtype=np.int64)
     for line in lines:
         counts[int(line[-2])] = int(line[-1])
@@ -406,7 +406,8 @@ class BestLimit(NamedTuple):
 
 
 def best_limit(people: NDArray[np.float64], epsilon: Fraction, noise_of_one: float, groups: int) -> BestLimit:
-    """The limit with the smallest expected error of noise and of what is left out, from the noisy histogram of people.
+    """Return the limit with the smallest expected error of noise and of what is left out, from the noisy histogram of
+    people.
 
     How many people are in a bin varies as in a Poisson law about what is expected there: a few people with very many
     rows may be there, or not. That is part of the error.
@@ -437,15 +438,15 @@ def best_limit(people: NDArray[np.float64], epsilon: Fraction, noise_of_one: flo
 def _beyond(
     expected: NDArray[np.float64], limits: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """What is beyond each limit by each histogram, and its variance; half of the people of a bin are at either of the
-    two points of :func:`_points`."""
+    """Return what is beyond each limit by each histogram, and its variance; half of the people of a bin are at either
+    of the two points of :func:`_points`."""
     beyond = np.maximum(_points()[None, :, :] - limits[:, None, None], 0.0)
     out, variances = expected @ beyond.mean(axis=2).T, expected @ (beyond**2).mean(axis=2).T
     return np.maximum(out, 0.0), np.maximum(variances, 0.0)
 
 
 def _points() -> NDArray[np.float64]:
-    """Two numbers of rows within each bin, a quarter from its ends on a logarithmic scale."""
+    """Return two numbers of rows within each bin, a quarter from its ends on a logarithmic scale."""
     upper = np.array(EDGES, dtype=np.float64)
     lower = np.concatenate([[0.0], upper[:-1]]) + 1
     points: NDArray[np.float64] = lower[:, None] * (upper / lower)[:, None] ** np.array([[0.25, 0.75]])
@@ -454,7 +455,8 @@ def _points() -> NDArray[np.float64]:
 
 @cache
 def thresholds() -> dict[int, float]:
-    """What the sum of so many neighboring bins has to exceed for people to be there, in units of the noise's scale.
+    """Return what the sum of so many neighboring bins has to exceed for people to be there, in units of the noise's
+    scale.
 
     *Statement.* Where there are no people, any sum of any width exceeds its threshold with a probability of at most
     2e-4.
@@ -480,7 +482,7 @@ def thresholds() -> dict[int, float]:
 
 
 def _sum_exceeds(width: int, threshold: float) -> float:
-    """The probability that a sum of so many Laplace variables of scale 1 exceeds a threshold of at least 0."""
+    """Return the probability that a sum of so many Laplace variables of scale 1 exceeds a threshold of at least 0."""
     total = 0.0
     for k in range(width):
         gamma = sum(threshold**j / math.factorial(j) for j in range(width - k)) * math.exp(-threshold)
@@ -489,7 +491,7 @@ def _sum_exceeds(width: int, threshold: float) -> float:
 
 
 def people_seen(epsilon: Fraction) -> int:
-    """How many people in one bin are seen in 95 of 100 histograms: fewer may not be. It is public.
+    """Return how many people in one bin are seen in 95 of 100 histograms: fewer may not be. It is public.
 
     >>> people_seen(Fraction(1, 10))
     159
@@ -505,7 +507,7 @@ def undetected(epsilon: Fraction) -> Note:
 
 
 def _last_seen(scaled: NDArray[np.float64]) -> int | None:
-    """Where the last bins begin that are filled beyond doubt; None if there are none.
+    """Return the first of the last bins that are filled beyond doubt; None if there are none.
 
     It is where the last sum of four bins begins that shows people, unless another sum shows some farther than that, or
     a single bin behind its first one does: a tail is known best from a few bins, a hump from its own.
@@ -534,7 +536,7 @@ class _Possible(NamedTuple):
 
 
 def _without_noise(people: NDArray[np.float64], epsilon: Fraction) -> _Possible:
-    """Histograms without noise that may have led to this noisy one: those by which a limit is chosen."""
+    """Return histograms without noise that may have led to this noisy one: those by which a limit is chosen."""
     scaled = people * float(epsilon)
     start = _last_seen(scaled)
     expected, weights = _humps(scaled) if start is None else _tails(scaled, start)
@@ -542,7 +544,7 @@ def _without_noise(people: NDArray[np.float64], epsilon: Fraction) -> _Possible:
 
 
 def _tails(people: NDArray[np.float64], start: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Histograms, in units of the scale of the noise, with their probabilities: with tails from ``start`` on.
+    """Return histograms, in units of the scale of the noise, with their probabilities: with tails from ``start`` on.
 
     Up to the last bins that are filled beyond doubt, the noisy numbers are good enough. Beyond, tails of the form
     ``level * exp(-a i - b i^2)`` are weighed by the likelihood of the noise that they imply, all else being equal. They
@@ -563,7 +565,7 @@ def _tails(people: NDArray[np.float64], start: int) -> tuple[NDArray[np.float64]
 
 
 def _humps(people: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The same where no bin is filled beyond doubt: few people, or little epsilon.
+    """Return the same where no bin is filled beyond doubt: few people, or little epsilon.
 
     The people are then somewhere, in a hump of the form ``exp(-(i - center)^2 / (2 width^2))``: a log-normal law, which
     is nearly constant where the width is small. Humps are weighed by the likelihood of the noise that they imply, and
@@ -610,12 +612,12 @@ class ClippedShare:
 
     @classmethod
     def at_least(cls, low: float) -> ClippedShare:
-        """What is known from below alone."""
+        """Return what is known from below alone."""
         return cls(low, low, 1.0)
 
 
 def estimate_clipped_share(people: Floats, epsilon: Fraction, limit: float, most: int | None = None) -> ClippedShare:
-    """How much a limit leaves out, from the noisy histogram of people.
+    """Return how much a limit leaves out, from the noisy histogram of people.
 
     Parameters
     ----------
@@ -660,21 +662,21 @@ def estimate_clipped_share(people: Floats, epsilon: Fraction, limit: float, most
 
 
 def _last_of_first(excluded: NDArray[np.bool_], shares: Floats, otherwise: float) -> float:
-    """The last share of those at the beginning that are all excluded."""
+    """Return the last share of those at the beginning that are all excluded."""
     number = int(np.argmin(np.append(excluded, False)))
     return float(shares[number - 1]) if number else otherwise
 
 
 def _excess(rows: Floats, limit: float) -> Floats:
-    """``g_s`` at these numbers of rows, a line for each share of the grid; infinite for infinitely many rows."""
+    """Return ``g_s`` at these numbers of rows, a line for each share of the grid; infinite for infinitely many rows."""
     with np.errstate(invalid="ignore"):
         excess = np.maximum(rows - limit, 0.0) - _SHARES[:, None] * rows
     return np.where(np.isinf(rows), math.inf, excess)
 
 
 def _noise_of_sum(weights: Floats, doubt: float) -> Floats:
-    """What a sum of Laplace variables of scale 1 with these weights, a line each, exceeds with this probability or a
-    smaller one."""
+    """Return what a sum of Laplace variables of scale 1 with these weights, a line each, exceeds with this probability
+    or a smaller one."""
     largest = np.maximum(np.abs(weights).max(axis=1), 1e-12)
     relative = (weights / largest[:, None])[:, :, None] * _TRIED
     bounds = (-np.log1p(-np.square(relative)).sum(axis=1) - math.log(doubt)) / _TRIED
@@ -713,9 +715,8 @@ class Unseen(NamedTuple):
 
 
 def edges_of(bounds: tuple[float, float] | None, whole: bool) -> tuple[float, ...]:
-    """The ends of the bins for a column with these bounds in its card; any two of them are bounds that can be measured,
-    which are not far from 0 compared to the distance between them.
-    """
+    """Return the ends of the bins for a column with these bounds in its card; any two of them are bounds that can be
+    measured, which are not far from 0 compared to the distance between them."""
     magnitudes = [edge for edge in MAGNITUDES if not whole or edge == 0 or abs(edge) >= 1]
     if bounds is None:
         return tuple(magnitudes)
@@ -733,8 +734,8 @@ def _are_apart(low: float, high: float) -> bool:
 def choose_bounds(
     noisy: NDArray[np.int64], mechanism: Laplace, edges: tuple[float, ...], bounded: bool
 ) -> ChosenBounds | Unseen:
-    """Bounds from a noisy histogram with its mechanism; ``bounded`` where the first and the last edge are those of the
-    card."""
+    """Return bounds from a noisy histogram with its mechanism; ``bounded`` where the first and the last edge are those
+    of the card."""
     bins, total, scale = len(noisy), float(noisy.sum()), math.sqrt(float(np.asarray(mechanism.variance)) / 2)
     filled = np.flatnonzero(noisy > float(mechanism.error(CONFIDENCE, coordinates=bins, integer=True)))
     if filled.size == 0:
@@ -753,8 +754,8 @@ def choose_bounds(
 
 
 def least_seen(mechanism: Laplace, bins: int) -> float:
-    """How many people must have alike values for bounds to be found that are not in the card: they fill a bin beyond
-    doubt, and not too large a share of them may be in all others.
+    """Return how many people must have alike values for bounds to be found that are not in the card: they fill a bin
+    beyond doubt, and not too large a share of them may be in all others.
 
     >>> round(least_seen(Laplace(1, 0.1), 100))
     926
@@ -765,7 +766,7 @@ def least_seen(mechanism: Laplace, bins: int) -> float:
 
 
 def _last(noisy: NDArray[np.int64], filled: int, least: float, scale: float, total: float, bounded: bool) -> int:
-    """The last bin within the bounds, upward."""
+    """Return the last bin within the bounds, upward."""
     last, bins = filled, len(noisy)
     while last + 1 < bins and (
         noisy[last + 1] > least or (bounded and _may_hold_many(noisy[last + 1 :], scale, total))
@@ -775,7 +776,7 @@ def _last(noisy: NDArray[np.int64], filled: int, least: float, scale: float, tot
 
 
 def _may_hold_many(beyond: NDArray[np.int64], scale: float, total: float) -> bool:
-    """Whether bins beyond bounds may hold more values than may be cut off."""
+    """Return whether bins beyond bounds may hold more values than may be cut off."""
     near = beyond[:_NEAR]
     return (
         float(near.sum()) + _noise_of_bins(len(near), scale) > _NEAR_SHARE * total
@@ -784,5 +785,5 @@ def _may_hold_many(beyond: NDArray[np.int64], scale: float, total: float) -> boo
 
 
 def _noise_of_bins(width: int, scale: float) -> float:
-    """What the noise of a sum of so many bins exceeds with a probability of 5 % at most."""
+    """Return what the noise of a sum of so many bins exceeds with a probability of 5 % at most."""
     return _QUANTILE * math.sqrt(2 * width) * scale

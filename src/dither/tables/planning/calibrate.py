@@ -166,7 +166,7 @@ def _planned(
 
 
 def _may_choose_normal_noise(asked: Aggregation) -> bool:
-    """Whether noise that costs a delta may turn out to be better once what is chosen privately is known."""
+    """Return whether noise that costs a delta may turn out to be better once what is chosen privately is known."""
     if asked.unstated.keys() == {"bias"}:
         return False
     if asked.options.noise == "best" and "max_rows" in asked.unstated:
@@ -214,7 +214,7 @@ def _with_normal_noise(
 
 
 def _spread(plans: Sequence[AggregationPlan]) -> float:
-    """The logarithms of the standard deviations of everything that is measured, added up."""
+    """Return the logarithms of the standard deviations of everything that is measured, added up."""
     return sum(
         math.log(variance_of(noise)) / 2 - math.log(measure.unit(item.limits))
         for item in plans
@@ -223,8 +223,8 @@ def _spread(plans: Sequence[AggregationPlan]) -> float:
 
 
 def _of_same_rows(part: Aggregation, parts: Sequence[Aggregation]) -> list[Aggregation]:
-    """The aggregations of the same rows, first the one for which limits are chosen: of rows rather than people, and
-    with the most groups."""
+    """Return the aggregations of the same rows, first the one for which limits are chosen: of rows rather than people,
+    and with the most groups."""
     members = [other for other in parts if _rows_number(other) == _rows_number(part)]
     counts_rows = [any(item.kind != "people" for item in other.query.aggregates.values()) for other in members]
     order = sorted(range(len(members)), key=lambda i: (not counts_rows[i], -len(members[i].query.groups)))
@@ -232,7 +232,7 @@ def _of_same_rows(part: Aggregation, parts: Sequence[Aggregation]) -> list[Aggre
 
 
 def _rows_number(part: Aggregation) -> int | None:
-    """Which rows an aggregation is about, where the question has several."""
+    """Return which rows an aggregation is about, where the question has several."""
     return None if part.shared_bounds is None else part.shared_bounds.rows
 
 
@@ -251,8 +251,8 @@ def _choosing_together(parts: Sequence[Aggregation]) -> list[Aggregation]:
 
 
 def may_use_either_noise(planned: AggregationPlan) -> bool:
-    """Whether limits are chosen together with the noise: many groups with public keys, and a delta that is paid for.
-    Normal noise is better for people who are in many groups, and nobody knows yet whether they are."""
+    """Return whether limits are chosen together with the noise: many groups with public keys, and a delta that is paid
+    for. Normal noise is better for people who are in many groups, and nobody knows yet whether they are."""
     return (
         "max_rows" in planned.automatic
         and planned.options.noise == "best"
@@ -285,7 +285,7 @@ def _no_delta(what: str, fix: str) -> InvalidArgument:
 
 
 def _for_error(at: Callable[[float], QuestionPlan], error: float | str, least: float) -> QuestionPlan:
-    """The plan with the smallest epsilon for which every count and sum is within the error, 95 %."""
+    """Return the plan with the smallest epsilon for which every count and sum is within the error, 95 %."""
     first_plan = at(max(1.0, least))
     wanted = _wanted_errors(first_plan, error)
 
@@ -312,18 +312,18 @@ def _for_error(at: Callable[[float], QuestionPlan], error: float | str, least: f
 
 
 def _larger_error(affordable: QuestionPlan) -> tuple[str, str]:
-    """What to ask for instead of an error that is too small: one that a plan of little cost meets."""
+    """Return what to ask for instead of an error that is too small: one that a plan of little cost meets."""
     enough = math.ceil(max(widths(affordable)))
     return fix_by_options(f"pass {{error}} or more, which costs {affordable.cost}", error=enough)
 
 
 def _wanted_errors(planned: QuestionPlan, error: float | str) -> list[float]:
-    """The error that is good enough for each count, sum and histogram, in the order of :func:`widths`."""
+    """Return the error that is good enough for each count, sum and histogram, in the order of :func:`widths`."""
     return [wanted for part in planned.parts for wanted in _wanted_errors_of(part, error)]
 
 
 def _wanted_errors_of(planned: AggregationPlan, error: float | str) -> list[float]:
-    """The same of one private aggregation."""
+    """Return the same of one private aggregation."""
     names = [name for name in planned.measures_of if planned.query.aggregates[name].kind in SIMPLE]
     if not isinstance(error, str):
         return [arguments.positive(error, "error")] * (len(names) + len(planned.counts))
@@ -349,7 +349,8 @@ def _wanted_errors_of(planned: AggregationPlan, error: float | str) -> list[floa
 
 
 def _with_noise(planned: QuestionPlan, error: float | str, affordable: QuestionPlan) -> QuestionPlan:
-    """The plan, unless its noise is nothing at all with 95 % confidence: whole numbers would be shown as they are."""
+    """Return the plan, unless its noise is nothing at all with 95 % confidence: whole numbers would be shown as they
+    are."""
     parts = planned.parts
     kinds = {part.query.aggregates[name].kind for part in parts for name in part.measures_of}
     counts = any(part.counts for part in parts) or kinds & {"count", "count_value", "count_distinct", "people"}
@@ -360,7 +361,7 @@ def _with_noise(planned: QuestionPlan, error: float | str, affordable: QuestionP
 
 
 def widths(planned: QuestionPlan, confidence: float = 0.95) -> list[float]:
-    """How far each count, sum and histogram of a plan may be off."""
+    """Return how far each count, sum and histogram of a plan may be off."""
     result = []
     for part in planned.parts:
         for name in part.measures_of:
@@ -400,7 +401,7 @@ def refuse_counted_groups(plan: QuestionPlan) -> None:
 
 
 def _table(select: exp.Select) -> str:
-    """The table that a SELECT reads, where it reads one alone."""
+    """Return the table that a SELECT reads, where it reads one alone."""
     start = select.args.get("from_")
     return start.this.name if start is not None and isinstance(start.this, exp.Table) else ""
 
@@ -422,9 +423,8 @@ def _refusal(part: AggregationPlan, private: list[str]) -> InvalidArgument:
 def bounded_together(
     aggregations: Sequence[Query], card: Card, listed_only: bool = False
 ) -> list[tuple[Query, SharedBounds]]:
-    """The aggregations of a question, and how they are bounded together. Levels with public keys only become those of
-    rows that have all the keys.
-    """
+    """Return the aggregations of a question, and how they are bounded together. Levels with public keys only become
+    those of rows that have all the keys."""
     keys = [keys_and_ties(query, card_of_question(query, card), listed_only) for query in aggregations]
     sizes = [number_of_groups(known, ties, private=MAX_TOTAL) for known, ties in keys]
     levels: dict[int, tuple[Query, Level]] = {}
@@ -446,7 +446,7 @@ def bounded_together(
 
 
 def _rows(query: Query) -> tuple[object, ...]:
-    """What aggregations of the same rows have in common."""
+    """Return what aggregations of the same rows have in common."""
     source = repr(query.source)  # whose columns are in dictionaries, which have no hash
     return query.where, query.joins, source, query.max_groups, query.max_rows
 
@@ -454,8 +454,8 @@ def _rows(query: Query) -> tuple[object, ...]:
 def _levels(
     hierarchy: int, aggregations: Sequence[Query], members: Sequence[int], card: Card, listed_only: bool
 ) -> dict[int, tuple[Query, Level]]:
-    """Aggregations of the same rows and columns as levels; none where some keys are not public, or some combinations
-    of them do not occur."""
+    """Return aggregations of the same rows and columns as levels; none where some keys are not public, or some
+    combinations of them do not occur."""
     by_value = {group.value: group for place in members for group in aggregations[place].groups}
     groups = list(by_value.values())
     first = aggregations[members[0]]
@@ -480,12 +480,12 @@ def _levels(
 
 
 def _all_columns(query: Query) -> list[Expression]:
-    """The columns of all levels of which this is one."""
+    """Return the columns of all levels of which this is one."""
     return [group.value for group in (*query.groups, *query.rolled_up)]
 
 
 def _has_one_of(value: Expression, keys: Sequence[Any]) -> Expression:
-    """The condition that a value is one of these keys."""
+    """Return the condition that a value is one of these keys."""
     known = tuple(Literal(key) for key in keys if key is not None)
     result: Expression = Call("in", (value, *known))
     return Call("or", (result, Call("is_null", (value,)))) if None in keys else result

@@ -78,7 +78,7 @@ def estimate(
     noisy: Mapping[Measure, NDArray[Any]],
     confidence: float,
 ) -> tuple[list[Any], list[float | None]]:
-    """The answer of each group, and the half-width of its interval."""
+    """Return the answer of each group, and the half-width of its interval."""
     rounded = answer_type(plan, aggregate) == "integer"
     if plan.population:
         answers = _of_population(aggregate.kind, plan, parts, [noisy[measure] for measure in parts], confidence)
@@ -100,7 +100,7 @@ def estimate(
 
 
 def expected_error(plan: AggregationPlan, name: str, confidence: float = 0.95) -> float:
-    """How far a count or a sum may be off by its noise, whatever the data are."""
+    """Return how far a count or a sum may be off by its noise, whatever the data are."""
     parts, aggregate = plan.measures_of[name], plan.query.aggregates[name]
     rounded = answer_type(plan, aggregate) == "integer"
     if len(parts) == 1:
@@ -112,8 +112,8 @@ def expected_error(plan: AggregationPlan, name: str, confidence: float = 0.95) -
 
 
 def error_for_size(plan: AggregationPlan, name: str, size: int, confidence: float = 0.95) -> float | None:
-    """The ± of a mean, variance or deviation in a group of ``size`` rows, for values spread evenly between the bounds;
-    None where it depends on the data."""
+    """Return the ± of a mean, variance or deviation in a group of ``size`` rows, for values spread evenly between the
+    bounds; None where it depends on the data."""
     parts = plan.measures_of[name]
     unit, moments = parts[0].unit(plan.limits), parts[0].moments
     valued = len(parts) - (1 if moments is not None and moments.nulls else 0)
@@ -122,7 +122,7 @@ def error_for_size(plan: AggregationPlan, name: str, size: int, confidence: floa
 
 
 def _error(plan: AggregationPlan, measure: Measure, rounded: bool, confidence: float) -> float:
-    """How far an answer from one measure may be off, which is ``rounded`` to a whole number or not.
+    """Return how far an answer from one measure may be off, which is ``rounded`` to a whole number or not.
 
     Least squares makes of the noise of several levels noise of a smaller variance that is nearer to normal. It is taken
     for noise of the same law with this variance, which is the same for normal noise; limits for Laplace noise cover
@@ -135,8 +135,8 @@ def _error(plan: AggregationPlan, measure: Measure, rounded: bool, confidence: f
 
 
 def rounded_error(error: Any) -> Any:
-    """The error of a number with this error that is then rounded: it is within k of a whole number if it was within
-    ``k + 1/2`` before.
+    """Return the error of a number with this error that is then rounded: it is within k of a whole number if it was
+    within ``k + 1/2`` before.
 
     >>> [float(rounded_error(error)) for error in (0.4, 7.3, 7.6)]
     [0.4, 7.3, 8.0]
@@ -145,12 +145,12 @@ def rounded_error(error: Any) -> Any:
 
 
 def _whole(values: NDArray[Any]) -> list[int]:
-    """Answers as whole numbers."""
+    """Return answers as whole numbers."""
     return [round(value) for value in values.tolist()]
 
 
 def _linear(number: Measured) -> IntervalEstimate:
-    """A sum of noisy numbers, with limits that its noise has."""
+    """Return a sum of noisy numbers, with limits that its noise has."""
     if not number.resolved:
         return IntervalEstimate(number.value, number.value - number.error, number.value + number.error)
     low, high = limits(lambda values, noises: values[0] - noises[0], (number,), -np.inf, np.inf)
@@ -160,7 +160,7 @@ def _linear(number: Measured) -> IntervalEstimate:
 def _from_moments(
     kind: str, plan: AggregationPlan, parts: Part, noisy: list[NDArray[Any]], confidence: float
 ) -> IntervalEstimate:
-    """An answer for each group from the parts of the moments of a value, in rows.
+    """Return an answer for each group from the parts of the moments of a value, in rows.
 
     With y from 0 to 1 the place of a value between its bounds, the parts are the sums of ``1 - y`` and ``y``, or of
     ``(1 - y)^2``, ``2 y (1 - y)`` and ``y^2``. They add up to the number of values; the sum of ``2 y - 1`` is the last
@@ -193,7 +193,7 @@ def _from_moments(
 
 
 def _sums(plan: AggregationPlan, parts: Part, noisy: list[NDArray[Any]], confidence: float) -> tuple[Measured, ...]:
-    """The noisy sums in rows, and after them a sampling error in units of its standard deviation."""
+    """Return the noisy sums in rows, and after them a sampling error in units of its standard deviation."""
     unit = parts[0].unit(plan.limits)
     law = NoiseLaw.of(plan.measures[parts[0]], integer=True, unit=1 / unit)
     values: list[Any] = [values / unit for values in noisy]
@@ -203,7 +203,7 @@ def _sums(plan: AggregationPlan, parts: Part, noisy: list[NDArray[Any]], confide
 def _of_population(
     kind: str, plan: AggregationPlan, parts: Part, noisy: list[NDArray[Any]], confidence: float
 ) -> IntervalEstimate:
-    """An answer for each group with limits for the population that its people were drawn from."""
+    """Return an answer for each group with limits for the population that its people were drawn from."""
     *sums, sampling = _sums(plan, parts, noisy, confidence)
     if not sampling.resolved:  # only the values are of interest
         return _from_moments(kind, plan, parts, noisy, confidence) if len(parts) > 1 else _linear(sums[0])
@@ -230,7 +230,7 @@ def _of_population(
 
 
 def most_rows_of_a_person(plan: AggregationPlan) -> float:
-    """For how many rows one person counts in a group at most: those of one person may be alike."""
+    """Return the largest number of rows that one person counts for in a group; they may be alike."""
     return 1.0 if plan.card.unit is None else float(plan.limits.total)
 
 
@@ -241,9 +241,9 @@ def _from_pair(
     noisy: list[NDArray[Any]],
     confidence: float,
 ) -> IntervalEstimate:
-    """An answer for each group from the sums of products of two values, in rows; values are ``low + distance a``,
-    with ``a`` from 0 to 1/2 as in :mod:`dither.tables.compile.statements`. A line predicts ``value`` from ``other``.
-    """
+    """Return an answer for each group from the sums of products of two values, in rows; values are ``low + distance
+    a``, with ``a`` from 0 to 1/2 as in :mod:`dither.tables.compile.statements`. A line predicts ``value`` from
+    ``other``."""
     pair = parts[0].pair
     assert pair is not None
     unit = parts[0].unit(plan.limits)
@@ -266,13 +266,13 @@ def _from_pair(
 
 
 def _known(numbers: Any) -> list[Any]:
-    """Numbers, None where there is none: nothing could be said of it."""
+    """Return numbers, None where there is none: nothing could be said of it."""
     return [number if np.isfinite(number) else None for number in np.asarray(numbers).tolist()]
 
 
 def inside_rank(plan: AggregationPlan, choice: Choice) -> int:
-    """The rank at which an extreme is looked for, in units of the bins' counts: a rank a little inside keeps the empty
-    stretch beyond the data from winning. It is public, as epsilon is."""
+    """Return the rank at which an extreme is looked for, in units of the bins' counts: a rank a little inside keeps the
+    empty stretch beyond the data from winning. It is public, as epsilon is."""
     sensitivity = float(plan.bin_limits.sensitivity())
     return math.ceil(min(2 * sensitivity * _EDGE / choice.mechanism.epsilon, _FAR))
 
@@ -309,8 +309,8 @@ def without_values(plan: AggregationPlan, name: str, noisy: Mapping[Measure, NDA
 
 
 def counting_parts(plan: AggregationPlan, name: str) -> tuple[Measure, ...]:
-    """The measures that add up to the number of values of an aggregate, or of the rows or people that may have them;
-    none where there are no such measures."""
+    """Return the measures that add up to the number of values of an aggregate, or of the rows or people that may have
+    them; none where there are no such measures."""
     aggregate = plan.query.aggregates[name]
     if aggregate.kind not in _OF_VALUES:
         return ()
@@ -324,7 +324,7 @@ def counting_parts(plan: AggregationPlan, name: str) -> tuple[Measure, ...]:
 
 
 def value_counting_parts(plan: AggregationPlan, name: str) -> tuple[Measure, ...]:
-    """The measures that add up to the number of values that are not NULL."""
+    """Return the measures that add up to the number of values that are not NULL."""
     for parts in plan.measures_of.values():
         moments = parts[0].moments
         if parts[0].pair is None and moments is not None and _is_of(parts, plan.query.aggregates[name]):
@@ -333,13 +333,13 @@ def value_counting_parts(plan: AggregationPlan, name: str) -> tuple[Measure, ...
 
 
 def _is_of(parts: Part, aggregate: Aggregate) -> bool:
-    """Whether measures are all parts of the moments of an aggregate's value."""
+    """Return whether measures are all parts of the moments of an aggregate's value."""
     moments = parts[0].moments
     return moments is not None and parts[0].kind == "part" and moments.value == aggregate.value
 
 
 def with_least_squares(plans: Sequence[AggregationPlan]) -> list[AggregationPlan]:
-    """The plans, each with what least squares will do to the noise of its measures."""
+    """Return the plans, each with what least squares will do to the noise of its measures."""
     result = list(plans)
     for measure, places in _shared(plans):
         levels, variances = _of_measure(plans, measure, places)
@@ -351,8 +351,8 @@ def with_least_squares(plans: Sequence[AggregationPlan]) -> list[AggregationPlan
 
 
 def _shared(plans: Sequence[AggregationPlan]) -> Iterator[tuple[Measure, list[int]]]:
-    """The measures that several levels of a hierarchy have and that add up, each with the places of these levels.
-    Numbers of people, and of different values, do not add up."""
+    """Return the measures that several levels of a hierarchy have and that add up, each with the places of these
+    levels. Numbers of people, and of different values, do not add up."""
     places_of: dict[tuple[int, Measure], list[int]] = {}
     for place, plan in enumerate(plans):
         if plan.shared_bounds is not None and plan.shared_bounds.level is not None:
@@ -365,8 +365,8 @@ def _shared(plans: Sequence[AggregationPlan]) -> Iterator[tuple[Measure, list[in
 def _of_measure(
     plans: Sequence[AggregationPlan], measure: Measure, places: list[int]
 ) -> tuple[list[Level], list[float]]:
-    """The levels, and the variances of a measure as parts of the largest: at a tiny epsilon they are beyond what can be
-    squared."""
+    """Return the levels, and the variances of a measure as parts of the largest: at a tiny epsilon they are beyond what
+    can be squared."""
     roots = [math.sqrt(variance_of(plans[place].measures[measure])) for place in places]
     return [_level(plans[place]) for place in places], [max(root / max(roots), 1e-100) ** 2 for root in roots]
 
@@ -394,7 +394,7 @@ def _size(columns: Sequence[int], sizes: Sequence[int]) -> int:
 
 
 def _subsets(levels: Sequence[Columns]) -> list[Columns]:
-    """Every set of columns that is in some level."""
+    """Return every set of columns that is in some level."""
     every = (itertools.combinations(level, size) for level in levels for size in range(len(level) + 1))
     return list(dict.fromkeys(itertools.chain(*every)))
 
@@ -406,9 +406,8 @@ def _rest(level: Columns, part: Columns) -> Columns:
 def least_squares(
     levels: Sequence[Columns], sizes: Sequence[int], variances: Sequence[float], values: Sequence[NDArray[Any]]
 ) -> list[NDArray[np.float64]]:
-    """The levels made to agree. The last axis of each array of values has the groups of its level, in the order of the
-    product of the keys of its columns; axes before it are kept.
-    """
+    """Return the levels made to agree. The last axis of each array of values has the groups of its level, in the order
+    of the product of the keys of its columns; axes before it are kept."""
     before = np.shape(values[0])[:-1]
     tables = [
         np.asarray(table, dtype=np.float64).reshape((*before, *(sizes[column] for column in level)))
@@ -434,7 +433,7 @@ def least_squares(
 
 
 def variances_after(levels: Sequence[Columns], sizes: Sequence[int], variances: Sequence[float]) -> list[float]:
-    """The variance of a group of each level after least squares."""
+    """Return the variance of a group of each level after least squares."""
     result = [0.0] * len(levels)
     for part in _subsets(levels):
         within = [place for place, level in enumerate(levels) if set(part) <= set(level)]

@@ -88,8 +88,8 @@ _COUNTS = ("count", "count_value", "count_distinct", "row_number", "rank", "dens
 
 
 def null_notes(plan: AggregationPlan) -> tuple[Note, ...]:
-    """What an answer says about rows that are in none of its groups, because a key is NULL, or because a date or a
-    whole number is beyond the bounds that its keys are derived from."""
+    """Return what an answer says about rows that are in none of its groups, because a key is NULL, or because a date or
+    a whole number is beyond the bounds that its keys are derived from."""
     query = plan.query
     find = plan.find
     public = [(group, keys) for group, keys in zip(query.groups, plan.keys, strict=True) if keys is not None]
@@ -114,12 +114,12 @@ def null_notes(plan: AggregationPlan) -> tuple[Note, ...]:
 
 
 def may_be_null(plan: AggregationPlan, expression: Expression) -> bool:
-    """Whether an expression may be NULL in some of the rows that a plan is about, as far as is public."""
+    """Return whether an expression may be NULL in some of the rows that a plan is about, as far as is public."""
     return _may_be_null(folded(expression), Rows.asked(plan.query), base_of(plan.card).unit)
 
 
 def _as_sql(value: Expression) -> str | None:
-    """An expression as a question writes it; None for what is longer than a column or a part of a date."""
+    """Return an expression as a question writes it; None for what is longer than a column or a part of a date."""
     if isinstance(value, Column):
         return value.name if value.name.isidentifier() else f'"{value.name}"'
     if isinstance(value, Call) and value.op in ("date_trunc", "date_part") and len(value.args) == 2:
@@ -130,8 +130,8 @@ def _as_sql(value: Expression) -> str | None:
 
 
 def _with_null(group: Group, find: Lookup) -> str:
-    """What to group by so that rows with NULL are a group as well. There is no third truth value that COALESCE could
-    name, and a name that AS gives cannot stand inside a function."""
+    """Return what to group by so that rows with NULL are a group as well. There is no third truth value that COALESCE
+    could name, and a name that AS gives cannot stand inside a function."""
     text = _as_sql(group.value) or f"<expression of {group.name}>"
     if expressions.compile(group.value, find).type == "boolean":
         return f"CASE WHEN {text} THEN 'yes' WHEN NOT {text} THEN 'no' ELSE 'unknown' END"
@@ -141,9 +141,9 @@ def _with_null(group: Group, find: Lookup) -> str:
 def _beyond(
     key: Expression, keys: tuple[Value, ...], plan: AggregationPlan
 ) -> Iterator[tuple[str, Sequence[object], bool]]:
-    """The columns of a key, in the rows that it comes from, each with its bounds in the card, beyond which rows have no
-    key, where keys follow from bounds, and not from the question alone; and whether that is certain: what is computed
-    from a number beyond them may be one of the keys."""
+    """Return the columns of a key, in the rows that it comes from, each with its bounds in the card, beyond which rows
+    have no key, where keys follow from bounds, and not from the question alone; and whether that is certain: what is
+    computed from a number beyond them may be one of the keys."""
     *_, (rows, value) = Rows.asked(plan.query).levels(key)
     card_there = card_of_question(Query({}, source=rows.source), base_of(plan.card)) if rows.path else plan.card
     find = expressions.lookup_of(card_there, rows.joins)
@@ -168,7 +168,7 @@ def _beyond(
 
 
 def _may_be_null(expression: Expression, rows: Rows, person: str | None) -> bool:
-    """Whether an expression may be NULL in some row, as far as is public."""
+    """Return whether an expression may be NULL in some row, as far as is public."""
     if isinstance(expression, Literal):
         return expression.value is None
     if isinstance(expression, Call):
@@ -191,7 +191,7 @@ def _may_be_null(expression: Expression, rows: Rows, person: str | None) -> bool
 
 
 def _column_may_be_null(column: Column, rows: Rows, person: str | None) -> bool:
-    """Whether a column of a relation, which is not the person, may be NULL by what it is there."""
+    """Return whether a column of a relation, which is not the person, may be NULL by what it is there."""
     source, name = rows.source, column.name
     if isinstance(source, UnionAll):
         return any(_column_may_be_null(column, Rows(item), person) for item in source.sources)
@@ -206,7 +206,7 @@ def _column_may_be_null(column: Column, rows: Rows, person: str | None) -> bool:
 
 
 def _fails(condition: Expression, column: Column) -> bool:
-    """Whether a condition cannot hold in a row in which a column is NULL."""
+    """Return whether a condition cannot hold in a row in which a column is NULL."""
     if isinstance(condition, Call) and condition.op in ("and", "or"):
         known = (_fails(item, column) for item in condition.args)
         return any(known) if condition.op == "and" else all(known)
@@ -216,12 +216,12 @@ def _fails(condition: Expression, column: Column) -> bool:
 
 
 def _holds(condition: Expression, column: Column) -> bool:
-    """Whether a condition always holds in a row in which a column is NULL."""
+    """Return whether a condition always holds in a row in which a column is NULL."""
     return isinstance(condition, Call) and condition.op == "is_null" and _is_null(condition.args[0], column)
 
 
 def _is_null(expression: Expression, column: Column) -> bool:
-    """Whether an expression is always NULL in a row in which a column is."""
+    """Return whether an expression is always NULL in a row in which a column is."""
     if not isinstance(expression, Call):
         return expression in (column, Literal(None))
     if operation(expression.op).strict:
@@ -230,7 +230,7 @@ def _is_null(expression: Expression, column: Column) -> bool:
 
 
 def empty_group_notes(plan: AggregationPlan) -> tuple[Note, ...]:
-    """What an answer says about values that are chosen whether anybody has one or not."""
+    """Return what an answer says about values that are chosen whether anybody has one or not."""
     result = []
     public = plan.query.groups and plan.selection is None
     if public and plan.query.post is not None and _aggregates(plan.query.post.sql):
@@ -250,20 +250,21 @@ def empty_group_notes(plan: AggregationPlan) -> tuple[Note, ...]:
 
 
 def _value_may_be_null(plan: AggregationPlan, name: str) -> bool:
-    """Whether all values of an aggregate may be NULL although there are rows, as far as is public."""
+    """Return whether all values of an aggregate may be NULL although there are rows, as far as is public."""
     value = plan.query.aggregates[name].value
     return value is not None and may_be_null(plan, value)
 
 
 def _without_a_count(plan: AggregationPlan, names: Sequence[str]) -> dict[str, Any]:
-    """The answers, and the counts by which they are NULL where there are no values; COUNT(*) for what is no column."""
+    """Return the answers, and the counts by which they are NULL where there are no values; COUNT(*) for what is no
+    column."""
     values = [plan.query.aggregates[name].value for name in names]
     counts = [f"COUNT({value.name})" if isinstance(value, Column) else "COUNT(*)" for value in values]
     return {"names": [*names], "grouped": bool(plan.query.groups), "counts": [*dict.fromkeys(counts)]}
 
 
 def _aggregates(sql: str) -> bool:
-    """Whether SQL on the answer computes something of several groups, other than by a window function."""
+    """Return whether SQL on the answer computes something of several groups, other than by a window function."""
     for node in nodes.parsed(sql).find_all(exp.AggFunc):
         outer = node.parent
         while isinstance(outer, (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)):
@@ -274,14 +275,15 @@ def _aggregates(sql: str) -> bool:
 
 
 def null_value_notes(plan: AggregationPlan, names: Sequence[str]) -> tuple[Note, ...]:
-    """What an answer says about these, which have values that are NULL by the rule."""
+    """Return what an answer says about these, which have values that are NULL by the rule."""
     if not names:
         return ()
     return (Note("null_values", {"names": [*names], "grouped": bool(plan.query.groups)}),)
 
 
 def person_sum_notes(plan: AggregationPlan) -> tuple[Note, ...]:
-    """What a question says about columns that are held within their bounds before a person's values are added up."""
+    """Return what a question says about columns that are held within their bounds before a person's values are added
+    up."""
     if plan.query.source is None:
         return ()
     card = base_of(plan.card)
@@ -303,7 +305,7 @@ def _held(source: Source, card: Card) -> Iterator[Note]:
 
 
 def clamped_columns(value: Expression, find: Lookup) -> list[Column]:
-    """The columns with bounds on which the range of a value depends."""
+    """Return the columns with bounds on which the range of a value depends."""
     result = []
     for column in dict.fromkeys(node for node in walk(value) if isinstance(node, Column)):
         card = find(column)[1]
@@ -331,7 +333,7 @@ ADDED = ("count", "count_value", "sum", "histogram")
 
 
 def forecast_notes(plan: QuestionPlan) -> list[Note]:
-    """What a plan says about answers that would be nothing but noise."""
+    """Return what a plan says about answers that would be nothing but noise."""
     return [
         Note("noise_only", {"name": item.name, "rows": item.rows, "low": item.low, "high": item.high})
         for item in noise_only(plan)
@@ -339,7 +341,7 @@ def forecast_notes(plan: QuestionPlan) -> list[Note]:
 
 
 def unit_notes(card: Card) -> tuple[Note, ...]:
-    """What every answer says about rows without a unit; nothing where every row is a person."""
+    """Return what every answer says about rows without a unit; nothing where every row is a person."""
     derived = isinstance(card, RelationCard)
     unit = base_of(card).unit if derived else card.unit
     if unit is None:
@@ -401,7 +403,7 @@ def limitations(
 
 
 def combined_notes(plan: AggregationPlan) -> tuple[Note, ...]:
-    """What is said of rows of a person that are combined with each other, of which only so many are."""
+    """Return what is said of rows of a person that are combined with each other, of which only so many are."""
     result = []
     for item in () if plan.query.source is None else sources(plan.query.source):
         if isinstance(item, PersonJoin):
@@ -414,7 +416,7 @@ def combined_notes(plan: AggregationPlan) -> tuple[Note, ...]:
 
 
 def bias_notes(plan: QuestionPlan, bias: bool) -> tuple[Note, ...]:
-    """What a plan and an answer say where ``bias=True`` learns nothing."""
+    """Return what a plan and an answer say where ``bias=True`` learns nothing."""
     parts = plan.parts
     if not bias or any("bias" in part.automatic for part in parts):
         return ()
@@ -427,8 +429,8 @@ def bias_notes(plan: QuestionPlan, bias: bool) -> tuple[Note, ...]:
 
 
 def held_notes(plan: AggregationPlan) -> tuple[Note, ...]:
-    """What a question of a relation says about bounds that it states, where values can lie beyond them; bounds that are
-    chosen privately have a note of their own."""
+    """Return what a question of a relation says about bounds that it states, where values can lie beyond them; bounds
+    that are chosen privately have a note of their own."""
     if not isinstance(plan.card, RelationCard):
         return ()
     find = plan.find
@@ -444,7 +446,7 @@ def held_notes(plan: AggregationPlan) -> tuple[Note, ...]:
 
 
 def interval_notes(plan: AggregationPlan) -> tuple[Note, ...]:
-    """What an answer says about errors that are not in its table, or not those of the noise alone."""
+    """Return what an answer says about errors that are not in its table, or not those of the noise alone."""
     result = []
     if plan.population:
         result.append(Note("population"))
@@ -475,8 +477,8 @@ def interval_notes(plan: AggregationPlan) -> tuple[Note, ...]:
 
 
 def _bin_width(plan: AggregationPlan, name: str, aggregate: Aggregate) -> float | None:
-    """How wide the bins are that a value is chosen among, of which it is the middle; None for whole numbers, which
-    have a bin each, and where the bounds are still to be chosen."""
+    """Return how wide the bins are that a value is chosen among, of which it is the middle; None for whole numbers,
+    which have a bin each, and where the bounds are still to be chosen."""
     if plan.automatic.get(BOUNDS_OF + name) or aggregate.edges is None or isinstance(aggregate.edges[0], int):
         return None
     return float(np.diff(np.asarray(aggregate.edges, dtype=np.float64)).max())
@@ -522,7 +524,7 @@ class NoiseOnly:
 
 
 def noise_only(plan: QuestionPlan) -> tuple[NoiseOnly, ...]:
-    """The answers of a plan that would be nothing but noise.
+    """Return the answers of a plan that would be nothing but noise.
 
     Means lie between the bounds, variances below a quarter of the squared width, deviations below half of it: a ± of
     half of that says nothing, wherever the answer is. Counts and sums are from 0 on, and are held against the rows that
@@ -617,7 +619,7 @@ class Explanation:
         return "\n".join(map(printable, [*output, *map(str, self.limitations)]))
 
     def _repr_html_(self) -> str:
-        """For a notebook: the cost, a table of what is measured, and what the answers leave out."""
+        """Return HTML for a notebook: the cost, a table of what is measured, and what the answers leave out."""
         facts = [("cost", str(self.cost)), ("left", str(self.remaining))]
         facts += [("would be refused", self.refused)] if self.refused else []
         lines = [[line[name] for name in ("answer", "measure", "mechanism", "expected")] for line in self.lines]
@@ -667,19 +669,19 @@ def explain(
 
 
 def _asked_of(plan: AggregationPlan) -> str:
-    """The private relation that is asked of, where it is not the table itself."""
+    """Return the private relation that is asked of, where it is not the table itself."""
     if plan.query.source is None:
         return ""
     return f"asked of: {describe_relation(plan.query.source, base_of(plan.card))}"
 
 
 def _by(plan: AggregationPlan) -> str:
-    """The groups of one of several aggregations, in brackets."""
+    """Return the groups of one of several aggregations, in brackets."""
     return f" (by {', '.join(group.name for group in plan.query.groups)})" if plan.query.groups else " (in all)"
 
 
 def _lines(plan: AggregationPlan, suffix: str) -> list[dict[str, Any]]:
-    """A line for each answer of one private aggregation."""
+    """Return a line for each answer of one private aggregation."""
     lines: list[dict[str, Any]] = []
     limit = ["the limit"] if "max_rows" in plan.automatic else []
     of_rows = _times(limit)
@@ -719,7 +721,7 @@ def _lines(plan: AggregationPlan, suffix: str) -> list[dict[str, Any]]:
 
 
 def _sharing(plan: AggregationPlan) -> list[Note]:
-    """What asking for several aggregates at once does to the noise of each."""
+    """Return what asking for several aggregates at once does to the noise of each."""
     result = []
     several = [name for name, parts in plan.measures_of.items() if len(parts) > 1]
     added = [name for name in several if plan.query.aggregates[name].kind in ("count", "count_value")]
@@ -733,8 +735,8 @@ def _sharing(plan: AggregationPlan) -> list[Note]:
 
 
 def _times(chosen: Sequence[str], bounds: bool = False, kind: str = "") -> str:
-    """What a number is to be multiplied by: what is chosen later. It was computed for a limit of 1, and for ``bounds``
-    of 0 and 1."""
+    """Return what a number is to be multiplied by: what is chosen later. It was computed for a limit of 1, and for
+    ``bounds`` of 0 and 1."""
     widths = {"sum": "the largest of the bounds", "var": "the squared width of the bounds"}
     factors = [*chosen, *([widths.get(kind, "the width of the bounds")] if bounds else [])]
     are = "are" if bounds or len(factors) > 1 else "is"
@@ -742,7 +744,7 @@ def _times(chosen: Sequence[str], bounds: bool = False, kind: str = "") -> str:
 
 
 def _groups(plan: AggregationPlan) -> str:
-    """Which groups are shown."""
+    """Return which groups are shown."""
     every = every_group(plan.keys, plan.ties)
     if not plan.query.groups:
         return "groups: one, of all rows"
@@ -756,7 +758,7 @@ def _groups(plan: AggregationPlan) -> str:
 
 
 def _bounding(plan: AggregationPlan) -> str:
-    """How much one person counts for."""
+    """Return how much one person counts for."""
     bounding = "each row is a person of their own"
     if plan.query.source is not None:
         bounding = "each person has one row at most"
@@ -785,7 +787,7 @@ def _plus_minus(error: float, times: str) -> str:
 
 
 def _noise(noise: Noise, measure: Measure, plan: AggregationPlan) -> str:
-    """The noise in the units of the answer: rows, people, or those of the value."""
+    """Return the noise in the units of the answer: rows, people, or those of the value."""
     kind = "normal noise" if isinstance(noise, Gaussian) else f"Laplace noise (ε = {noise.epsilon:.4g})"
     deviation = two_digits(math.sqrt(variance_of(noise)) / measure.unit(plan.limits))
     units = {"people": " people", "distinct": " values", "sum": ""}.get(measure.kind, " rows")
@@ -793,7 +795,8 @@ def _noise(noise: Noise, measure: Measure, plan: AggregationPlan) -> str:
 
 
 def _expected_for_sizes(plan: AggregationPlan, name: str, times: str) -> str:
-    """The ± of a mean, variance or deviation in groups of some sizes, for values spread evenly between the bounds."""
+    """Return the ± of a mean, variance or deviation in groups of some sizes, for values spread evenly between the
+    bounds."""
     texts = []
     for size in SAMPLE_SIZES:
         error = error_for_size(plan, name, size)

@@ -105,11 +105,11 @@ class PublicFacts:
 
     @classmethod
     def of(cls, find: Lookup, where: Expression | None) -> PublicFacts:
-        """The facts for rows that meet a condition."""
+        """Return the facts for rows that meet a condition."""
         return cls(find, () if where is None else tuple(conjuncts(folded(where))))
 
     def values(self, expression: Expression) -> Values | None:
-        """Every value that the expression can have, each once; None where that is not public."""
+        """Return every value that the expression can have, each once; None where that is not public."""
         expression = folded(expression)
         values = self._values(expression)
         if not values or len(values) > MOST_VALUES:
@@ -117,14 +117,14 @@ class PublicFacts:
         return self.meeting(expression, values) or values
 
     def meeting(self, expression: Expression, values: Values) -> Values:
-        """Those values of an expression that the conditions on it alone let through."""
+        """Return those values of an expression that the conditions on it alone let through."""
         about = [condition for condition in self.conditions if _is_about(condition, expression)]
         return tuple(
             value for value in values if all(may_hold(replaced(item, expression, Literal(value))) for item in about)
         )
 
     def listed(self, expression: Expression) -> Values | None:
-        """The values that a condition lists for an expression: ``x = 1``, ``x IN (1, 2)``; None where none does."""
+        """Return the values that a condition lists for an expression, as in ``x IN (1, 2)``; None where none does."""
         kind = expressions.compile(expression, self.find).type
         types = {"integer", "number"} if kind == "number" else {kind}
         for condition in self.conditions:
@@ -171,7 +171,8 @@ class PublicFacts:
         return None
 
     def bounds(self, column: Column) -> Bounds:
-        """The least and the largest value of a column of whole numbers or dates, by its card and by the conditions."""
+        """Return the least and the largest value of a column of whole numbers or dates, by its card and by the
+        conditions."""
         card = self.find(column)[1]
         low: Value
         high: Value
@@ -192,7 +193,7 @@ class PublicFacts:
         return low, high
 
     def narrowed(self, column: Column) -> tuple[Any, ColumnCard]:
-        """What is public about a column, of numbers with the bounds that conditions leave."""
+        """Return what is public about a column, of numbers with the bounds that conditions leave."""
         node, card = self.find(column)
         if card.type != "number" or card.bounds is None:
             return node, card
@@ -204,7 +205,7 @@ class PublicFacts:
         return node, replace(card, bounds=(low, high)) if low < high else card
 
     def _comparisons(self, value: Expression) -> Iterable[tuple[str, Value]]:
-        """The constants that conditions compare an expression with, each with the sign."""
+        """Return the constants that conditions compare an expression with, each with the sign."""
         for condition in self.conditions:
             if not isinstance(condition, Call):
                 continue
@@ -222,7 +223,7 @@ class PublicFacts:
     # -- rules, by the name of the operation --------------------------------------------------------------------------
 
     def _of_arguments(self, call: Call) -> Values | None:
-        """The results of an operation for every combination of its arguments' values."""
+        """Return the results of an operation for every combination of its arguments' values."""
         arguments = [self.values(item) for item in call.args]
         known = [values for values in arguments if values is not None]
         if len(known) < len(arguments) or math.prod(map(len, known)) > MOST_VALUES:
@@ -236,7 +237,7 @@ class PublicFacts:
         return _in_order(_distinct(results))
 
     def _of_any(self, items: Iterable[Expression]) -> Values | None:
-        """The values of any of these."""
+        """Return the values of any of these."""
         result: list[Value] = []
         for item in items:
             values = self.values(item)
@@ -259,7 +260,7 @@ class PublicFacts:
         return tuple(value for value in values if value is not None)
 
     def _of_nullif(self, call: Call) -> Values | None:
-        """NULL, and the values that do not equal a constant; a second argument that is none may be NULL itself."""
+        """Return NULL, and the values that do not equal a constant; any other second argument may be NULL itself."""
         first, other = call.args
         values = self.values(first)
         if values is None:
@@ -269,7 +270,7 @@ class PublicFacts:
         return (*_distinct(value for value in values if value is not None), None)
 
     def _of_round(self, call: Call) -> Values | None:
-        """To digits before the point: whole multiples of a power of ten, as they are computed."""
+        """Return the values rounded to digits before the point: multiples of a power of ten, as they are computed."""
         value, digits = call.args
         known = self._of_arguments(call)
         places = digits.value if isinstance(digits, Literal) else None
@@ -279,8 +280,8 @@ class PublicFacts:
         return self.values(Call("*", (Call(call.op, (Call("/", (value, scale)), Literal(0))), scale)))
 
     def _of_extreme(self, call: Call) -> Values | None:
-        """Any of the values that no constant excludes: GREATEST and LEAST leave NULLs out, and which arguments are NULL
-        is not public."""
+        """Return the values that no constant excludes: GREATEST and LEAST leave NULLs out, and which arguments
+        are NULL is not public."""
         values = self._of_any(call.args)
         if values is None:
             return None
@@ -298,7 +299,7 @@ class PublicFacts:
         return tuple(range(len(call.args) - 2))
 
     def _of_part(self, call: Call) -> Values | None:
-        """The values of a part of a date, or the beginnings of periods."""
+        """Return the values of a part of a date, or the beginnings of periods."""
         *options, value = call.args
         kind = expressions.compile(value, self.find).type
         if kind not in ("date", "timestamp") or not all(isinstance(item, Literal) for item in options):
@@ -316,8 +317,8 @@ class PublicFacts:
         return tuple(item for item in values if item in met) or values
 
     def _days_met(self, column: Column) -> Values | None:
-        """The days of a column that meet the conditions on it; None where all of these compare it with constants, which
-        are its bounds already, or where there are too many days."""
+        """Return the days of a column that meet the conditions on it; None where all of these compare it with
+        constants, which are its bounds already, or where there are too many days."""
         about = (item for item in self.conditions if _is_about(item, column))
         others = [item for item in about if not any(PublicFacts(self.find, (item,))._comparisons(column))]
         period = self._period(column)
@@ -326,7 +327,7 @@ class PublicFacts:
         return self.meeting(column, tuple(_days(*period)))
 
     def _of_cast(self, call: Call) -> Values | None:
-        """The days of timestamps."""
+        """Return the days of timestamps."""
         period = self._period(call)
         if expressions.compile(call, self.find).type != "date" or period is None:
             return self._of_arguments(call)
@@ -334,7 +335,7 @@ class PublicFacts:
         return tuple(_days(low, high)) if (high - low).days < MOST_INTEGERS else None
 
     def _period(self, expression: Expression) -> tuple[date, date] | None:
-        """The first and the last date or timestamp that a column, or a column cast to the other type, can have."""
+        """Return the first and the last date or timestamp of a column, or of a column cast to the other type."""
         if isinstance(expression, Column):
             low, high = self.bounds(expression)
             return (low, high) if isinstance(low, date) and isinstance(high, date) else None
@@ -368,7 +369,8 @@ _RULES: dict[str, Rule] = {
 
 @lru_cache(maxsize=64)
 def _parts(op: str, options: Values, kind: Type, period: tuple[date, date] | None) -> Values | None:
-    """The results of an operation on the dates or timestamps of a period; of a part that returns, on all there are."""
+    """Return the results of an operation on the dates or timestamps of a period; of a part that returns, on all there
+    are."""
     moments: Iterable[date]
     (name, *_) = options
     if op == "date_part" and isinstance(name, str) and name in _TIMES:
@@ -394,7 +396,7 @@ def _parts(op: str, options: Values, kind: Type, period: tuple[date, date] | Non
 
 
 def _is_about(condition: Expression, expression: Expression) -> bool:
-    """Whether a condition is about this expression alone."""
+    """Return whether a condition is about this expression alone."""
     return not any(isinstance(node, Column) for node in walk(replaced(condition, expression, Literal(None))))
 
 
@@ -403,7 +405,7 @@ def _as_moment(value: date) -> datetime:
 
 
 def _narrower(choose: Callable[..., Any], one: Value, other: Value) -> Value:
-    """The least or the largest of two limits of one type, of which None says nothing."""
+    """Return the least or the largest of two limits of one type, of which None says nothing."""
     result: Value = other if one is None else one if other is None else choose(one, other)
     return result
 
@@ -413,8 +415,8 @@ def _days(low: date, high: date) -> Iterable[date]:
 
 
 def _limit(sign: str, value: Value, kind: Type, lower: bool) -> Value:
-    """The least, or the largest, value of a type that a comparison with a constant lets through; None where it says
-    nothing. A date beside a timestamp is the start of its day, and a timestamp beside a date is its day."""
+    """Return the least, or the largest, value of a type that a comparison with a constant lets through; None where it
+    says nothing. A date beside a timestamp is the start of its day, and a timestamp beside a date is its day."""
     outward = {">": 1, "<": -1}.get(sign, 0)
     try:
         if kind == "integer" and isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -438,7 +440,7 @@ def _limit(sign: str, value: Value, kind: Type, lower: bool) -> Value:
 
 
 def may_hold(condition: Expression, row: Mapping[str, Value] | None = None) -> bool:
-    """Whether a condition holds on a row, or cannot be computed here."""
+    """Return whether a condition holds on a row, or cannot be computed here."""
     try:
         return evaluate(condition, row or {}) is True
     except DitherError:
@@ -450,7 +452,7 @@ def _distinct(values: Iterable[Value]) -> Values:
 
 
 def _in_order(values: Values) -> Values:
-    """Values in rising order, NULL last; as they are where they cannot be compared."""
+    """Return values in rising order, NULL last; as they are where they cannot be compared."""
     try:
         known = sorted(cast(Iterable[Any], (value for value in values if value is not None)))
     except TypeError:
@@ -474,11 +476,11 @@ class Rows:
 
     @classmethod
     def asked(cls, query: Query) -> Rows:
-        """The rows that a question is about."""
+        """Return the rows that a question is about."""
         return cls(query.source, _conditions_of(query.where), tuple(query.joins))
 
     def levels(self, value: Expression) -> Iterator[tuple[Rows, Expression]]:
-        """The expression on these rows, and on those of each relation inside that it can be computed in."""
+        """Return the expression on these rows, and on those of each relation inside that it can be computed in."""
         step: tuple[Rows, Expression] | None = self, folded(value)
         while step is not None:
             yield step
@@ -486,7 +488,7 @@ class Rows:
             step = rows.inside(item)
 
     def inside(self, value: Expression) -> tuple[Rows, Expression] | None:
-        """The rows of the relation inside, and the expression on them; None where the way ends."""
+        """Return the rows of the relation inside, and the expression on them; None where the way ends."""
         for place, (rows, move) in enumerate(self._relations()):
             moved = _moved(value, move)
             if moved is not None:
@@ -496,7 +498,7 @@ class Rows:
         return None
 
     def _relations(self) -> Iterator[tuple[Rows, _Move]]:
-        """The relations inside, with what columns are there."""
+        """Return the relations inside, with what columns are there."""
         source = self.source
         if isinstance(source, (Projection, PerPerson)):
             named: dict[str, Expression | None] = {}
@@ -514,7 +516,7 @@ class Rows:
 
 
 def _sides(source: PersonJoin) -> Iterator[tuple[Rows, _Move]]:
-    """The sides of a join whose rows keep their values: of others, some are NULL."""
+    """Return the sides of a join whose rows keep their values: of others, some are NULL."""
     people = [name for name in (source.left_person, source.right_person) if name is not None]
     left = _renamed(dict.fromkeys([*source.names, *people]))
     on = _conditions_of(source.on) if source.kind in ("inner", "semi") else ()
@@ -529,7 +531,7 @@ def _sides(source: PersonJoin) -> Iterator[tuple[Rows, _Move]]:
 
 
 def _renamed(named: dict[str, Expression | None]) -> _Move:
-    """Columns by what they are named; others are the same inside."""
+    """Return columns by what they are named; others are the same inside."""
     return lambda column: named.get(column.name, column)
 
 
@@ -542,8 +544,8 @@ def _all_moved(conditions: tuple[Expression, ...], move: _Move) -> tuple[Express
 
 
 def _moved(value: Expression, move: _Move) -> Expression | None:
-    """An expression on the columns of a relation as one on those of the relation inside; None where there is none.
-    Columns of public tables that are joined here are not there."""
+    """Return an expression on the columns of a relation as one on those of the relation inside; None where there is
+    none. Columns of public tables that are joined here are not there."""
     if isinstance(value, Column):
         return None if value.table is not None else move(value)
     if isinstance(value, Call):
@@ -576,7 +578,8 @@ class _Origin:
 
 
 def tied_values(query: Query, card: Card) -> list[TiedValues]:
-    """The groups of a question that are of one public table whose rows are known, with their values in these rows."""
+    """Return the groups of a question that are of one public table whose rows are known, with their values in these
+    rows."""
     members_of: dict[tuple[tuple[int, ...], Join], list[tuple[int, _Origin]]] = {}
     for place, group in enumerate(query.groups):
         origin = _origin(group.value, query, card)
@@ -596,7 +599,7 @@ def tied_values(query: Query, card: Card) -> list[TiedValues]:
 
 
 def _origin(value: Expression, query: Query, card: Card) -> _Origin | None:
-    """What an expression is in a public table; None where it is not of one table alone."""
+    """Return what an expression is in a public table; None where it is not of one table alone."""
     for rows, item in Rows.asked(query).levels(value):
         for join in rows.joins:
             there = _of_table(item, join, card)
@@ -607,7 +610,7 @@ def _origin(value: Expression, query: Query, card: Card) -> _Origin | None:
 
 
 def _of_table(item: Expression, join: Join, card: Card) -> Expression | None:
-    """An expression on columns of a table that are known; the key that is joined on is one of them."""
+    """Return an expression on columns of a table that are known; the key that is joined on is one of them."""
     result = item if join.left else replaced(item, join.own, Column(join.other, join.table))
     used, rows = columns(result), card.public[join.table].rows
     known = bool(used) and bool(rows) and all(column.table == join.table for column in used)
@@ -618,7 +621,7 @@ _BOUNDED = ("sum", "mean", "var", "std", "min", "max", "quantile")
 
 
 def card_of_question(query: Query, card: Card) -> Card:
-    """The card of what a question is asked of."""
+    """Return the card of what a question is asked of."""
     result = relation_card(card, query.source, _described, query.where)
     if query.source is None or query.where is None:
         return result
@@ -628,8 +631,8 @@ def card_of_question(query: Query, card: Card) -> Card:
 
 
 def narrowed_keys(query: Query, card: Card, keys: PublicKeys) -> PublicKeys:
-    """Keys that the question does not list, without those that conditions inside of the relation rule out: of WHERE in
-    a SELECT after FROM, of QUALIFY there, or of ON. NULL stays where it is a key."""
+    """Return keys that the question does not list, without those that conditions inside of the relation rule out: of
+    WHERE in a SELECT after FROM, of QUALIFY there, or of ON. NULL stays where it is a key."""
     if query.source is None:
         return keys
     result, lookups = list(keys), dict[tuple[int, ...], Lookup]()
@@ -664,7 +667,7 @@ def _described(expression: Expression, card: Card, where: Expression | None, joi
 
 
 def _compared(expression: Column, column: ColumnCard, find: Lookup, where: Expression) -> ColumnCard:
-    """A column of whole numbers without bounds, with those between which a condition leaves its values."""
+    """Return a column of whole numbers without bounds, with those between which a condition leaves its values."""
     if extent_of(column) is None or column.type != "integer":
         return column
     low, high = PublicFacts.of(find, where).bounds(expression)
@@ -676,10 +679,9 @@ def _compared(expression: Column, column: ColumnCard, find: Lookup, where: Expre
 
 
 def with_unstated_bounds(query: Query, card: Card) -> Query:
-    """The question with bounds="auto" for aggregates of what can be computed and has no public bounds: columns of a
-    relation, and quotients by what may be near 0. Of such quotients the bounds are those that WHERE leaves, where it
-    keeps the divisor away from 0. A number that is read from text may be anything: it is refused later.
-    """
+    """Return the question with bounds="auto" for aggregates of what can be computed and has no public bounds: columns
+    of a relation, and quotients by what may be near 0. Of such quotients the bounds are those that WHERE leaves, where
+    it keeps the divisor away from 0. A number that is read from text may be anything: it is refused later."""
     find = expressions.lookup_of(card, query.joins)
     aggregates = {
         name: replace(item, bounds=_bounds_by_conditions(item, find, query.where) or "auto")
@@ -700,7 +702,7 @@ def _is_unbounded(aggregate: Aggregate, find: Lookup) -> bool:
 
 
 def _bounds_by_conditions(aggregate: Aggregate, find: Lookup, where: Expression | None) -> tuple[float, float] | None:
-    """The bounds of a computed value of rows that meet the conditions."""
+    """Return the bounds of a computed value of rows that meet the conditions."""
     value = aggregate.value
     if value is None or isinstance(value, Column):
         return None
@@ -736,7 +738,7 @@ class KeySelection:
 
     @observed
     def release(self, lines: Mapping[Key, tuple[int, ...]], noises: Mapping[Measure, Noise]) -> Shown:
-        """The keys that are shown, with every measure of theirs and its noise; each line has a number for each."""
+        """Return the keys that are shown, with their noisy measures; each line has a number for each measure."""
         # in the order of their text, which says nothing of who has them
         keys = sorted(lines, key=lambda key: tuple((part is None, str(part)) for part in key))
         noisy = noisy_measures([lines[key] for key in keys], noises)
@@ -746,7 +748,7 @@ class KeySelection:
 
 
 def vectors(measures: Iterable[Measure]) -> list[list[int]]:
-    """The places of the measures of each measurement, which are released together."""
+    """Return the places of the measures of each measurement, which are released together."""
     places: dict[object, list[int]] = {}
     for place, measure in enumerate(measures):
         places.setdefault(measure.measurement, []).append(place)
@@ -754,8 +756,8 @@ def vectors(measures: Iterable[Measure]) -> list[list[int]]:
 
 
 def noisy_measures(lines: Sequence[tuple[int, ...]], noises: Mapping[Measure, Noise]) -> dict[Measure, NDArray[Any]]:
-    """Each measure of some groups, with its noise. The measures of one measurement are released as one vector, whose
-    norm over all groups is what the sensitivity of their noise bounds."""
+    """Return each measure of some groups, with its noise. The measures of one measurement are released as one vector,
+    whose norm over all groups is what the sensitivity of their noise bounds."""
     whole = np.array(lines, dtype=np.int64).reshape(len(lines), len(noises))
     measures, released = list(noises), whole.copy()
     for vector in vectors(measures) if lines else ():
@@ -772,8 +774,8 @@ def public_keys(
     listed_only: bool = False,
     tied: Sequence[TiedValues] = (),
 ) -> PublicKeys:
-    """The public keys of each column of GROUP BY: those of the question, of the column's card, or those that follow
-    from what is public; None where they are not public.
+    """Return the public keys of each column of GROUP BY: those of the question, of the column's card, or those that
+    follow from what is public; None where they are not public.
 
     Of keys that the question does not list, only those are left that WHERE lets through, and of columns of a public
     table those that are in rows that it lets through: ``tied``. Where derived keys have more combinations than can be
@@ -811,8 +813,8 @@ def public_keys(
 
 
 def ties_of(groups: Sequence[Group], keys: Sequence[Values | None], tied: Sequence[TiedValues]) -> tuple[Tie, ...]:
-    """Which combinations of public keys there are, of columns of one public table; keys that the question lists are
-    shown in all of them."""
+    """Return which combinations of public keys there are, of columns of one public table; keys that the question lists
+    are shown in all of them."""
     result = []
     for item in tied:
         free = [i for i, place in enumerate(item.places) if keys[place] is not None and groups[place].keys is None]
@@ -826,7 +828,7 @@ def ties_of(groups: Sequence[Group], keys: Sequence[Values | None], tied: Sequen
 
 
 def number_of_groups(keys: Sequence[Values | None], ties: Sequence[Tie] = (), private: int = 1) -> int:
-    """How many groups there are, with so many keys in each column whose keys are not public."""
+    """Return how many groups there are, with so many keys in each column whose keys are not public."""
     places = {place for tie in ties for place in tie.places}
     free = [private if listed is None else len(listed) for i, listed in enumerate(keys) if i not in places]
     return math.prod([*free, *(len(tie.numbers) for tie in ties)])
@@ -838,7 +840,7 @@ def _has_few_keys(value: Expression, find: Lookup) -> bool:
 
 
 def _of_type(keys: tuple[Value, ...], value: Expression, find: Lookup) -> tuple[Value, ...]:
-    """Keys, each once, of the type that they are compared with: a row has one of them at most."""
+    """Return keys, each once, of the type that they are compared with: a row has one of them at most."""
     kind = expressions.compile(value, find).type
     if not any(key is not None for key in keys) or {literal_type(key) for key in keys} - {kind, None}:
         raise InvalidArgument("keys", f"keys of type {kind}", "others, or none", "list values of the column")
@@ -846,13 +848,13 @@ def _of_type(keys: tuple[Value, ...], value: Expression, find: Lookup) -> tuple[
 
 
 def mode_keys(value: Expression, where: Expression | None, find: Lookup) -> tuple[Value, ...] | None:
-    """The public keys that MODE chooses among where the question lists none; NULL is no value."""
+    """Return the public keys that MODE chooses among where the question lists none; NULL is no value."""
     (keys,) = public_keys([Group("", value)], where, find)
     return None if keys is None else tuple(key for key in keys if key is not None)
 
 
 def bin_labels(groups: Sequence[Group]) -> dict[str, Expression]:
-    """How groups that are bins are shown: by their edges, as an expression of the bin's number. NULL stays NULL."""
+    """Return the labels of groups that are bins: their edges, as an expression of the bin's number. NULL stays NULL."""
     result: dict[str, Expression] = {}
     for group in groups:
         if isinstance(group.value, Call) and group.value.op == "bin":
@@ -867,7 +869,7 @@ def bin_labels(groups: Sequence[Group]) -> dict[str, Expression]:
 
 
 def every_group(keys: PublicKeys, ties: Sequence[Tie] = ()) -> list[Key] | None:
-    """Every combination of public keys that there is; None where some keys are not public.
+    """Return every combination of public keys that there is; None where some keys are not public.
 
     >>> every_group((("north", "south"), (False, True)))
     [('north', False), ('north', True), ('south', False), ('south', True)]
@@ -888,7 +890,7 @@ def every_group(keys: PublicKeys, ties: Sequence[Tie] = ()) -> list[Key] | None:
 
 
 def group_numbers(keys: PublicKeys, ties: Sequence[Tie] = ()) -> list[Key] | None:
-    """The groups by the numbers of their keys, in the order of :func:`every_group`."""
+    """Return the groups by the numbers of their keys, in the order of :func:`every_group`."""
     return None if any(listed is None for listed in keys) else list(_numbers(keys, ties))
 
 
@@ -904,8 +906,8 @@ def _numbers(keys: PublicKeys, ties: Sequence[Tie]) -> list[tuple[int, ...]]:
 
 
 def threshold(noise: Noise, delta: Fraction, groups: int, normal: bool) -> KeySelection:
-    """The smallest threshold that a key of one person passes with probability at most delta / groups; normal noise
-    has half of delta to itself. The probability is that of the number as it is released, rounding and all."""
+    """Return the smallest threshold that a key of one person passes with probability at most delta / groups; normal
+    noise has half of delta to itself. The probability is that of the number as it is released, rounding and all."""
     delta_of_keys = delta / 2 if normal else delta
     share = delta_of_keys / groups
     bits = 64 + (1 / share).__ceil__().bit_length()

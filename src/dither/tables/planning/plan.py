@@ -106,7 +106,7 @@ class Measurements:
 
 
 def _bounds(name: str, aggregate: Aggregate, find: Lookup) -> tuple[tuple[float, float], bool]:
-    """The public bounds of an aggregate's value, and whether it is a whole number."""
+    """Return the public bounds of an aggregate's value, and whether it is a whole number."""
     assert aggregate.value is not None
     if isinstance(aggregate.value, Column):
         card = find(aggregate.value)[1]
@@ -131,7 +131,7 @@ def _bounds(name: str, aggregate: Aggregate, find: Lookup) -> tuple[tuple[float,
 def measurements(
     query: Query, keys: PublicKeys, limits: Limits, find: Lookup, population: bool = False
 ) -> Measurements:
-    """What each aggregate needs: a vector of measures with its weight, or a choice among so many bins.
+    """Return what each aggregate needs: a vector of measures with its weight, or a choice among so many bins.
 
     Aggregates of one value share its moments, and the number of rows follows from moments that count rows without a
     value as well: everything is measured, and paid for, once. Errors for a ``population`` need the squares of values.
@@ -186,8 +186,8 @@ def measurements(
 
 
 def _counts_people(query: Query, keys: PublicKeys, limits: Limits) -> bool:
-    """Whether rows and people are the same number: each person has one row in each group, and nothing is compared with
-    it that is not. Levels that add up count rows."""
+    """Return whether rows and people are the same number: each person has one row in each group, and nothing is
+    compared with it that is not. Levels that add up count rows."""
     if limits.level_groups is not None:
         return False
     kinds = {aggregate.kind for aggregate in query.aggregates.values()}
@@ -196,9 +196,9 @@ def _counts_people(query: Query, keys: PublicKeys, limits: Limits) -> bool:
 
 
 def _moments(query: Query, limits: Limits, find: Lookup, counts_people: bool, population: bool) -> dict[str, Moments]:
-    """The moments that each aggregate is estimated from: one vector for all aggregates of the same value and bounds,
-    of the highest degree that any of them needs; the first also counts rows without a value if rows are counted.
-    """
+    """Return the moments that each aggregate is estimated from: one vector for all aggregates of the same value and
+    bounds, of the highest degree that any of them needs; the first also counts rows without a value if rows are
+    counted."""
     degrees = {"count_value": 0, **dict.fromkeys(("sum", "mean"), 2 if population else 1), "var": 2, "std": 2}
     needed: dict[str, tuple[tuple[object, ...], int]] = {}
     bounds: dict[str, tuple[tuple[float, float], bool] | None] = {}
@@ -224,7 +224,7 @@ def _moments(query: Query, limits: Limits, find: Lookup, counts_people: bool, po
 
 
 def _pair(name: str, aggregate: Aggregate, limits: Limits, find: Lookup) -> Pair:
-    """Two values that are measured together, in an order that all aggregates of the same two share."""
+    """Return two values that are measured together, in an order that all aggregates of the same two share."""
     assert aggregate.other is not None
     sides = [
         (item.value, *_bounds(name, item, find))
@@ -265,7 +265,7 @@ def _vector(
 
 
 def _binned(name: str, aggregate: Aggregate, find: Lookup) -> tuple[str, Aggregate, int]:
-    """A quantile or an extreme, with the edges of the bins that it is chosen among."""
+    """Return a quantile or an extreme, with the edges of the bins that it is chosen among."""
     bounds, whole = _bounds(name, aggregate, find)
     ends = bounded(*bounds)
     width = ends[1] - ends[0]
@@ -432,12 +432,13 @@ def aggregation_of(
 
 
 def keys_of(query: Query, card: Card, listed_only: bool = False) -> PublicKeys:
-    """The public keys of each column of GROUP BY; None where they are not public, or not listed where they must be."""
+    """Return the public keys of each column of GROUP BY; None where they are not public, or not listed where they must
+    be."""
     return keys_and_ties(query, card, listed_only)[0]
 
 
 def keys_and_ties(query: Query, card: Card, listed_only: bool = False) -> tuple[PublicKeys, tuple[Tie, ...]]:
-    """The public keys of each column of GROUP BY, and which of them occur together."""
+    """Return the public keys of each column of GROUP BY, and which of them occur together."""
     tied = tied_values(query, card)
     keys = public_keys(
         query.groups, query.where, expressions.lookup_of(card, query.joins), listed_only=listed_only, tied=tied
@@ -447,7 +448,8 @@ def keys_and_ties(query: Query, card: Card, listed_only: bool = False) -> tuple[
 
 
 def make_keys_public(asked: Aggregation) -> str:
-    """How a question can be asked of public keys: what a relation counts can be cut off, other keys can be listed."""
+    """Return how a question can be asked of public keys: what a relation counts can be cut off, other keys can be
+    listed."""
     find = asked.find
     for group, listed in zip(asked.query.groups, asked.keys, strict=True):
         if listed is None and expressions.compile(group.value, find).range is not None:
@@ -480,13 +482,13 @@ def check(plan: QuestionPlan) -> None:
 
 
 def without_engine(plan: AggregationPlan) -> StatementContext:
-    """What statements of a plan need to know, for no engine in particular."""
+    """Return what statements of a plan need to know, for no engine in particular."""
     names = [*(name or "" for name in private_tables(plan.query)), *public_tables(plan.query)]
     return plan.statement_context("duckdb", dict.fromkeys(names, exp.to_table("t")), 0)
 
 
 def statements_of(plan: AggregationPlan, context: StatementContext) -> list[Statement]:
-    """Every statement of a plan, each once."""
+    """Return every statement of a plan, each once."""
     result = [statement for statement, _ in statements.of_measures(context, list(plan.measures))]
     binned: list[Choice | Quantiles | Counts] = [*plan.choices, *plan.quantiles, *plan.counts]
     for aggregate in (item.aggregate for item in binned):
@@ -552,7 +554,7 @@ def _divided(asked: Aggregation, whole: Fraction, delta: Fraction | None, joint:
 
 
 def _limits_of_normal_noise(asked: Aggregation) -> Limits:
-    """The limits of the l2 norm; aggregations that are bounded together keep the l1 norm, which is no smaller."""
+    """Return the limits in the l2 norm; aggregations with shared bounds keep the l1 norm, which is no smaller."""
     return asked.limits if asked.shared_bounds is not None else replace(asked.limits, norm=2)
 
 
@@ -599,7 +601,7 @@ def _noises(
         return gaussian
 
     def spread(measure: Measure, mechanism: Noise, limits: Limits) -> float:
-        """The logarithm of the standard deviation: variances at a tiny epsilon are beyond what a float holds."""
+        """Return the logarithm of the standard deviation: variances at a tiny epsilon are beyond what a float holds."""
         return math.log(variance_of(mechanism)) / 2 - math.log(measure.unit(limits))
 
     better = sum(spread(m, gaussian[m], limits) - spread(m, laplace[m], asked.limits) for m in laplace)
@@ -607,14 +609,14 @@ def _noises(
 
 
 def variance_of(noise: Noise) -> float:
-    """The variance of noise with one scale."""
+    """Return the variance of noise with one scale."""
     result = noise.variance
     assert isinstance(result, float)
     return result
 
 
 def _normal(sensitivity: float, ratio: Fraction) -> Gaussian:
-    """Normal noise of at least ``ratio`` times the sensitivity, by whichever epsilon that is at some delta."""
+    """Return normal noise of at least ``ratio`` times the sensitivity, by whichever epsilon that is at some delta."""
     delta = min(Fraction(1, 10**6), 1 / (10 * ratio))  # less than its delta at epsilon = 0, about 0.4 / ratio
     epsilon = gaussian_epsilon(ratio, delta)
     while True:
@@ -626,7 +628,7 @@ def _normal(sensitivity: float, ratio: Fraction) -> Gaussian:
 
 
 def _chooser(asked: Aggregation, aggregate: Aggregate, epsilon: Fraction) -> Exponential:
-    """The mechanism of one choice in one group.
+    """Return the mechanism of one choice in one group.
 
     A person who adds r_g to the bins of group g changes its scores by at most r_g, which costs ``epsilon r_g / R``,
     with R the sensitivity. The r_g add up to at most R over all groups, so all choices together cost epsilon.
@@ -635,7 +637,7 @@ def _chooser(asked: Aggregation, aggregate: Aggregate, epsilon: Fraction) -> Exp
 
 
 def _choice(asked: Aggregation, name: str, aggregate: Aggregate, epsilon: Fraction, bins: int) -> Choice:
-    """One choice; what is said of its error takes a third of its epsilon, where that is asked for."""
+    """Return one choice; what is said of its error takes a third of its epsilon, where that is asked for."""
     intervals = asked.options.quantile_interval or asked.population
     of_interval = epsilon * INTERVAL_SHARE if intervals else Fraction(0)
     interval = Laplace(up(asked.bin_limits.sensitivity()), round_down(of_interval)) if intervals else None
@@ -643,7 +645,7 @@ def _choice(asked: Aggregation, name: str, aggregate: Aggregate, epsilon: Fracti
 
 
 def _quantiles(asked: Aggregation, same: list[tuple[str, Aggregate, int]], epsilon: Fraction) -> Quantiles:
-    """Quantiles of the same value, which share what their names would get; their intervals take a third of it."""
+    """Return quantiles of one value, which share what their names would get; intervals take a third of it."""
     intervals = asked.options.quantile_interval or asked.population
     of_intervals = epsilon * INTERVAL_SHARE if intervals else Fraction(0)
     shares = {name: share_of(aggregate) for name, aggregate, _ in same}
@@ -655,7 +657,7 @@ def _quantiles(asked: Aggregation, same: list[tuple[str, Aggregate, int]], epsil
 
 
 def answer_type(plan: Aggregation, aggregate: Aggregate) -> Type:
-    """The type of the answers of an aggregate, as SQL has it, by the question and the card alone.
+    """Return the type of the answers of an aggregate, as SQL has it, by the question and the card alone.
 
     An answer that is a whole number in SQL is rounded to one where it is estimated, once: SQL on top of it means
     something else on doubles, which ``//`` does not cut off.
@@ -671,7 +673,7 @@ def answer_type(plan: Aggregation, aggregate: Aggregate) -> Type:
 
 
 def share_of(aggregate: Aggregate) -> Fraction:
-    """The quantile asked for, as a fraction, to a millionth."""
+    """Return the quantile asked for, as a fraction, to a millionth."""
     at = Fraction(str(aggregate.at)).limit_denominator(10**6)
     if not 0 <= at <= 1:
         raise InvalidArgument("quantile", "a number from 0 to 1", aggregate.at, "the median is 0.5")

@@ -61,13 +61,13 @@ class Quantiles:
 
 
 def levels(shares: Sequence[Fraction]) -> int:
-    """How many selections one value takes part in."""
+    """Return how many selections one value takes part in."""
     return inference.levels(len(shares))
 
 
 def ranks(shares: Sequence[Fraction], epsilon: float, limit: int) -> Rank:
-    """The order in which these quantiles, increasing, are selected; each for ``epsilon``, a person having ``limit``
-    values."""
+    """Return the order in which these quantiles, increasing, are selected; each for ``epsilon``, a person having
+    ``limit`` values."""
     return _with_mechanisms(halve(shares), epsilon, limit)
 
 
@@ -84,7 +84,7 @@ def _with_mechanisms(split: Split, epsilon: float, limit: int) -> Rank:
 
 
 def choose(rank: Rank, counts: Counts) -> dict[Fraction, int]:
-    """The bin of each quantile, of bins that hold so many values.
+    """Return the bin of each quantile, of bins that hold so many values.
 
     Counts are limited so that no rank exceeds 64 bits, one by one: nobody's part of a count becomes larger by that.
     """
@@ -99,7 +99,7 @@ def _largest_denominator(rank: Rank | None) -> int:
 
 
 def _choose_one(rank: Rank, bins: tuple[Counts, int]) -> tuple[int, tuple[Counts, int], tuple[Counts, int]]:
-    """The bin of one quantile, and the bins below and above it; bins are counts and the number of the first one."""
+    """Return the bin of one quantile, and the bins below and above it, as counts and the number of the first one."""
     (counts, first), parts, at = bins, rank.parts, rank.at
     fine = np.repeat(counts, parts)
     up_to = np.cumsum(fine)
@@ -119,8 +119,8 @@ def intervals(
     confidence: float = 0.95,
     cluster: float | None = None,
 ) -> dict[Fraction, tuple[int, int]]:
-    """For each quantile the bins between which it lies with this confidence, the second one not included, from a noisy
-    histogram of cells around the bins that were selected.
+    """Return the bins between which each quantile lies with this confidence, the second one not included, from a
+    noisy histogram of cells around the bins that were selected.
 
     The cells get wider with their distance from the bins selected, and one value is in one cell. The
     noisy number of values below an edge less the share of all of them, ``F - q n``, is a sum of noisy counts, whose
@@ -152,7 +152,8 @@ def intervals(
 def extreme_interval(
     kind: str, place: int, counts: Counts, mechanism: Laplace, confidence: float = 0.95
 ) -> tuple[int, int]:
-    """The bins between which the largest (smallest) value lies with this confidence, the second one not included.
+    """Return the bins between which the largest (smallest) value lies with this confidence, the second one not
+    included.
 
     One value may be at the very bound, and nobody could tell: so the bound is one of the limits. For the other, edges
     are tried from the far end on, as long as there are values beyond each of them for sure, by the noisy histogram of
@@ -173,8 +174,8 @@ def extreme_interval(
 
 @functools.lru_cache(maxsize=64)
 def _tail_of_sums(most: int, confidence: float) -> NDArray[np.float64]:
-    """What the sum of 1, 2, … most standard Laplace variables exceeds with ``1 - confidence``: of one exactly, of more
-    as of a nearly normal sum (Cornish and Fisher), and never less than of one."""
+    """Return what the sum of 1, 2, … most standard Laplace variables exceeds with ``1 - confidence``: of one exactly,
+    of more as of a nearly normal sum (Cornish and Fisher), and never less than of one."""
     number = np.arange(1, most + 1)
     z = NormalDist().inv_cdf(confidence)
     normal = np.sqrt(2 * number) * (z + (z**3 - 3 * z) / 24 * 3 / number)
@@ -189,7 +190,7 @@ def _scale(mechanism: Laplace) -> float:
 
 
 def _edges_around(places: Iterable[int], bins: int) -> NDArray[np.int64]:
-    """Edges of cells around these bins: next to them, and at distances of powers of two."""
+    """Return edges of cells around these bins: next to them, and at distances of powers of two."""
     steps = [0, *(1 << k for k in range(bins.bit_length()))]
     edges = {0, bins}
     for place in places:
@@ -201,8 +202,8 @@ def _edges_around(places: Iterable[int], bins: int) -> NDArray[np.int64]:
 def _linear_errors(
     cells: int, share: Fraction, scale: float, confidence: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """For each edge the factors of the cells in ``F - q n``, and what their noise exceeds with half of
-    ``1 - confidence``: a sum of Laplace noise, nearly normal, corrected for its fourth moment (Cornish and Fisher)."""
+    """Return the factors of the cells in ``F - q n`` for each edge, and what their noise exceeds with half of ``1 -
+    confidence``: a sum of Laplace noise, nearly normal, corrected for its fourth moment (Cornish and Fisher)."""
     factors = np.tri(cells + 1, cells, -1) - float(share)
     squares = (factors**2).sum(axis=1)
     excess = 3 * (factors**4).sum(axis=1) / np.maximum(squares, 1e-300) ** 2
@@ -212,8 +213,8 @@ def _linear_errors(
 
 
 def errors(rank: Rank, bins: int, confidence: float = 0.95) -> dict[Fraction, float]:
-    """By how many values the rank of each quantile may be off, with this confidence each, values that share a bin
-    aside: by the error of its selection, and by that of the selection before it as far as it moved what was left.
+    """Return by how many values the rank of each quantile may be off, with this confidence each, values that share a
+    bin aside: by the error of its selection, and by that of the selection before it as far as it moved what was left.
     """
     level = 1 - (1 - confidence) / rank.depth
 

@@ -91,7 +91,8 @@ _Node = Projection | PerPerson | Windowed | PublicMembership | CappedRows
 
 
 def with_limited_work(query: Query, card: Card) -> Query:
-    """The question with a limit on the rows of a person wherever they are combined; the same one everywhere in it."""
+    """Return the question with a limit on the rows of a person wherever they are combined; the same one everywhere in
+    it."""
     parts = query.aggregations
     work: _Polynomial = ()
     seen = {name for part in parts for name in _read(part)}  # of all parts, so that they are about the same rows
@@ -104,7 +105,7 @@ def with_limited_work(query: Query, card: Card) -> Query:
 
 
 def _largest(work: _Polynomial) -> int:
-    """The largest limit, at least 1, for which the work is within :data:`MAX_WORK`."""
+    """Return the largest limit, at least 1, for which the work is within :data:`MAX_WORK`."""
     low, high = 1, MAX_WORK
     while high - low > 1:
         middle = (low + high) // 2
@@ -118,7 +119,7 @@ def _limited(query: Query, card: Card, most: int, seen: set[str]) -> Query:
 
 
 def _with_limits(source: Source, card: Card, most: int, seen: set[str]) -> Source:
-    """The relation with at most so many rows of a person on either side of a join that may have several on both.
+    """Return the relation with at most so many rows of a person on either side of a join that may have several on both.
     ``seen`` are the columns that are read of it."""
     if isinstance(source, PrivateRows):
         return source
@@ -143,14 +144,14 @@ def _with_limits(source: Source, card: Card, most: int, seen: set[str]) -> Sourc
 
 
 def _read(query: Query) -> set[str]:
-    """The columns that a question reads of the relation that it is asked of; levels read those of all levels."""
+    """Return the columns that a question reads of the relation that it is asked of; levels read those of all levels."""
     groups = (group.value for group in (*query.groups, *query.rolled_up))
     values = (value for item in query.aggregates.values() for value in (item.value, item.other))
     return _names(query.where, *(join.own for join in query.joins), *groups, *values)
 
 
 def _read_inside(source: _Node, card: Card, seen: set[str]) -> set[str]:
-    """The columns that a node reads of the relation inside it."""
+    """Return the columns that a node reads of the relation inside it."""
     if isinstance(source, PublicMembership):
         return seen | _names(source.value)
     if isinstance(source, (Windowed, CappedRows)):  # which may go by the order of all columns
@@ -166,8 +167,8 @@ def _names(*values: Expression | None) -> set[str]:
 
 
 def _rows_and_work(source: Source, card: Card) -> tuple[_Polynomial | None, _Polynomial]:
-    """How many rows of a person a relation has at most, None where nothing limits them; and the units of work for rows
-    that are limited."""
+    """Return how many rows of a person a relation has at most, None where nothing limits them; and the units of work
+    for rows that are limited."""
     if isinstance(source, PrivateRows):
         return None, ()
     if isinstance(source, PersonJoin):
@@ -199,7 +200,7 @@ def _of_join(source: PersonJoin, card: Card) -> tuple[_Polynomial | None, _Polyn
 
 
 def _of_question(query: Query, card: Card) -> _Polynomial:
-    """The units of work for the limited rows of a person in all statements of a question about one relation."""
+    """Return the units of work for the limited rows of a person in all statements of a question about one relation."""
     rows, work = (None, ()) if query.source is None else _rows_and_work(query.source, card)
     if rows is not None:
         known = card_of_question(query, card)
@@ -214,7 +215,7 @@ def _of_question(query: Query, card: Card) -> _Polynomial:
 
 
 def _units_of(source: Projection | PerPerson | Windowed | PublicMembership, card: Card) -> int:
-    """The units of work for each row of the relation inside."""
+    """Return the units of work for each row of the relation inside."""
     find = inner_lookup(source, card)
     if isinstance(source, PublicMembership):
         return _ROW + _units(find, source.value)
@@ -235,7 +236,7 @@ def _units_of(source: Projection | PerPerson | Windowed | PublicMembership, card
 
 
 def _units(find: Lookup, *values: Expression | None) -> int:
-    """The units of work for computing expressions from one row."""
+    """Return the units of work for computing expressions from one row."""
     result = 0
     for value in values:
         if isinstance(value, Call):
@@ -286,7 +287,7 @@ def _text_operations(query: Query) -> int:
 
 
 def _of_source(source: Source) -> tuple[int, int]:
-    """How many rows a relation makes of one row, but for joins, and by how many operations on texts."""
+    """Return how many rows a relation makes of one row, but for joins, and by how many operations on texts."""
     if isinstance(source, PrivateRows):
         return 1, 0
     inside = (
@@ -302,7 +303,7 @@ def _of_source(source: Source) -> tuple[int, int]:
 
 
 def _operations(node: Query | Source) -> int:
-    """The operations on texts in the expressions of one node, without the relations inside it."""
+    """Return the operations on texts in the expressions of one node, without the relations inside it."""
     count = 0
     pending = [(item, 1) for item in _expressions(node)]
     while pending and count <= MAX_TEXT_OPERATIONS:

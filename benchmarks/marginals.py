@@ -125,7 +125,7 @@ def counting(quick: bool) -> list[Row]:
         ):
             counts = Counting(table, whole, values)
 
-            def compute(given: Any) -> bytes:
+            def compute(_: Counting, given: Any) -> bytes:
                 seen.update(given)
                 return b""
 

@@ -29,7 +29,7 @@ def publish(rows, contribution=None, cells=None):
         )
         results = []
 
-        def compute(counts):
+        def compute(_, counts):
             given = {levels: counts[levels] if cells is None else cells(counts[levels]) for levels in counts}
             publication = plan.release(given, small.PUBLISHING_CLAIM)
             results.append([publication.table("town").to_pylist(), publication.records().to_pylist()])

@@ -6,9 +6,12 @@ import os
 from datetime import date, datetime
 
 import duckdb
+import pyarrow as pa
 import pytest
 
+import dither as dp
 from dither.errors import InvalidArgument
+from dither.tables.query import postprocess
 from dither.tables.query.postprocess import IsolatedDatabase, rehearse
 from dither.tables.query.tree import PostProcessing
 from support import refuses
@@ -132,3 +135,23 @@ def test_a_statement_is_rehearsed_once_and_a_refused_one_again(monkeypatch):
         with refuses(InvalidArgument):
             rehearse(PostProcessing("SELECT rehearsed_never FROM noisy"), COLUMNS)
     assert len(opened) == 4
+
+
+def test_the_sql_of_a_question_is_rehearsed_once_from_reading_to_release(monkeypatch):
+    """Reading, the plan, the explanation and the release see the same noisy tables: one rehearsal serves them all."""
+    rehearsed = []
+    once = postprocess._rehearsed
+    monkeypatch.setattr(
+        postprocess, "_rehearsed", lambda post, *of, **more: rehearsed.append(post) or once(post, *of, **more)
+    )
+    rows = pa.table({"u": range(40), "region": ["a", "b"] * 20, "x": [1.5, 2.5] * 20})
+    with dp.open(
+        rows, name="t", unit="u", keys={"region": ["a", "b"]}, bounds={"x": (0, 5)}, budget=dp.PureDP(9)
+    ) as table:
+        question = table.sql(
+            "SELECT region, n, m - LAG(m) OVER (ORDER BY region) AS rehearsed_in_all_steps "
+            "FROM (SELECT region, COUNT(*) AS n, AVG(x) AS m FROM t GROUP BY region) AS s"
+        )
+        question.explain(epsilon=1)
+        question.release(epsilon=1)
+    assert len(rehearsed) == 1

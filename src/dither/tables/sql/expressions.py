@@ -170,9 +170,7 @@ def read(node: exp.Expr, leaf: Leaf) -> Expression:
         if isinstance(node, (exp.Select, exp.Subquery)) and outer_columns(node, node):
             fix = "in its WHERE compare the person of both, and nothing else of the row around it, and select one "
             fix += "aggregate; ask first what is of several people, and write its answer as a number"
-            raise refuse_sql(
-                "a subquery about rows of the same person", "one that looks at other columns of the row around it", fix
-            )
+            raise refuse_sql("a subquery about rows of the same person", "one that looks at the row around it", fix)
         got, fix = NODES.get(type(node), (node.key.upper(), f"use comparisons, arithmetic, or one of {COMMON}"))
         raise refuse_sql("an expression dither can bound", got, hint(fix, node))
     return reader(node, leaf)

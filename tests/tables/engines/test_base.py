@@ -98,15 +98,7 @@ def test_the_header_says_what_is_between_cells(tmp_path: Path, text: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "a,b\r\n1,x\r\n",
-        "\ufeffa,b\n1,x\n",
-        'b,"a"\nx,1\n',
-        'a,b\n1,"x"\n',
-        "extra,a,b\nq,1,x",
-        ",a,b\n0,1,x\n",
-    ],
+    "text", ["a,b\r\n1,x\r\n", "\ufeffa,b\n1,x\n", 'b,"a"\nx,1\n', 'a,b\n1,"x"\n', "extra,a,b\nq,1,x", ",a,b\n0,1,x\n"]
 )
 def test_forms_of_csv(tmp_path: Path, text: str) -> None:
     assert rows(csv(tmp_path, text), card(a="integer", b="text")) == [{"a": 1, "b": "x"}]

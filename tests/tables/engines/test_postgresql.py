@@ -145,10 +145,7 @@ def test_public_tables_of_the_same_database_stay_there(postgres: str) -> None:
         assert '"public"."codes"' in render(engine.public("codes"), "postgres")
         assert engine.run(
             f"SELECT region FROM {render(engine.public('codes'), 'postgres')} AS p ORDER BY 1"
-        ).to_pylist() == [
-            {"region": "north"},
-            {"region": None},
-        ]
+        ).to_pylist() == [{"region": "north"}, {"region": None}]
         assert engine.unique("codes", "code")
         with refuses(InvalidData, "column code"):
             engine.public("wrong")

@@ -60,11 +60,7 @@ def in_duckdb(expression: Expression) -> str:
 
 rows_ = st.lists(
     st.fixed_dictionaries(
-        {
-            "word": st.none() | st.text("abAB%_", max_size=3),
-            "n": st.none() | HALVES,
-            "s": st.none() | HALVES,
-        }
+        {"word": st.none() | st.text("abAB%_", max_size=3), "n": st.none() | HALVES, "s": st.none() | HALVES}
     ),
     max_size=8,
 )

@@ -317,8 +317,7 @@ def test_every_aggregation_is_measured_once(question, expected):
 
 def test_blocks_that_differ_in_where_are_one_aggregation():
     question = parse(
-        "SELECT (SELECT COUNT(*) FROM visits WHERE x > 5) AS y, (SELECT COUNT(*) FROM visits WHERE x < 2) AS z",
-        KINDS,
+        "SELECT (SELECT COUNT(*) FROM visits WHERE x > 5) AS y, (SELECT COUNT(*) FROM visits WHERE x < 2) AS z", KINDS
     )
     assert [item.kind for item in question.aggregates.values()] == ["count_value", "count_value"]
     assert question.more == ()

@@ -93,10 +93,7 @@ CONDITIONS = [
     ("vip IS TRUE", op("not", op("is_distinct", "vip", True))),
     ("vip IS NOT FALSE", op("not", op("not", op("is_distinct", "vip", False)))),
     ("day = at", op("=", op("cast", text("timestamp"), "day"), "at")),
-    (
-        "day < TIMESTAMP '2024-01-31 12:00:00'",
-        op("<", op("cast", text("timestamp"), "day"), datetime(2024, 1, 31, 12)),
-    ),
+    ("day < TIMESTAMP '2024-01-31 12:00:00'", op("<", op("cast", text("timestamp"), "day"), datetime(2024, 1, 31, 12))),
     ("CAST(amount AS DECIMAL(10, 2)) = 1", op("=", op("round", op("cast", text("number"), "amount"), 2), 1)),
     ("SUBSTRING(region FROM 1 FOR 2) = 'no'", op("=", op("substr", "region", 1, 2), text("no"))),
     ("TRIM(BOTH ' ' FROM region) = 'a'", op("=", op("trim", "region"), text("a"))),

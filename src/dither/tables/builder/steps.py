@@ -20,12 +20,7 @@ from typing import cast
 
 from dither import arguments
 from dither.errors import InvalidArgument, WrongType
-from dither.tables.builder.expressions import (
-    Operand,
-    condition,
-    distinct_keys,
-    expression,
-)
+from dither.tables.builder.expressions import Operand, condition, distinct_keys, expression
 from dither.tables.card.model import Card, Type
 from dither.tables.card.values import Value, clip
 from dither.tables.query.evaluate import Types, check_shape, require_boolean, require_number, typed

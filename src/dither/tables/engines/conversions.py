@@ -53,10 +53,7 @@ def parsed_text(x: exp.Expr, format: str, type: Type, dialect: Dialect) -> exp.E
     if type == "timestamp":
         day = _joined([day, _joined([pieces.get(name, exp.Literal.string("00")) for name in "HMS"], ":")], " ")
         valid += _TIME
-    conditions = [
-        _matches(day.copy(), valid, dialect),
-        binary("<>", pieces["Y"].copy(), exp.Literal.string("0000")),
-    ]
+    conditions = [_matches(day.copy(), valid, dialect), binary("<>", pieces["Y"].copy(), exp.Literal.string("0000"))]
     moment = nodes.try_cast(day, type) if dialect == "duckdb" else nodes.cast(day, type)
     return nodes.case([(reduce(lambda one, other: binary("and", one, other), conditions), moment)], exp.null())
 
@@ -242,8 +239,7 @@ def unread_cells(engine: Engine) -> list[UnreadCells]:
         present = engine.source_columns(table)
         columns = engine.card.private_tables[table].columns
         counts = engine.count_cells(
-            table,
-            [(name, reading) for name, column in columns.items() for reading in (None, column, MARKERS)],
+            table, [(name, reading) for name, column in columns.items() for reading in (None, column, MARKERS)]
         )
         for place, (name, column) in enumerate(columns.items()):
             cells, read, markers = counts[3 * place : 3 * place + 3]

@@ -367,11 +367,7 @@ def _of_database(path: str, table: str, catalogs: dict[str, str]) -> DuckDBSourc
 
 
 def _of_frame(
-    frame: Any,
-    columns: Mapping[str, ColumnCard] | None,
-    types: Mapping[str, Type] | None,
-    unit: str | None,
-    raw: str,
+    frame: Any, columns: Mapping[str, ColumnCard] | None, types: Mapping[str, Type] | None, unit: str | None, raw: str
 ) -> DuckDBSource:
     """Return a frame in memory, as plain Arrow columns, which are not copied if they are so already."""
     declared = frames.check_types(types)

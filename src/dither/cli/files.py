@@ -167,7 +167,7 @@ class Outputs:
 
     def _what_it_is(self, target: Path, about: os.stat_result | None) -> str:
         """What makes a file one that is never written over; nothing for any other."""
-        if any(_same(target, item) for item in (*self._protected, *_of_cards_beside(target))):
+        if any(_same(target, item) for item in (*self._protected, *_of_cards_beside(target, self._protected))):
             named = "a source, card, ledger, key or receipt"
             return f"the name of {named}" if about is None else f"one that exists and is {named}"
         if about is None or not stat.S_ISREG(about.st_mode):
@@ -184,11 +184,11 @@ class Outputs:
         return "one that exists and is a card" if target.suffix.lower() == ".toml" and _mentions_columns(target) else ""
 
 
-def _of_cards_beside(target: Path) -> set[Path]:
-    """What the cards in the folder of a file are about."""
+def _of_cards_beside(target: Path, known: set[Path]) -> set[Path]:
+    """Return what the cards in the folder of a file are about, but for those that are known already."""
     result: set[Path] = set()
     for path in sorted(target.absolute().parent.glob("*.toml"))[:_MAX_CARDS]:
-        card = _card_in(path)
+        card = None if any(_same(path, item) for item in known) else _card_in(path)
         if card is not None:
             result |= of_card(path, card)
     return result

@@ -53,13 +53,6 @@ def test_what_implements_a_result_is_public(where):
     assert first.implementation is getattr(owner, name)
 
 
-@each("result", results())
-def test_statements_are_sentences(result):
-    assert result.statement.endswith(".")
-    assert result.title
-    assert not result.title.endswith(".")
-
-
 def test_a_result_is_found_by_number_or_by_a_word_of_its_title():
     assert [result.title for result in find("Theorem  10")] == ["Privacy of mixed noise"]
     assert find("theorem 1.3") == find("Theorem 1.3")

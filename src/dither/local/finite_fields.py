@@ -212,9 +212,6 @@ class ProjectiveGeometryResponse(IndexProtocol[LocalFrequencies], PureProtocol):
     epsilon: float
     wire_code: ClassVar[int] = WIRE_CODES["ProjectiveGeometryResponse"]
 
-    def __post_init__(self) -> None:
-        self.check_parameters()
-
     @property
     def geometry(self) -> tuple[int, int]:
         """q and t: the field size and the dimension of the vectors, of the smallest variance for k categories."""
@@ -353,9 +350,6 @@ class LocalHashing(IndexProtocol[LocalFrequencies], PureProtocol):
     categories: Any
     epsilon: float
     wire_code: ClassVar[int] = WIRE_CODES["LocalHashing"]
-
-    def __post_init__(self) -> None:
-        self.check_parameters()
 
     @property
     def hash_range(self) -> int:

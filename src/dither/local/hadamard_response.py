@@ -75,9 +75,6 @@ class HadamardResponse(IndexProtocol[LocalFrequencies], FrequencyProtocol):
     epsilon: float
     wire_code: ClassVar[int] = WIRE_CODES["HadamardResponse"]
 
-    def __post_init__(self) -> None:
-        self.check_parameters()
-
     @property
     def blocks(self) -> int:
         """The number B of blocks, the power of two of the smallest variance."""

@@ -73,6 +73,9 @@ class LocalProtocol(ABC, Generic[Result]):
     categories: Any
     epsilon: float
 
+    def __post_init__(self) -> None:
+        self.check_parameters()
+
     def check_parameters(self) -> None:
         """Validate and store epsilon and the categories; the first thing that a constructor does."""
         report_epsilon(self.epsilon)

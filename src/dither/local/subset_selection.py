@@ -60,9 +60,6 @@ class RandomizedResponse(IndexProtocol[LocalFrequencies], PureProtocol):
     epsilon: float
     wire_code: ClassVar[int] = WIRE_CODES["RandomizedResponse"]
 
-    def __post_init__(self) -> None:
-        self.check_parameters()
-
     @property
     def event(self) -> ResponseReport:
         """For accountants: one report of one person."""
@@ -123,9 +120,6 @@ class SubsetSelection(BitProtocol):
     categories: Any
     epsilon: float
     wire_code: ClassVar[int] = WIRE_CODES["SubsetSelection"]
-
-    def __post_init__(self) -> None:
-        self.check_parameters()
 
     @property
     def subset_size(self) -> int:

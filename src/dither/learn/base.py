@@ -507,6 +507,14 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         inputs.check_lengths(len(codes), rows)
         return codes, classes
 
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the probability of each class, in the order of ``classes_``."""
+        raise AssertionError("each classifier has its probabilities")
+
+    def predict_log_proba(self, X: Any) -> Floats:
+        """Return the logarithms of :meth:`predict_proba`."""
+        return np.asarray(np.log(np.maximum(self.predict_proba(X), np.finfo(np.float64).tiny)))
+
     def non_private_data(self, rows: Floats, y: Any) -> tuple[Any, ...]:
         """Return what the non-private estimator is fitted to."""
         codes, classes = self._labels(y, len(rows))

@@ -223,10 +223,6 @@ class GaussianNB(PrivateClassifier):
         """Return the probability of each class, in the order of ``classes_``."""
         return softmax(self._joint(X))
 
-    def predict_log_proba(self, X: Any) -> Floats:
-        """Return the logarithms of :meth:`predict_proba`."""
-        return np.asarray(np.log(np.maximum(self.predict_proba(X), np.finfo(np.float64).tiny)))
-
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the likeliest class of each row."""
         best = self._joint(X).argmax(axis=1)

@@ -163,10 +163,6 @@ class LogisticRegression(PrivateClassifier):
         scores = self.decision_function(X)
         return softmax(np.column_stack([np.zeros(len(scores)), scores]) if scores.ndim == 1 else scores)
 
-    def predict_log_proba(self, X: Any) -> Floats:
-        """Return the logarithms of :meth:`predict_proba`."""
-        return np.asarray(np.log(np.maximum(self.predict_proba(X), np.finfo(np.float64).tiny)))
-
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the likeliest class of each row."""
         scores = self.decision_function(X)

@@ -657,12 +657,6 @@ def test_noise_exceeds_its_bound_no_more_often_than_stated():
         assert (exceeded >= doubt / 100).all()  # and the bound is of use
 
 
-def test_words():
-    assert str(ClippedShare(1.9e-7, 0.0, 0.031)) == "about less than 0.01 % of the rows are excluded (0 % to 3.1 %)"
-    assert str(ClippedShare.at_least(0.37)) == "at least 37 % of the rows are excluded"
-    assert str(ClippedShare.at_least(0.0)) == "the noise hides whether any of the rows are excluded"
-
-
 def test_a_plan_and_an_answer_state_what_is_true_of_a_long_tail():
     """zipf 1.8 up to 1000 rows, of which a limit of 3 leaves out three quarters; seeded."""
     people = zipf(1.8)

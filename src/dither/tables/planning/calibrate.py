@@ -135,7 +135,8 @@ def _aggregation(query: Query, card: Card, options: ReleaseOptions, shared_bound
     settled = replace(
         options, max_groups=1 if max_groups == "auto" else max_groups, max_rows=1 if max_rows == "auto" else max_rows
     )
-    result = aggregation_of(automatic.with_provisional_bounds(query), card, settled, shared_bounds, known)
+    provisional = automatic.with_provisional_bounds(query) if unstated else query
+    result = aggregation_of(provisional, card, settled, shared_bounds, known)
     return replace(result, unstated=unstated)
 
 

@@ -356,7 +356,7 @@ def plan_notes(plan: AggregationPlan) -> tuple[Note, ...]:
     return (
         *about_rows,
         *held_notes(plan),
-        *unseen_bounds_notes(plan),
+        *(unseen_bounds_notes(plan) if plan.automatic else ()),
         *interval_notes(plan),
         *empty_group_notes(plan),
     )

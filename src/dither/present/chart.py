@@ -16,7 +16,7 @@ from dither.present.digits import significant
 Style = Literal["bars", "line", "dashed", "steps", "points", "area", "reference"]
 """How a mark is drawn: an area has no line in its middle, a reference is a gray line to compare the others with."""
 
-MAX_ROWS = 60
+MAX_BARS = 60
 """How many bars a chart has at most, unless it is asked for more."""
 
 
@@ -108,7 +108,7 @@ def bars(
     *,
     title: str,
     texts: Sequence[str] | None = None,
-    most: int | None = MAX_ROWS,
+    most: int | None = MAX_BARS,
     **more: Any,
 ) -> Chart:
     """Return a chart of a bar for each row: its label, its value, and the half-width of its interval.

@@ -20,8 +20,7 @@ from dither.ledger.report import safe
 from dither.present import markup
 from dither.present import text as plain_text
 from dither.present.axes import draw
-from dither.present.chart import MAX_ROWS as MAX_BARS
-from dither.present.chart import Axis, Chart, bars, is_drawable
+from dither.present.chart import MAX_BARS, Axis, Chart, bars, is_drawable
 from dither.present.digits import keys_shown, noisy, rounded, shown, two_digit_decimals
 from dither.present.notes import Note, kinds_of, lasting
 from dither.present.text import printable

@@ -41,7 +41,7 @@ def answer_page(
     if question is not None:
         parts.append(sheet.section("The question", f"<pre><code>{markup.escaped_lines(question)}</code></pre>\n"))
     charts = [sheet.figure(answer.chart(name)) for name in answer.drawable()[:MAX_CHARTS]]
-    parts += [sheet.section("The answer", _table(answer), *charts), _cost(answer, entries)]
+    parts += [sheet.section("The answer", answer_table(answer), *charts), _cost(answer, entries)]
     parts += [] if explanation is None else [_mechanisms(explanation)]
     parts += [] if entries is None else [_spending(entries, answer)]
     parts.append(sheet.section("What is guaranteed", sheet.listed(words.guaranteed(answer, rows_are_people))))
@@ -49,14 +49,19 @@ def answer_page(
     return sheet.page(title, *parts)
 
 
-def _table(answer: Answer) -> str:
+def answer_table(answer: Answer) -> str:
+    """Return the table of an answer with what its numbers mean, as pages and servers show it."""
     headings, rows = answer.table(MAX_ROWS)
+    errors = [heading.kind in ("error", "population error") for heading in headings]
+    cells = [
+        [f"± {cell}" if cell and is_error else cell for cell, is_error in zip(row, errors, strict=True)] for row in rows
+    ]
     names = [
         markup.Explained(heading.text, _EXPLANATIONS[heading.kind]) if heading.kind in _EXPLANATIONS else heading.text
         for heading in headings
     ]
     right = [heading.numeric and (j > 0 or heading.kind != "key") for j, heading in enumerate(headings)]
-    return sheet.table(names, rows, _caption(answer), right)
+    return sheet.table(names, cells, _caption(answer), right)
 
 
 def _caption(answer: Answer) -> str:

@@ -33,7 +33,7 @@ code { overflow-wrap: anywhere; }
 figure { margin: 1rem 0; }
 svg { max-width: 100%; }
 svg.scaled { height: auto; }
-.wide { overflow-x: auto; }
+.scroll { overflow-x: auto; }
 .side-by-side { display: flex; flex-wrap: wrap; gap: 1rem 1.5rem; }
 .side-by-side figure { margin: 0; max-width: 100%; }
 @media (max-width: 40rem) {
@@ -78,7 +78,10 @@ def table(
 ) -> str:
     """Return a table that scrolls where it is wider than the page; the first cell of a row is its name."""
     body = markup.table(headings, rows, right, named_rows=True, inline=False)
-    return f'<figure>\n<figcaption>{escaped(caption)}</figcaption>\n<div class="wide">\n{body}\n</div>\n</figure>\n'
+    return (
+        f'<figure>\n<figcaption>{escaped(caption)}</figcaption>\n<div class="scroll" tabindex="0" role="region" '
+        f'aria-label="{escaped(caption)}">\n{body}\n</div>\n</figure>\n'
+    )
 
 
 def facts(pairs: Iterable[Sequence[object]]) -> str:

@@ -13,6 +13,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from dither.errors import DitherError
 from dither.present.drawing import svg
+from dither.present.pages.answer import answer_table
 from dither.present.words import guaranteed, not_guaranteed
 from dither.server.errors import ErrorDocument, NotFound, problem_of
 from dither.server.pages import forms
@@ -241,6 +242,7 @@ def answer(visit: Visit) -> Response:
     context: dict[str, Any] = {
         "record": record,
         "answer": record.answer,
+        "answer_table": Markup(answer_table(record.answer)),
         "charts": [Markup(svg(record.answer.chart(column))) for column in record.answer.drawable()[:MAX_CHARTS]],
         "own": own,
         **(_left(visit, record.table) if own and can_ask else _NOTHING_LEFT),

@@ -496,7 +496,7 @@ def create(store: LedgerStore, dataset: str, limits: AccountLimits) -> Receipt:
         raise InvalidArgument("each_person", "a limit for a new population", "none", "pass each_person=PureDP(1)")
     if shared is not None and limits.each_person is not None and limits.each_person != shared.limit:
         raise InvalidArgument(
-            "each_person", "the limit that this population has", "another", "leave it out, or change_limit"
+            "each_person", "the limit that this population has", "a different limit", "leave it out, or change_limit"
         )
     new: list[Account] = []
     if whose and shared is None:

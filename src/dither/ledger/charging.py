@@ -319,7 +319,9 @@ def _check_seal(store: LedgerStore, key: bytes, account: Account) -> None:
     sealed_entry = chain.entry_of(rows[0]).body.get("people") if rows else None
     seal = people.seal(key, account.owner, account.sealed, account.checksum)
     if not isinstance(sealed_entry, list) or sealed_entry[:2] != [account.owner, seal]:
-        raise LedgerError("ledger", "people's accounts as they were charged", "others", "restore it from a copy")
+        raise LedgerError(
+            "ledger", "people's accounts as they were charged", "changed accounts", "restore it from a copy"
+        )
 
 
 def _spend(store: LedgerStore, account: Account, amount: Amount) -> None:

@@ -223,7 +223,9 @@ def _check_people(store: LedgerStore, ledger: _Replayed, result: dict[str, accou
         account = result[population]
         same = (account.sealed, account.checksum) == (seq, total)
         if not same or _people.seal(key, population, seq, total) != seal:
-            raise LedgerError("ledger", "people's accounts as they were charged", "others", "restore it from a copy")
+            raise LedgerError(
+                "ledger", "people's accounts as they were charged", "changed accounts", "restore it from a copy"
+            )
 
 
 _MAX_SHOWN_REQUEST = 10_000
@@ -484,7 +486,7 @@ class Ledger:
             value = decode(answer)
         except LedgerError:
             raise InvalidArgument(
-                "answer", "bytes of JSON", "others", "pass what dither.ledger.recorded.encode gives"
+                "answer", "bytes of JSON", "bytes that are not JSON", "pass what dither.ledger.recorded.encode gives"
             ) from None
         with self._store.transaction():
             charge_entry = chain.select_entry(self._store, charge.receipt)
@@ -610,7 +612,7 @@ class Ledger:
         elif ending == "csv":
             report.write_csv(path, self.history(dataset))
         else:
-            raise InvalidArgument("path", "a name ending in .json or .csv", "another", "pass 'history.json'")
+            raise InvalidArgument("path", "a name ending in .json or .csv", "an unknown ending", "pass 'history.json'")
 
     def plot(self, dataset: str, *, analyst: str | None = None, axes: Axes | None = None) -> Axes:
         """Plot what a dataset, or an analyst in it, has spent over time; returns the axes."""

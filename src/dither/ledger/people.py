@@ -127,7 +127,7 @@ def canonical_key(key: Any) -> bytes | None:
     if isinstance(key, (int, np.integer)) and not isinstance(key, bool):
         if int(key).bit_length() < _LARGE:
             return b"%d" % int(key)
-        raise WrongType("people", "keys of a few hundred digits", "more", "pass them as text")
+        raise WrongType("people", "keys of a few hundred digits", "longer keys", "pass them as text")
     if key is None or type(key).__name__ in ("NAType", "NaTType"):
         return None
     if key.is_nan() if isinstance(key, Decimal) else isinstance(key, (float, np.floating)) and math.isnan(key):
@@ -226,7 +226,7 @@ def total(store: LedgerStore, secret: bytes, population: str) -> int:
             numbers = np.array([epsilon, delta])
             if len(names) != WIDTH * len(rows) or numbers.dtype.kind != "i" or numbers.min() < 0:
                 raise LedgerError(
-                    "ledger", "people's accounts as they were charged", "others", "restore it from a copy"
+                    "ledger", "people's accounts as they were charged", "changed accounts", "restore it from a copy"
                 )
             result += checksum(secret, np.frombuffer(names, dtype=np.uint8).reshape(-1, WIDTH), *numbers)
             after = names[-WIDTH:]

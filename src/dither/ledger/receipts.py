@@ -49,4 +49,4 @@ def check_writable(path: str | os.PathLike[str]) -> None:
 
 
 def _unusable(expected: str, fix: str) -> LedgerError:
-    return LedgerError("receipt", f"a file {expected}", "another", fix)
+    return LedgerError("receipt", f"a file {expected}", "a file that cannot be used", fix)

@@ -98,7 +98,9 @@ def _whole(path: str | os.PathLike[str]) -> Iterator[IO[str]]:
     try:
         handle, fresh = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
     except OSError:
-        raise LedgerError("path", "a file in a folder that can be written", "another", "choose another place") from None
+        raise LedgerError(
+            "path", "a file in a folder that can be written", "a folder that cannot", "choose another folder"
+        ) from None
     try:
         with os.fdopen(handle, "w", encoding="utf-8", errors="surrogatepass", newline="") as out:
             yield out

@@ -109,7 +109,7 @@ def charged_series(
         entry = chain.checked(store, rows[0][0])
         if entry.body.get("request") != digest:
             fix = "give the new series another name"
-            raise InvalidArgument("series", "the one that was charged under this name", "another", fix)
+            raise InvalidArgument("series", "the one that was charged under this name", "a different series", fix)
         return Charge(dataset, key, price.guarantee, entry.receipt, price=price)
 
     result = recorded()

@@ -99,14 +99,14 @@ def check_guarantee(value: object, name: str) -> Guarantee:
             name, "PureDP, ApproxDP or ZCDP", type(value).__name__, f"pass {name}=dither.PureDP(0.5), for example"
         )
     if max(number.denominator.bit_length() for number in value.exact) > _MAX_BITS:
-        raise InvalidArgument(name, "at most 3000 digits", "more", "round it up")
+        raise InvalidArgument(name, "at most 3000 digits", "a longer number", "round it up")
     return value
 
 
 def check_filter(value: object) -> None:
     """Refuse what is not a filter."""
     if not isinstance(value, str) or value not in ("sum", "advanced"):
-        raise InvalidArgument("filter", "'sum' or 'advanced'", "another", "leave it out")
+        raise InvalidArgument("filter", "'sum' or 'advanced'", "an unknown filter", "leave it out")
 
 
 def _parts(guarantee: Guarantee) -> tuple[Fraction, Fraction]:

@@ -164,7 +164,9 @@ def _cast(where: str, level: str, column: Any, kind: Type | None) -> Any:
         return array.cast(arrow_type(kind))
     except pa.ArrowException:
         fix = f"write the values of {level} as the card has them"
-        raise InvalidArgument(where, f"a column {level} of type {kind}, as in the card", "others", fix) from None
+        raise InvalidArgument(
+            where, f"a column {level} of type {kind}, as in the card", "values that cannot be converted", fix
+        ) from None
 
 
 PARTS = ("year", "quarter", "month", "week", "day", "weekday", "hour")
@@ -343,7 +345,9 @@ class ColumnReader:
             )
         edges = self._edges(name, expression, spec["width"]) if "width" in spec else _listed(spec["edges"])
         if any(isinstance(edge, bool) or not isinstance(edge, (int, float)) for edge in edges):
-            raise _wrong(f"columns.{name}.edges", "numbers", "others", "write edges = [0, 18, 65, 120]")
+            raise _wrong(
+                f"columns.{name}.edges", "numbers", "values that are not numbers", "write edges = [0, 18, 65, 120]"
+            )
         attribute = Attribute.binned(name, edges, null=null, other=other, whole=kind == "integer")
         outside = {"low": float(edges[0]), "high": float(edges[-1])}
         return CardColumn(attribute, expression, _left_out(name, null, other, outside))

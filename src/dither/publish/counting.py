@@ -473,5 +473,7 @@ class Counting:
                 0 <= level <= most for level, most in zip(levels, sizes, strict=True)
             ):
                 fix = "use Domain.levels(names)"
-                raise InvalidArgument("tables", "a level of each attribute of the domain", "another", fix)
+                raise InvalidArgument(
+                    "tables", "a level of each attribute of the domain", "a table of other levels", fix
+                )
             self.domain.check_size(levels)

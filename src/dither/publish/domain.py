@@ -133,7 +133,10 @@ class Attribute:
         numbers = [float(edge) for edge in edges]
         if len(numbers) < 2 or not all(map(math.isfinite, numbers)) or np.any(np.diff(numbers) <= 0):
             raise InvalidArgument(
-                f"edges of {name}", "at least two increasing finite numbers", "others", "pass [0, 18, 65, 120]"
+                f"edges of {name}",
+                "at least two increasing finite numbers",
+                "numbers that do not increase",
+                "pass [0, 18, 65, 120]",
             )
         labels: list[Any] = [f"[{low:.15g}, {high:.15g})" for low, high in itertools.pairwise(numbers)]
         if whole and all(low == int(low) and high == low + 1 for low, high in itertools.pairwise(numbers)):
@@ -172,7 +175,10 @@ class Attribute:
         """
         if not levels or len({*levels}) != len(levels):
             raise InvalidArgument(
-                f"levels of {name}", "different names, the coarsest first", "others", "pass ['state', 'county']"
+                f"levels of {name}",
+                "different names, the coarsest first",
+                "no names, or a repeated one",
+                "pass ['state', 'county']",
             )
         codes, dictionaries = _encode(name, levels, lookup)
         order = np.lexsort(codes[::-1])
@@ -259,7 +265,12 @@ class Domain:
     def __init__(self, attributes: Iterable[Attribute]) -> None:
         object.__setattr__(self, "attributes", tuple(attributes))
         if not self.attributes or not all(isinstance(attribute, Attribute) for attribute in self.attributes):
-            raise WrongType("attributes", "attributes", "others", "pass [Attribute.flat('sex', ['f', 'm'])]")
+            raise WrongType(
+                "attributes",
+                "attributes",
+                "none, or objects of other types",
+                "pass [Attribute.flat('sex', ['f', 'm'])]",
+            )
         names = [level for attribute in self.attributes for level in attribute.level_names]
         repeated = [name for name in names if names.count(name) > 1]
         if repeated:
@@ -360,7 +371,10 @@ def _encode(name: str, levels: Sequence[str], lookup: Mapping[str, Sequence[Any]
         dictionaries.append(encoded.dictionary)
     if len({len(code) for code in codes}) != 1 or not len(codes[0]):
         raise InvalidArgument(
-            f"lookup of {name}", "columns of one length, at least 1", "others", "give one row for each place"
+            f"lookup of {name}",
+            "columns of one length, at least 1",
+            "empty columns, or columns of several lengths",
+            "give one row for each place",
         )
     return codes, dictionaries
 

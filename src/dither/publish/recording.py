@@ -76,7 +76,9 @@ def decode_parts(stored: bytes, shapes: Mapping[Levels, tuple[int, ...]]) -> Rec
             raise ValueError("other parts")
     except (ValueError, KeyError, TypeError, zlib.error):
         fix = "restore the ledger from a copy, or release anew with again=True"
-        raise LedgerError("ledger", "the noisy contrasts of this plan, as they were written", "others", fix) from None
+        raise LedgerError(
+            "ledger", "the noisy contrasts of this plan, as they were written", "a different record", fix
+        ) from None
     return result
 
 
@@ -142,7 +144,9 @@ def decode_synthesis(
         )
     except (ValueError, KeyError, TypeError, IndexError, zlib.error):
         fix = "restore the ledger from a copy, or release anew with again=True"
-        raise LedgerError("ledger", "a synthesis of these columns, as it was written", "another", fix) from None
+        raise LedgerError(
+            "ledger", "a synthesis of these columns, as it was written", "a different record", fix
+        ) from None
 
 
 def _packed(arrays: Sequence[Any], kind: str) -> bytes:

@@ -310,7 +310,10 @@ class Synthesizer:
         array = np.asarray(counts[levels])
         if array.dtype.kind not in "iu" or array.size != self.domain.size(levels):
             raise InvalidArgument(
-                f"counts of {names}", f"{self.domain.size(levels):,} whole numbers", "others", "pass whole numbers"
+                f"counts of {names}",
+                f"{self.domain.size(levels):,} whole numbers",
+                "a different number, or fractions",
+                "pass whole numbers",
             )
         return array.astype(np.int64, copy=False).reshape([self.sizes[i] for i in table])
 

@@ -42,7 +42,7 @@ class IncidentLog:
 
 
 def log_path(stated: str | None, dataset: str, ledger: str) -> str:
-    """Where the log is: as the card states, or beside a ledger in a file, or here for one in a database.
+    """Return where the log is: as the card states, or beside a ledger in a file, or here for one in a database.
 
     >>> log_path(None, "visits", "visits.ledger"), log_path(None, "visits", "postgresql://server/db")
     ('visits.ledger.incidents.log', 'visits.incidents.log')
@@ -51,8 +51,8 @@ def log_path(stated: str | None, dataset: str, ledger: str) -> str:
 
 
 def log_beside_card(stated: str | None, dataset: str, ledger: str | None, card: str | os.PathLike[str]) -> str | None:
-    """The path of the log that a card states when it is read from a file: by default beside the card, if the ledger is
-    in a database.
+    """Return the log of a card that is read from a file: as it states, or beside the card if the ledger is in a
+    database.
 
     >>> log_beside_card(None, "visits", "postgresql://server/db", "/cards/visits.toml")
     '/cards/visits.incidents.log'

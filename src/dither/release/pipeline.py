@@ -77,16 +77,16 @@ class ChargedAccounts(Protocol):
         """Refuse a request that no person can pay for any more."""
 
     def first_notes(self, analyst: str | None) -> Sequence[Note]:
-        """What the first answer says."""
+        """Return what is said beside the first answer."""
 
     def people_notes(self, guarantee: Guarantee, paid: bool = False) -> Sequence[Note]:
-        """What limits for each person do to an answer."""
+        """Return what limits for each person do to an answer."""
 
     def note_answer(self) -> None:
-        """An answer was recorded: the next one is not the first."""
+        """Remember that an answer was recorded."""
 
     def remaining(self, analyst: str | None = None) -> Remaining:
-        """What may still be spent."""
+        """Return what may still be spent."""
 
 
 class ChargedEngine(Protocol):
@@ -128,10 +128,10 @@ class ReleaseRows(Protocol[C]):
         """The rows of everybody."""
 
     def read(self) -> Any:
-        """The column of people's keys."""
+        """Read the column of people's keys."""
 
     def remaining(self, kept: Any) -> C:
-        """The rows of the people who paid."""
+        """Return the rows of the people who paid."""
 
     def drop(self) -> None:
         """Remove what was staged."""
@@ -196,17 +196,17 @@ def check_key(key: str | None) -> None:
 
 
 def recorded_key(content: Mapping[str, Any], cost: Guarantee, analyst: str | None) -> str:
-    """The digest of a request at this cost."""
+    """Return the digest of a request at this cost."""
     return digest({**content, "guarantee": stored(cost), **({} if analyst is None else {"analyst": analyst})})
 
 
 def digest(document: Any) -> str:
-    """The SHA-256 of the canonical JSON of a document, in hexadecimal."""
+    """Return the SHA-256 of the canonical JSON of a document, in hexadecimal."""
     return hashlib.sha256(canonical(document).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def is_recorded(table: ChargedTable, cost: Guarantee, request: PaidRequest, analyst: str | None) -> bool:
-    """Whether the result is recorded already, so that nothing would be paid."""
+    """Return whether the result is recorded already, so that nothing would be paid."""
     name, ledger = table.card.name, table.accounts.ledger
     return ledger.has_answer(name, cost, key=request.key, request=request.content, analyst=analyst)
 
@@ -276,7 +276,7 @@ def _charge(
     contributors: ReleaseRows[Any] | None,
     analyst: str | None,
 ) -> Charge:
-    """Charge a request to its accounts, or find what is recorded of it."""
+    """Charge a request to its accounts, or find its recorded result."""
     people = None
     if contributors is not None:
         table.accounts.check_people(cost, request.content, request.key)
@@ -302,14 +302,14 @@ def _charge(
 
 
 def finish(table: ChargedTable, receipt: Receipt, analyst: str | None) -> Remaining:
-    """Keep the receipt of a result that is recorded; returns what is left."""
+    """Keep the receipt of a recorded result; return the remaining budget."""
     table.accounts.note_answer()
     _keep_receipt(table, receipt)
     return table.accounts.remaining(analyst)
 
 
 def _keep_receipt(table: ChargedTable, receipt: Receipt) -> None:
-    """Keep a receipt where the card says so, if it says so."""
+    """Keep a receipt in the file that the card names, if it names one."""
     if table.card.receipt is not None:
         receipts.keep(table.card.receipt, receipt)
 

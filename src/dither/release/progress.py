@@ -1,8 +1,7 @@
-"""How far a long question is, for somebody who waits: which statement of how many, and for how many seconds.
+"""Progress of a long release: the number of the running statement, and the seconds since it began.
 
-It is written to stderr, over itself, only where somebody watches (a terminal or a notebook), after a second, and it is
-gone when the answer is there; nothing of it is in a file. It says what whoever asks knows or can measure themselves:
-the plan, and the time.
+It is written to stderr, over itself, on a terminal or in a notebook only, after a second, and it is removed when the
+answer is there. It shows what the person who asks knows or can measure anyway: the plan, and the time.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ DELAY, INTERVAL = 1.0, 0.5
 
 
 def is_watched(out: TextIO | None = None) -> bool:
-    """Whether somebody watches what is written to stderr, or to another stream: on a terminal, or in a notebook.
+    """Return whether stderr, or another stream, is shown on a terminal or in a notebook.
 
     >>> import io
     >>> is_watched(io.StringIO())
@@ -33,7 +32,7 @@ def is_watched(out: TextIO | None = None) -> bool:
 
 
 class Progress:
-    """Shows the statement that runs and the seconds that have passed, from ``with`` to its end.
+    """Show the running statement and the seconds that have passed, until the ``with`` block ends.
 
     >>> import io
     >>> with Progress(3, io.StringIO()) as progress:
@@ -58,12 +57,12 @@ class Progress:
         self._thread = threading.Thread(target=self._show, name="dither progress", daemon=True)
 
     def next_statement(self) -> None:
-        """Say that another statement begins; one more than were expected is counted among all."""
+        """Count one more statement; the total grows if there are more than expected."""
         self._number += 1
         self._total = max(self._total, self._number)
 
     def text(self, seconds: float) -> str:
-        """What is shown after so many seconds."""
+        """Return what is shown after this many seconds."""
         return f"dither: statement {max(self._number, 1)} of {max(self._total, 1)}, {int(seconds)} s"
 
     def _show(self) -> None:

@@ -59,7 +59,9 @@ class ThresholdAlarm(Stateful):
         several = threshold if isinstance(threshold, (list, tuple)) else [threshold]
         self.thresholds = tuple(exactly(item, "threshold") for item in several)
         if not self.thresholds or any(b <= a for a, b in zip(self.thresholds, self.thresholds[1:], strict=False)):
-            raise InvalidArgument("threshold", "one or more in rising order", "others", "sort them")
+            raise InvalidArgument(
+                "threshold", "one or more in rising order", "none, or thresholds out of order", "sort them"
+            )
         moves: Any = _moves(max_participations, sensitivity)  # an exact rational
         self.mechanism = SparseVector(moves, epsilon, len(self.thresholds), monotone=monotone)
         self._session = self.mechanism.start(0, source=source)

@@ -406,15 +406,19 @@ class StreamPlan:
         sizes = [self.horizon] if self.horizon is not None else [FIRST << epoch for epoch in range(EPOCHS)]
         firsts = [1, *(1 + sum(sizes[:i]) for i in range(1, len(sizes)))]
         if [(item.first, item.filter.length) for item in self.segments] != [*zip(firsts, sizes, strict=True)]:
-            raise NotPrivate("recorded", "filters for the steps of the series", "others", "leave the record as it was")
+            raise NotPrivate(
+                "recorded", "filters for the steps of the series", "a changed record", "leave the record as it was"
+            )
 
     def _check(self, segment: Segment) -> None:
         if not segment.scale <= MAX_SCALE:
-            raise InvalidArgument("sensitivity", "noise that 64 bits can hold", "more", "measure in larger units")
+            raise InvalidArgument(
+                "sensitivity", "noise that 64 bits can hold", "wider noise", "measure in larger units"
+            )
         needed = self.ratio * self.distance(segment.filter)
         if not segment.filter.decreasing or Fraction(segment.scale) < needed:
             raise NotPrivate(
-                "recorded", "a filter and noise that keep the budget", "others", "leave the record as it was"
+                "recorded", "a filter and noise that keep the budget", "a changed record", "leave the record as it was"
             )
 
     def segment(self, step: int) -> Segment:
@@ -547,7 +551,9 @@ class StreamPlan:
         True
         """
         if record.get("version") != 1:
-            raise InvalidArgument("record", "version 1", "another", "use the version of dither that wrote it")
+            raise InvalidArgument(
+                "record", "version 1", "a record of a different version", "use the version of dither that wrote it"
+            )
         kinds: dict[str, Any] = {"ApproxDP": ApproxDP, "ZCDP": ZCDP, "PureDP": PureDP}
         name, *numbers = record["budget"]
         return cls(

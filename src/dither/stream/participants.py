@@ -139,7 +139,7 @@ def unpacked(part: bytes) -> tuple[dict[str, NDArray[Any]], Widths]:
     """The columns of a part, which are not copied, and the bytes of the last two."""
     sizes, content = tuple(part[: len(_NAMES)]), memoryview(part)[len(_NAMES) :]
     if len(sizes) < len(_NAMES) or not {*sizes} <= {0, 1, 2, 4, 8} or not sizes[0] or len(content) % sum(sizes):
-        raise LedgerError("series", "a record of people as it was written", "another", "restore the ledger")
+        raise LedgerError("series", "a record of people as it was written", "a changed record", "restore the ledger")
     count, columns, offset = len(content) // sum(sizes), {}, 0
     for name, size in zip(_NAMES, sizes, strict=True):
         if size:

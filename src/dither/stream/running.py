@@ -80,7 +80,7 @@ class StreamSession(Stateful):
         if isinstance(number, int):
             return number << self.plan.lattice_bits
         if self.plan.series > 1:
-            raise InvalidData("values", "whole numbers", "others", "round them, in units as small as needed")
+            raise InvalidData("values", "whole numbers", "fractions", "round them, in units as small as needed")
         # half a step is always rounded upwards: rounding to even would move two values that are an odd number of steps
         # from each other by one step more
         return math.floor(Fraction(number) * (1 << self.plan.lattice_bits) + Fraction(1, 2))

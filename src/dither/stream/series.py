@@ -228,7 +228,7 @@ def over(
     calendar = Calendar(unit, start if start is not None else period[0], horizon)  # type: ignore[arg-type,index]
     rule = Participation(max_participations, min_separation)
     if name is not None and (not isinstance(name, str) or not name.isidentifier()):
-        raise InvalidArgument("name", "a plain word", "another", "pass name='daily'")
+        raise InvalidArgument("name", "a plain word", "no identifier", "pass name='daily'")
     rows = 1 if card.unit is None else max_rows if max_rows is not None else card.max_rows
     if rows == "auto":
         fix = "pass max_rows=1 to over(): how many rows of a person count in a period"
@@ -337,7 +337,7 @@ class Series(NotIterable):
             released = self._recorded(record, before)
             if released.advances == before.advances:  # nobody was faster, and yet there was nothing to do
                 fix = "restore the ledger from a copy that is as new as its last receipt"
-                raise LedgerError("series", "a state that is as far as its points", "another", fix)
+                raise LedgerError("series", "a state that is as far as its points", "an older state", fix)
         remaining = pipeline.finish(table, Receipt.read(released.receipt), analyst)
         return self._answer(released, target, window, remaining, replayed)
 

@@ -54,7 +54,7 @@ class SeriesAnswer(Answer):
         known = [name for name in self.columns if name in self.errors]
         name = column if column is not None else known[0]
         if name not in known:
-            raise InvalidArgument("column", f"one of {', '.join(known)}", "another", f"write {known[0]!r}")
+            raise InvalidArgument("column", f"one of {', '.join(known)}", "an unknown column", f"write {known[0]!r}")
         places = [self.columns.index(group) for group in self.groups]
         result: dict[str, list[tuple[Any, float, float]]] = {}
         for row, value, error in zip(self.rows, self[name], self.error(name), strict=True):

@@ -78,7 +78,7 @@ class SeriesMechanism:
         positive = all(type(factor) is int and factor > 0 for factor in factors)
         if not (fits and positive and joint_sensitivity(lanes, factors, plan.pure) <= Fraction(plan.sensitivity)):
             expected = "multipliers whose sensitivity is that of the plan"
-            raise NotPrivate("recorded", expected, "others", "leave the record as it was")
+            raise NotPrivate("recorded", expected, "a changed record", "leave the record as it was")
 
     @classmethod
     def planned(

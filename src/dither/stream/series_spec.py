@@ -84,7 +84,7 @@ class Calendar:
         first = start_of_period(self.unit, start)
         first = first.date() if self.unit != "hour" and isinstance(first, datetime) else first
         fix = f"write start={first.isoformat()!r}"
-        return InvalidArgument("start", f"the first moment of a {self.unit}", "another", fix)
+        return InvalidArgument("start", f"the first moment of a {self.unit}", "a moment inside of one", fix)
 
     def begin(self, step: int) -> date:
         """The first moment of a period; of the one after the last, the end of the series."""
@@ -103,7 +103,7 @@ class Calendar:
         if not 1 <= place <= self.horizon:
             expected = f"from {self.label(1)} to {self.label(self.horizon)}, the periods of this series"
             fix = "name one of them; a longer series is another one, at its own cost"
-            raise InvalidArgument("through", expected, "another", fix)
+            raise InvalidArgument("through", expected, "a moment outside of it", fix)
         return place
 
     def _place(self, moment: date) -> int:
@@ -181,7 +181,7 @@ class SeriesSpec:
             raise InvalidArgument("rows_without_unit", '"drop" for a series', '"each"', fix)
         if self.late not in ("ignore", "arrival"):
             fix = "leave it out: rows that come late do not count"
-            raise InvalidArgument("late", '"ignore" or "arrival"', "another", fix)
+            raise InvalidArgument("late", '"ignore" or "arrival"', "an unknown rule", fix)
         if (self.late == "arrival") != (self.arrived is not None):
             expected = "a column that says when each row arrived, and late='arrival', both or neither"
             fix = "name the column, arrived='loaded_at': without it nobody can tell which rows were counted already"
@@ -190,7 +190,7 @@ class SeriesSpec:
             types = {self.card.columns[name].type for name in (self.column, self.arrived)}
             if len(types) > 1:
                 expected = f"a column of the type of {self.column}"
-                raise InvalidArgument("arrived", expected, "another type", "make both dates, or timestamps")
+                raise InvalidArgument("arrived", expected, "columns of two types", "make both dates, or timestamps")
         if self.calendar.unit in {name.casefold() for name in self.names}:
             fix = "give it another name"
             raise InvalidArgument(self.calendar.unit, "a name for the periods alone", "another column", fix)
@@ -234,7 +234,7 @@ class SeriesSpec:
                 raise InvalidArgument(group.name, "public keys: a series has every group", "none", fix)
             result.append(listed)
         if math.prod(map(len, result)) * max(1, len(self.query.aggregates)) > MAX_CELLS:
-            raise InvalidArgument("groups", f"at most {MAX_CELLS:,} numbers a period", "more", "group less")
+            raise InvalidArgument("groups", f"at most {MAX_CELLS:,} numbers a period", "more of them", "group less")
         return tuple(result)
 
     @property
@@ -267,7 +267,7 @@ class SeriesSpec:
             (part,) = measurements(alone, self.keys, self.limits, find).parts.values()
             if len(part) != 1:
                 fix = "subtract a constant, or narrow the bounds"
-                raise InvalidArgument(name, "bounds not far from 0", "others", fix)
+                raise InvalidArgument(name, "bounds not far from 0", "bounds far from 0", fix)
             result.append(_coarser(part[0], self.max_rows))
         return tuple(result)
 
@@ -350,7 +350,7 @@ def check_moments(card: Card, column: object, unit: str) -> None:
     if not isinstance(column, str) or column not in card.columns:
         dates = [name for name, item in card.columns.items() if item.type in ("date", "timestamp")]
         fix = closest(column, dates) if isinstance(column, str) and dates else "name a column of dates of the card"
-        raise InvalidArgument("column", "a column of dates or timestamps", "another", fix)
+        raise InvalidArgument("column", "a column of dates or timestamps", "an unknown column", fix)
     kind = card.columns[column].type
     if kind not in ("date", "timestamp") or (kind == "date" and unit == "hour"):
         expected = "a column of timestamps, for an hour" if unit == "hour" else "a column of dates or timestamps"

@@ -17,7 +17,7 @@ def main() -> None:
 
 
 def _is_interrupt(error: BaseException | None) -> bool:
-    """Whether Ctrl-C caused an error; some libraries raise an ImportError instead."""
+    """Return whether Ctrl-C caused an error; some libraries raise an ImportError instead."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error is not None

@@ -109,7 +109,7 @@ def audit_function(
 
 
 def _replayed(function: Callable[[Any], Any], triples: list[Any], claim: Guarantee | None) -> dict[str, list[str]]:
-    """The findings of replay for each pair; code without mechanisms of dither cannot be replayed."""
+    """Return the findings of replay for each pair; code without mechanisms of dither cannot be replayed."""
     result = {}
     for name, x, neighbor in triples:
         replayed = replay(function, x, neighbor, claim=claim)
@@ -146,7 +146,7 @@ def _show(result: Audit) -> None:
 
 
 def _outputs(out: str | None, page: str | None, force: bool, target: str | None = None) -> Outputs:
-    """The files to write, checked before the audit starts."""
+    """Return the files to write, checked before the audit starts."""
     outputs = Outputs(force=force, protected=[Path(target)] if target else [])
     try:
         outputs.add("--json", out)
@@ -171,7 +171,7 @@ def _is_selected(subject: Subject, only: str | None) -> bool:
 
 
 def _known_broken() -> list[Subject]:
-    """Every counterexample, followed by its repaired version."""
+    """Return every counterexample, followed by its repaired version."""
     result = []
     for case in COUNTEREXAMPLES:
         broken = Subject(
@@ -188,7 +188,7 @@ def _known_broken() -> list[Subject]:
 
 
 def _load(target: str, pairs: str | None) -> tuple[Callable[[Any], Any], Callable[[], Any] | None]:
-    """The function named FILE.py:name, and the function that returns its pairs."""
+    """Return the function named FILE.py:name, and the function that returns its pairs."""
     file_name, _, name = target.rpartition(":")
     path = Path(file_name)
     if not file_name.endswith(".py") or not name.isidentifier() or not path.is_file():
@@ -222,7 +222,7 @@ def _load(target: str, pairs: str | None) -> tuple[Callable[[Any], Any], Callabl
 
 
 def _accepts(function: Any, arguments: tuple[Any, ...]) -> bool:
-    """Whether a function can be called with these arguments; True for built-ins without a signature."""
+    """Return whether a function can be called with these arguments; True for built-ins without a signature."""
     try:
         inspect.signature(function).bind(*arguments)
     except ValueError:
@@ -233,7 +233,7 @@ def _accepts(function: Any, arguments: tuple[Any, ...]) -> bool:
 
 
 def _called(option: str, function: Callable[[], Any]) -> Any:
-    """The result of user code; an error is reported without its message, which may contain data."""
+    """Return the result of user code; an error is reported without its message, which may contain data."""
     try:
         return function()
     except (Exception, SystemExit) as error:

@@ -48,14 +48,14 @@ class Place:
 
     @property
     def files(self) -> set[Path]:
-        """What belongs to it and is never written over."""
+        """Return what belongs to it and is never written over."""
         if self.card is not None and self.path is not None:
             return of_card(self.path, self.card)
         return set() if "://" in self.ledger else {Path(self.ledger + ending) for ending in LEDGER_ENDINGS}
 
     @property
     def receipt(self) -> Path | None:
-        """Where the last receipt is kept."""
+        """Return where the last receipt is kept."""
         return receipt_file(self.path, self.card) if self.card is not None and self.path is not None else None
 
 
@@ -108,7 +108,7 @@ def report(path: str, output: str | None, force: bool) -> None:
 
 
 def _kept(path: str, card: Card) -> bool:
-    """Whether a receipt was kept: a ledger that is gone then was not lost unnoticed."""
+    """Return whether a receipt was kept: a ledger that is gone then was not lost unnoticed."""
     return receipts.read(receipt_file(path, card)) is not None
 
 
@@ -142,7 +142,7 @@ def _where(place: str, dataset: str | None) -> Place:
 
 
 def _open(where: Place, receipt: str | None, *, read_only: bool) -> Ledger:
-    """The ledger, if it holds the receipt that is given and the one that was kept."""
+    """Return the ledger, if it holds the receipt that is given and the one that was kept."""
     given = None if receipt is None else Receipt.read(receipt)
     kept = None if where.receipt is None else receipts.read(where.receipt)
     try:
@@ -248,7 +248,7 @@ def _check_new_limit(ledger: Ledger, dataset: str, limit: Guarantee, change: Bud
 
 
 def _remind(where: Place, limit: Guarantee, change: BudgetOptions) -> None:
-    """A card that says another budget than the ledger is refused."""
+    """Remind the steward to state the new limit in the card, which is refused until it does."""
     card = where.card
     if card is None or change.analyst is not None:
         return
@@ -258,7 +258,7 @@ def _remind(where: Place, limit: Guarantee, change: BudgetOptions) -> None:
 
 
 def _limit(text: str) -> Guarantee:
-    """A limit from what was typed.
+    """Return a limit from what was typed.
 
     >>> _limit("epsilon=2"), _limit("epsilon=2, delta=1e-6"), _limit("rho=0.5")
     (PureDP(2), ApproxDP(2, 1e-06), ZCDP(0.5))
@@ -302,7 +302,7 @@ def _accounts(result: list[Account]) -> None:
 
 
 def _history(ledger: Ledger, dataset: str | None, accounts: list[Account]) -> None:
-    """Every entry, a line each, printed as it is read."""
+    """Print every entry, a line each, as it is read."""
     names = max((len(account.owner) for account in accounts), default=0)
     rows = (
         (entry.seq, entry.at[:19].replace("T", " "), entry.kind, entry.dataset, _details(entry), entry.key or "")
@@ -314,7 +314,7 @@ def _history(ledger: Ledger, dataset: str | None, accounts: list[Account]) -> No
 
 @lru_cache
 def _cost(stated: str) -> str:
-    """A cost in words; many entries have the same."""
+    """Return a cost in words, cached since many entries share one."""
     return str(promised(json.loads(stated)))
 
 

@@ -72,7 +72,7 @@ TOO_MUCH = "SELECT COUNT(DISTINCT customer) AS customers FROM visits"
 
 
 def make_visits(rows: int) -> Any:
-    """The table: the same every time, since it is made from the rows' numbers.
+    """Return the table: the same every time, since it is made from the rows' numbers.
 
     Customers live in one region and seldom shop in another; some come far more often than others; a few products are
     bought by nearly everybody, many by hardly anybody; amounts have a long tail.
@@ -100,7 +100,7 @@ def make_visits(rows: int) -> Any:
 
 
 def _mixed(count: int, stream: int) -> NDArray[np.float64]:
-    """Numbers between 0 and 1 that look random: the numbers from 1 on, mixed (splitmix64). No noise is made of them."""
+    """Return numbers between 0 and 1 that look random: 1, 2, … mixed (splitmix64). No noise is made of them."""
     x = (np.arange(1, count + 1, dtype=np.uint64) + np.uint64(stream << 40)) * np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -123,7 +123,7 @@ def run(rows: int, folder: str) -> None:
 
     _say(
         f"A made-up shop: {rows:,} visits of some {rows // 6:,} customers, in {place / 'visits.parquet'}.\n"
-        "Nobody in it exists, so this demo may show the truth beside the answers. Of real people nobody would see it."
+        "Nobody in it exists, so this demo may show the truth beside the answers, which is never shown otherwise."
     )
     _step(1, "The steward writes a card: what is public about the table. The rows are not read for it.")
     _command("init", str(place / "visits.parquet"), "--unit", "customer", "--output", card)
@@ -140,8 +140,8 @@ def run(rows: int, folder: str) -> None:
     _command("query", card, BY_REGION, "--epsilon", "0.5", "--report", page)
     answer = _beside_truth(visits, card, BY_REGION, {"epsilon": 0.5}, ("visits", "spend"))
     _say(
-        "Of 20 such counts about 19 are within their ± of the truth. At most 20 visits of a customer count, and next\n"
-        "to nobody has more: a lower limit would mean less noise, and counts that are low by what it leaves out."
+        "Of 20 such counts about 19 are within their ± of the truth. At most 20 visits of a customer count,\n"
+        "and almost none has more: a lower limit would mean less noise, and counts that are low by what it leaves out."
     )
 
     _step(4, "Products are not public. One that hardly anybody buys is not shown: its name could give somebody away.")
@@ -173,13 +173,13 @@ def run(rows: int, folder: str) -> None:
     _say(f"Ask your own:  {shlex.quote(me)} query {shlex.quote(card)} 'SELECT …' --epsilon 0.1")
     _say("The next demo starts all over, ledger included. A real ledger is never remade: it is what protects people.")
     _say(
-        "\nHere whoever asks could read the rows. A server lets them ask and nothing else: make serve-demo starts one\n"
+        "\nHere the analyst could read the rows. A server lets them ask and nothing else: make serve-demo starts one\n"
         "on this shop, with a steward and an analyst to sign in as; dither serve FOLDER serves your own cards."
     )
 
 
 def _clear(place: Path) -> None:
-    """A folder of the demo's own: new, empty, or marked by an earlier demo, and then without what that left in it.
+    """Make or clear the demo's folder: new, empty, or marked by an earlier demo.
 
     A folder with anything else in it is refused: a table of real people, and the ledger that protects them, could
     have the same names.
@@ -223,7 +223,7 @@ def _command(*arguments: str) -> None:
 
 
 def _beside_truth(visits: Any, card: str, sql: str, how: dict[str, Any], columns: Sequence[str]) -> Any:
-    """The recorded answer, which is free, beside what DuckDB says of the rows themselves."""
+    """Print the recorded answer, which is free, beside what DuckDB says of the rows themselves; return it."""
     with session.open(card) as table:
         answer = table.sql(sql).release(**how)
     names, truth = _truth(visits, sql.partition(" ORDER BY ")[0])
@@ -238,13 +238,13 @@ def _beside_truth(visits: Any, card: str, sql: str, how: dict[str, Any], columns
             line += [_number(row[answer.columns.index(name)]), _number(exact[key][names.index(name)])]
         lines.append(line)
     right = [False] * len(keys) + [True] * (len(header) - len(keys))
-    _say("\n  * only in this demo: nobody else would see the truth")
+    _say("\n  * only in this demo: the truth is never shown otherwise")
     _say(indent("\n".join(text_table(header, lines, right, rule=False)), "  "))
     return answer
 
 
 def _truth(visits: Any, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """What the question would say without any privacy: names and rows."""
+    """Return what the question would say without any privacy: names and rows."""
     with duckdb.connect() as engine:
         engine.register("visits", visits)
         result = engine.execute(sql)
@@ -252,7 +252,7 @@ def _truth(visits: Any, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
 
 
 def _number(value: Any) -> str:
-    if value is None:  # of a group in which nobody is seen to be
+    if value is None:  # of a group without people
         return "NULL"
     return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"
 

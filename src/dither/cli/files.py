@@ -46,12 +46,12 @@ _MAX_CARDS, _MAX_CARD_BYTES = 200, 1 << 20
 
 
 def receipt_file(path: str | os.PathLike[str], card: Card) -> Path:
-    """Where the command line keeps the last receipt of a card's ledger: as the card says, or beside the card."""
+    """Return where the command line keeps the last receipt of a card's ledger: as the card says, or beside the card."""
     return Path(card.receipt or f"{os.fspath(path)}.receipt")
 
 
 def of_card(path: str | os.PathLike[str], card: Card) -> set[Path]:
-    """What belongs to a card and is never written over: itself, its sources, its ledger with its key, its receipt."""
+    """Return the files of a card, which are never overwritten: itself, sources, ledger, key, receipt, incident log."""
     result = {Path(path), receipt_file(path, card)}
     private, public = card.private_tables.values(), card.public.values()
     for source in (*(table.source for table in private), *(table.source for table in public)):
@@ -62,7 +62,7 @@ def of_card(path: str | os.PathLike[str], card: Card) -> set[Path]:
 
 
 def source_files(source: str) -> set[Path]:
-    """The files that a source names; none for a server's table."""
+    """Return the files that a source names; none for a server's table."""
     if "://" in source or source.startswith("spark::"):
         return set()
     place = source.rpartition("::")[0] or source
@@ -166,7 +166,7 @@ class Outputs:
             raise InvalidArgument(option, "a new file", "one that exists", "choose another name, or pass --force")
 
     def _what_it_is(self, target: Path, about: os.stat_result | None) -> str:
-        """What makes a file one that is never written over; nothing for any other."""
+        """Return what makes a file one that is never written over; nothing for any other."""
         if any(_same(target, item) for item in (*self._protected, *_of_cards_beside(target, self._protected))):
             named = "a source, card, ledger, key or receipt"
             return f"the name of {named}" if about is None else f"one that exists and is {named}"
@@ -204,7 +204,7 @@ def _card_in(path: Path) -> Card | None:
 
 
 def _mentions_columns(path: Path) -> bool:
-    """Whether a file is a card, also one with mistakes in it."""
+    """Return whether a file is a card, also one with mistakes in it."""
     try:
         return _CARD.search(path.read_bytes()[:_MAX_CARD_BYTES]) is not None
     except OSError:
@@ -212,7 +212,7 @@ def _mentions_columns(path: Path) -> bool:
 
 
 def _same(one: Path, other: Path) -> bool:
-    """Whether two paths lead to the same file, or would if it existed."""
+    """Return whether two paths lead to the same file, or would if it existed."""
     try:
         return os.path.realpath(one) == os.path.realpath(other) or os.path.samefile(one, other)
     except (OSError, ValueError):
@@ -250,7 +250,7 @@ def _unwritable(option: str) -> InvalidArgument:
 
 
 def read_card(path: str) -> Card:
-    """A card, with the files that it leaves to the command line beside it."""
+    """Return a card, with the files that it leaves to the command line beside it."""
     if is_url(path):
         fix = "run it where the card and its ledger are; query, explain, budget and check take an address"
         raise InvalidArgument("CARD", "the card of a table, a .toml file", "the address of a table", fix)
@@ -320,14 +320,14 @@ def check_receipt(path: str, card: Card) -> None:
 
 
 def _cannot_start(ledger: str | None) -> bool:
-    """Whether a ledger is missing, and cannot be made."""
+    """Return whether a ledger is missing, and cannot be made."""
     if ledger is None or "://" in ledger or os.path.lexists(ledger):
         return False
     return not os.access(Path(ledger).absolute().parent, os.W_OK)
 
 
 def with_receipt_place(error: LedgerError, path: str, card: Card, kept: Receipt | None) -> LedgerError:
-    """The same error; where a receipt speaks against the ledger, with the place of the receipt."""
+    """Return an error with the place of the receipt, where that receipt contradicts the ledger."""
     if kept is None or not isinstance(error, LedgerRolledBack):
         return error
     fix = f"{error.fix}. The receipt is kept in {receipt_file(path, card)}"
@@ -335,7 +335,7 @@ def with_receipt_place(error: LedgerError, path: str, card: Card, kept: Receipt 
 
 
 def _with_command(error: LimitsDiffer, path: str, card: Card) -> LimitsDiffer:
-    """The same error, with the command that changes the limits of the ledger."""
+    """Return an error with the command that changes the limits of the ledger."""
     whose = " --each-person" if card.each_person is not None else ""
     stated = card.each_person if card.each_person is not None else card.budget
     limit = "LIMIT" if stated is None else _option(stated)
@@ -345,7 +345,7 @@ def _with_command(error: LimitsDiffer, path: str, card: Card) -> LimitsDiffer:
 
 
 def _option(limit: Guarantee) -> str:
-    """A limit as --set takes it.
+    """Return a limit as --set takes it.
 
     >>> from dither.guarantees import ApproxDP
     >>> _option(ApproxDP(2, 1e-6)), _option(ZCDP(0.5))

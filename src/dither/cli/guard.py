@@ -9,8 +9,8 @@ status    meaning
 130       interrupted
 ========  ============================================================
 
-A traceback would show local variables and messages of libraries, and both can hold data. Of an error that nobody
-foresaw only its type and its place in the code are shown, and after a charge, when rows have been read, not even these.
+A traceback would show local variables and messages of libraries, and both can hold data. Of an unforeseen
+error only its type and its place in the code are shown, and after a charge, when rows have been read, not even these.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def run(command: Callable[[], object]) -> int:
         return result if isinstance(result, int) else 0
     except SystemExit as stopped:
         return stopped.code if isinstance(stopped.code, int) else 0 if stopped.code is None else 2
-    except BrokenPipeError:  # whoever was reading has seen enough
+    except BrokenPipeError:  # the reader has closed the pipe
         _forget_output()
         return 2
     except BaseException as error:
@@ -53,7 +53,7 @@ def run(command: Callable[[], object]) -> int:
 
 
 def explained(error: BaseException) -> tuple[str, int]:
-    """The line to print about an error (empty for none), and the exit status."""
+    """Return the line to print about an error (empty for none), and the exit status."""
     if isinstance(error, QuestionFailed):
         cause = error.__cause__
         assert cause is not None
@@ -77,7 +77,7 @@ def explained(error: BaseException) -> tuple[str, int]:
 
 
 def interrupted(error: BaseException) -> bool:
-    """Whether Ctrl-C caused the error, also where a library has converted it into another one."""
+    """Return whether Ctrl-C caused the error, also where a library has converted it into another one."""
     return any(
         isinstance(item, (KeyboardInterrupt, typer.Abort))
         or (isinstance(item, RuntimeError) and str(item) == "Query interrupted")  # what DuckDB makes of it
@@ -94,7 +94,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _place(error: BaseException) -> str:
-    """The innermost line of dither's own code in the traceback."""
+    """Return the innermost line of dither's own code in the traceback."""
     home = Path(dither.__file__).parent
     lines = [
         f"{Path(frame.filename).relative_to(home).as_posix()}:{frame.lineno}"
@@ -105,7 +105,7 @@ def _place(error: BaseException) -> str:
 
 
 def _say(line: str) -> None:
-    with suppress(OSError, ValueError, AttributeError):  # nobody is there to read it
+    with suppress(OSError, ValueError, AttributeError):  # the terminal is gone
         printing.echo(line, err=True)
 
 
@@ -155,7 +155,7 @@ def _head(place: str) -> int | None:
 
 
 def _since(place: str, dataset: str, kind: Kind, question: str | None, before: int | None) -> str | None:
-    """A sentence about the charges for this release since then; None if there is none."""
+    """Return a sentence about the charges for this release since then; None if there is none."""
     from dither.ledger.accounts import promised  # with it SQLAlchemy, which most commands do not need
 
     paid: dict[int, str] = {}
@@ -186,8 +186,8 @@ def _since(place: str, dataset: str, kind: Kind, question: str | None, before: i
 
 
 def _asks(body: dict[str, object], kind: Kind, question: str | None) -> bool:
-    """Whether a charge is for a release of this kind, and a question for this one; of a very long one the ledger does
-    not keep the words.
+    """Return whether a charge is for a release of this kind, and a question for this one; the ledger does not keep the
+    words of a very long one.
     """
     asked = body.get("asked")
     if not isinstance(asked, str):

@@ -79,12 +79,12 @@ class PublishOptions(PublicationOptions):
 
     @property
     def cost(self) -> dict[str, float | None]:
-        """The budget, as a plan's methods take it."""
+        """Return the budget, as a plan's methods take it."""
         return {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
 
     @property
     def changes(self) -> dict[str, Any]:
-        """What the options say in place of the plan."""
+        """Return what the options say in place of the plan."""
         limit = {} if self.max_rows is None else {"max_rows": self.max_rows}
         return {**limit, **({"bias": True} if self.bias else {})}
 
@@ -189,7 +189,7 @@ def _parameter(item: Field[Any], hint: Any) -> inspect.Parameter:
 
 
 def _is_simple(hint: Any) -> bool:
-    """Whether the command line itself reads values of a type: a truth value, text or one kind of number."""
+    """Return whether the command line itself reads values of a type: a truth value, text or one kind of number."""
     kinds = {*(typing.get_args(hint) or (hint,))} - {NoneType}
     return len(kinds) == 1 and kinds <= {bool, int, float, str}
 

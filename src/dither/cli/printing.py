@@ -81,7 +81,7 @@ def echo(text: object = "", *, err: bool = False, end: str = "\n") -> None:
 
 
 def is_terminal() -> bool:
-    """Whether standard output is a terminal, whose width is limited."""
+    """Return whether standard output is a terminal, whose width is limited."""
     return sys.stdout.isatty()
 
 

@@ -77,7 +77,7 @@ def draft(card: str, output: str | None, about: str | None, force: bool) -> None
 
 @contextmanager
 def _opened(path: str, options: PublishOptions, *, read_only: bool) -> Iterator[tuple[Plan, str]]:
-    """The plan with its table, open, and the path of its card."""
+    """Return the plan with its table, open, and the path of its card."""
     place = Path(path)
     given, folder = {**read_plan(place), **options.changes}, place.absolute().parent
     card = str(card_path(given, folder))
@@ -86,7 +86,7 @@ def _opened(path: str, options: PublishOptions, *, read_only: bool) -> Iterator[
 
 
 def _files(plan: Plan, format: str) -> list[str]:
-    """The files that a publication of this plan will have."""
+    """Return the files that a publication of this plan will have."""
     names = [item.by for item in plan.wanted]
     return [*file_names(names, format), *([RECORDS] if plan.marginal.has_whole_counts else []), DESCRIPTION]
 
@@ -97,7 +97,7 @@ def _option(name: str) -> str:
 
 @contextmanager
 def _folder(path: str | None) -> Iterator[None]:
-    """The folder that is written to; one that was made for nothing is removed again."""
+    """Make the folder that is written to; remove it again if nothing was written."""
     if path is None:
         yield
         return
@@ -145,7 +145,7 @@ def _write_publication_page(place: str, publication: Publication, plan: Plan) ->
 
 
 def _print_table(publication: Publication, names: tuple[str, ...]) -> None:
-    """The first lines of a table."""
+    """Print the first lines of a table."""
     from dither.present.digits import rounded, two_digit_decimals, two_digits
 
     table = publication.table(*names)
@@ -164,7 +164,7 @@ def _print_table(publication: Publication, names: tuple[str, ...]) -> None:
 
 
 def _print_plan(explanation: PlanExplanation) -> None:
-    """An explanation, its tables in columns."""
+    """Print an explanation, its tables in columns."""
     echo(f"cost: {explanation.cost}; left: {explanation.remaining}")
     if explanation.refused:
         echo(f"would be refused: {explanation.refused}")
@@ -277,7 +277,7 @@ def _write_records(
 
 
 def _print_records(records: Any) -> None:
-    """The first records on a terminal; all of them, as CSV, where a program reads."""
+    """Print the first records on a terminal, or all of them as CSV where a program reads."""
     if not is_terminal():
         from pyarrow import csv
 
@@ -342,7 +342,7 @@ def _write_series_page(place: str, answer: SeriesAnswer, table: str) -> None:
 
 
 def _print_series(answer: SeriesAnswer) -> None:
-    """The last points, and what they cost."""
+    """Print the last points, and what they cost."""
     last = max(0, len(answer.rows) - MOST_LINES)
     if last:
         echo(f"{len(answer.rows):,} points, the last {MOST_LINES}; --output FILE has all:", err=True)

@@ -37,7 +37,7 @@ _ACCEPTED = "nothing is left in its accounts until stewards raise the limits."
 
 
 def words(item: copies.Restored) -> str:
-    """What became of one thing, in words.
+    """Return what became of one thing, in words.
 
     >>> print(words(copies.Restored("visits.sqlite", "restored", 100, 20, True)))
     visits.sqlite: restored, of entry 100. At least 20 later entries are lost, and what they charged is not known: it is

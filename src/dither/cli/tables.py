@@ -56,7 +56,7 @@ def init(
 
 
 def _print_proposals(sources: Mapping[str, object], unit: str | None) -> None:
-    """The types and formats that almost all cells of columns of text can be read by, for the steward to decide on."""
+    """Print the types and formats that fit almost all cells of text columns, for the steward to decide on."""
     from dither.tables.engines import connect
     from dither.tables.engines.conversions import proposed_types
 
@@ -116,7 +116,7 @@ def _complete(gaps: list[str]) -> str:
 
 
 def _in_words(cells: UnreadCells, with_table: bool) -> str:
-    """What a steward has to know about cells that do not read as the card says, and what to write."""
+    """Return what a steward has to know about cells that do not read as the card says, and what to write."""
     name = f"{cells.table}.{cells.column}" if with_table else cells.column
     if cells.markers == cells.unread:
         return f"{name}: {cells.unread:,} of {cells.cells:,} cells say NA, - or the like, and count as empty"
@@ -133,7 +133,7 @@ def _in_words(cells: UnreadCells, with_table: bool) -> str:
 
 
 def _unfilled(path: str, card: Card) -> list[str]:
-    """The columns of which a draft said what is to be filled in, and nothing is."""
+    """Return the columns of which a draft said what is to be filled in, and nothing is."""
     columns = []
     for *prefix, name in draft.unfilled(Path(path).read_text(encoding="utf-8")):
         of_table = card.for_table(prefix[1]) if prefix[0] == "tables" else card
@@ -191,7 +191,7 @@ def query(path: str, sql: str, options: ReleaseOptions, output: OutputOptions) -
 
 
 def _plotted_column(path: str | None, plan: QuestionPlan) -> str | None:
-    """The column of an answer that its plot will show: the first of noisy numbers, one to a group."""
+    """Return the column of an answer that its plot will show: the first of noisy numbers, one to a group."""
     if path is None:
         return None
     by_sql = output_columns(plan)
@@ -212,7 +212,7 @@ def _plotted_column(path: str | None, plan: QuestionPlan) -> str | None:
 
 
 def _explaining_failures(card: Card | None, sql: str) -> AbstractContextManager[None]:
-    """What a failed command has charged is in the ledger, which is on the server where there is no card here."""
+    """Explain failures by the ledger, which is on the server where there is no card here."""
     return nullcontext() if card is None else explaining_failures(str(card.ledger), card.name, "question", sql)
 
 
@@ -241,7 +241,7 @@ def _write(
         elif is_terminal():
             echo(answer.to_csv().replace("\r\n", "\n"), end="")
         else:
-            sys.stdout.write(answer.to_csv())  # as it is: whoever reads a pipe wants the keys themselves
+            sys.stdout.write(answer.to_csv())  # as it is: a program that reads a pipe wants the keys themselves
     outputs.write_plot(lambda axes: answer.plot(plotted, axes=axes), min(100.0, max(6.0, 0.3 * len(answer))))
     if output.report is not None:
         from dither.present import write_html

@@ -58,11 +58,11 @@ class Connection:
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """The names of the tables that may be asked."""
+        """Return the names of the tables that may be asked."""
         return tuple(item["name"] for item in _listed(self._transport))
 
     def __getitem__(self, name: str) -> Table:
-        """One of the tables."""
+        """Return one of the tables."""
         return _table(self._transport, name, owns_transport=False)
 
     def __iter__(self) -> Iterator[str]:
@@ -82,7 +82,7 @@ class Connection:
         self.close()
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        """Neither ``copy`` nor ``pickle``: a connection is where it was opened."""
+        """Refuse to be copied or pickled: a connection is where it was opened."""
         fix = "call dither.connect where it is used"
         raise WrongType("Connection", "the one that was opened", "a copy or a pickle of it", fix)
 
@@ -90,7 +90,7 @@ class Connection:
         return f"Connection({str(self._transport.address)!r})"
 
     def _repr_html_(self) -> str:
-        """For a notebook: the tables and what is left of each."""
+        """Return HTML for a notebook: the tables and what is left of each."""
         lines = [
             [item["name"], str(from_json(item.get("left"), Remaining, "table.left"))]
             for item in _listed(self._transport)
@@ -130,8 +130,8 @@ def connect(
 ) -> Table | Connection:
     """Connect to a server (``dither serve``): the same tables, questions and answers as with :func:`dither.open`.
 
-    Questions are checked here by the table's card and answered there, with whatever the server charges whoever has the
-    token. A request that broke on the way is sent again, and is charged once.
+    Questions are checked here by the table's card and answered there, and charged to the owner of the token.
+    A request that broke on the way is sent again, and is charged once.
 
     Parameters
     ----------
@@ -195,7 +195,7 @@ def _table(transport: Transport, name: object, *, owns_transport: bool) -> Table
 
 
 def _listed(transport: Transport) -> list[dict[str, Any]]:
-    """The tables that whoever has the token may ask."""
+    """Return the tables that the owner of the token may ask."""
     document = transport.request("GET", TABLES).document
     tables = document.get("tables") if isinstance(document, dict) else None
     if not isinstance(tables, list) or not all(isinstance(item, dict) and "name" in item for item in tables):
@@ -217,7 +217,7 @@ class ServerBackend:
         self._is_closed = False
 
     def plan(self, question: Question, options: ReleaseOptions) -> QuestionPlan:
-        """How a question would be answered, computed here by the card."""
+        """Return how a question would be answered, computed here by the card."""
         card = question.card
         for part in question.query.aggregations:
             card = with_public_values(_NoPublicTables(), card, part)  # type: ignore[arg-type]  # all that it calls
@@ -226,7 +226,7 @@ class ServerBackend:
         return plan
 
     def explain(self, question: Question, options: ReleaseOptions, plan: QuestionPlan | None = None) -> Explanation:
-        """The explanation of the server, which knows what is left."""
+        """Return the explanation of the server, which knows what is left."""
         reply = self._send("POST", explain_path(self._name), _request(question, options))
         return explanation_from_json(reply)
 
@@ -253,7 +253,7 @@ class ServerBackend:
         raise problem_from_json(job.get("problem"))
 
     def remaining(self, table: Table) -> Remaining:
-        """What may still be spent on the table, and by whoever asks."""
+        """Return what may still be spent on the table, and by the caller."""
         result: Remaining = from_json(self._table()["left"], Remaining, "table.left")
         return result
 
@@ -264,7 +264,7 @@ class ServerBackend:
             self._transport.close()
 
     def open_table(self) -> Table:
-        """The table, with the card that the server has now."""
+        """Return the table, with the card that the server has now."""
         return Table.remote(card_from_json(self._table()["card"]), self)
 
     def _table(self) -> dict[str, Any]:
@@ -295,7 +295,7 @@ def _request(question: Question, options: ReleaseOptions) -> dict[str, Any]:
 
 
 def _header(key: str) -> str:
-    """A key as a header: printable ASCII."""
+    """Return a key as a header: printable ASCII."""
     if not key or len(key) > MAX_KEY or not all(" " < character <= "~" for character in key):
         expected = f"1 to {MAX_KEY} printable ASCII characters without spaces, on a server"
         raise InvalidArgument("key", expected, "another text", "choose another")
@@ -317,7 +317,7 @@ class _Waiting(Progress):
     """How long the server has been asked; how far it is, it does not say."""
 
     def text(self, seconds: float) -> str:
-        """What is shown after so many seconds."""
+        """Return what is shown after a number of seconds."""
         return f"dither: the server works on it, {int(seconds)} s"
 
 

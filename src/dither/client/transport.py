@@ -1,4 +1,4 @@
-"""Requests to a server over one connection, with the token of whoever asks.
+"""Requests to a server over one connection, with the token of the caller.
 
 Certificates are verified. A redirect is not followed: the token goes to the address that was given and to no other. It
 is in no message and in no ``repr``. A connection that breaks is opened again and the request sent once more; all
@@ -52,7 +52,7 @@ class Token:
         self._secret = secret
 
     def header(self) -> str:
-        """What goes into the header Authorization."""
+        """Return what goes into the header Authorization."""
         return f"Bearer {self._secret}"
 
     def __repr__(self) -> str:
@@ -70,7 +70,7 @@ class Reply(NamedTuple):
 
 
 class _Connection(http.client.HTTPConnection):
-    """A connection that is closed when nobody holds it any more, as that of a thread that ended."""
+    """A connection that is closed when it is no longer referenced, as that of a thread that ended."""
 
     def __del__(self) -> None:
         self.close()
@@ -149,7 +149,7 @@ class Transport:
     def _once(
         self, method: str, path: str, body: bytes | None, headers: dict[str, str], timeout: float
     ) -> tuple[int, float | None, bytes]:
-        """One attempt: the status, when to try again, and the body."""
+        """Return one attempt: the status, when to try again, and the body."""
         try:
             connection = self._open(timeout)
             connection.request(method, self.address.prefix + path, body, self._headers(headers, body))
@@ -225,7 +225,7 @@ def _tls(ca_file: str | None) -> ssl.SSLContext:
 
 
 def _seconds(header: str | None) -> float | None:
-    """How long the header Retry-After says to wait, up to a limit."""
+    """Return how long the header Retry-After says to wait, up to a limit."""
     if header is None or not header.isascii() or not header.strip().isdigit() or len(header) > 9:
         return None
     return min(float(header), _MAX_RETRY_AFTER)
@@ -252,7 +252,7 @@ class Address:
 
 
 def is_url(text: object) -> bool:
-    """Whether a text is the address of a server, and not the path of a card.
+    """Return whether a text is the address of a server, and not the path of a card.
 
     >>> is_url("https://host/visits"), is_url("visits.toml"), is_url("postgresql://host/db")
     (True, False, False)
@@ -261,7 +261,7 @@ def is_url(text: object) -> bool:
 
 
 def parse(url: str, table: str | None = None, *, allow_http: bool = False) -> tuple[Address, str | None]:
-    """The server, and the table, of an address. Without ``table`` the last part of the path names it, if there is one.
+    """Return the server and the table of an address. Without ``table`` the last part of the path names it, if any.
 
     >>> address, table = parse("https://answers.example.org/visits")
     >>> print(address, table)
@@ -297,7 +297,7 @@ would show the token to everybody on the way.
 
 
 def is_local(host: str) -> bool:
-    """Whether a host is this machine.
+    """Return whether a host is this machine.
 
     >>> is_local("localhost"), is_local("127.0.0.1"), is_local("::1"), is_local("127.0.0.1.example.org")
     (True, True, True, False)

@@ -88,19 +88,19 @@ class Answer:
 
     @property
     def left(self) -> Guarantee | None:
-        """What whoever asked may still spend; None for nothing, and where it is not known."""
+        """Return what the caller may still spend; None for nothing, and where it is not known."""
         return None if self.remaining is None else self.remaining.guarantee
 
     def __len__(self) -> int:
-        """The number of rows."""
+        """Return the number of rows."""
         return len(self.rows)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        """The rows, each as a dict, as :meth:`dicts` has them."""
+        """Return the rows, each as a dict, as :meth:`dicts` has them."""
         return iter(self.dicts())
 
     def __getitem__(self, name: str) -> list[Any]:
-        """One column, as a list."""
+        """Return one column, as a list."""
         if name not in self.columns:
             fix = (
                 nearest(str(name), self.columns)
@@ -113,15 +113,15 @@ class Answer:
     if not TYPE_CHECKING:  # a type checker still finds names that do not exist
 
         def __getattr__(self, name: str) -> NoReturn:
-            """Called where an attribute is missing: what people who know data frames try is answered in words."""
+            """Raise an error that answers what people who know data frames try."""
             raise missing_attribute(self, name, self.__dict__.get("columns", ()))
 
     def error(self, name: str) -> list[float | None]:
-        """How far each value of a column may be off, with 95 % confidence."""
+        """Return how far each value of a column may be off, with 95 % confidence."""
         return list(self.errors.get(name, [None] * len(self.rows)))
 
     def undercount(self, name: str) -> list[Undercount | None]:
-        """By how much each value of a column is low because of the limits on one person's rows: an estimate, and
+        """Return by how much each value of a column is low because of the limits on one person's rows: an estimate, and
         between what and what it lies. None where that is not known, or a value has no such number: where
         ``clipped_share`` has no upper limit, the estimate is the least that it is low by, and the last is None.
 
@@ -143,7 +143,7 @@ class Answer:
         return self.types[self.columns.index(name)]
 
     def _added_columns(self) -> dict[str, tuple[str, str]]:
-        """The columns that stand behind those of the answer, by name, each with its column and what it says of it:
+        """Return the columns behind those of the answer, by name, each with its column and what it says of it:
         ``<name>_error`` (``<name>_population_error``), ``<name>_probability`` and ``<name>_low_by``, unless a column of
         the answer is called so.
         """
@@ -161,7 +161,7 @@ class Answer:
         return result
 
     def _added(self, name: str, ending: str) -> list[Any]:
-        """The values of such a column."""
+        """Return the values of such a column."""
         if ending in ("error", "population_error"):
             return list(self.errors[name])
         if ending == "probability":
@@ -170,8 +170,8 @@ class Answer:
         return [None if item is None else item[place] for item in self.undercount(name)]
 
     def dicts(self, errors: bool = False) -> list[dict[str, Any]]:
-        """A dict for each row; with ``errors``, also ``<name>_error`` for each noisy column, and ``<name>_low_by`` with
-        ``_min`` and ``_max`` where it is known by how much it is low.
+        """Return a dict for each row; with ``errors``, also ``<name>_error`` for each noisy column, and
+        ``<name>_low_by`` with ``_min`` and ``_max`` where it is known by how much it is low.
         """
         added = {other: self._added(*about) for other, about in self._added_columns().items()} if errors else {}
         return [
@@ -180,7 +180,7 @@ class Answer:
         ]
 
     def to_arrow(self, errors: bool = True) -> Any:
-        """An Arrow table."""
+        """Return an Arrow table."""
         import pyarrow as pa
 
         from dither.tables.card.model import arrow_type
@@ -203,11 +203,11 @@ class Answer:
         return pa.table(columns, schema=pa.schema(fields))
 
     def to_pandas(self, errors: bool = True) -> PandasFrame:
-        """A pandas frame."""
+        """Return a pandas frame."""
         return self.to_arrow(errors).to_pandas()
 
     def to_polars(self, errors: bool = True) -> PolarsFrame:
-        """A Polars frame."""
+        """Return a Polars frame."""
         import polars
 
         frame = polars.from_arrow(self.to_arrow(errors))
@@ -232,7 +232,7 @@ class Answer:
         return json.dumps({"rows": self.dicts(errors=True), **about}, default=_plain)
 
     def to_csv(self) -> str:
-        """CSV with the error columns; no cell is a formula, or a command to a terminal."""
+        """Return CSV with the error columns; no cell is a formula, or a command to a terminal."""
         out = io.StringIO(newline="")
         names = [*self.columns, *self._added_columns()]
         table = csv.writer(out)
@@ -302,7 +302,7 @@ class Answer:
         return self.text()
 
     def table(self, most: int | None = None) -> tuple[list[Heading], list[list[str | None]]]:
-        """The table that people see: its headings, and the cells of at most so many rows; None is a missing value.
+        """Return the table that people see: its headings, and the cells of at most ``most`` rows, None where missing.
 
         Behind a noisy column stand its ±, and by how much it is low where that is known. Digits follow the ±.
         """
@@ -337,7 +337,7 @@ class Answer:
         return headings, [list(line) for line in zip(*columns, strict=True)]
 
     def text(self, most: int | None = MAX_ROWS_SHOWN, more: str = "text(most=None) shows all, to_csv() too") -> str:
-        """A table for the terminal, with a ± column for each noisy one, the cost, and what is left.
+        """Return a table for the terminal, with a ± column for each noisy one, the cost, and what is left.
 
         ``most`` is how many rows are shown, None for all; ``more`` says how to see the others.
         """
@@ -350,7 +350,7 @@ class Answer:
         return "\n".join([*output, self.summary()])
 
     def _repr_html_(self) -> str:
-        """For a notebook: the table, the cost, what is left, and the notes."""
+        """Return HTML for a notebook: the table, the cost, what is left, and the notes."""
         headings, lines = self.table(MAX_ROWS_SHOWN)
         parts = [markup.table([heading.text for heading in headings], lines, [h.numeric for h in headings])]
         if len(self.rows) > MAX_ROWS_SHOWN:
@@ -360,7 +360,7 @@ class Answer:
         return markup.block(*parts, markup.lines(self.summary().splitlines()))
 
     def summary(self) -> str:
-        """The cost, what is left, and the notes, a line each."""
+        """Return the cost, what is left, and the notes, a line each."""
         output = [f"cost: {self.cost}" + (" (paid earlier: this is the recorded answer)" if self.replayed else "")]
         if self.remaining is not None:
             output.append(f"left: {self.remaining}")
@@ -369,7 +369,7 @@ class Answer:
         )
 
     def stored(self) -> dict[str, Any]:
-        """What the ledger keeps of it."""
+        """Return what the ledger keeps of it."""
         return {
             "columns": list(self.columns),
             "types": list(self.types),
@@ -392,7 +392,7 @@ class Answer:
 
     @classmethod
     def restored(cls, document: Mapping[str, Any], **more: Any) -> Answer:
-        """The answer that was stored."""
+        """Return the answer that was stored."""
         types = tuple(document["types"])
         return cls(
             tuple(document["columns"]),
@@ -411,7 +411,7 @@ class Answer:
 
 
 def is_total(answer: Answer) -> bool:
-    """Whether an answer is one row without keys: that of all rows, so that what is said of all rows is said of it.
+    """Return whether an answer is one row without keys, so that what is said of all rows is said of it.
 
     >>> from dither.guarantees import PureDP
     >>> is_total(Answer(("n",), ("integer",), ((41,),), {"n": (6.0,)}, PureDP(0.5)))
@@ -421,7 +421,7 @@ def is_total(answer: Answer) -> bool:
 
 
 def _probability_text(value: float | None) -> str | None:
-    """A probability with as many digits as tell it from 1."""
+    """Return a probability with as many digits as tell it from 1."""
     return None if value is None else ">0.999" if value > 0.999 else f"{value:.3f}" if value > 0.99 else f"{value:.2f}"
 
 
@@ -430,7 +430,7 @@ def _plain(value: Any) -> Any:
 
 
 def _exported(value: Any, kind: Type) -> Any:
-    """A value as Arrow takes it in a column of its type: it does not turn a whole number beyond 2^53 into a double."""
+    """Return a value as Arrow takes it: it does not turn a whole number beyond 2^53 into a double."""
     if isinstance(value, list):
         return value
     return float(value) if kind == "number" and value is not None else value
@@ -450,7 +450,7 @@ def _rich(value: Any, kind: Type) -> Any:
 
 
 def _shortfall(value: Any, shares: tuple[float, float, float], integer: bool) -> Undercount | None:
-    """By how much a value is low if such shares of it are left out; of a histogram, each of its numbers."""
+    """Return by how much a value is low if such shares of it are left out; of a histogram, each of its numbers."""
     if isinstance(value, list):
         items = [_shortfall(item, shares, integer) for item in value]
         estimates, least, most = zip(*((None,) * 3 if item is None else item for item in items), strict=True)
@@ -464,7 +464,7 @@ def _shortfall(value: Any, shares: tuple[float, float, float], integer: bool) ->
 
 
 def _undercount_text(item: Undercount | None, shares: tuple[float, float, float], integer: bool) -> str | None:
-    """By how much a number is low, with two digits of the estimate; of a histogram, the shares."""
+    """Return by how much a number is low, with two digits of the estimate; of a histogram, the shares."""
     if item is None:
         return None
     one_sided = shares[2] >= 1

@@ -17,7 +17,7 @@ from dither.tables.card.values import nearest
 
 
 def draft(source: object, unit: str | None = None, name: str | None = None) -> str:
-    """The text of a card for a source, or for several tables by name, from their schemas only, every line explained.
+    """Draft the text of a card for a source, or for several tables by name, from their schemas, every line explained.
 
     Bounds and keys are left for the steward to fill in: taken from the data, they would give it away. Save
     it beside the source, or with the source's full path.
@@ -107,7 +107,7 @@ def _wrong(name: str, expected: str, got: str, fix: str) -> InvalidArgument:
 
 
 def _without_password(source: str) -> str:
-    """A URL as everybody may see it."""
+    """Return a URL without its password."""
     if "://" not in source:
         return source
     source = re.sub(r"(://[^/@:]*):[^/@]*@", r"\1@", source)
@@ -115,7 +115,7 @@ def _without_password(source: str) -> str:
 
 
 def title_of(source: object) -> str:
-    """A name in SQL for a source, from its own.
+    """Return a name in SQL for a source, from its own.
 
     >>> title_of("data/Visits 2024.parquet")
     'visits_2024'
@@ -132,7 +132,7 @@ _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def _quoted(text: str) -> str:
-    """Text as TOML writes it."""
+    """Return text as TOML writes it."""
     signs = (_ESCAPES.get(s) or (f"\\u{ord(s):04x}" if ord(s) < 32 or ord(s) == 127 else s) for s in text)
     return '"' + "".join(signs) + '"'
 
@@ -151,7 +151,7 @@ def _unit(unit: str | None) -> str:
     return (
         "# The column that says which person a row is about. All rows of one person are protected together.\n"
         f"unit = {_quoted(unit)}\n"
-        "# Rows where it is empty belong to nobody, and are left out of every answer.\n"
+        "# Rows where it is empty are excluded from every answer.\n"
         'rows_without_unit = "drop"\n'
     )
 
@@ -180,7 +180,7 @@ source = {source}
 """
 _PEOPLE = """\
 # Each table names, as its unit, the column that says which person a row is about. All rows of one person, in all
-# tables, are protected together. Rows where it is empty belong to nobody, and are left out of every answer.
+# tables, are protected together. Rows where it is empty are excluded from every answer.
 rows_without_unit = "drop"
 """
 _LIMITS = """\
@@ -229,7 +229,7 @@ _PERSON = """
 # they name one population, as in population = "patients\"."""
 
 _COLUMNS = """\
-# The columns that may be asked about. Remove those that nobody needs.
+# The columns that may be asked about. Remove those that are not needed.
 # bounds: what a value can be at all. Values beyond are moved to the bound. SUM, AVG and the like need them; a range ten
 #         times too wide means ten times the noise. Of dates, the first and the last day: their months are then public.
 # keys:   all values that may occur, for GROUP BY. Groups not listed are not shown; listed ones always are, even empty.
@@ -267,7 +267,7 @@ _OPEN = "# to be filled in"
 
 
 def unfilled(text: str) -> list[tuple[str, ...]]:
-    """The sections of a card whose type is still the one that a draft of a CSV file wrote, as the names in their
+    """Return the sections of a card whose type is still the one that a draft of a CSV file wrote, as the names in their
     headings.
 
     >>> age = '[columns.age]\\ntype = "text"  # to be filled in'
@@ -285,7 +285,7 @@ def unfilled(text: str) -> list[tuple[str, ...]]:
 
 
 def _names_in(section: Mapping[str, Any]) -> Iterator[str]:
-    """The names of an empty section and of those around it, the outermost first."""
+    """Return the names of an empty section and of those around it, the outermost first."""
     for name, inside in section.items():
         yield name
         yield from _names_in(inside)

@@ -34,7 +34,7 @@ class Backend(Protocol):
     """What answers the questions about a table."""
 
     def plan(self, question: Question, options: ReleaseOptions) -> QuestionPlan:
-        """How a question would be answered; reads no rows."""
+        """Return how a question would be answered; reads no rows."""
         ...
 
     def explain(self, question: Question, options: ReleaseOptions, plan: QuestionPlan | None = None) -> Explanation:
@@ -47,7 +47,7 @@ class Backend(Protocol):
         ...
 
     def remaining(self, table: dither.Table) -> Remaining:
-        """What may still be spent on the table, and by whoever asks."""
+        """Return what may still be spent on the table, and by the caller."""
         ...
 
     def close(self, table: dither.Table) -> None:
@@ -59,13 +59,13 @@ class LocalBackend:
     """Answers in this process, by the table's own engine and accounts."""
 
     def plan(self, question: Question, options: ReleaseOptions) -> QuestionPlan:
-        """How a question would be answered; values of public tables are read, no others."""
+        """Return how a question would be answered; values of public tables are read, no others."""
         plan = planned(question, options)
         check(plan)
         return plan
 
     def explain(self, question: Question, options: ReleaseOptions, plan: QuestionPlan | None = None) -> Explanation:
-        """The plan in words, what is left, and whether it would be refused."""
+        """Explain the plan, what is left, and whether it would be refused."""
         plan, accounts = self.plan(question, options) if plan is None else plan, question.table.accounts
         refused = accounts.refusal(plan.cost, options.analyst)
         notes = (*bias_notes(plan, options.bias), *accounts.people_notes(plan.cost))
@@ -76,7 +76,7 @@ class LocalBackend:
         return release(question, options, plan)
 
     def remaining(self, table: dither.Table) -> Remaining:
-        """What may still be spent on the table."""
+        """Return what may still be spent on the table."""
         return table.accounts.remaining(None)
 
     def close(self, table: dither.Table) -> None:
@@ -114,11 +114,11 @@ class Question(NotIterable):
 
     @property
     def card(self) -> Card:
-        """What is public about the tables that it is about: the card, as seen by a question about these alone."""
+        """Return what is public about its tables: the card, as seen by a question about these alone."""
         return self.table.card.for_table(*self.about) if self.about else self.table.card
 
     def __repr__(self) -> str:
-        """One short line: the table, and the SQL or the aggregates and groups.
+        """Return one short line: the table, and the SQL or the aggregates and groups.
 
         >>> import dither as dp, pyarrow as pa
         >>> with dp.open(pa.table({"age": [30, 40], "vip": [True, False]}), budget=dp.PureDP(1)) as people:
@@ -134,17 +134,17 @@ class Question(NotIterable):
         return f"Question({self.card.name!r}, {about})"
 
     def _repr_html_(self) -> str:
-        """For a notebook: the question, and that nothing is charged before it is released."""
+        """Return HTML for a notebook: the question, and that nothing is charged before it is released."""
         about = markup.code(self.text) if self.text is not None else markup.lines([repr(self)])
         after = "Nothing is read or charged yet: explain(epsilon=1) shows the plan, release(epsilon=1) asks."
         return markup.block(markup.heading(f"Question about {self.card.name}"), about, markup.lines([after]))
 
     def where(self, condition: Condition | Sequence[Condition]) -> Question:
-        """Only rows for which a condition holds, too; of several in a list, all must hold."""
+        """Keep only rows for which a condition holds, too; of several in a list, all must hold."""
         return replace(self, query=steps.where(self.query, condition, self._relation_card), text=None)
 
     def group_by(self, *groups: Grouping | Sequence[Grouping], **named: Grouping) -> Question:
-        """An answer for each value of these columns or expressions."""
+        """Ask for an answer for each value of these columns or expressions."""
         return replace(self, query=steps.group_by(self.query, groups, named, self._relation_card), text=None)
 
     def per_person(self, **aggregates: Aggregate) -> Question:
@@ -162,19 +162,19 @@ class Question(NotIterable):
         return replace(self, query=steps.per_person(self.query, aggregates, self.card), text=None)
 
     def agg(self, *unnamed: object, **aggregates: Aggregate) -> Question:
-        """What to ask of each group; each aggregate has a name."""
+        """State what to ask of each group; each aggregate has a name."""
         steps.refuse_unnamed(unnamed)
         return replace(self, query=steps.agg(self.query, aggregates, self._relation_card), text=None)
 
     @property
     def _relation_card(self) -> Card:
-        """What is public about the columns of what it is asked of."""
+        """Return what is public about the columns of what it is asked of."""
         return relation_card(self.card, self.query.source)
 
     if not TYPE_CHECKING:  # a type checker still finds names that do not exist
 
         def __getattr__(self, name: str) -> NoReturn:
-            """Called where an attribute is missing, as those of an answer are before it is released."""
+            """Raise an error for a missing attribute, as those of an answer are before it is released."""
             raise missing_attribute(self, name)
 
     @takes_options(ReleaseOptions)

@@ -90,18 +90,18 @@ class Table(NotIterable):
 
     @classmethod
     def remote(cls, card: Card, backend: Backend) -> Table:
-        """A table without rows or a ledger here: its questions are checked by the card and answered by ``backend``."""
+        """Return a table without rows or a ledger here: the card checks its questions, ``backend`` answers them."""
         table = cls.__new__(cls)
         table.card, table.backend, table.read_only = card, backend, False
         return table
 
     @property
     def ledger(self) -> Ledger:
-        """Where its budget is kept. Opened to read only, a table may have none yet."""
+        """Return where its budget is kept. Opened to read only, a table may have none yet."""
         return self.accounts.ledger
 
     def sql(self, text: str) -> Question:
-        """A question in SQL."""
+        """Ask a question in SQL."""
         from dither.tables.sql import parse as sql
         from dither.tables.sql.parse import named_tables
 
@@ -110,7 +110,7 @@ class Table(NotIterable):
         return Question(self, sql.parse(text, card), text, about)
 
     def __getitem__(self, name: object) -> Question:
-        """A question about one of several tables, still to be asked: ``clinic["visits"].agg(n=dp.count())``."""
+        """Return a question about one of several tables, still to be asked: ``clinic["visits"].agg(n=dp.count())``."""
         tables = self.card.private_tables
         if not isinstance(name, str) or name not in tables:
             if not self.card.tables:
@@ -121,7 +121,7 @@ class Table(NotIterable):
         return Question(self, Query({}), about=(name,) if self.card.tables else ())
 
     def _own(self) -> Question:
-        """A question about the card's own table, still to be asked."""
+        """Return a question about the card's own table, still to be asked."""
         if self.card.tables and not self.card.columns:
             names = list(self.card.tables)
             fix = f"say which one: table[{names[0]!r}].agg(…), or sql('SELECT … FROM {names[0]}')"
@@ -129,19 +129,19 @@ class Table(NotIterable):
         return self[self.card.name] if self.card.tables else Question(self, Query({}))
 
     def where(self, condition: Condition | Sequence[Condition]) -> Question:
-        """Only rows for which a condition holds; of several in a list, all must hold."""
+        """Keep only rows for which a condition holds; of several in a list, all must hold."""
         return self._own().where(condition)
 
     def group_by(self, *groups: Grouping | Sequence[Grouping], **named: Grouping) -> Question:
-        """An answer for each value of these columns or expressions."""
+        """Ask for an answer for each value of these columns or expressions."""
         return self._own().group_by(*groups, **named)
 
     def agg(self, *unnamed: object, **aggregates: Aggregate) -> Question:
-        """What to ask of all rows together."""
+        """State what to ask of all rows together."""
         return self._own().agg(*unnamed, **aggregates)
 
     def per_person(self, **aggregates: Aggregate) -> Question:
-        """A question of a table with a row for each person: :meth:`dither.Question.per_person`."""
+        """Ask of a table with a row for each person: :meth:`dither.Question.per_person`."""
         return self._own().per_person(**aggregates)
 
     def over(
@@ -161,7 +161,7 @@ class Table(NotIterable):
         arrived: str | None = None,
         name: str | None = None,
     ) -> dither.stream.Over:
-        """The table over time, to be released period by period for one charge: ``over("day", column="visited_at",
+        """Ask over time, to release period by period for one charge: ``over("day", column="visited_at",
         horizon=365, start="2026-01-01", epsilon=1, delta=1e-9).agg(n=dp.count())`` is a :class:`dither.stream.Series`.
 
         Parameters
@@ -174,8 +174,8 @@ class Table(NotIterable):
         epsilon, delta, rho
             What the whole series costs, once.
         max_participations, min_separation, max_rows
-            A person counts in at most so many periods (1), any two of them at least so many apart (1), with at most so
-            many rows in each (the card's).
+            In how many periods a person counts at most (1), how far apart any two of them are at least (1), and with
+            how many rows in each at most (the card's).
         late, arrived
             What becomes of rows that come after their period was released: ``"ignore"`` (they do not count), or
             ``"arrival"``: a row counts on the later of its date and the date in the column ``arrived``.
@@ -205,7 +205,7 @@ class Table(NotIterable):
 
     @property
     def left(self) -> Guarantee | None:
-        """What the dataset has left; None for nothing, and where only people have limits."""
+        """Return what the dataset has left; None for nothing, and where only people have limits."""
         left = self.backend.remaining(self).table
         return left if isinstance(left, Guarantee) else None
 
@@ -214,7 +214,7 @@ class Table(NotIterable):
         self.backend.close(self)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        """Neither ``copy`` nor ``pickle``: a table is open where it was opened."""
+        """Refuse to be copied or pickled: a table is open where it was opened."""
         fix = "open it again with dither.open where it is used"
         raise WrongType("Table", "the table that was opened", "a copy or a pickle of it", fix)
 
@@ -225,7 +225,7 @@ class Table(NotIterable):
         self.close()
 
     def _repr_html_(self) -> str:
-        """For a notebook: the columns with what is public about them, and what is left; no rows."""
+        """Return HTML for a notebook: the columns with what is public about them, and what is left; no rows."""
         card = self.card
         names = ["column", "type", "bounds", "public keys", "person"]
         parts, units = [], []
@@ -246,7 +246,7 @@ class Table(NotIterable):
     if not TYPE_CHECKING:  # a type checker still finds names that do not exist
 
         def __getattr__(self, name: str) -> NoReturn:
-            """Called where an attribute is missing: what people who know data frames try is answered in words."""
+            """Raise an error that answers what people who know data frames try."""
             if name in _ONLY_HERE and "backend" in self.__dict__:
                 fix = "do it on the server, or open the table itself with dither.open"
                 text = message(f"Table.{name}", "a table that was opened here", "one on a server", fix)
@@ -271,7 +271,7 @@ def _bounds_text(column: ColumnCard) -> str:
 
 
 def _keys_text(column: ColumnCard) -> str:
-    """The first public keys of a column, and how many there are."""
+    """Return the first public keys of a column, and how many there are."""
     if column.keys is None:
         return ""
     first = ", ".join(shown(key) for key in column.keys[:6])
@@ -331,7 +331,7 @@ def open(
     read_only
         To check and explain: a ledger is neither made nor changed, and nothing can be released.
     max_incidents
-        After so many errors while rows were read the table is closed until its steward reopens it; by default what
+        After this many errors while rows were read the table is closed until its steward reopens it; by default what
         the card says, or 3. Beside a card it may only be smaller than what the card says.
     min_epsilon
         The least epsilon of a question; by default what the card says, or 1e-4. Beside a card it may only be larger.
@@ -397,7 +397,7 @@ def _opened(
     read_only: bool,
     temporary_folder: PrivateFolder | None = None,
 ) -> Table:
-    """The table with its ledger, which is opened first: a ledger that went back is refused before anything is read."""
+    """Open a table after its ledger, so that a ledger that went back is refused before anything is read."""
     where = place if place is not None else card.ledger
     if where is None and not read_only:
         raise InvalidArgument("ledger", "where the budget is kept", "nowhere", "state it in the card")
@@ -422,7 +422,7 @@ class StatedColumns:
     types: Mapping[str, Type]
 
     def private_table(self, source: object, table: str | None) -> PrivateTable:
-        """A table as its schema and the arguments describe it."""
+        """Return a table as its schema and the arguments describe it."""
         from dither.tables.builder.expressions import distinct_keys
 
         unit = self._unit_of(table)
@@ -454,7 +454,7 @@ class StatedColumns:
 
     @staticmethod
     def _of_table(stated: Mapping[str, Any], table: str | None) -> dict[str, Any]:
-        """What is stated of the columns of a table, by their names; what is stated of it alone goes before."""
+        """Return what is stated of the columns of a table, by name; what is stated of this table alone has priority."""
         if table is None:
             return dict(stated)
         start = f"{table}."

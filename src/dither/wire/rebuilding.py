@@ -21,7 +21,7 @@ from dither.tables.query.tree import Aggregate, PerPerson, PersonAggregate, Priv
 
 
 def rebuilt(query: Query, card: Card) -> Query:
-    """The question, checked and built as the builder does; refused where only SQL could have made it.
+    """Check and build a question as the builder does; refuse what only SQL could have made.
 
     >>> from dither.tables.card.model import ColumnCard
     >>> visits = Card("visits", "", {"age": ColumnCard("integer", (0, 120))})
@@ -50,7 +50,7 @@ def rebuilt(query: Query, card: Card) -> Query:
 
 
 def _rows(asked: Query, wanted: Query | PerPerson, card: Card) -> Query:
-    """With the public joins and the condition of a question, or of a relation inside it."""
+    """Add the public joins and the condition of a question, or of a relation inside it."""
     for join in wanted.joins:
         check_size(join.own)
         asked = steps.join(asked, join.table, join.own, join.other, card, left=join.left)
@@ -61,7 +61,7 @@ def _rows(asked: Query, wanted: Query | PerPerson, card: Card) -> Query:
 
 
 def _relation(source: Source | None, card: Card) -> Query:
-    """A question, still to be asked, of a relation that the builder can make."""
+    """Return a question, still to be asked, of a relation that the builder can make."""
     if source is None or source == PrivateRows():
         return Query({})
     if not isinstance(source, PerPerson):
@@ -91,7 +91,7 @@ _OF_PAIRS: dict[str, Callable[..., Aggregate]] = {
 
 
 def _aggregate(item: Aggregate) -> Aggregate:
-    """The aggregate, made by the function that users call; a field that its kind does not have is refused."""
+    """Build an aggregate by the function that users call; refuse a field that its kind does not have."""
     result = _built(item)
     if result != item:
         expected, fix = f"the fields of {item.kind} only", "leave the others out"

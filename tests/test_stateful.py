@@ -85,6 +85,7 @@ ELSEWHERE = {
     "_PlainMean": "makes no promise",
     "Secret": "a key on disk, read when asked for",
     "LedgerStore": "a connection: what was spent is in the database",
+    "HeaderTimeoutProtocol": "one connection of a browser; it holds no budget",
     "Store": "a connection of the server to its database",
     "LazyUniform": "one draw, inside a release",
     "_Contest": "lives as long as one call",

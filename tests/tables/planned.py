@@ -7,8 +7,7 @@ from typing import Any
 from dither import arguments
 from dither.tables.card.model import Card
 from dither.tables.options import ReleaseOptions
-from dither.tables.planning.plan import AggregationPlan, QuestionPlan, aggregation_of
-from dither.tables.planning.plan import check as check_question
+from dither.tables.planning.plan import AggregationPlan, QuestionPlan, aggregation_of, check_statements
 from dither.tables.query.tree import Query
 
 
@@ -20,4 +19,4 @@ def make(query: Query, card: Card, *, epsilon: Any, delta: Any = None, **options
 
 def check(plan: AggregationPlan) -> None:
     """Write every statement of it."""
-    check_question(QuestionPlan((plan,)))
+    check_statements(QuestionPlan((plan,)))

@@ -23,7 +23,7 @@ from dither.tables.engines import with_public_values
 from dither.tables.options import ReleaseOptions
 from dither.tables.planning.calibrate import plan_question
 from dither.tables.planning.explain import Explanation
-from dither.tables.planning.plan import QuestionPlan, check
+from dither.tables.planning.plan import QuestionPlan, check_statements
 from dither.tables.question import Question
 from dither.tables.table import Table
 from dither.wire.protocol import (
@@ -222,7 +222,7 @@ class ServerBackend:
         for part in question.query.aggregations:
             card = with_public_values(_NoPublicTables(), card, part)  # type: ignore[arg-type]  # all that it calls
         plan = plan_question(question.query, card, options)
-        check(plan)
+        check_statements(plan)
         return plan
 
     def explain(self, question: Question, options: ReleaseOptions, plan: QuestionPlan | None = None) -> Explanation:

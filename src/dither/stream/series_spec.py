@@ -28,7 +28,7 @@ from dither.tables.card.values import Value, closest
 from dither.tables.codec import to_json
 from dither.tables.compile import expressions
 from dither.tables.compile.limits import MAX_TOTAL, Limits
-from dither.tables.compile.statements import SUM_BITS, Measure, grid, period_limits, sensitivity, unit
+from dither.tables.compile.statements import SUM_BITS, Measure, grid, period_limits, period_sensitivity, period_unit
 from dither.tables.planning.explain import unit_notes
 from dither.tables.planning.plan import keys_of, measurements
 from dither.tables.query.operations.dates import start_of_period
@@ -277,8 +277,8 @@ class SeriesSpec:
         result = []
         for aggregate, measure in zip(self.query.aggregates.values(), self.measures, strict=True):
             weight = 1 if aggregate.weight is None else arguments.positive(aggregate.weight, "weight")
-            moves = sensitivity(measure, self.limits)
-            result.append(Lane(moves, unit(measure, self.limits), Fraction(weight)))
+            moves = period_sensitivity(measure, self.limits)
+            result.append(Lane(moves, period_unit(measure, self.limits), Fraction(weight)))
         return tuple(result)
 
     @cached_property

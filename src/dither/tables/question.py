@@ -25,7 +25,7 @@ from dither.tables.card.values import clip
 from dither.tables.execute.release import planned, release
 from dither.tables.options import ReleaseOptions, takes_options
 from dither.tables.planning.explain import Explanation, bias_notes, explain
-from dither.tables.planning.plan import QuestionPlan, check
+from dither.tables.planning.plan import QuestionPlan, check_statements
 from dither.tables.query.relations import relation_card
 from dither.tables.query.tree import Aggregate, Query
 
@@ -61,7 +61,7 @@ class LocalBackend:
     def plan(self, question: Question, options: ReleaseOptions) -> QuestionPlan:
         """Return how a question would be answered; values of public tables are read, no others."""
         plan = planned(question, options)
-        check(plan)
+        check_statements(plan)
         return plan
 
     def explain(self, question: Question, options: ReleaseOptions, plan: QuestionPlan | None = None) -> Explanation:

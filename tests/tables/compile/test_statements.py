@@ -25,7 +25,7 @@ from dither.tables.card.model import Card, ColumnCard
 from dither.tables.compile import statements
 from dither.tables.compile.context import StatementContext
 from dither.tables.compile.limits import Limits
-from dither.tables.compile.statements import PARTS, Measure, Moments, Pair, distinct_values, grid, pair_grid
+from dither.tables.compile.statements import PARTS, Measure, Moments, ValuePair, distinct_values, grid, pair_grid
 from dither.tables.query.tree import Aggregate, Call, Column, Group, Join, Literal, Query
 from support import each, refuses
 from support_series import Visit, by_hand, opened, random_history, series_of
@@ -168,7 +168,7 @@ QUESTIONS = {
 
 PRODUCT = Call("*", (Call("+", (AMOUNT, AGE)), Call("case", (Column("ok"), AMOUNT, Literal(2)))))
 PAIR_BOUNDS = (-10.0, 100.0), (0, 120)
-PAIR = Pair(
+PAIR = ValuePair(
     (AMOUNT, AGE), PAIR_BOUNDS, (pair_grid(PAIR_BOUNDS[0], False, 9, "x"), pair_grid(PAIR_BOUNDS[1], True, 9, "y"))
 )
 DISTINCT = (AMOUNT, TINY, AGE, Column("region"), Column("ok"), Column("day"), Column("at"), PRODUCT)

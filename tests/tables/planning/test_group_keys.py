@@ -30,7 +30,7 @@ from dither.tables.engines import connect, with_public_values
 from dither.tables.planning.group_keys import (
     MOST_INTEGERS,
     MOST_VALUES,
-    Rows,
+    RelationRows,
     bin_labels,
     card_of_question,
     threshold,
@@ -371,7 +371,7 @@ def test_a_condition_inside_of_a_relation_keeps_no_null(visits):
 def test_each_side_of_a_join_has_a_way_of_its_own():
     """Columns of both sides with one name inside must not be taken for one column."""
     inner = Projection(PrivateRows(), {"x": Call("+", (Column("a"), Literal(1)))}, Call(">", (Column("a"), Literal(2))))
-    rows = Rows.asked(Query({}, source=PersonJoin(inner, inner, "inner", {"y": "x"})))
+    rows = RelationRows.asked(Query({}, source=PersonJoin(inner, inner, "inner", {"y": "x"})))
     one, other = ([*rows.levels(Column(name))] for name in ("x", "y"))
     assert [item for _, item in one][-1] == [item for _, item in other][-1] == Call("+", (Column("a"), Literal(1)))
     assert one[-1][0].conditions == other[-1][0].conditions == (Call(">", (Column("a"), Literal(2))),)
@@ -382,7 +382,7 @@ def test_each_side_of_a_join_has_a_way_of_its_own():
 @each(("kind", "left", "right"), [("inner", 3, 3), ("left", 3, 1), ("right", 1, 3), ("full", 1, 1)])
 def test_a_side_whose_values_may_be_missing_has_no_way(kind, left, right):
     inner = Projection(PrivateRows(), {"x": Column("a")})
-    rows = Rows.asked(Query({}, source=PersonJoin(inner, inner, kind, {"y": "x"})))
+    rows = RelationRows.asked(Query({}, source=PersonJoin(inner, inner, kind, {"y": "x"})))
     assert (len([*rows.levels(Column("x"))]), len([*rows.levels(Column("y"))])) == (left, right)
 
 

@@ -106,7 +106,7 @@ PAIR_BITS = 13
 
 
 @dataclass(frozen=True)
-class Pair:
+class ValuePair:
     """Two values that are measured together, each with its bounds and its grid."""
 
     values: tuple[Expression, Expression]
@@ -289,7 +289,7 @@ class Measure:
     value: Expression | None = None
     moments: Moments | None = None
     part: int = 0
-    pair: Pair | None = None
+    pair: ValuePair | None = None
 
     @property
     def top(self) -> int:
@@ -332,7 +332,7 @@ class Measure:
         return float(self.top * steps)
 
 
-def pair_products(pair: Pair) -> tuple[Measure, ...]:
+def pair_products(pair: ValuePair) -> tuple[Measure, ...]:
     """Return the measures of a pair of values, in order."""
     return tuple(Measure("product", None, None, i, pair) for i in range(PARTS))
 
@@ -605,21 +605,21 @@ def period_limits(rows: int, has_unit: bool) -> Limits:
     return Limits(1, rows, 1, weighted=has_unit, exceeded=has_unit, max_bits=_WEIGHT_BITS)
 
 
-def places(measure: Measure, limits: Limits) -> int:
+def period_places(measure: Measure, limits: Limits) -> int:
     """Return the binary places of what a person adds to a measure: as many as weights have, but no more than keep what
     one row adds below ``2^16``. Noise of few steps is drawn fast, and far larger than such a step."""
     counted = measure.limits(limits)
     return max(0, min(counted.bits(measure.top), _WIDTH - measure.top.bit_length()))
 
 
-def sensitivity(measure: Measure, limits: Limits) -> int:
+def period_sensitivity(measure: Measure, limits: Limits) -> int:
     """Return the l1 norm of what one person adds to all groups of a period, in the statement's units."""
-    return math.ceil(measure.limits(limits).total * measure.top * (1 << places(measure, limits)))
+    return math.ceil(measure.limits(limits).total * measure.top * (1 << period_places(measure, limits)))
 
 
-def unit(measure: Measure, limits: Limits) -> float:
+def period_unit(measure: Measure, limits: Limits) -> float:
     """Return how many of these whole numbers are worth 1: one row, one person, or 1 in the units of the value."""
-    steps = 1 << places(measure, limits)
+    steps = 1 << period_places(measure, limits)
     grid = measure.moments.grid if measure.kind == "sum" and measure.moments is not None else None
     return float(steps) if grid is None else grid.scale * steps
 
@@ -680,7 +680,7 @@ def _weighted_line(measure: Measure, place: int, context: StatementContext) -> e
     number, limits = plain_column(f"s{place}"), context.limits
     if measure.kind == "people":
         return plain_column("v")
-    shift = limits.bits() - places(measure, limits)
+    shift = limits.bits() - period_places(measure, limits)
 
     def times_weight(x: exp.Expr) -> exp.Expr:
         return shift_right(binary("*", x, plain_column("w")), shift)

@@ -27,7 +27,7 @@ from dither.tables.planning.estimate import (
     without_values,
 )
 from dither.tables.planning.group_keys import Key, every_group, group_numbers, noisy_measures
-from dither.tables.planning.plan import AggregationPlan, Choice, Counts, answer_type, statements_of
+from dither.tables.planning.plan import AggregationPlan, BinChoice, Counts, answer_type, statements_of
 from dither.tables.planning.quantiles import Quantiles, choose, extreme_interval, intervals
 from dither.tables.query.tree import Aggregate, Expression
 
@@ -203,7 +203,7 @@ def _binned(
     plan: AggregationPlan,
     frame: StatementContext,
     run: Run,
-    items: tuple[Choice, ...] | tuple[Quantiles, ...] | tuple[Counts, ...],
+    items: tuple[BinChoice, ...] | tuple[Quantiles, ...] | tuple[Counts, ...],
 ) -> Iterator[tuple[Any, Mapping[Key, Bins]]]:
     """Each choice with the counts of its bins by group; those about the same bins share one statement."""
     counts_of: dict[tuple[Expression | None, Any, Any], dict[Key, Bins]] = {}
@@ -240,7 +240,7 @@ class _Chosen:
     probability: float | None = None
 
 
-def _chosen(choice: Choice, filled: NDArray[np.int64], plan: AggregationPlan, confidence: float) -> _Chosen:
+def _chosen(choice: BinChoice, filled: NDArray[np.int64], plan: AggregationPlan, confidence: float) -> _Chosen:
     """The bin or key chosen for one group: a key, or the middle of a bin."""
     aggregate, noise = choice.aggregate, choice.interval
     if aggregate.kind == "mode":

@@ -59,7 +59,7 @@ from dither.inference import (
 from dither.inference.measured import limits
 from dither.tables.compile.limits import Level
 from dither.tables.compile.statements import Measure
-from dither.tables.planning.plan import AggregationPlan, Choice, Part, answer_type, variance_of
+from dither.tables.planning.plan import AggregationPlan, BinChoice, Part, answer_type, variance_of
 from dither.tables.query.tree import (
     Aggregate,
 )
@@ -270,7 +270,7 @@ def _known(numbers: Any) -> list[Any]:
     return [number if np.isfinite(number) else None for number in np.asarray(numbers).tolist()]
 
 
-def inside_rank(plan: AggregationPlan, choice: Choice) -> int:
+def inside_rank(plan: AggregationPlan, choice: BinChoice) -> int:
     """Return the rank at which an extreme is looked for, in units of the bins' counts: a rank a little inside keeps the
     empty stretch beyond the data from winning. It is public, as epsilon is."""
     sensitivity = float(plan.bin_limits.sensitivity())

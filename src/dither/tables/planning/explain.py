@@ -53,8 +53,8 @@ from dither.tables.planning.estimate import (
     most_rows_of_a_person,
     value_counting_parts,
 )
-from dither.tables.planning.group_keys import Noise, PublicFacts, Rows, card_of_question, every_group
-from dither.tables.planning.plan import AggregationPlan, Choice, QuestionPlan, variance_of
+from dither.tables.planning.group_keys import Noise, PublicFacts, RelationRows, card_of_question, every_group
+from dither.tables.planning.plan import AggregationPlan, BinChoice, QuestionPlan, variance_of
 from dither.tables.planning.quantiles import Quantiles, errors
 from dither.tables.planning.quantiles import errors as rank_errors
 from dither.tables.query import nodes
@@ -115,7 +115,7 @@ def null_notes(plan: AggregationPlan) -> tuple[Note, ...]:
 
 def may_be_null(plan: AggregationPlan, expression: Expression) -> bool:
     """Return whether an expression may be NULL in some of the rows that a plan is about, as far as is public."""
-    return _may_be_null(folded(expression), Rows.asked(plan.query), base_of(plan.card).unit)
+    return _may_be_null(folded(expression), RelationRows.asked(plan.query), base_of(plan.card).unit)
 
 
 def _as_sql(value: Expression) -> str | None:
@@ -144,7 +144,7 @@ def _beyond(
     """Return the columns of a key, in the rows that it comes from, each with its bounds in the card, beyond which rows
     have no key, where keys follow from bounds, and not from the question alone; and whether that is certain: what is
     computed from a number beyond them may be one of the keys."""
-    *_, (rows, value) = Rows.asked(plan.query).levels(key)
+    *_, (rows, value) = RelationRows.asked(plan.query).levels(key)
     card_there = card_of_question(Query({}, source=rows.source), base_of(plan.card)) if rows.path else plan.card
     find = expressions.lookup_of(card_there, rows.joins)
     raw = (value, *value.args) if isinstance(value, Call) and value.op == "coalesce" else (value,)
@@ -167,7 +167,7 @@ def _beyond(
             yield column.name, ends, not computed
 
 
-def _may_be_null(expression: Expression, rows: Rows, person: str | None) -> bool:
+def _may_be_null(expression: Expression, rows: RelationRows, person: str | None) -> bool:
     """Return whether an expression may be NULL in some row, as far as is public."""
     if isinstance(expression, Literal):
         return expression.value is None
@@ -190,11 +190,11 @@ def _may_be_null(expression: Expression, rows: Rows, person: str | None) -> bool
     return expression.name != person and _column_may_be_null(expression, rows, person)
 
 
-def _column_may_be_null(column: Column, rows: Rows, person: str | None) -> bool:
+def _column_may_be_null(column: Column, rows: RelationRows, person: str | None) -> bool:
     """Return whether a column of a relation, which is not the person, may be NULL by what it is there."""
     source, name = rows.source, column.name
     if isinstance(source, UnionAll):
-        return any(_column_may_be_null(column, Rows(item), person) for item in source.sources)
+        return any(_column_may_be_null(column, RelationRows(item), person) for item in source.sources)
     if isinstance(source, PersonJoin) and name in (source.left_person, source.right_person):
         return source.kind != "inner"
     if isinstance(source, Windowed) and name in source.windows:
@@ -470,7 +470,7 @@ def interval_notes(plan: AggregationPlan) -> tuple[Note, ...]:
             for name, share in ranked.shares.items():
                 width = _bin_width(plan, name, ranked.aggregate)
                 result.append(Note("quantile_rank", {"name": name, "rows": gaps[share], "bin_width": width}))
-    chosen: list[Choice | Quantiles] = [*plan.choices, *plan.quantiles]
+    chosen: list[BinChoice | Quantiles] = [*plan.choices, *plan.quantiles]
     if any(item.interval is None for item in chosen):
         result.append(Note("no_interval"))
     return tuple(result)

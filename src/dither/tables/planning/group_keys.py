@@ -16,7 +16,7 @@ No row of the private table is read, so neighbors have the same keys. A row whos
 it is where keys are listed: one beyond the bounds, one whose date is NULL. NULL is a key where the question itself
 makes it one: in a branch of CASE, by a left join, by a division by 0.
 
-*Relations inside of each other* (:class:`Rows`). A column of a relation is often one of the relation inside, as it is
+*Relations inside of each other* (:class:`RelationRows`). A column of a relation is often one inside it, as it is
 or computed from the row it stands in, so an expression can be written on the rows of the relation inside, and further
 in. On the way conditions come up that all of these rows meet: of WHERE, ON and QUALIFY. What they say about the values
 of an expression, which rows of a public table it can be from, and whether it can be NULL, is public. The way ends at
@@ -465,7 +465,7 @@ _Move = Callable[[Column], Expression | None]
 
 
 @dataclass(frozen=True)
-class Rows:
+class RelationRows:
     """The rows of a relation that meet conditions, with public tables joined to them. ``path`` says how it is reached
     from the relation that is asked of."""
 
@@ -475,29 +475,29 @@ class Rows:
     path: tuple[int, ...] = ()
 
     @classmethod
-    def asked(cls, query: Query) -> Rows:
+    def asked(cls, query: Query) -> RelationRows:
         """Return the rows that a question is about."""
         return cls(query.source, _conditions_of(query.where), tuple(query.joins))
 
-    def levels(self, value: Expression) -> Iterator[tuple[Rows, Expression]]:
+    def levels(self, value: Expression) -> Iterator[tuple[RelationRows, Expression]]:
         """Return the expression on these rows, and on those of each relation inside that it can be computed in."""
-        step: tuple[Rows, Expression] | None = self, folded(value)
+        step: tuple[RelationRows, Expression] | None = self, folded(value)
         while step is not None:
             yield step
             rows, item = step
             step = rows.inside(item)
 
-    def inside(self, value: Expression) -> tuple[Rows, Expression] | None:
+    def inside(self, value: Expression) -> tuple[RelationRows, Expression] | None:
         """Return the rows of the relation inside, and the expression on them; None where the way ends."""
         for place, (rows, move) in enumerate(self._relations()):
             moved = _moved(value, move)
             if moved is not None:
                 kept = (_moved(condition, move) for condition in self.conditions)
                 conditions = (*rows.conditions, *(item for item in kept if item is not None))
-                return Rows(rows.source, conditions, rows.joins, (*self.path, place)), folded(moved)
+                return RelationRows(rows.source, conditions, rows.joins, (*self.path, place)), folded(moved)
         return None
 
-    def _relations(self) -> Iterator[tuple[Rows, _Move]]:
+    def _relations(self) -> Iterator[tuple[RelationRows, _Move]]:
         """Return the relations inside, with what columns are there."""
         source = self.source
         if isinstance(source, (Projection, PerPerson)):
@@ -506,28 +506,28 @@ class Rows:
                 named |= source.columns
             else:
                 named |= {**source.groups, **dict.fromkeys(source.aggregates)}
-            yield Rows(source.source, _conditions_of(source.where), source.joins), _renamed(named)
+            yield RelationRows(source.source, _conditions_of(source.where), source.joins), _renamed(named)
         elif isinstance(source, Windowed):
-            yield Rows(source.source), _renamed(dict.fromkeys(source.windows))
+            yield RelationRows(source.source), _renamed(dict.fromkeys(source.windows))
         elif isinstance(source, (PublicMembership, CappedRows)):
-            yield Rows(source.source), _renamed({})
+            yield RelationRows(source.source), _renamed({})
         elif isinstance(source, PersonJoin):
             yield from _sides(source)
 
 
-def _sides(source: PersonJoin) -> Iterator[tuple[Rows, _Move]]:
+def _sides(source: PersonJoin) -> Iterator[tuple[RelationRows, _Move]]:
     """Return the sides of a join whose rows keep their values: of others, some are NULL."""
     people = [name for name in (source.left_person, source.right_person) if name is not None]
     left = _renamed(dict.fromkeys([*source.names, *people]))
     on = _conditions_of(source.on) if source.kind in ("inner", "semi") else ()
     if source.kind not in ("right", "full"):
-        yield Rows(source.left, _all_moved(on, left)), left
+        yield RelationRows(source.left, _all_moved(on, left)), left
     if source.kind in ("inner", "right"):
 
         def right(column: Column) -> Expression | None:
             return Column(source.names[column.name]) if column.name in source.names else None
 
-        yield Rows(source.right, _all_moved(on, right)), right
+        yield RelationRows(source.right, _all_moved(on, right)), right
 
 
 def _renamed(named: dict[str, Expression | None]) -> _Move:
@@ -600,7 +600,7 @@ def tied_values(query: Query, card: Card) -> list[TiedValues]:
 
 def _origin(value: Expression, query: Query, card: Card) -> _Origin | None:
     """Return what an expression is in a public table; None where it is not of one table alone."""
-    for rows, item in Rows.asked(query).levels(value):
+    for rows, item in RelationRows.asked(query).levels(value):
         for join in rows.joins:
             there = _of_table(item, join, card)
             if there is not None:
@@ -639,7 +639,7 @@ def narrowed_keys(query: Query, card: Card, keys: PublicKeys) -> PublicKeys:
     for place, group in enumerate(query.groups):
         if result[place] is None or group.keys is not None:
             continue
-        for rows, item in itertools.islice(Rows.asked(query).levels(group.value), 1, None):
+        for rows, item in itertools.islice(RelationRows.asked(query).levels(group.value), 1, None):
             if rows.path not in lookups:
                 inner = card_of_question(Query({}, source=rows.source), base_of(card))
                 lookups[rows.path] = expressions.lookup_of(inner, rows.joins)

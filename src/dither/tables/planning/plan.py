@@ -43,7 +43,7 @@ from dither.tables.compile.statements import (
     PAIR_BITS,
     Measure,
     Moments,
-    Pair,
+    ValuePair,
     grid,
     near_zero,
     pair_grid,
@@ -75,7 +75,7 @@ Part = tuple[Measure, ...]
 
 
 @dataclass(frozen=True)
-class Choice:
+class BinChoice:
     """A choice for each group among bins or keys: an extreme, a mode."""
 
     name: str
@@ -223,7 +223,7 @@ def _moments(query: Query, limits: Limits, find: Lookup, counts_people: bool, po
     return result
 
 
-def _pair(name: str, aggregate: Aggregate, limits: Limits, find: Lookup) -> Pair:
+def _pair(name: str, aggregate: Aggregate, limits: Limits, find: Lookup) -> ValuePair:
     """Return two values that are measured together, in an order that all aggregates of the same two share."""
     assert aggregate.other is not None
     sides = [
@@ -237,7 +237,7 @@ def _pair(name: str, aggregate: Aggregate, limits: Limits, find: Lookup) -> Pair
     (one, one_bounds, _), (two, two_bounds, _) = sides
     assert one is not None
     assert two is not None
-    return Pair((one, two), (one_bounds, two_bounds), (grids[0], grids[1]))
+    return ValuePair((one, two), (one_bounds, two_bounds), (grids[0], grids[1]))
 
 
 def _vector(
@@ -366,7 +366,7 @@ class AggregationPlan(Aggregation):
 
     guarantee: Guarantee
     measures: Mapping[Measure, Noise]
-    choices: tuple[Choice, ...] = ()
+    choices: tuple[BinChoice, ...] = ()
     quantiles: tuple[Quantiles, ...] = ()
     counts: tuple[Counts, ...] = ()
     selection: KeySelection | None = None
@@ -475,7 +475,7 @@ def _totals(
     return {measure: Laplace(up(measure.sensitivity(limits) * several), epsilon_each) for measure in noises}
 
 
-def check(plan: QuestionPlan) -> None:
+def check_statements(plan: QuestionPlan) -> None:
     """Write every statement of a plan without an engine: what cannot be written is refused before it is paid for."""
     for part in plan.parts:
         statements_of(part, without_engine(part))
@@ -490,7 +490,7 @@ def without_engine(plan: AggregationPlan) -> StatementContext:
 def statements_of(plan: AggregationPlan, context: StatementContext) -> list[Statement]:
     """Return every statement of a plan, each once."""
     result = [statement for statement, _ in statements.of_measures(context, list(plan.measures))]
-    binned: list[Choice | Quantiles | Counts] = [*plan.choices, *plan.quantiles, *plan.counts]
+    binned: list[BinChoice | Quantiles | Counts] = [*plan.choices, *plan.quantiles, *plan.counts]
     for aggregate in (item.aggregate for item in binned):
         assert aggregate.value is not None
         result.append(statements.bins(context, aggregate.value, aggregate.edges, aggregate.keys))
@@ -636,12 +636,12 @@ def _chooser(asked: Aggregation, aggregate: Aggregate, epsilon: Fraction) -> Exp
     return Exponential(up(asked.bin_limits.sensitivity()), round_down(epsilon), aggregate.kind == "mode")
 
 
-def _choice(asked: Aggregation, name: str, aggregate: Aggregate, epsilon: Fraction, bins: int) -> Choice:
+def _choice(asked: Aggregation, name: str, aggregate: Aggregate, epsilon: Fraction, bins: int) -> BinChoice:
     """Return one choice; what is said of its error takes a third of its epsilon, where that is asked for."""
     intervals = asked.options.quantile_interval or asked.population
     of_interval = epsilon * INTERVAL_SHARE if intervals else Fraction(0)
     interval = Laplace(up(asked.bin_limits.sensitivity()), round_down(of_interval)) if intervals else None
-    return Choice(name, aggregate, _chooser(asked, aggregate, epsilon - of_interval), bins, interval)
+    return BinChoice(name, aggregate, _chooser(asked, aggregate, epsilon - of_interval), bins, interval)
 
 
 def _quantiles(asked: Aggregation, same: list[tuple[str, Aggregate, int]], epsilon: Fraction) -> Quantiles:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import pickle
 
 import pytest
 
 import dither as dp
 from dither import errors
-from dither.errors import DitherError
+from dither.errors import DitherError, InvalidArgument, fix_by_options
 from dither.wire.protocol import (
     explain_path,
     job_path,
@@ -36,6 +37,19 @@ def test_every_error_comes_back(cls):
     assert type(back) is cls
     assert str(back) == str(error)
     assert back.fix == error.fix
+
+
+def test_the_fix_of_the_command_line_comes_back_where_it_differs():
+    error = InvalidArgument(
+        "epsilon", "one", "none", *fix_by_options("pass {epsilon}, or {error}", epsilon=1, error="1%")
+    )
+    back = problem_from_json(json.loads(json.dumps(problem_to_json("InvalidArgument", 422, error))))
+    assert (back.fix, back.command) == ("pass epsilon=1, or error='1%'", "pass --epsilon 1, or --error 1%")
+    assert pickle.loads(pickle.dumps(back)).within("options.").command_text == (
+        "options.epsilon: expected one, got none. Fix: pass --epsilon 1, or --error 1%."
+    )
+    alike = InvalidArgument("epsilon", "one", "none", "state one")
+    assert "command" not in problem_to_json("InvalidArgument", 422, alike)
 
 
 def test_the_parts_of_a_message():

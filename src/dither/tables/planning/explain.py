@@ -650,12 +650,12 @@ def explain(
     """
     parts = plan.parts
     lines = [line for part in parts for line in _lines(part, _by(part) if len(parts) > 1 else "")]
-    groups, bounding = _groups(parts[0]), _bounding(parts[0])
+    groups, bounded = _groups(parts[0]), dict.fromkeys(map(_bounding, parts))
+    learned_of = {limit for limit, learned in bounded if learned}
+    bounding = "\n".join(limit + learned for limit, learned in bounded if learned or limit not in learned_of)
     if len(parts) > 1:
         shares = [f"{_by(part).strip()}, for {part.guarantee}: {_groups(part)}" for part in parts]
         groups = "\n".join([f"{len(parts)} private aggregations share the budget:", *shares])
-        in_words = sorted({_bounding(part) for part in parts}, key=len, reverse=True)
-        bounding = "\n".join(text for i, text in enumerate(in_words) if not any(text in t for t in in_words[:i]))
     if any(part.reduced for part in parts):
         groups += "\ncounts and sums of levels add up, by least squares: of the rows whose keys are all public"
     notes = [note for part in parts for note in plan_notes(part)]
@@ -757,25 +757,26 @@ def _groups(plan: AggregationPlan) -> str:
     return shown
 
 
-def _bounding(plan: AggregationPlan) -> str:
-    """Return how much one person counts for."""
+def _bounding(plan: AggregationPlan) -> tuple[str, str]:
+    """Return how much one person counts for, and what is learned privately of it."""
     bounding = "each row is a person of their own"
     if plan.query.source is not None:
         bounding = "each person has one row at most"
     if plan.card.unit is not None:
         bounding = f"each person counts for at most {limit_words(**stated_limits(plan))}"
+    learned = ""
     paid = {name: epsilon for name, epsilon in plan.automatic.items() if epsilon}
     if paid:
         epsilons = ", ".join(f"{name} for ε = {float(epsilon):.3g}" for name, epsilon in paid.items())
-        bounding += f"; learned privately: {epsilons}"
+        learned = f"; learned privately: {epsilons}"
         exact = plan.guarantee.exact
         if (
             len(exact) > 1
             and plan.selection is None
             and not any(isinstance(n, Gaussian) for n in plan.measures.values())
         ):
-            bounding += f"; δ = {float(exact[1]):g} is for normal noise, if that turns out to be better"
-    return bounding
+            learned += f"; δ = {float(exact[1]):g} is for normal noise, if that turns out to be better"
+    return bounding, learned
 
 
 def _line(name: str, measure: str, mechanism: str, error: float | None, expected: str) -> dict[str, Any]:

@@ -184,7 +184,7 @@ def exact(self: Any, values: Any, **_: Any) -> Any:
 
 def most_left_out(answer: dp.Answer) -> np.ndarray:
     """The most that the answer says each of its values is low by."""
-    most = (0.0 if item is None else item[2] for item in answer.low_by("v"))
+    most = (0.0 if item is None else item[2] for item in answer.undercount("v"))
     return np.array([math.inf if item is None else item for item in most], dtype=float)
 
 

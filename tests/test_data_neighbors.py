@@ -113,7 +113,7 @@ def outcome(call: Callable[[], Any]) -> Any:
 
 def test_every_public_function_that_takes_data_is_tried_here():
     tried = {*STATISTICS, *LABELS, *SENSITIVITIES, *RECORDS, *ANSWERS, *SCORES, *NO_RECORDS}
-    mechanisms = {name for name in dp.__all__ if inspect.isclass(vars(dp).get(name))}
+    mechanisms = {name for name in dp.__all__ if inspect.isclass(getattr(dp, name))}
     mechanisms = {name for name in mechanisms if defining_module(getattr(dp, name)).startswith("dither.mechanisms")}
     functions = {f"{place}.{name}" for place, module in WHERE.items() for name in module.__all__}
     assert mechanisms | functions == tried

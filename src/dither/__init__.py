@@ -179,8 +179,8 @@ _LATER = {
     **{
         name: (f"dither.{name}", None)
         for name in (
-            *("accounting", "audit", "course", "density", "learn", "ledger", "local", "present", "publish"),
-            *("sensitivity", "stats", "stream"),
+            *("accounting", "audit", "course", "density", "exact", "inference", "learn", "ledger", "local"),
+            *("mechanisms", "present", "publish", "randomness", "sensitivity", "stats", "stream"),
         )
     },
     **{

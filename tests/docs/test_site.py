@@ -36,6 +36,7 @@ def test_every_public_name_is_in_the_reference():
     inner = {
         "cli",
         "client",
+        "release",
         "server",
         "tables",
         "wire",

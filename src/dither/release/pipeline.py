@@ -24,7 +24,15 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from dither import arguments
-from dither.errors import DataIncident, DitherError, InvalidArgument, WrongType, fix_by_options
+from dither.errors import (
+    DataIncident,
+    DatasetClosed,
+    DitherError,
+    InvalidArgument,
+    LedgerError,
+    WrongType,
+    fix_by_options,
+)
 from dither.guarantees import ZCDP, Guarantee, stored
 from dither.ledger import Charge, Ledger, Receipt, receipts
 from dither.ledger.accounts import Remaining
@@ -371,7 +379,7 @@ def advance_series(
     def advance() -> None:
         try:
             record.advance(compute(lines), max_incidents=table.card.max_incidents)
-        except DitherError as error:  # of the ledger: it says nothing about rows
+        except (LedgerError, DatasetClosed) as error:  # they say nothing about rows
             refusals.append(error)
 
     hide_data_errors(advance, table.incident_log, subject, incident)

@@ -7,6 +7,7 @@ import pkgutil
 import re
 import sys
 import threading
+import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -245,3 +246,17 @@ def test_the_picture_shows_every_step_and_every_floor():
         assert re.search(rf">[^<]*\b{package}\b[^<]*</text>", PICTURE), package
     for room in (path.parent.name for path in (SOURCE / "tables").glob("*/__init__.py")):
         assert re.search(rf">[^<]*\b{room}\b[^<]*</text>", PICTURE), room
+
+
+def test_the_map_of_contributing_has_every_part_in_the_order_of_the_layers():
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ]
+    layers = [re.findall(r"dither\.(\w+)", line) for line in contracts[0]["layers"]]
+    order = list(dict.fromkeys(name for names in layers for name in names))
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("## Layers")[2].partition("\n## ")[0]
+    rows = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `")]
+    named = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
+    assert named == order
+    parts = {path.name for path in SOURCE.iterdir() if path.is_dir()} | {path.stem for path in SOURCE.glob("*.py")}
+    assert {*named} == {name for name in parts if not name.startswith("_")}

@@ -238,14 +238,15 @@ def _keys_beyond_bounds(values: Mapping[str, Any]) -> str:
 
 
 def _value_without(values: Mapping[str, Any], grouped: str, alone: str) -> str:
-    has = f"has a value even in {grouped}" if values["grouped"] else f"has a value even if {alone}"
-    counts = " and ".join(values["counts"])
-    return f"{_code(values['names'])} {has}; with {counts} in the question it is NULL."
+    one = len(values["names"]) == 1
+    even = f"even in {grouped}" if values["grouped"] else f"even if {alone}"
+    counts, null = " and ".join(values["counts"]), "it is NULL" if one else "they are NULL"
+    return f"{_code(values['names'])} {'has' if one else 'have'} a value {even}; with {counts} in the question {null}."
 
 
 def _null_values(values: Mapping[str, Any]) -> str:
     where = "in groups whose noisy count shows nobody" if values["grouped"] else "because the noisy count shows no rows"
-    return f"{_code(values['names'])} is NULL {where}."
+    return f"{_code(values['names'])} {'is' if len(values['names']) == 1 else 'are'} NULL {where}."
 
 
 def _bin(values: Mapping[str, Any], beginning: str) -> str:
@@ -362,7 +363,7 @@ SENTENCES: dict[NoteKind, str | Callable[[Mapping[str, Any]], str]] = {
         "a release asks for confirmation."
     ),
     "shared_parts": lambda v: (
-        f"{_code(v['names'])} is computed from the noisy parts of {_code(v['others'])}: its ± is larger than alone."
+        f"{_code(v['names'])}: computed from the noisy parts of {_code(v['others'])}, so the ± is larger than alone."
     ),
     "shared_epsilon": "All measurements share the ε, so each ± is larger than if it were asked alone.",
     "chosen_by_noise": "Rows are selected by noisy numbers, so their ± is wider than that of all groups.",
@@ -396,7 +397,7 @@ SENTENCES: dict[NoteKind, str | Callable[[Mapping[str, Any]], str]] = {
         "Later {unit}s miss more, since people may have counted as often as allowed: a falling line may not mean less."
     ),
     "series_people": lambda v: (
-        f"{_code(v['names'])} counts a person once per {v['unit']}: totals are not numbers of distinct people."
+        f"{_code(v['names'])}: a person counts once per {v['unit']}, so totals are not numbers of distinct people."
     ),
     "late_ignored": "Rows that arrive after their period was released do not count.",
     "late_arrival": "A row counts on the later of `{column}` and `{arrived}`.",

@@ -397,3 +397,8 @@ def test_a_series_that_fails_after_its_charge_does_not_say_that_nothing_was_char
         patch.setattr(series.Series, "_advance", fail)
         said, _ = guard.explained(run("daily", "--through", "2026-01-09").exception)
     assert said.endswith("Nothing was charged.")
+
+
+def test_a_refused_window_makes_no_ledger(folder):
+    assert run("daily", "--window", "0").exit_code != 0
+    assert not (folder / "ledger.sqlite").exists()

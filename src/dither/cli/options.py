@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from dither import arguments
 from dither.errors import InvalidArgument
 from dither.tables.options import option, option_types
 
@@ -112,6 +113,10 @@ class SeriesOptions(ReleaseCommandOptions):
     output: str | None = option(None, "Write all points to this .csv, .json or .parquet.", "FILE")
     plot: str | None = option(None, "Draw lines with their bands to this file.", "FILE")
     json: bool = option(False, "Print JSON.")
+
+    def __post_init__(self) -> None:
+        if self.window is not None:  # before a ledger is made
+            arguments.whole(self.window, "window")
 
 
 @dataclass(frozen=True)

@@ -168,7 +168,7 @@ def _first_upper(text: str) -> str:
 def _undercount_share(values: Mapping[str, Any]) -> str:
     whole = {"rows": "all rows", "groups": "all groups of people"}[values["of"]]
     parts = " or ".join({"group": "a group", "sum": "a sum"}[item] for item in values["of_parts"])
-    return f"Counts and sums are too low. The share stated is of {whole}; that of {parts} may differ."
+    return f"Counts and sums may be too low. The share stated is of {whole}; that of {parts} may differ."
 
 
 def _left_out(values: Mapping[str, Any]) -> str:
@@ -183,7 +183,7 @@ def _bias_unused(values: Mapping[str, Any]) -> str:
         "one_row": "has nothing to learn: each person has at most one row, so no limit excludes any",
         "people": "has nothing to learn: people are counted once each, and no limit excludes any",
     }
-    return f"{_first_upper(values['option']('bias'))} {reasons[values['reason']]}."
+    return f"The option {values['option']('bias')} {reasons[values['reason']]}."
 
 
 def _people_without_budget(values: Mapping[str, Any]) -> str:
@@ -329,11 +329,15 @@ SENTENCES: dict[NoteKind, str | Callable[[Mapping[str, Any]], str]] = {
     "undetected": lambda v: f"Up to about {v['people']:,} heavy contributors could go undetected.",
     "bias_unused": _bias_unused,
     "people_without_budget": _people_without_budget,
-    "rows_chosen": "Each person counts for at most {rows:,} rows, chosen privately with ε = {epsilon:.3g}.",
+    "rows_chosen": lambda v: (
+        f"Each person counts for at most {counted(v['rows'], 'row')}, chosen privately with ε = {v['epsilon']:.3g}."
+    ),
     "rows_chosen_later": (
         "max_rows is chosen privately with a tenth of the cost; multiply every ± by the limit that will be chosen."
     ),
-    "groups_chosen": "Each person counts in at most {groups:,} groups, chosen privately with ε = {epsilon:.3g}.",
+    "groups_chosen": lambda v: (
+        f"Each person counts in at most {counted(v['groups'], 'group')}, chosen privately with ε = {v['epsilon']:.3g}."
+    ),
     "bounds_chosen": _bounds_chosen,
     "bounds_not_found": _bounds_not_found,
     "bounds_forecast": _bounds_forecast,

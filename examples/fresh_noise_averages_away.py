@@ -1,6 +1,6 @@
 """A clinic publishes every day how many patients it has: fresh noise averages away, noise for the year does not.
 
-Source: the lecture's rule that epsilons add up, and its advanced composition bound; Dwork, Naor, Pitassi and Rothblum
+Source: the lecture's rule that epsilons add up; Dwork, Rothblum and Vadhan 2010 on advanced composition; Dwork, Naor, Pitassi and Rothblum
 2010 on continual observation. One patient stays all year. With fresh Laplace noise of epsilon = 1 every day, "epsilon =
 1" is a promise about a day: the mean of a year of releases tells whether that patient is there. The number of patients
 is the running sum of admissions minus discharges, of which one stay changes two, so a series of running sums protects
@@ -59,7 +59,7 @@ def main(out: Path | None = None, quick: bool = False) -> dict[str, Any]:
     total = float(dp.accounting.basic.guarantee(year).epsilon)  # type: ignore[attr-defined]
     bounds = {
         "epsilons added up": total,
-        "the lecture's advanced composition": dp.accounting.advanced.guarantee(year, delta=DELTA).epsilon,
+        "advanced composition": dp.accounting.advanced.guarantee(year, delta=DELTA).epsilon,
         "the best accountant here": dp.accounting.best_of(year, DELTA).guarantee.epsilon,
     }
     for name, epsilon in bounds.items():

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,12 +13,19 @@ import numpy as np
 import dither as dp
 from dither.course import Result
 from dither.course.documents import documents
-from site_builder import figures
+from site_builder import figures, gallery
 from site_builder.lessons import LESSONS, Lesson
 from site_builder.notebooks import value_of
 from site_builder.public_names import packages, public_names
 
-BADGES = {"holds": "success", "holds with conditions": "warning", "fails": "danger", "definition": "secondary"}
+BADGES = {
+    "holds": "success",
+    "holds with conditions": "warning",
+    "misprint": "info",
+    "open": "primary",
+    "fails": "danger",
+    "definition": "secondary",
+}
 
 
 def plain(text: str) -> str:
@@ -43,9 +52,49 @@ def _result(result: Result, homes: dict[str, str]) -> list[str]:
     return [
         f"({label(result)})=", f"### {result.number}: {plain(result.title)}", "",
         f"{{bdg-{BADGES[result.verdict]}}}`{result.verdict}` In dither: {where}", "",
-        plain(result.statement), "",
+        plain(result.statement), "", *_claims(result),
         "```pycon", f">>> {result.example}", result.output, "```", "",
     ]  # fmt: skip
+
+
+def _claims(result: Result) -> list[str]:
+    """Each claim as printed, with its own verdict, what holds and what was computed; then the examples of the gallery."""
+    lines = []
+    if result.claims:
+        lines += ["| as printed | verdict | what holds | computed here |", "|---|---|---|---|"]
+        for claim in result.claims:
+            badge = f"{{bdg-{BADGES[claim.verdict]}}}`{claim.verdict}`"
+            computed = computations()[claim.document, claim.place]
+            lines.append(
+                f"| {plain(claim.printed)} | {badge} | {plain(claim.note or 'As printed.')} | {plain(computed)} |"
+            )
+        lines.append("")
+    if result.gallery:
+        links = ", ".join(
+            f"[{name.replace('_', ' ')}](/generated/gallery.md#{anchor(name)})" for name in result.gallery
+        )
+        lines += [f"At length, in the gallery: {links}.", ""]
+    return lines
+
+
+def anchor(example: str) -> str:
+    """The place of an example on the page of the gallery."""
+    heading = gallery.TITLES.get(example, example.replace("_", " "))
+    return re.sub(r"[^a-z0-9]+", "-", heading.lower()).strip("-")
+
+
+@cache
+def computations() -> dict[tuple[int, str], str]:
+    """What was computed about each claim, by document and place, from the page of claims, which the tests write."""
+    found: dict[tuple[int, str], str] = {}
+    document = 0
+    for line in (Path(__file__).parents[1] / "claims.md").read_text(encoding="utf-8").splitlines():
+        if heading := re.match(r"## (\d)\. ", line):
+            document = int(heading[1])
+        elif document and line.startswith("| ") and not line.startswith("| where "):
+            cells = [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+            found[document, cells[0]] = cells[-1]
+    return found
 
 
 def answer_of(lesson: Lesson) -> str:
@@ -105,7 +154,7 @@ def fails_page() -> str:
     """Everything that fails as printed, with the correction."""
     lines = [
         "# What fails", "",
-        "Results that are false as the documents print them, with what is true instead. Misprints count, since somebody may implement them. "
+        "Results that are false as the documents print them, with what is true instead; misprints, which the context corrects, are marked on the lessons' pages. "
         "The computations behind these verdicts are on [the page of claims](/claims.md), and the tests run them.", "",
     ]  # fmt: skip
     for lesson in LESSONS:

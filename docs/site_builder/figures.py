@@ -54,7 +54,7 @@ def power() -> Figure:
     lines = [("at most, ε = 1", levels, bound), ("guessing", [0.0, 1.0], [0.0, 1.0])]
     text = (
         "Whoever tests from a release whether you are in the data, and accuses falsely with probability α, is right with "
-        "probability at most α·e^ε. The closer the curve is to the diagonal, the closer the test is to guessing."
+        "probability at most α·e^ε of those whom the accusation is true of (the power of the test). The closer the curve is to the diagonal, the closer the test is to guessing."
     )
     return Figure(_lines(lines, title="Power at most α·e^ε", x_label="α: false accusations"), text)
 

@@ -45,14 +45,14 @@ class Lesson:
 
 LESSONS = (
     Lesson(
-        "differential-privacy", "Differential privacy, noise and composition", 2, "Definition 1", "Equation (2)",
+        "differential-privacy", "Differential privacy, noise and composition", 2, "Definition 1", "After equation (2)",
         "What is promised, how Laplace and normal noise keep the promise, and what several releases cost together.",
         ("laplace", "composition"),
         Exercise(
             "A count is released with ε = 0.5. How large is the noise, and with which ε would an error of 5 be enough in 95 % of releases?",
-            "m = dp.Laplace(sensitivity=1, epsilon=0.5)\nwanted = dp.Laplace.for_error(5, sensitivity=1)\n(m.scale, round(wanted.epsilon, 3))",
-            "(2.0, 0.599)",
-            "The scale is Δ/ε = 2. P(|noise| > w) = exp(−wε/Δ), so ε = ln(20)/5.",
+            "m = dp.Laplace(sensitivity=1, epsilon=0.5)\nwanted = dp.Laplace.for_error(5, sensitivity=1, integer=True)\n(m.scale, round(wanted.epsilon, 3))",
+            "(2.0, 0.538)",
+            "The scale is Δ/ε = 2. Counts get whole-number noise, for which an error of 5 needs ε = 0.538; real noise has P(|noise| > w) = exp(−wε/Δ), so ε = ln(20)/5 = 0.599.",
         ),
     ),
     Lesson(
@@ -154,7 +154,7 @@ LESSONS = (
         ),
     ),
     Lesson(
-        "testing", "What ε means: the power of a test", 1, "Theorem (Wasserman and Zhou), testing", "Summary, 3",
+        "testing", "What ε means: the power of a test", 1, "Theorem (Wasserman and Zhou), testing", "Summary, 5",
         "An adversary who wants to know whether you are in the data makes a test. Differential privacy bounds its power. The notes end with "
         "an outlook, that the same mathematics keeps repeated analyses from overfitting: in dither that is `dp.ReusableHoldout`, with an example in the gallery.",
         ("power",),
@@ -182,13 +182,13 @@ LESSONS = (
         ("laplace",),
         Exercise(
             "Ten counts of disjoint groups are released together at ε = 1. How large is the largest of the ten errors at most, with probability 0.95?",
-            "round(dp.Laplace(sensitivity=1, epsilon=1).error(0.95, coordinates=10), 2)",
-            "5.28",
-            "The groups are disjoint, so one person changes one count: the sensitivity is 1 and not 10. The slides' bound ln(10/0.05) = 5.298 holds.",
+            "dp.Laplace(sensitivity=1, epsilon=1).error(0.95, coordinates=10, integer=True)",
+            "5.0",
+            "The groups are disjoint, so one person changes one count: the sensitivity is 1 and not 10. Counts get whole-number noise; real noise errs by 5.28, and the slides' bound ln(10/0.05) = 5.298 holds for both.",
         ),
     ),
     Lesson(
-        "ethics", "The science of data ethics: budgets for life", 5, "1, Laplace mechanism", "7, a budget reset every day",
+        "ethics", "The science of data ethics: budgets for life", 5, "1, Laplace mechanism", "7, Census 2020",
         "A budget belongs to a person, adds up for life, and is never reset. The lecture's other example, the Census of 2020, was still to "
         "come when it was held; what a census needs, many tables that add up, is `dp.publish`.",
         ("composition",),

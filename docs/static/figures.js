@@ -107,7 +107,7 @@
           title: "The largest power of any test", label: "α: false accusations", x: [0, 1], y: [0, 1],
           lines: [{ name: "at most", x, y: x.map(bound) }, { name: "guessing", x, y: x }],
           points: [[alpha, bound(alpha)]],
-          says: `with ε = ${number(epsilon)}, whoever accuses falsely in ${percent(alpha)} of cases is right in at most ${percent(bound(alpha))}`,
+          says: `with ε = ${number(epsilon)}, a test that accuses ${percent(alpha)} of the innocent detects at most ${percent(bound(alpha))} of the guilty`,
         };
       },
     },

@@ -28,7 +28,8 @@ class Computed:
     """The figures of a computation and what they say about the claim, as stated and as corrected."""
 
     figures: str
-    stated: bool
+    stated: bool | None
+    """None where the computation cannot tell: the claim is open."""
     corrected: bool | None = None
 
 
@@ -43,8 +44,11 @@ class Checked:
     def figures(self) -> str:
         """Run the computation, hold it against the verdict, return its figures."""
         result = self.compute()
-        seen = (bool(result.stated), None if result.corrected is None else bool(result.corrected))
-        wanted = (True, None) if self.claim.verdict == "holds" else (False, True)
+        seen = (
+            None if result.stated is None else bool(result.stated),
+            None if result.corrected is None else bool(result.corrected),
+        )
+        wanted = {"holds": (True, None), "open": (None, None)}.get(self.claim.verdict, (False, True))
         assert seen == wanted, f"{self.claim.place}: {self.claim.verdict}, but computed {seen}: {result.figures}"
         return result.figures
 

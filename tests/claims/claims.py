@@ -12,7 +12,7 @@ from claim import COMPUTATIONS, Checked
 from dither.course.documents import documents
 
 PAGE = Path(__file__).parents[2] / "docs" / "claims.md"
-VERDICTS = ("holds", "holds with conditions", "fails")
+VERDICTS = ("holds", "holds with conditions", "misprint", "open", "fails")
 MODULES = (
     *("notes_on_densities", "notes_on_testing"),
     *("advances_noise", "advances_smooth", "advances_outputs", "advances_descent", "advances_learning"),
@@ -29,8 +29,10 @@ page with what comes out. Nothing is drawn at random: all figures are enumeratio
 * *holds*: the computation finds it true as stated. A computation covers cases, not all of them; proofs are in the
   sources. A remark may follow.
 * *holds with conditions*: false as stated, in a case that is given, true under the condition that is given.
-* *fails*: false as stated, in a case that is given; the correction is checked too. Misprints count, since somebody
-  may implement them.
+* *misprint*: false as stated because of a sign, factor, index or symbol that the context corrects; so corrected it
+  holds.
+* *open*: neither shown nor refuted here; the obstacle is given in numbers.
+* *fails*: false as stated, in a case that is given; the correction is checked too.
 
 Left out: opinions, news, motivation, and definitions without a claim. Neighbours differ in one *replaced* record,
 except in document 4, where one is *added or removed*.
@@ -58,14 +60,16 @@ def page() -> str:
     """The whole page, with every computation run."""
     claims = everything()
     tally = Counter((item.claim.document, item.claim.verdict) for item in claims)
-    lines = [HEAD, row("document", "about", *VERDICTS, "all"), "|---|---|---:|---:|---:|---:|"]
+    lines = [HEAD, row("document", "about", *VERDICTS, "all"), "|---|---|" + "---:|" * 6]
     for document in documents().values():
         counts = [tally[document.number, verdict] for verdict in VERDICTS]
         lines.append(row(f"{document.number}. {document.title}", document.about, *map(str, counts), str(sum(counts))))
     totals = [sum(tally[number, verdict] for number in documents()) for verdict in VERDICTS]
-    lines += [row("all", "", *map(str, totals), str(sum(totals))), "", "## What fails", ""]
-    failing = [item.claim for item in claims if item.claim.verdict == "fails"]
-    lines += [f"* {claim.document}, {claim.place}: {claim.printed} **{claim.note}**" for claim in failing]
+    lines += [row("all", "", *map(str, totals), str(sum(totals))), ""]
+    for verdict, heading in (("fails", "What fails"), ("misprint", "Misprints")):
+        lines += ["", f"## {heading}", ""]
+        failing = [item.claim for item in claims if item.claim.verdict == verdict]
+        lines += [f"* {claim.document}, {claim.place}: {claim.printed} **{claim.note}**" for claim in failing]
     for document in documents().values():
         header = row("where", "claim", "verdict", "condition, correction, remark", "computation")
         lines += ["", f"## {document.number}. {document.title}", "", header, "|---|---|---|---|---|"]

@@ -65,9 +65,16 @@ def absolute_score() -> Computed:
     rate = n * epsilon / 2
     loss = float(np.abs(rate * (np.abs(place - 0.1) - np.abs(place))).max())
     sums = [integrate.quad(lambda v, c=c: math.exp(-rate * abs(v - c)), -20, 20, points=[c])[0] for c in (0.0, 0.1)]
+
+    def within(rate: float, mean: float) -> float:
+        return (2 - math.exp(-rate * mean) - math.exp(-rate * (1 - mean))) / rate
+
+    # |l - mean| moves by 1/n at most, and the integral over [0, 1] by most where the mean leaves an end
+    kept = {e: 0.5 + math.log(within(50 * e, 0.01) / within(50 * e, 0.0)) / e for e in (1.0, 0.1)}
     return Computed(
         f"n = 4, enumeration on a grid of l: Δ·n = {moved * 4:.4f}; variance 8/(nε)² against 2/(nε)², 4 times; the "
-        f"loss at n = 10, ε = 1 is {loss:.2f}.",
+        f"loss at n = 10, ε = 1 is {loss:.2f}. Kept to [0, 1], n = 100: {kept[1.0]:.4f}·ε at ε = 1, "
+        f"{kept[0.1]:.4f}·ε at ε = 0.1.",
         stated=moved <= 0.25 + 1e-12 and close(loss, epsilon / 2) and close(sums[0], sums[1], 1e-6),
     )
 
@@ -296,7 +303,7 @@ def noiseless_rate() -> Computed:
     )
 
 
-@claims("Practical problem")
+@claims("Practical problem, one dimension")
 def ks_drawn() -> Computed:
     x, k, cells = (0, 0, 1, 2, 2), 4, 3
     problem = PathProblem(tuple(int(c) for c in np.cumsum(np.bincount(x))), k)
@@ -311,4 +318,18 @@ def ks_drawn() -> Computed:
         f"and by enumeration, agrees to {12 if error <= 1e-12 else 0} digits.",
         stated=error > 1e-12,
         corrected=error <= 1e-12,
+    )
+
+
+@claims("Practical problem, more dimensions")
+def ks_not_drawn() -> Computed:
+    def states(points: int, cells: int) -> float:
+        """log10 of how many profiles of at most so many points a slice of so many cells has."""
+        return math.log10(math.comb(points + cells, cells))
+
+    line, plane = states(100, 1), states(100, 10)
+    return Computed(
+        f"100 points, 10 cells a side: the recursion has 10^{line:.1f} states a slice for r = 1, "
+        f"10^{plane:.1f} for r = 2.",
+        stated=None,
     )

@@ -179,7 +179,7 @@ def thirty_one() -> Computed:
     right = 2 * 1.99 * math.log(199)
     ours = dp.Exponential(sensitivity=1.99, epsilon=1).expected_score_bound(199)
     return Computed(
-        f"printed product {printed:.2f}; the bound {right:.2f}.",
+        f"printed product {printed:.2f}, with log₂ {2 * 1.999 * math.log2(200):.2f}; the bound {right:.2f}.",
         stated=round(printed) == 31 or round(right) == 31,
         corrected=close(right, ours, 1e-6) and PRICES.size == 199,
     )

@@ -27,9 +27,9 @@ def test_the_computation_agrees_with_the_verdict(item: Checked) -> None:
 @pytest.mark.parametrize("verdict", claims.VERDICTS)
 def test_a_wrong_verdict_is_caught(verdict: str) -> None:
     """Each verdict is refuted by the evidence for another one."""
-    right, other = Computed("1.", True), Computed("1.", False, True)
-    if verdict != "holds":
-        right, other = other, right
+    evidence = {"holds": Computed("1.", True), "open": Computed("1.", None)}
+    right = evidence.pop(verdict, Computed("1.", False, True))
+    other = next(iter(evidence.values()))
     claim = dataclasses.replace(EVERYTHING[0].claim, verdict=verdict)
     Checked(claim, lambda: right).figures()
     for wrong in (other, Computed("1.", False)):

@@ -60,6 +60,37 @@ def test_a_result_is_found_by_number_or_by_a_word_of_its_title():
     assert all("median" in result.title.lower() for result in find("median"))
 
 
+EQUATIONS = {2: range(1, 12), 3: range(1, 9)}
+
+
+def test_all_nineteen_equations_are_found_and_an_ambiguous_one_asks_for_the_document():
+    for document, numbers in EQUATIONS.items():
+        for number in numbers:
+            [result] = find(f"Eq ({number})", document=document)
+            assert number in result.equations
+    for number in EQUATIONS[3]:
+        with refuses(InvalidArgument, "document=2", "document=3"):
+            find(f"equation ({number})")
+    for number in (9, 10, 11):
+        assert find(f"equation ({number})")[0].document == 2
+
+
+@each("text", ["GWAS", "Apple", "Census", "adaptive", "holdout", "SGD", "snp", "infinite", "Thm 26", "Def 4", "Ex 1.5"])
+def test_a_result_is_found_by_abbreviations_and_by_words_of_its_text(text):
+    assert find(text)
+
+
+def test_abbreviations_name_the_same_result():
+    assert find("Thm. 26") == find("Thm 26") == find("theorem 26")
+    assert find("Prop 1.4") == find("proposition 1.4", document=3)
+
+
+def test_one_part_of_a_theorem_that_fails_does_not_make_it_fail():
+    [theorem] = find("theorem 36")
+    assert theorem.verdict == "holds with conditions"
+    assert [claim.verdict for claim in theorem.claims] == ["holds", "holds with conditions", "fails"]
+
+
 @pytest.mark.parametrize("text", ["", "theorem 99", "unheard of"])
 def test_what_is_not_there_is_refused(text):
     with refuses(InvalidArgument, "dither.course.results"):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import math
+import re
 import tomllib
 from dataclasses import dataclass, field
 from functools import cache
@@ -19,7 +20,7 @@ import numpy as np
 from dither.errors import InvalidArgument, WrongType
 from dither.present import markup
 
-Verdict = Literal["definition", "holds", "holds with conditions", "fails"]
+Verdict = Literal["definition", "holds", "holds with conditions", "misprint", "open", "fails"]
 """What is true of a result, from the mildest to the worst."""
 
 
@@ -55,6 +56,12 @@ class Result:
         A Python expression, in which ``dp`` is dither, and its value as Python prints it.
     claims
         What was checked: each with its place, what is printed there, and the verdict.
+    equations
+        The numbers of the equations that stand in it.
+    keywords
+        Words by which it is found too.
+    gallery
+        The examples of the gallery that run it at length.
 
     Examples
     --------
@@ -78,6 +85,9 @@ class Result:
     example: str
     output: str
     claims: tuple[Claim, ...] = field(default=(), repr=False)
+    equations: tuple[int, ...] = field(default=(), repr=False)
+    keywords: tuple[str, ...] = field(default=(), repr=False)
+    gallery: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def verdict(self) -> Verdict:
@@ -202,7 +212,8 @@ def documents() -> dict[int, Document]:
 def _result(document: int, row: dict[str, Any]) -> Result:
     defaults = {"document": document, "place": row["number"], "printed": row["statement"]}
     claims = tuple(Claim(**{**defaults, **claim}) for claim in row.pop("claim", ()))
-    return Result(document, **row, claims=claims)
+    lists = {name: tuple(row.pop(name, ())) for name in ("equations", "keywords", "gallery")}
+    return Result(document, **row, claims=claims, **lists)
 
 
 def results(document: int | None = None) -> Results:
@@ -222,25 +233,67 @@ def results(document: int | None = None) -> Results:
     return documents()[document].results
 
 
-def find(text: str) -> Results:
-    """Return the results of this number, in any spelling of its letters; else those whose number or title holds the
-    text.
+_ABBREVIATIONS = {
+    "thm": "theorem", "th": "theorem", "def": "definition", "defn": "definition", "ex": "example", "eq": "equation",
+    "eqn": "equation", "prop": "proposition", "cor": "corollary", "lem": "lemma", "alg": "algorithm",
+}  # fmt: skip
 
-    >>> [result.title for result in find("theorem 36")]
+
+def find(text: str, document: int | None = None) -> Results:
+    """Return the results of this number, abbreviated or not; else those with this equation; else those in whose number,
+    title, keywords, statement or claims the text stands, in the first of these where it does.
+
+    An equation number that several documents have is refused unless ``document`` says which is meant.
+
+    >>> [result.title for result in find("Thm 36")]
     ['Private stochastic descent']
     >>> [result.number for result in find("heavy hitter")]
     ['Example 1.1', 'Example 1.5']
+    >>> [result.number for result in find("equation (10)")]
+    ['Equation (10)']
+    >>> [result.number for result in find("Eq (5)", document=3)]
+    ['Proposition 1.4']
     """
     if not isinstance(text, str):
         kind = type(text).__name__
-        raise WrongType("text", "a number as printed, or a word of a title", kind, "pass find('theorem 36')")
-    wanted = " ".join(text.lower().split())
-    exact = Results(result for result in results() if result.number.lower() == wanted)
+        raise WrongType("text", "a number as printed, or words", kind, "pass find('theorem 36')")
+    among = results(document)
+    words = text.lower().replace(".", " .").split()
+    wanted = " ".join(_ABBREVIATIONS.get(word, word) for word in words if word != ".").replace(" .", ".")
+    exact = Results(result for result in among if result.number.lower() == wanted)
+    equation = re.fullmatch(r"(?:equation )?\((\d+)\)|equation (\d+)", wanted)
+    if equation is not None:
+        number = int(equation[1] or equation[2])
+        exact = Results(result for result in among if number in result.equations)
+        holders = sorted({result.document for result in exact})
+        if len(holders) > 1:
+            names = " and ".join(f"document {holder}" for holder in holders)
+            fix = f"pass document={holders[0]} or document={holders[-1]}"
+            raise InvalidArgument("text", "an equation of one document", f"({number}), which {names} have", fix)
     if exact:
         return exact
-    holding = Results(result for result in results() if wanted and wanted in f"{result.number} {result.title}".lower())
-    if not holding:
-        raise InvalidArgument(
-            "text", "the number or a word of the title of a result", "neither", "see dither.course.results()"
-        )
-    return holding
+    for parts in (_name, _keywords, _sentences):
+        holding = Results(result for result in among if wanted and _holds(parts(result), wanted))
+        if holding:
+            return holding
+    raise InvalidArgument(
+        "text", "the number of a result or words that stand in one", "neither", "see dither.course.results()"
+    )
+
+
+def _holds(text: str, wanted: str) -> bool:
+    """Whether the text holds the words, from the beginning of a word on."""
+    return re.search(rf"(?<!\w){re.escape(wanted)}(?![\d])", text.lower()) is not None
+
+
+def _name(result: Result) -> str:
+    return f"{result.number} {result.title}"
+
+
+def _keywords(result: Result) -> str:
+    return f"{_name(result)} {' '.join(result.keywords)}"
+
+
+def _sentences(result: Result) -> str:
+    claims = (f"{claim.place} {claim.printed} {claim.note}" for claim in result.claims)
+    return " ".join([result.statement, result.where, *claims])

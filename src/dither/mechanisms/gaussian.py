@@ -34,7 +34,7 @@ class Gaussian(Additive):
 
     *Why.* The privacy loss is itself normal, with mean 1/(2r^2) and variance 1/r^2, whatever the dimension,
     because the noise is invariant under rotation (Balle and Wang 2018, Theorem 8). The classical ``sigma =
-    sqrt(2 ln(1.25/delta)) sensitivity / epsilon`` is a weaker bound, and valid only for epsilon below 1:
+    sqrt(2 ln(1.25/delta)) sensitivity / epsilon`` is a weaker bound, proved for epsilon below 1:
     ``method="classical"``.
 
     Under (epsilon, delta) integers get the normal law correctly rounded to integers, a function of the ideal
@@ -95,7 +95,7 @@ class Gaussian(Additive):
         if epsilon >= 1:
             raise NotPrivate(
                 "method",
-                "epsilon below 1 for the classical formula, which does not hold above",
+                "epsilon below 1, for which the classical formula is proved",
                 f"epsilon = {float(epsilon):g}",
                 "leave method out: the exact calibration holds for every epsilon",
             )

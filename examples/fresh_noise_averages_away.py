@@ -1,10 +1,10 @@
 """A clinic publishes every day how many patients it has: fresh noise averages away, noise for the year does not.
 
-Source: the lecture's rule that epsilons add up; Dwork, Rothblum and Vadhan 2010 on advanced composition; Dwork, Naor, Pitassi and Rothblum
-2010 on continual observation. One patient stays all year. With fresh Laplace noise of epsilon = 1 every day, "epsilon =
-1" is a promise about a day: the mean of a year of releases tells whether that patient is there. The number of patients
-is the running sum of admissions minus discharges, of which one stay changes two, so a series of running sums protects
-the stay for the whole year, at one charge.
+Source: the lecture's rule that epsilons add up; Dwork, Rothblum and Vadhan 2010 on advanced composition; Dwork, Naor,
+Pitassi and Rothblum 2010 on continual observation. One patient stays all year. With fresh Laplace noise of epsilon = 1
+every day, "epsilon = 1" is a promise about a day: the mean of a year of releases tells whether that patient is there.
+The number of patients is the running sum of admissions minus discharges, of which one stay changes two, so a series of
+running sums protects the stay for the whole year, at one charge.
 """
 
 from __future__ import annotations

@@ -212,7 +212,7 @@ def documents() -> dict[int, Document]:
 def _result(document: int, row: dict[str, Any]) -> Result:
     defaults = {"document": document, "place": row["number"], "printed": row["statement"]}
     claims = tuple(Claim(**{**defaults, **claim}) for claim in row.pop("claim", ()))
-    lists = {name: tuple(row.pop(name, ())) for name in ("equations", "keywords", "gallery")}
+    lists: dict[str, Any] = {name: tuple(row.pop(name, ())) for name in ("equations", "keywords", "gallery")}
     return Result(document, **row, claims=claims, **lists)
 
 

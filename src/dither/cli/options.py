@@ -216,7 +216,8 @@ def _read(given: Any, hint: Any, flag: str) -> Any:
     if str in kinds:
         return given
     expected = " or ".join([*(["a whole number"] if int in kinds else []), *choices])
-    raise InvalidArgument(flag, expected, repr(given[:20]), "leave it out for the default")
+    fix = " or ".join(f"{flag} {example}" for example in [*(["2"] if int in kinds else []), *choices])
+    raise InvalidArgument(flag, expected, repr(given[:20]), f"pass {fix}, or leave it out for the default")
 
 
 _WHOLE = re.compile("[0-9]{1,18}")

@@ -53,6 +53,7 @@ class Receipt:
                 "a number, a colon and 64 hexadecimal digits",
                 "other text",
                 "pass the line as it was printed, str(receipt)",
+                "pass --receipt with all of the line that dither budget printed after the word receipt",
             )
         return cls(int(seq), digest)
 

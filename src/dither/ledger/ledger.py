@@ -555,7 +555,7 @@ class Ledger:
             self._store, checked_name(dataset, "dataset"), named, cost, asked, analyst, max_incidents, check
         )
         self._reached("charged")
-        return SeriesRecord(self._store, paid, self._reached)
+        return SeriesRecord(self._store, paid, analyst, self._reached)
 
     def scope(
         self, dataset: str, *, analyst: str | None = None, key: str | None = None

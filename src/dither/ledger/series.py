@@ -129,8 +129,8 @@ def charged_series(
 class SeriesRecord:
     """The recorded advances of one series that was charged, and its sealed state."""
 
-    def __init__(self, store: LedgerStore, charge: Charge, reached: Callable[[str], None]) -> None:
-        self._store, self._charge, self._reached = store, charge, reached
+    def __init__(self, store: LedgerStore, charge: Charge, analyst: str | None, reached: Callable[[str], None]) -> None:
+        self._store, self._charge, self._analyst, self._reached = store, charge, analyst, reached
         self._cipher = AESGCM(store.secret.series)
 
     @property
@@ -222,7 +222,7 @@ class SeriesRecord:
         self._reached("series measured")
         with store.transaction():
             account = accounts.known(store, charge.dataset)
-            charging.check_open(store, account, max_incidents)
+            charging.check_open(store, account, max_incidents, self._analyst)
             state, before = self._state()
             pay = None
             if account.population:

@@ -18,6 +18,7 @@ was removed, and everything is verified before the next write.
 from __future__ import annotations
 
 import os
+import select
 import sqlite3
 import threading
 import weakref
@@ -167,7 +168,9 @@ class LedgerStore:
     # -- statements -------------------------------------------------------------------------------------------------
 
     def _driver(self) -> Any:
-        """The driver's own connection."""
+        """Return the driver's own connection; one that the server has closed while it was idle is opened anew."""
+        if self._open_driver is not None and self.dialect == "postgresql" and _was_closed(self._open_driver):
+            self._forget()
         if self._connection is None:
             self._connection = self.engine.raw_connection()
             self._open_driver = self._connection.driver_connection
@@ -418,6 +421,25 @@ def _sqlite(url: sa.URL, read_only: bool) -> sa.Engine:
         driver.execute("PRAGMA cache_size = -65536")
 
     return engine
+
+
+def _was_closed(driver: Any) -> bool:
+    """Return whether PostgreSQL has ended a connection in which no transaction is under way, as a restart does.
+
+    A server says nothing to an idle client unless it ends the connection, so in the usual case nothing is there to
+    read, and no message is sent to find out.
+    """
+    if driver.closed:
+        return True
+    if driver.info.transaction_status != 0 or driver.pgconn.pipeline_status != 0:  # 0: idle, and no pipeline
+        return False
+    if not select.select([driver.fileno()], [], [], 0)[0]:
+        return False
+    try:
+        driver.execute("SELECT 1")
+    except Exception:  # of the driver: the connection is gone
+        return True
+    return False
 
 
 def _holds_bytes(path: str) -> bool:

@@ -175,7 +175,7 @@ class Admission(HttpMiddleware):
             who = None
         service.context.count_request(who, address_of(request.scope))
         if who is None and is_interface(path) and path != _PUBLIC:
-            raise NotSignedIn
+            raise NotSignedIn.refusal()
         return who
 
 

@@ -134,7 +134,7 @@ class Authentication:
         with self._store.writing() as connection:
             row = _locked(connection, name)
             if row is None or not row.active or (password is not None and row.password != password):
-                raise NotSignedIn
+                raise NotSignedIn.refusal()
             connection.execute(schema.sessions.delete().where(schema.sessions.c.expires_at < now))
             connection.execute(schema.sessions.insert().values(**values))
             for statement in self._context.events.line(name, "sign-in", how):
@@ -221,7 +221,7 @@ class Authentication:
         now = time.time()
         idle = 3600 * self._context.config.idle_hours
         if row is None or not row.active or row.expires_at < now or row.used_at < now - idle:
-            raise NotSignedIn
+            raise NotSignedIn.refusal()
         if row.used_at < now - _TOUCH_SECONDS:
             self._touch(sessions.update().where(sessions.c.hash == row.hash).values(used_at=now))
         return Principal(row.user, frozenset(row.roles.split()), None, row.hash)
@@ -231,11 +231,11 @@ class Authentication:
         tokens = schema.tokens
         row, now = self._store.one(_TOKEN, {"secret": hashed(secret)}), time.time()
         if row is None:
-            raise NotSignedIn
+            raise NotSignedIn.refusal()
         if not _is_valid(row, now):
             self._context.requests.take(f"token {row.id}")  # or it would fill the log
             self._context.events.write(row.user, "token", row.hint, refused="expired or revoked")
-            raise NotSignedIn
+            raise NotSignedIn.refusal()
         if _is_stale(row, now):
             self._touch(tokens.update().where(tokens.c.id == row.id).values(used_at=now))
         return _principal_of_token(row)
@@ -270,7 +270,7 @@ def check_session(connection: sa.Connection, who: Principal) -> None:
     same = schema.sessions.c.hash == who.credential
     ended = who.credential and connection.execute(sa.select(schema.sessions.c.hash).where(same)).fetchone() is None
     if row is None or not row.active or ended:
-        raise NotSignedIn
+        raise NotSignedIn.refusal()
 
 
 def ends_credentials(user: str, *, but: str = "", links: bool = True) -> tuple[sa.Executable, ...]:

@@ -143,7 +143,7 @@ class Jobs:
         for dataset, rows in by_dataset.items():
             with suppress(NotFound):  # its card is not served any more
                 self._record_incidents(dataset, rows)
-        values = {"state": "failed", "visible_at": 0.0, "problem": _document(Stopping())}
+        values = {"state": "failed", "visible_at": 0.0, "problem": _document(Stopping.now())}
         self._store.run(_jobs.update().where(condition).values(**values))
 
     def _record_incidents(self, dataset: str, rows: list[sa.Row[Any]]) -> None:
@@ -168,7 +168,7 @@ class Jobs:
             known = self._by_request.get(asked.request)
             if known is None:
                 if self._stopping.is_set():
-                    raise Stopping
+                    raise Stopping.now()
                 self._admit(asked.user)
                 started = _Started(secrets.token_hex(16))
                 self._by_request[asked.request] = started
@@ -240,9 +240,9 @@ class Jobs:
     def _admit(self, user: str) -> None:
         most = self._config.max_questions_each
         if self._of_user.get(user, 0) >= most:
-            raise TooMany("questions", f"at most {most} at the same time", 1)
+            raise TooMany.of("questions", f"at most {most} at the same time", 1)
         if len(self._by_request) >= self._config.max_waiting:
-            raise TooMany("questions", "a server with room for more", 5)
+            raise TooMany.of("questions", "a server with room for more", 5)
 
     def _forget(self, job: str, asked: Asked) -> None:
         with self._lock:
@@ -322,7 +322,7 @@ class Jobs:
             if event.get("kind") in _AT_ONCE:
                 values["visible_at"] = now
         elif how == "stopped":
-            error: BaseException = Stopping() if self._stopping.is_set() else Cancelled(*_CANCELLED)
+            error: BaseException = Stopping.now() if self._stopping.is_set() else Cancelled(*_CANCELLED)
             values |= {"state": "failed" if self._stopping.is_set() else "cancelled", "problem": _document(error)}
         else:
             charged = key is not None and self._record_incident(asked.dataset, key)
@@ -430,7 +430,7 @@ class Jobs:
         hidden = row.state == "waiting" or row.visible_at > now
         if row.state == "waiting" and row.asked_at < now - _GIVEN_UP * self._config.time_limit:  # its process is gone
             hidden, state = False, "failed"
-            problem: dict[str, Any] | None = errors.problem_of(Stopping())
+            problem: dict[str, Any] | None = errors.problem_of(Stopping.now())
         else:
             state = "waiting" if hidden else row.state
             problem = None if hidden or row.problem is None else json.loads(row.problem)

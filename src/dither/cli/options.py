@@ -177,6 +177,7 @@ def expand_options(
 
 
 def _flags(item: Field[Any]) -> list[str]:
+    """Return the flags of an option, the first of which is its name."""
     return str(item.metadata["flag"] or f"--{item.name.replace('_', '-')}").split()
 
 
@@ -241,6 +242,7 @@ class Group(TyperGroup):
 
 
 def _without_flag_types(parameters: list[Any]) -> list[Any]:
+    """Remove the type that the help would show beside flags."""
     for parameter in parameters:
         if getattr(parameter, "is_flag", False):
             parameter.metavar = ""

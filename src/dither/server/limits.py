@@ -20,7 +20,7 @@ def address_of(scope: Scope) -> str:
 
 
 class RateLimit:
-    """So many events a minute for each name, in this process; a bucket that fills again steadily."""
+    """A limit of so many events a minute for each name, in this process; a bucket that fills again steadily."""
 
     def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

@@ -85,7 +85,7 @@ class SmoothNoise(Pictured):
     True
     >>> pure = SmoothNoise("power", epsilon=1, gamma=4)      # no delta, and a variance
     >>> pure.guarantee, round(pure.std(1.0) / pure.scale, 6)
-    (PureDP(epsilon=1), 1.0)
+    (PureDP(1), 1.0)
     """
 
     kind: Kind

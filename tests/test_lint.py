@@ -41,7 +41,6 @@ TESTED_BY = {
     "present/test_treemap.py": "pages/treemap",
     "stream/test_series.py": "series_answer series_spec",
     "server/pages/test_in_the_browser.py": "admin asking login",
-    "server/test_api.py": "errors",
     "server/test_app.py": "limits",
     "server/test_jobs.py": "worker",
     "server/test_roles.py": "service",

@@ -39,7 +39,7 @@ DECIDED = {
         Concentrated DiscreteLaplaceNoise epsilon_for_error Event gaussian_delta gaussian_epsilon gaussian_ratio
         gaussian_smooth_delta GaussianNoise heavy_smooth_loss laplace_smooth_delta LaplaceNoise Parallel pld
         PoissonSampled post_process PostProcessed POWERS privacy_curve Pure pure_delta renyi ResponseReport
-        Sequential Shuffled shuffled smooth_calibration smooth_scale split to_dp_event zcdp
+        Sequential Shuffled shuffled smooth_calibration smooth_scale split to_dp_event widest_beta zcdp
     """,
     "audit": """
         Audit audit Certificate certify measure Measurement multi_row_neighbors Pair Release Replay replay Row Search

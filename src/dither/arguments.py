@@ -21,7 +21,7 @@ MAX_WHOLE = (1 << 63) - 1
 
 
 def epsilon(value: object, name: str = "epsilon") -> Fraction:
-    """An epsilon: above 0, from 1e-100 to a million.
+    """Return an epsilon: above 0, from 1e-100 to a million.
 
     >>> epsilon(1)
     Fraction(1, 1)
@@ -40,7 +40,7 @@ def _larger(name: str) -> tuple[str, str]:
 
 
 def epsilon_or_zero(value: object, name: str = "epsilon") -> Fraction:
-    """An epsilon to ask about: as :func:`epsilon`, or 0.
+    """Return an epsilon to ask about: as :func:`epsilon`, or 0.
 
     >>> epsilon_or_zero(0)
     Fraction(0, 1)
@@ -49,7 +49,7 @@ def epsilon_or_zero(value: object, name: str = "epsilon") -> Fraction:
 
 
 def delta(value: object, name: str = "delta") -> Fraction:
-    """A failure probability: above 0 and at most a billionth below 1.
+    """Return a failure probability: above 0 and at most a billionth below 1.
 
     >>> delta(1e-6)
     Fraction(1, 1000000)
@@ -65,7 +65,7 @@ def delta(value: object, name: str = "delta") -> Fraction:
 
 
 def rate(value: object, name: str = "rate") -> Fraction:
-    """The probability with which each person is in a sample: above 0 and at most 1.
+    """Return the probability with which each person is in a sample: above 0 and at most 1.
 
     >>> rate(0.01)
     Fraction(1, 100)
@@ -79,7 +79,7 @@ def rate(value: object, name: str = "rate") -> Fraction:
 
 
 def sensitivity(value: object, name: str = "sensitivity") -> Fraction:
-    """How far one person can move the answer: positive, finite, read against us.
+    """Return how far one person can move the answer: positive, finite, read against us.
 
     >>> sensitivity(2)
     Fraction(2, 1)
@@ -93,7 +93,7 @@ def sensitivity(value: object, name: str = "sensitivity") -> Fraction:
 
 
 def confidence(value: object, name: str = "confidence") -> float:
-    """A coverage probability: strictly between 0 and 1.
+    """Return a coverage probability: strictly between 0 and 1.
 
     >>> confidence(0.95)
     0.95
@@ -106,7 +106,7 @@ def confidence(value: object, name: str = "confidence") -> float:
 
 
 def positive(value: object, name: str) -> float:
-    """A positive finite number.
+    """Return a positive finite number.
 
     >>> positive(5, "error")
     5.0
@@ -119,7 +119,7 @@ def positive(value: object, name: str) -> float:
 
 
 def whole(value: object, name: str, at_least: int = 1, at_most: int = MAX_WHOLE) -> int:
-    """A whole number from ``at_least`` to ``at_most``, which is below 2^63.
+    """Return a whole number from ``at_least`` to ``at_most``, which is below 2^63.
 
     >>> whole(3, "categories")
     3

@@ -78,7 +78,7 @@ def charging_to(spender: Spender | None) -> AbstractContextManager[None]:
 
 
 def current_spender() -> Spender | None:
-    """The spender that will charge the next release; None outside of any block."""
+    """Return the spender that will charge the next release; None outside of any block."""
     return (_IN_FORCE.get() or (None, None))[0]
 
 
@@ -88,7 +88,7 @@ def observed_by(observer: Observer | None) -> AbstractContextManager[None]:
 
 
 def current_observer() -> Observer | None:
-    """The observer that will see the next release; None outside of any block."""
+    """Return the observer that will see the next release; None outside of any block."""
     return (_IN_FORCE.get() or (None, None))[1]
 
 
@@ -143,7 +143,7 @@ _REASONS = {
 
 
 def _with_explained_arguments(function: Callable[P, R], signature: inspect.Signature) -> Callable[P, R]:
-    """The function; where a call leaves out an argument, or names another one, the error says what to pass."""
+    """Return the function; where a call leaves out an argument, or names another one, the error says what to pass."""
 
     @wraps(function)
     def explained(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -163,7 +163,7 @@ def _with_explained_arguments(function: Callable[P, R], signature: inspect.Signa
 def _refused_call(
     name: str, signature: inspect.Signature, args: tuple[object, ...], kwargs: Mapping[str, object]
 ) -> WrongType | None:
-    """What is wrong with the arguments of a call; None where they fit."""
+    """Return what is wrong with the arguments of a call; None where they fit."""
     try:
         signature.bind(*args, **kwargs)
     except TypeError:
@@ -188,7 +188,8 @@ def _refused_call(
 
 
 def covered(release: Callable[P, R]) -> Callable[P, R]:
-    """A release that is a part of another, whose guarantee covers it: an observer sees it, and nobody is charged.
+    """Return a release that is a part of another, whose guarantee covers it: an observer sees it, and nobody is
+    charged.
 
     Only for dither's own calls from inside a marked function. It covers that one call, not what runs inside it. Of a
     class it is the construction, which nobody observes: its starter is.
@@ -203,7 +204,7 @@ def covered(release: Callable[P, R]) -> Callable[P, R]:
 
 
 def _construct(kind: type[R], *args: Any, **kwargs: Any) -> R:
-    """An object whose constructor is not charged for."""
+    """Return an object whose constructor is not charged for."""
     constructed: R = kind.__new__(kind)
     constructor = vars(kind)["__init__"]
     getattr(constructor, "__wrapped__", constructor)(constructed, *args, **kwargs)
@@ -215,7 +216,7 @@ def _owner(given: Mapping[str, Any]) -> Any:
 
 
 def _quiet(function: Callable[P, R]) -> Callable[P, R]:
-    """The function with NumPy's errors and warnings off."""
+    """Return the function with NumPy's errors and warnings off."""
 
     @wraps(function)
     def quiet(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -237,8 +238,8 @@ class _Marked(Protocol[P, R]):
 def _reported(
     function: Callable[P, R], what: Callable[[Mapping[str, Any]], Any], paid: bool, recordable: bool = True
 ) -> Callable[P, R]:
-    """The function, reporting ``what`` its arguments say is released: to the spender, if there is one and it is to be
-    paid for, and to an observer, if there is one."""
+    """Return the function, reporting ``what`` its arguments say is released: to the spender, if there is one and it is
+    to be paid for, and to an observer, if there is one."""
     signature = inspect.signature(function)
     function = _quiet(function)
     rehearsed = function.__module__.startswith("dither.") and {"compute", "loss", "pieces", "score"}.isdisjoint(

@@ -33,7 +33,7 @@ def silenced() -> Iterator[None]:
 
 
 def outcome(function: Callable[..., T], *args: Any) -> T | None:
-    """What ``function`` returns for these arguments; None if it raises, whatever it raises."""
+    """Return what ``function`` returns for these arguments; None if it raises, whatever it raises."""
     try:
         return function(*args)
     except KeyboardInterrupt:

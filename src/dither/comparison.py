@@ -26,7 +26,7 @@ Kind = TypeVar("Kind", bound=type)
 
 
 def unhashable(kind: Kind) -> Kind:
-    """A decorator of classes that hold what has no hash: ``hash`` refuses by the name of the class.
+    """Return a decorator of classes that hold what has no hash: ``hash`` refuses by the name of the class.
 
     >>> @unhashable
     ... class Answer:

@@ -82,7 +82,7 @@ class DitherError(Exception):
 
     @property
     def command_text(self) -> str:
-        """The text with the fix for the command line.
+        """Return the text with the fix for the command line.
 
         >>> InvalidArgument("epsilon", "one", "none", *fix_by_options("pass {epsilon}", epsilon=0.5)).command_text
         'epsilon: expected one, got none. Fix: pass --epsilon 0.5.'
@@ -257,7 +257,7 @@ def message(name: str, expected: str, got: object, fix: str) -> str:
 
 
 def shown(value: object) -> str:
-    """A parameter as text. A number too long to read is shown by its size, since Python refuses to print it.
+    """Return a parameter as text. A number too long to read is shown by its size, since Python refuses to print it.
 
     >>> shown(2), shown(Fraction(1, 3)), shown(-(10**5000)), shown(Fraction(1, 10**400))
     ('2', '1/3', 'about -10^5000', 'about 10^-400')

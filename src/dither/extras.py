@@ -22,7 +22,7 @@ _PACKAGES = {"sklearn": "scikit-learn"}
 
 
 def need(module: str, extra: str) -> Any:
-    """A module of an extra, or an error that names the extra to install.
+    """Return a module of an extra, or an error that names the extra to install.
 
     >>> need("numpy", "test").__name__
     'numpy'

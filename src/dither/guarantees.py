@@ -76,7 +76,7 @@ class Guarantee:
         return _kind(left)(*(a + b for a, b in zip(left.exact, right.exact, strict=True)))
 
     def __mul__(self, times: object) -> Self:
-        """The same release so many times."""
+        """Return the same release so many times."""
         count = arguments.whole(times, "times")
         return type(self)(*(count * number for number in self.exact))
 
@@ -100,7 +100,7 @@ class Guarantee:
         raise AssertionError("each kind says what it implies")
 
     def epsilon_at(self, delta: Fraction) -> Fraction:
-        """The epsilon of :meth:`to_approx` at an exact delta, however large; rounded up.
+        """Return the epsilon of :meth:`to_approx` at an exact delta, however large; rounded up.
 
         The delta must be one that this guarantee can have: positive, and at least that of an (epsilon, delta) promise.
 
@@ -110,11 +110,11 @@ class Guarantee:
         raise AssertionError("each kind converts itself")
 
     def to_approx(self, delta: float) -> ApproxDP:
-        """The same promise as (epsilon, delta) at this delta, epsilon as small as it gets."""
+        """Return the same promise as (epsilon, delta) at this delta, epsilon as small as it gets."""
         raise AssertionError("each kind converts itself")
 
     def group(self, size: int) -> Guarantee:
-        """What is promised to a group of so many people together (Dwork and Roth 2014, theorem 2.2; Bun and
+        """Return what is promised to a group of so many people together (Dwork and Roth 2014, theorem 2.2; Bun and
         Steinke 2016, proposition 1.9).
 
         *Statement.* ``size * epsilon`` for pure privacy, ``size^2 * rho`` for zCDP, and ``(size * epsilon, delta
@@ -143,12 +143,12 @@ class PureDP(Guarantee):
 
     @property
     def epsilon(self) -> float:
-        """Epsilon, rounded up to a float."""
+        """Return epsilon, rounded up to a float."""
         return up(self.exact[0])
 
     @property
     def exact_epsilon(self) -> Fraction:
-        """Epsilon, exactly."""
+        """Return epsilon, exactly."""
         return self.exact[0]
 
     def __str__(self) -> str:
@@ -213,19 +213,19 @@ class ApproxDP(Guarantee):
 
     @property
     def epsilon(self) -> float:
-        """Epsilon, rounded up to a float."""
+        """Return epsilon, rounded up to a float."""
         return up(self.exact[0])
 
     @property
     def delta(self) -> float:
-        """Delta, rounded up to a float."""
+        """Return delta, rounded up to a float."""
         return up(self.exact[1])
 
     def __str__(self) -> str:
         return f"(ε, δ) = ({_shown(self.exact[0], 6)}, {_shown(self.exact[1], 6)})"
 
     def to_approx(self, delta: float) -> ApproxDP:
-        """The same promise at a larger delta.
+        """Return the same promise at a larger delta.
 
         >>> ApproxDP(1, 1e-6).to_approx(1e-2)
         ApproxDP(0.986228161869, 0.01)
@@ -288,14 +288,14 @@ class ZCDP(Guarantee):
 
     @property
     def rho(self) -> float:
-        """Rho, rounded up to a float."""
+        """Return rho, rounded up to a float."""
         return up(self.exact[0])
 
     def __str__(self) -> str:
         return f"ρ = {_shown(self.exact[0], 6)} (zCDP)"
 
     def to_approx(self, delta: float) -> ApproxDP:
-        """The smallest epsilon over alpha > 1 of ``alpha rho + (ln(1/delta) + alpha ln(1 - 1/alpha) - ln(alpha
+        """Return the smallest epsilon over alpha > 1 of ``alpha rho + (ln(1/delta) + alpha ln(1 - 1/alpha) - ln(alpha
         - 1)) / (alpha - 1)`` (Canonne, Kamath and Steinke 2020, Proposition 12).
 
         Every alpha gives a valid epsilon, so only the last evaluation, in enclosures, has to be right. Never
@@ -358,7 +358,7 @@ def _shown(number: Fraction, digits: int) -> str:
 
 
 def _common(left: Guarantee, right: Guarantee) -> tuple[Guarantee, Guarantee]:
-    """Both as the weaker of their kinds, parameters untouched where the kinds agree."""
+    """Return both as the weaker of their kinds, parameters untouched where the kinds agree."""
     kinds = {type(left), type(right)}
     if len(kinds) == 1:
         return left, right

@@ -23,7 +23,7 @@ class Neighbors(Enum):
 
     @property
     def description(self) -> str:
-        """The relation in words."""
+        """Return the relation in words."""
         return self.value
 
     def __repr__(self) -> str:

@@ -83,7 +83,7 @@ def name_by_home(home: str, names: Iterable[str], namespace: Mapping[str, object
 
 
 def defining_module(kind: type) -> str:
-    """The module whose file defines a class.
+    """Return the module whose file defines a class.
 
     >>> defining_module(dict)
     'builtins'

@@ -82,7 +82,8 @@ def rehearse(function: Callable[..., Any], given: Mapping[str, Any]) -> None:
 
 
 def stand_in(value: Any, count: int | None = None) -> Any:
-    """Zeros of the same type and shape, of ``count`` records where that is given; what no release takes stays itself.
+    """Return zeros of the same type and shape, of ``count`` records where that is given; what no release takes stays
+    itself.
 
     >>> stand_in(7), stand_in([7, None]), stand_in(np.array([7.5])), stand_in("seven")
     (0, [0.0, 0.0], array([0.]), 'seven')
@@ -110,7 +111,7 @@ def _is_of_library(value: Any) -> bool:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether nothing of the user's runs when this is read."""
+    """Return whether nothing of the user's runs when this is read."""
     kind = type(value)
     if kind in _CONTAINERS:
         return all(map(_is_plain, value))

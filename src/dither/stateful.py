@@ -54,7 +54,7 @@ class Stateful:
         return one
 
     def __getattribute__(self, name: str) -> Any:
-        """An attribute; refused in another process than the one that constructed the object."""
+        """Return an attribute; refused in another process than the one that constructed the object."""
         if not name.startswith("__") and object.__getattribute__(self, "_home") != process():
             raise _refusal(type(self), "a forked copy of it")
         return object.__getattribute__(self, name)

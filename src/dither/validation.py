@@ -48,7 +48,7 @@ class Column:
     missing: NDArray[np.bool_]
 
     def floats(self) -> NDArray[np.float64]:
-        """Numbers as float64, NaN where they are missing.
+        """Return numbers as float64, NaN where they are missing.
 
         >>> as_values(np.array([1, 2])).floats()
         array([1., 2.])
@@ -98,7 +98,7 @@ def as_values(data: Any, kind: Kind | None = None, *, name: str = "x") -> Column
 def as_table(
     data: Any, kind: Literal["float", "label"] = "float", *, columns: int | None = None, name: str = "X"
 ) -> NDArray[Any]:
-    """Rows and columns as one two-dimensional array of float64, NaN where a cell does not fit, or of labels.
+    """Return rows and columns as one two-dimensional array of float64, NaN where a cell does not fit, or of labels.
 
     Takes two-dimensional arrays, frames and Arrow tables, and lists of rows. ``columns`` is how many there must be;
     for a list it is needed, since no record may decide the shape of the others: a row of another length is missing.
@@ -124,9 +124,9 @@ def as_table(
 
 
 def as_records(data: Any, kind: Kind | None = None, *, columns: int | None = None, name: str = "x") -> NDArray[Any]:
-    """Records as an array with one entry or row for each: numbers as float64, NaN where one is missing, unless another
-    ``kind`` is declared (whole numbers that are missing are 0 then). A list is one column unless ``columns`` says
-    otherwise.
+    """Return records as an array with one entry or row for each: numbers as float64, NaN where one is missing, unless
+    another ``kind`` is declared (whole numbers that are missing are 0 then). A list is one column unless ``columns``
+    says otherwise.
 
     >>> as_records([7, 7, None])
     array([ 7.,  7., nan])
@@ -143,7 +143,7 @@ def as_records(data: Any, kind: Kind | None = None, *, columns: int | None = Non
 
 
 def _parts(data: Any, columns: int | None, name: str) -> list[Any]:
-    """The columns of a table."""
+    """Return the columns of a table."""
     if isinstance(data, np.ndarray):
         if data.ndim != 2:
             raise InvalidArgument(name, "two dimensions", f"{data.ndim}", "pass rows and columns")
@@ -308,7 +308,7 @@ def _float(item: Any) -> float:
 
 
 def _integer(item: Any) -> int | None:
-    """A whole number, kept within 64 bits; None for anything else."""
+    """Return a whole number, kept within 64 bits; None for anything else."""
     if not isinstance(item, _NUMBERS) or (not isinstance(item, int) and not math.isfinite(_float(item))):
         return None
     whole = int(item)
@@ -316,7 +316,7 @@ def _integer(item: Any) -> int | None:
 
 
 def as_label(item: Any) -> Any:
-    """A label as a plain Python value, whole floats as integers; None for what is missing or has no hash.
+    """Return a label as a plain Python value, whole floats as integers; None for what is missing or has no hash.
 
     >>> as_label(np.float64(3)), as_label("tea"), as_label(math.nan), as_label([])
     (3, 'tea', None, None)
@@ -334,7 +334,7 @@ def as_label(item: Any) -> Any:
 
 
 def saturate(unsigned: NDArray[Any]) -> NDArray[np.int64]:
-    """Unsigned integers as signed ones, those too large at the largest: neighbors stay as close as they were.
+    """Return unsigned integers as signed ones, those too large at the largest: neighbors stay as close as they were.
 
     >>> saturate(np.array([2**64 - 1], dtype=np.uint64)).tolist() == [2**63 - 1]
     True

@@ -215,6 +215,34 @@ def test_heavy_tails_against_all_places_shifts_and_stretches(power: int, beta: f
     assert result <= most * (1 + 2e-3) + beta / 16 * (power - 1)
 
 
+@each("gamma", [1.2, 1.7, 2.0, 3.5, 8.0, 30.0])
+@each("beta", [1e-4, 0.05, 0.3, 1.0, 5.0])
+@each("s", [0.3, 1.0, 3.0, 30.0])
+def test_power_laws_against_all_places_shifts_and_stretches(gamma: float, beta: float, s: float) -> None:
+    """The closed formula is the largest loss over a grid of all pairs, and no end of the stretch is left out."""
+    result = heavy_smooth_loss(Fraction(s), Fraction(beta), 1, Fraction(gamma))
+    log_z = np.concatenate([np.linspace(-25, 25, 2001), np.linspace(-2, 2, 2001)])
+    z, most = np.concatenate([np.exp(log_z), -np.exp(log_z), [0.0]]), 0.0
+    with np.errstate(divide="ignore"):
+        at_first = np.logaddexp(0, gamma * np.log(np.abs(z)))
+        for b in np.linspace(-beta, beta, 21):
+            for d in min(1.0, math.exp(b)) / s * np.array([0.5, 1.0]):
+                at_second = np.logaddexp(0, gamma * (np.log(np.abs(z - d)) - b))
+                most = max(most, float((b + at_second - at_first).max()))
+    assert most <= result * (1 + 1e-12)
+    assert result <= most * (1 + 1e-4)
+
+
+@each("beta", [1e-3, 0.3, 2.0])
+@each("s", [0.3, 1.0, 30.0])
+def test_the_cauchy_law_against_its_own_formula(beta: float, s: float) -> None:
+    """For gamma = 2 the loss is arcosh of cosh(b) + e^-|b| / (2 s^2), convex in |b|."""
+    with mp.workdps(40):
+        true = max(mp.acosh(mp.cosh(b) + mp.exp(-mp.mpf(b)) / (2 * mp.mpf(s) ** 2)) for b in (0, beta))
+        result = heavy_smooth_loss(Fraction(s), Fraction(beta), 1)
+        assert true <= result <= true * (1 + 1e-12)
+
+
 @pytest.mark.parametrize("delta", DELTAS)
 def test_the_textbook_holds_with_slack_where_epsilon_is_small(delta: float) -> None:
     for epsilon in (0.1, 0.5, 1):

@@ -66,6 +66,12 @@ def test_options_are_read_from_text() -> None:
     for name, text in (("max_rows", "many"), ("max_groups", "1.5"), ("noise", "loud"), ("interval", "all")):
         with refuses(dp.InvalidArgument, f"--{name.replace('_', '-')}", f"'{text}'"):
             arrived(**{name: text})
+    with pytest.raises(dp.InvalidArgument) as refusal:
+        arrived(max_groups="1.5")
+    assert refusal.value.command == "pass --max-groups 2 or --max-groups auto, or leave it out for the default"
+    with pytest.raises(dp.InvalidArgument) as refusal:
+        arrived(error="x%")
+    assert refusal.value.command == "pass --error 50, or --error 1%"
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])

@@ -41,6 +41,20 @@ def advance(record, text: bytes, parts=None, expected=None):
     return record.advance(compute, max_incidents=3)
 
 
+def test_incidents_of_one_analyst_do_not_stop_the_series_of_another(place):
+    with opened(place) as ledger:
+        record = ledger.series("visits", COST, key="daily", request={"daily": 1}, analyst="bob")
+        for n in range(3):
+            charge = ledger.charge("visits", dp.PureDP(0.01), key=f"ann {n}", analyst="ann")
+            ledger.record_incident(charge)
+        assert advance(record, b"a") is not None
+        for n in range(3):
+            charge = ledger.charge("visits", dp.PureDP(0.01), key=f"bob {n}", analyst="bob")
+            ledger.record_incident(charge)
+        with pytest.raises(dp.DatasetClosed):
+            advance(record, b"b")
+
+
 def test_a_series_is_charged_once_and_goes_on(place):
     with opened(place) as ledger:
         for n, text in enumerate([b"a", b"b", b"c"]):

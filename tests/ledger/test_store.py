@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 import sqlalchemy as sa
 
@@ -271,3 +272,15 @@ def test_what_the_database_says_is_part_of_the_error(tmp_path, monkeypatch):
             ledger.create("d", limit=dp.PureDP(1))
         assert "secret" not in str(caught.value)
         assert "above" not in str(caught.value)
+
+
+def test_a_connection_that_the_server_has_ended_is_opened_anew(postgresql: str) -> None:
+    with dp.ledger.open(postgresql, secret=bytes(32)) as ledger, psycopg.connect(postgresql, autocommit=True) as other:
+        ledger.create("visits", limit=dp.PureDP(1))
+        pid = ledger._store._driver().info.backend_pid
+        for work in (lambda: ledger.charge("visits", dp.PureDP(0.25)), lambda: ledger.accounts("visits")):
+            other.execute("SELECT pg_terminate_backend(%s, 10000)", [pid])
+            work()
+            assert ledger._store._driver().info.backend_pid != pid
+            pid = ledger._store._driver().info.backend_pid
+        assert len(list(ledger.history("visits"))) == 2

@@ -14,27 +14,44 @@ from divergence import hockey_stick_of_densities, largest_loss, number, refusal
 from scipy import stats
 
 from dither import ApproxDP, InvalidArgument, NotPrivate, PureDP, SmoothNoise, sensitivity
-from dither.randomness import SeededSource
+from dither.randomness import SeededSource, round_nearest_all
 from dither.randomness.seeded import is_seeded
 from support import FALSE_ALARM, each, refuses, surprise
 
-KINDS: list[Any] = ["laplace", "gaussian", "cauchy", "student"]
+KINDS: list[Any] = ["laplace", "gaussian", "cauchy", "student", "power"]
+GAMMA = 3.5
+
+
+def power_cdf(z: Any, gamma: float = GAMMA) -> Any:
+    """The law with density proportional to 1 / (1 + |z|^gamma): |Z|^gamma / (1 + |Z|^gamma) is a beta variable."""
+    power = np.abs(z) ** gamma
+    return 0.5 + 0.5 * np.sign(z) * stats.beta.cdf(power / (1 + power), 1 / gamma, 1 - 1 / gamma)
+
+
+def power_ppf(u: Any, gamma: float = GAMMA) -> Any:
+    share = stats.beta.ppf(np.abs(2 * u - 1), 1 / gamma, 1 - 1 / gamma)
+    return np.sign(u - 0.5) * (share / (1 - share)) ** (1 / gamma)
+
+
 CDFS: dict[str, Any] = {
     "laplace": stats.laplace.cdf,
     "gaussian": stats.norm.cdf,
     "cauchy": stats.cauchy.cdf,
     "student": lambda z: stats.t.cdf(np.sqrt(3) * z, 3),
+    "power": power_cdf,
 }
 PPFS: dict[str, Any] = {
     "laplace": stats.laplace.ppf,
     "gaussian": stats.norm.ppf,
     "cauchy": stats.cauchy.ppf,
     "student": lambda u: stats.t.ppf(u, 3) / np.sqrt(3),
+    "power": power_ppf,
 }
 
 
 def mechanism(kind: Any, epsilon: float = 1, delta: float = 1e-6) -> SmoothNoise:
-    return SmoothNoise(kind, epsilon, delta if kind in ("laplace", "gaussian") else None)
+    gamma = GAMMA if kind == "power" else None
+    return SmoothNoise(kind, epsilon, delta if kind in ("laplace", "gaussian") else None, gamma=gamma)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -52,7 +69,9 @@ def test_fields(kind: Any) -> None:
     assert m.certificate() > (1e-6 if m.delta else 1) * (1 - 1e-4)
     if m.delta:
         assert m.certificate(2) < m.certificate(1)
-    unit = {"laplace": math.sqrt(2), "gaussian": 1.0, "cauchy": math.inf, "student": 1.0}[kind]
+    moments = [mp.quad(lambda z, k=k: z**k / (1 + z ** mp.mpf(GAMMA)), [0, 1, 10, mp.inf]) for k in (0, 2)]
+    power = math.sqrt(moments[1] / moments[0])
+    unit = {"laplace": math.sqrt(2), "gaussian": 1.0, "cauchy": math.inf, "student": 1.0, "power": power}[kind]
     assert m.std(3.0) == pytest.approx(3 * m.scale * unit)
 
 
@@ -76,7 +95,7 @@ def test_half_widths(kind: Any) -> None:
 def test_for_beta() -> None:
     for kind in KINDS:
         best = mechanism(kind)
-        item = SmoothNoise.for_beta(kind, 1, best.delta, best.beta / 2)
+        item = SmoothNoise.for_beta(kind, 1, best.delta, best.beta / 2, gamma=best.gamma)
         assert item.beta == best.beta / 2
         assert item.scale < best.scale
         assert item.scale / item.beta > best.scale / best.beta
@@ -96,11 +115,51 @@ def test_a_delta_is_needed(kind: Any) -> None:
         refusal(lambda wrong=wrong: SmoothNoise(kind, 1, wrong))
 
 
-@pytest.mark.parametrize("kind", ["cauchy", "student"])
-def test_a_delta_is_not_wanted(kind: Any) -> None:
+@pytest.mark.parametrize(("kind", "gamma"), [("cauchy", None), ("student", None), ("power", 3)])
+def test_a_delta_is_not_wanted(kind: Any, gamma: float | None) -> None:
     with refuses(InvalidArgument, "delta"):
-        SmoothNoise(kind, 1, 1e-6)
-    assert SmoothNoise(kind, 1, 0).guarantee == PureDP(1)
+        SmoothNoise(kind, 1, 1e-6, gamma=gamma)
+    assert SmoothNoise(kind, 1, 0, gamma=gamma).guarantee == PureDP(1)
+
+
+def test_a_gamma_belongs_to_a_power_law() -> None:
+    for kind, gamma in (("power", None), ("cauchy", 2), ("laplace", 2)):
+        with refuses(InvalidArgument, "gamma"):
+            SmoothNoise(kind, 1, 1e-6 if kind == "laplace" else None, gamma=gamma)  # type: ignore[arg-type]
+    for gamma in (1, 1.19, 30.5, 0, -2, math.nan, math.inf, "3"):
+        refusal(lambda gamma=gamma: SmoothNoise("power", 1, gamma=gamma))
+    cauchy, power = SmoothNoise("cauchy", 1), SmoothNoise("power", 1, gamma=2)
+    assert (cauchy.beta, cauchy.scale, cauchy.law) == (power.beta, power.scale, power.law)
+
+
+@each("gamma", [1.2, 1.7, 2, 3, 5.5, 30])
+@each("epsilon", [0.001, 1, 50])
+def test_power_laws_against_the_textbook(gamma: float, epsilon: float) -> None:
+    """The printed scale and beta are private, and need more noise than the smallest pair."""
+    textbook = SmoothNoise("power", epsilon, calibration="textbook", gamma=gamma)
+    best = SmoothNoise("power", epsilon, gamma=gamma)
+    assert textbook.scale == pytest.approx(2 * (gamma + 1) / epsilon)
+    assert textbook.beta == pytest.approx(epsilon / (2 * (gamma + 1)))
+    assert textbook.certificate() < epsilon
+    assert best.certificate() <= epsilon
+    assert best.scale / best.beta < textbook.scale / textbook.beta
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("gamma", [1.5, 3.5, 8.0])
+def test_the_power_law_of_many_draws(gamma: float) -> None:
+    """Chi-square on twenty equal cells: the true scale passes, 0.9 and 1.1 times it do not."""
+    law, source = SmoothNoise("power", 1, gamma=gamma).law, SeededSource(7)
+    edges = power_ppf(np.arange(1, 20) / 20, gamma)
+    sample = round_nearest_all(np.zeros(60_000), law, 1.0, 2.0**-30, source)
+    counts = np.bincount(np.searchsorted(edges, sample), minlength=20).astype(np.int64)
+
+    def judge(factor: float) -> float:
+        return surprise(counts, np.diff(np.concatenate([[0.0], power_cdf(edges / factor, gamma), [1.0]])))
+
+    assert judge(1.0) > FALSE_ALARM
+    assert judge(0.9) < FALSE_ALARM
+    assert judge(1.1) < FALSE_ALARM
 
 
 def test_other_refusals() -> None:
@@ -224,6 +283,11 @@ def test_heavy_tails_lose_no_more_than_epsilon_on_the_pair(kind: Any, power: int
     grid = [k / 7 * scales[0] for k in range(-3000, 3001, 5)]
     laws = [{z: (1 + (z / s) ** 2) ** -power / s for z in grid} for s in scales]
     assert 0 < largest_loss(*laws) <= 1
+    for gamma in (1.5, 3.0, 6.0):
+        m = SmoothNoise("power", 1, gamma=gamma)
+        scales = [m.scale * sensitivity.smooth_median(x, (0, TOP), m.beta) for x in (TIED, FREE)]
+        laws = [{z: 1 / (1 + abs(z / s) ** gamma) / s for z in grid} for s in scales]
+        assert 0 < largest_loss(*laws) <= 1
 
 
 def test_exact_calibration_against_the_textbook() -> None:

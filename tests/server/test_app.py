@@ -118,7 +118,7 @@ class Full:
 
     def take(self, name):
         self.names.add(name)
-        raise TooMany("requests", "at most 0 a minute", 1)
+        raise TooMany.of("requests", "at most 0 a minute", 1)
 
 
 FREE = {"/static", "/health"}

@@ -46,6 +46,7 @@ from dither.accounting.smooth import (
     laplace_smooth_delta,
     smooth_calibration,
     smooth_scale,
+    widest_beta,
 )
 from dither.public_module import name_by_home as _name_by_home
 
@@ -91,6 +92,7 @@ __all__ = [
     "smooth_scale",
     "split",
     "to_dp_event",
+    "widest_beta",
     "zcdp",
 ]
 

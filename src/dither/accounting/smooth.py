@@ -24,13 +24,25 @@ set where p > e^epsilon q, d the shift.
 At the worst pair A is the outside of an interval with explicit ends, and E is four tail probabilities:
 enclosed, the ends rounded outward.
 
-For the heavy-tailed laws, density proportional to ``(1 + z^2)^(-m)`` (m = 1: Cauchy; m = 2: Student's law with
-3 degrees of freedom, scaled), the loss is bounded: pure epsilon-DP. With Q wider by e^b (b may be negative) and
-shifted by d, ``p/q = e^b ((1 + (z-d)^2/v) / (1 + z^2))^m``, v = e^(2b), and the largest ratio of the two
-quadratics is the larger root R of ``v R^2 - R (1 + d^2 + v) + 1 = 0``, which rises with d and falls with b; d
-is at most min(1, e^b)/s. So on a piece b1 <= b <= b2 the loss is at most ``b2 + m ln R(b1, largest d)``: a fine
-cut of [-beta, beta] gives a rigorous bound. For m = 1 the loss is arcosh of ``cosh(b) + e^-|b| / (2 s^2)``,
-convex in |b|, so it is largest at 0 or at beta.
+For the heavy-tailed laws the loss is bounded: pure epsilon-DP. Let Q be wider than P by e^b (b may be negative) and
+shifted by d, at most min(1, e^b)/s in units of P's scale. Between points on the same side of both centers and their
+mirror images the farther one has the larger loss, so a point at distance z >= 0 beyond P's center, on the side away
+from Q's, is the worst.
+
+*Density proportional to* ``1 / (1 + |z|^g)``, g > 1 (g = 2: Cauchy). With v = e^(-g b) the ratio of densities is e^b
+times ``R(z) = (1 + v (z+d)^g) / (1 + z^g)``. Its derivative has the sign of ``v (1 + d/z)^(g-1) (1 - d z^(g-1)) -
+1``, which falls with z, so R has one maximum, where ``R = v (1 + d/z)^(g-1) = 1 / (1 - d z^(g-1))``. Eliminating z,
+the loss is at most epsilon if and only if epsilon > b, epsilon/(g-1) > -b and ``d^g <= (1 - e^(b-epsilon))
+(e^(epsilon/(g-1)+b) - 1)^(g-1)``: the smallest scale is a closed formula. Only b = -beta, 0 and beta matter. For b =
+-a < 0 the derivative of the largest loss by a is ``g w/(1+w) - 1`` with w = z^g at the maximum, and z rises with a,
+since ``v (1 + d/z)^(g-1) (1 - d z^(g-1))`` does with ``d = e^-a/s``; for b > 0 the derivative by b is ``1 - g
+u/(1+u)`` with ``u = v (z+d)^g = R (1 + z^g) - 1``, and z and R fall with b. In both cases it changes sign once, from
+- to +, so that the loss is largest at an end.
+
+*Density proportional to* ``(1 + z^2)^(-m)``, m = 2: Student's law with 3 degrees of freedom, scaled. The largest
+ratio of the two quadratics is the larger root R of ``v R^2 - R (1 + d^2 + v) + 1 = 0``, v = e^(2b), which rises with
+d and falls with b. So on a piece b1 <= b <= b2 the loss is at most ``b2 + m ln R(b1, largest d)``: a fine cut of
+[-beta, beta] gives a rigorous bound.
 """
 
 from __future__ import annotations
@@ -48,7 +60,10 @@ from dither.exact.search import bisect_floats, bisect_fractions, minimize
 _BITS = 160  # e^50 takes 72 of them, and a delta of 1e-20 another 66
 _ONE = 1 << _BITS
 
-POWERS = {"cauchy": 1, "student": 2}
+POWERS = {"power": 1, "cauchy": 1, "student": 2}
+"""The heavy-tailed laws, density ``(1 + |z|^gamma)^(-power)``, and their power; gamma is 2 but for ``"power"``."""
+
+_CAUCHY = Fraction(2)
 
 
 def _exp_ends(x: Fraction) -> tuple[Fraction, Fraction]:
@@ -112,18 +127,17 @@ def laplace_smooth_delta(epsilon: Fraction, s: Fraction, beta: Fraction) -> floa
     return up(min(Fraction(1), max(Fraction(0), p - _exp_ends(epsilon)[0] * q)))
 
 
-def heavy_smooth_loss(s: Fraction, beta: Fraction, power: int) -> float:
-    """Return an upper bound on the loss of noise with density ``(1 + z^2)^(-power)``, of scale s times a beta-smooth
-    sensitivity.
+def heavy_smooth_loss(s: Fraction, beta: Fraction, power: int, gamma: Fraction = _CAUCHY) -> float:
+    """Return an upper bound on the loss of noise with density ``(1 + |z|^gamma)^(-power)``, of scale s times a
+    beta-smooth sensitivity; a power other than 1 is for ``gamma = 2``.
 
     >>> round(heavy_smooth_loss(Fraction(6), Fraction(1, 6), 1), 4)      # the textbook's Cauchy noise at epsilon = 1
     0.2261
+    >>> round(heavy_smooth_loss(Fraction(8), Fraction(1, 8), 1, Fraction(3)), 4)      # and with tails like |z|^-3
+    0.3644
     """
     if power == 1:
-        low, high = _exp_ends(beta)
-        worst = max(1 + 1 / (2 * s * s), (high + 1 / low) / 2 + 1 / (2 * s * s * low))
-        root = Fraction(square_root(worst * worst - 1, _BITS)[1], _ONE)
-        return up(Fraction(log(worst + root, _BITS)[1], _ONE))
+        return _power_loss(s, beta, gamma)
     pieces, width = 256, float(beta)
     cuts = [width * (2 * i / pieces - 1) for i in range(pieces + 1)]
     result = max(
@@ -131,6 +145,47 @@ def heavy_smooth_loss(s: Fraction, beta: Fraction, power: int) -> float:
         for b1, b2 in itertools.pairwise(cuts)
     )
     return result * (1 + 1e-12) + 1e-13
+
+
+def _power_room(b: float, gamma: float, epsilon: float) -> float:
+    """Return the logarithm of the largest d^gamma for which the loss is at most epsilon, in floats."""
+    near, far = epsilon - b, epsilon / (gamma - 1) + b
+    if not (near > 0 and far > 0):
+        return -math.inf
+    return math.log(-math.expm1(-near)) + (gamma - 1) * (far + math.log(-math.expm1(-far)))
+
+
+def _power_fits(s: Fraction, beta: Fraction, gamma: Fraction, epsilon: Fraction) -> bool:
+    """Whether the closed formula proves a loss of at most epsilon, in enclosures."""
+    scale = Fraction(log(s, _BITS)[0], _ONE)
+    for b in (-beta, Fraction(0), beta):
+        near, far = epsilon - b, epsilon / (gamma - 1) + b
+        if not (near > 0 and far > 0):
+            return False
+        one_minus = [Fraction(_ONE - exp_neg(x, _BITS)[1], _ONE) for x in (near, far)]
+        if min(one_minus) <= 0:
+            return False
+        logs = [Fraction(log(x, _BITS)[0], _ONE) for x in one_minus]
+        if logs[0] + (gamma - 1) * (far + logs[1]) < gamma * (min(b, Fraction(0)) - scale):
+            return False
+    return True
+
+
+def _power_loss(s: Fraction, beta: Fraction, gamma: Fraction) -> float:
+    """Return the least epsilon of the closed formula, found in floats and then proved."""
+    width, exponent = float(beta), float(gamma)
+    needed = [(b, exponent * (min(b, 0.0) - math.log(s))) for b in (-width, 0.0, width)]
+
+    def fits(epsilon: float) -> bool:
+        return all(_power_room(b, exponent, epsilon) >= room for b, room in needed)
+
+    high = max(1.0, 2 * max(1.0, exponent - 1) * width)
+    while not fits(high):
+        high *= 2
+    found, excess = bisect_floats(fits, 0.0, high).holds, 2.0**-48
+    while not _power_fits(s, beta, gamma, Fraction(found * (1 + excess))):
+        excess *= 2
+    return found * (1 + excess)
 
 
 def _largest_ratio(b: float, d2: float) -> float:
@@ -160,12 +215,14 @@ def _smallest_scale(holds: Callable[[Fraction], bool], start: float) -> Fraction
 
 
 @lru_cache(maxsize=256)
-def smooth_scale(kind: str, epsilon: Fraction, delta: Fraction, beta: Fraction) -> Fraction:
+def smooth_scale(kind: str, epsilon: Fraction, delta: Fraction, beta: Fraction, gamma: Fraction = _CAUCHY) -> Fraction:
     """Return the smallest scale for this law, guarantee and beta.
 
     >>> float(smooth_scale("cauchy", Fraction(1), Fraction(0), Fraction(1, 6))) < 6
     True
     """
+    if kind in POWERS and POWERS[kind] == 1:
+        return _smallest_scale(lambda s: _power_fits(s, beta, gamma, epsilon), 2 / float(epsilon))
     if kind in POWERS:
         return _smallest_scale(
             lambda s: Fraction(heavy_smooth_loss(s, beta, POWERS[kind])) <= epsilon, 2 / float(epsilon)
@@ -174,8 +231,20 @@ def smooth_scale(kind: str, epsilon: Fraction, delta: Fraction, beta: Fraction) 
     return _smallest_scale(lambda s: Fraction(curve(epsilon, s, beta)) <= delta, 2 / float(epsilon))
 
 
+def widest_beta(kind: str, gamma: Fraction = _CAUCHY) -> Fraction:
+    """Return the share of epsilon below which beta must stay: without any shift, scales that differ by e^beta already
+    lose beta at the center and, far out, ``(gamma power - 1) beta``.
+
+    >>> widest_beta("student"), widest_beta("cauchy"), widest_beta("power", Fraction(5))
+    (Fraction(1, 3), Fraction(1, 1), Fraction(1, 4))
+    """
+    return 1 / max(Fraction(1), gamma * POWERS[kind] - 1) if kind in POWERS else Fraction(1)
+
+
 @lru_cache(maxsize=256)
-def smooth_calibration(kind: str, epsilon: Fraction, delta: Fraction) -> tuple[Fraction, Fraction]:
+def smooth_calibration(
+    kind: str, epsilon: Fraction, delta: Fraction, gamma: Fraction = _CAUCHY
+) -> tuple[Fraction, Fraction]:
     """Return the beta and scale for which ``scale / beta`` is smallest.
 
     The smooth sensitivity of an order statistic of spread-out data is in proportion to 1/beta (the best k is
@@ -186,21 +255,24 @@ def smooth_calibration(kind: str, epsilon: Fraction, delta: Fraction) -> tuple[F
     >>> heavy_smooth_loss(scale, beta, 1) <= 1
     True
     """
-    quick = _float_scale(kind, float(epsilon), float(delta))
-    widest = {"cauchy": 0.95, "student": 0.95 / 3}.get(kind, 0.9)  # with d = 0 the loss is already (2m - 1) beta
+    quick = _float_scale(kind, float(epsilon), float(delta), float(gamma))
+    widest = (0.95 if kind in POWERS else 0.9) * float(widest_beta(kind, gamma))
     low, high = math.log(1e-4 * float(epsilon)), math.log(widest * float(epsilon))
 
     def cost(t: float) -> float:
         return quick(math.exp(t)) / math.exp(t)
 
     beta = Fraction(math.exp(minimize(cost, low, high, steps=32)))
-    return beta, smooth_scale(kind, epsilon, delta, beta)
+    return beta, smooth_scale(kind, epsilon, delta, beta, gamma)
 
 
-def _float_scale(kind: str, epsilon: float, delta: float) -> Callable[[float], float]:
+def _float_scale(kind: str, epsilon: float, delta: float, gamma: float) -> Callable[[float], float]:
     """Return the scale as a function of beta, in floats."""
 
     def scale(beta: float) -> float:
+        if kind in POWERS and POWERS[kind] == 1:
+            return math.exp(max(min(b, 0.0) - _power_room(b, gamma, epsilon) / gamma for b in (-beta, 0.0, beta)))
+
         def fits(s: float) -> bool:
             if kind in POWERS:
                 return all(

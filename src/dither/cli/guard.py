@@ -86,6 +86,7 @@ def interrupted(error: BaseException) -> bool:
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """Return an error, then its causes, each once."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
@@ -105,6 +106,7 @@ def _place(error: BaseException) -> str:
 
 
 def _say(line: str) -> None:
+    """Print a line to standard error, if there is still a terminal."""
     with suppress(OSError, ValueError, AttributeError):  # the terminal is gone
         printing.echo(line, err=True)
 
@@ -147,6 +149,7 @@ def explaining_failures(place: str, dataset: str, kind: Kind, question: str | No
 
 
 def _head(place: str) -> int | None:
+    """Return the number of the last entry of a ledger; None where it cannot be read."""
     try:
         with dither.ledger.open(place, create=False, read_only=True) as ledger:
             return ledger.head.seq

@@ -177,6 +177,7 @@ def expand_options(
 
 
 def _flags(item: Field[Any]) -> list[str]:
+    """Return the flags of an option, the first of which is its name."""
     return str(item.metadata["flag"] or f"--{item.name.replace('_', '-')}").split()
 
 
@@ -216,7 +217,8 @@ def _read(given: Any, hint: Any, flag: str) -> Any:
     if str in kinds:
         return given
     expected = " or ".join([*(["a whole number"] if int in kinds else []), *choices])
-    raise InvalidArgument(flag, expected, repr(given[:20]), "leave it out for the default")
+    fix = " or ".join(f"{flag} {example}" for example in [*(["2"] if int in kinds else []), *choices])
+    raise InvalidArgument(flag, expected, repr(given[:20]), f"pass {fix}, or leave it out for the default")
 
 
 _WHOLE = re.compile("[0-9]{1,18}")
@@ -240,6 +242,7 @@ class Group(TyperGroup):
 
 
 def _without_flag_types(parameters: list[Any]) -> list[Any]:
+    """Remove the type that the help would show beside flags."""
     for parameter in parameters:
         if getattr(parameter, "is_flag", False):
             parameter.metavar = ""

@@ -36,6 +36,7 @@ def _encodable(error: UnicodeError) -> tuple[str, int]:
 
 
 def _word(sign: str) -> str:
+    """Return what is printed for a character that the terminal's encoding does not have."""
     number = sign.encode("unicode_escape", "surrogatepass").decode("ascii")
     return _WORDS.get(sign, "+" if "\u2500" <= sign <= "\u259f" else number)
 

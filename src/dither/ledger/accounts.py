@@ -43,7 +43,7 @@ _FULL = Amount(MAX_AMOUNT, DELTA_UNIT - 1)  # what an account without a limit co
 
 
 def accounts_html(accounts: Iterable[Account]) -> str:
-    """A table of accounts for a notebook."""
+    """Return a table of accounts for a notebook."""
     return markup.block(markup.table(HEADER, [account.cells for account in accounts], [False] * len(HEADER)))
 
 
@@ -76,13 +76,13 @@ class Remaining:
 
     @property
     def guarantee(self) -> Guarantee | None:
-        """What whoever asks may still spend; None for nothing, and where it is not known."""
+        """Return what whoever asks may still spend; None for nothing, and where it is not known."""
         left = self.table if self.analyst is None else self.analyst
         return left if isinstance(left, Guarantee) else None
 
     @property
     def table_words(self) -> str:
-        """What the table has left, as text."""
+        """Return what the table has left, as text."""
         if self.table == "private":
             return f"private; each person has {self.each_person} for life"
         if self.table == "no budget":
@@ -124,18 +124,18 @@ class Account:
 
     @property
     def limit(self) -> Guarantee | None:
-        """The limit as it was stated."""
+        """Return the limit as it was stated."""
         return promised(self.terms)
 
     @property
     def filter(self) -> Filter:
-        """How the limit is enforced; see :mod:`dither.ledger.units`."""
+        """Return how the limit is enforced; see :mod:`dither.ledger.units`."""
         result: Filter = self.terms["filter"]
         return result
 
     @property
     def terms(self) -> dict[str, Any]:
-        """The limit and its filter as the history states them; see :func:`state`."""
+        """Return the limit and its filter as the history states them; see :func:`state`."""
         try:
             terms: dict[str, Any] = json.loads(self.stated)
             return {"kind": terms["kind"], "numbers": terms["numbers"], "filter": terms["filter"]}
@@ -144,12 +144,12 @@ class Account:
 
     @property
     def spent(self) -> Guarantee | None:
-        """What was charged so far; None for nothing, and for people."""
+        """Return what was charged so far; None for nothing, and for people."""
         return None if self.kind == "people" else guarantee_of(self.used, self.unit)
 
     @property
     def left(self) -> Guarantee | None:
-        """What may still be charged; None for nothing, for people, and where there is no limit."""
+        """Return what may still be charged; None for nothing, for people, and where there is no limit."""
         if self.room is None or self.kind == "people":
             return None
         rest = self.room - self.used
@@ -157,7 +157,7 @@ class Account:
 
     @property
     def left_or_why(self) -> Left:
-        """What may still be charged, or why that is no guarantee."""
+        """Return what may still be charged, or why that is no guarantee."""
         if self.kind == "people":
             return "private"
         if self.room is None:
@@ -166,12 +166,12 @@ class Account:
 
     @property
     def left_text(self) -> str:
-        """What may still be charged, as text."""
+        """Return what may still be charged, as text."""
         return left_words(self.left_or_why)
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """What a table of accounts says of it, in the order of :data:`HEADER`."""
+        """Return what a table of accounts says of it, in the order of :data:`HEADER`."""
         private = self.kind == "people"
         return (
             "every analyst" if self.kind == "analyst" and not self.name else str(self),
@@ -187,7 +187,7 @@ class Account:
 
     @property
     def share(self) -> float | None:
-        """The part of the limit that is spent, from 0 to 1; None where there is no limit, and for people."""
+        """Return the part of the limit that is spent, from 0 to 1; None where there is no limit, and for people."""
         if self.room is None or self.kind == "people":
             return None
         parts = [Fraction(used, room) for used, room in zip(*map(_both, (self.used, self.room)), strict=True) if room]
@@ -195,16 +195,17 @@ class Account:
 
     @property
     def place(self) -> tuple[str, str, str]:
-        """Owner, kind and name, which identify the account."""
+        """Return owner, kind and name, which identify the account."""
         return self.owner, self.kind, self.name
 
     @property
     def where(self) -> dict[str, object]:
-        """Owner, kind and name as the parameters of a statement."""
+        """Return owner, kind and name as the parameters of a statement."""
         return {"owner_": self.owner, "kind_": self.kind, "name_": self.name}
 
     def charged(self, price: Price) -> Amount:
-        """What a release costs this account, if it has that left. Without a limit, the count ends when it is full."""
+        """Return what a release costs this account, if it has that left. Without a limit, the count ends when it is
+        full."""
         result = cost(price, self.unit)
         if self.room is None:
             rest = _FULL - self.used
@@ -219,7 +220,7 @@ class Account:
         return result
 
     def pressure(self, price: Price) -> Fraction | float:
-        """How many times what is left a release would take; infinity where nothing is left of what it takes."""
+        """Return how many times what is left a release would take; infinity where nothing is left of what it takes."""
         if self.room is None:
             return 0.0
         parts = zip(*map(_both, (cost(price, self.unit), self.room - self.used)), strict=True)
@@ -234,7 +235,7 @@ class Account:
 
 
 def charge_each(paying: Sequence[Account], price: Price) -> list[Amount]:
-    """What a release costs each of several accounts, if all of them have it left.
+    """Return what a release costs each of several accounts, if all of them have it left.
 
     Where more than one has not, the refusal names the one that has least: whoever asks for no more than that is within
     all of them.
@@ -251,14 +252,14 @@ def _both(amount: Amount) -> tuple[int, int]:
 
 
 def state(limit: Guarantee | None, filter: Filter) -> dict[str, Any]:
-    """A limit as the history says it."""
+    """Return a limit as the history says it."""
     if limit is None:
         return {"kind": None, "numbers": [], "filter": filter}
     return {**stored(limit), "filter": filter}
 
 
 def promised(terms: dict[str, Any]) -> Guarantee | None:
-    """The limit that :func:`state` wrote down."""
+    """Return the limit that :func:`state` wrote down."""
     if terms["kind"] is None:
         return None
     try:
@@ -279,7 +280,7 @@ def opened(
     population: str = "",
     unit: Unit = "epsilon",
 ) -> Account:
-    """A new account. Without a limit of its own it still adds up what is spent, in the unit given."""
+    """Return a new account. Without a limit of its own it still adds up what is spent, in the unit given."""
     result = None if limit is None else Limit.of(limit, filter)
     return Account(
         *place,
@@ -314,13 +315,13 @@ def add(store: LedgerStore, account: Account) -> None:
 
 
 def find(store: LedgerStore, owner: str, kind: Kind = "dataset", name: str = "") -> Account | None:
-    """The account, or None."""
+    """Return the account, or None."""
     rows = store.rows(schema.ACCOUNT, {"owner": owner, "kind": kind, "name": name})
     return read(rows[0]) if rows else None
 
 
 def known(store: LedgerStore, owner: str, kind: Kind = "dataset", name: str = "") -> Account:
-    """The account; an unknown one is refused."""
+    """Return the account; an unknown one is refused."""
     result = find(store, owner, kind, name)
     if result is None:
         raise unknown(kind)
@@ -358,13 +359,13 @@ _UNKNOWN = {
 
 
 def unknown(kind: Kind) -> InvalidArgument:
-    """The error for an account that does not exist."""
+    """Return the error for an account that does not exist."""
     what, fix, command = _UNKNOWN[kind]
     return InvalidArgument(what, f"a {what} with an account in this ledger", "one without", fix, command)
 
 
 def read(row: Any) -> Account:
-    """An account from its row."""
+    """Return an account from its row."""
     owner, kind, name, text, unit, limit_loss, limit_delta, spent_loss, spent_delta, population, *rest = row
     numbers = (spent_loss, spent_delta, limit_loss or 0, limit_delta or 0, *rest)
     if any(type(number) is not int for number in numbers):
@@ -379,7 +380,7 @@ MAX_NAME = 200
 
 
 def checked_name(value: object, name: str, max_length: int = MAX_NAME) -> str:
-    """A name that the history can show; refused otherwise.
+    """Return a name that the history can show; refused otherwise.
 
     >>> checked_name("visits", "dataset")
     'visits'
@@ -394,7 +395,7 @@ def checked_name(value: object, name: str, max_length: int = MAX_NAME) -> str:
 
 
 def stated_limits(options: LimitOptions) -> AccountLimits:
-    """The limits that keyword arguments state."""
+    """Return the limits that keyword arguments state."""
     population = options.get("population")
     if population is not None:
         checked_name(population, "population")
@@ -402,7 +403,7 @@ def stated_limits(options: LimitOptions) -> AccountLimits:
 
 
 def canonical_request(request: Any) -> str:
-    """What was asked, as canonical JSON; refused where JSON cannot hold it.
+    """Return what was asked, as canonical JSON; refused where JSON cannot hold it.
 
     >>> canonical_request(None)
     'null'
@@ -475,7 +476,7 @@ class AccountLimits:
             raise InvalidArgument("limit", expected, "none", "pass limit=PureDP(1)", command)
 
     def people_of(self, dataset: str) -> str:
-        """The population whose people pay: by default the dataset's own, and none where people have no limit.
+        """Return the population whose people pay: by default the dataset's own, and none where people have no limit.
 
         >>> from dither.guarantees import PureDP
         >>> AccountLimits(each_person=PureDP(1)).people_of("visits"), AccountLimits(limit=PureDP(1)).people_of("visits")

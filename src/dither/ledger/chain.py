@@ -41,7 +41,7 @@ class Receipt:
 
     @classmethod
     def read(cls, text: str) -> Receipt:
-        """A receipt from what it prints as."""
+        """Return a receipt from what it prints as."""
         seq, _, digest = str(text).partition(":")
         if (
             not (seq.isascii() and seq.isdigit() and len(seq) < 19)
@@ -53,6 +53,7 @@ class Receipt:
                 "a number, a colon and 64 hexadecimal digits",
                 "other text",
                 "pass the line as it was printed, str(receipt)",
+                "pass --receipt with all of the line that dither budget printed after the word receipt",
             )
         return cls(int(seq), digest)
 
@@ -80,7 +81,7 @@ class Entry:
 
     @property
     def body(self) -> dict[str, Any]:
-        """The content of the entry, parsed."""
+        """Return the content of the entry, parsed."""
         try:
             content = json.loads(self.text)
         except ValueError:
@@ -91,17 +92,18 @@ class Entry:
 
     @property
     def receipt(self) -> Receipt:
-        """The receipt of this entry."""
+        """Return the receipt of this entry."""
         return Receipt(self.seq, self.hash.hex())
 
 
 def _digest(store: LedgerStore, before: bytes, fields: tuple[Any, ...], answer: bytes | None) -> bytes:
+    """Return the keyed hash that links an entry to the one before it."""
     content = canonical([*fields, None if answer is None else hashlib.sha256(answer).hexdigest()])
     return hmac.digest(store.secret.chain, before + content.encode("utf-8", "surrogatepass"), "sha256")
 
 
 def now() -> str:
-    """The current time in the format of the history."""
+    """Return the current time in the format of the history."""
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
@@ -138,20 +140,21 @@ def append(
 
 
 def last_entry(store: LedgerStore) -> tuple[int, bytes]:
-    """Number and hash of the last entry; those of :data:`START` where there is none yet."""
+    """Return number and hash of the last entry; those of :data:`START` where there is none yet."""
     row = store.run(schema.LAST).fetchone()
     return (row[0], as_bytes(row[1], row[0])) if row else (0, START)
 
 
 def as_bytes(value: Any, seq: int) -> bytes:
-    """The value of a binary column of entry ``seq``, as bytes. SQLite allows any type there, and others are refused."""
+    """Return the value of a binary column of entry ``seq``, as bytes. SQLite allows any type there, and others are
+    refused."""
     if not isinstance(seq, int) or not isinstance(value, (bytes, memoryview)):
         raise broken(seq, "it cannot be read")
     return bytes(value)
 
 
 def entries(store: LedgerStore, dataset: str | None = None) -> Iterator[Entry]:
-    """The history in order, a page at a time."""
+    """Return the history in order, a page at a time."""
     after, statement = 0, schema.ENTRIES if dataset is None else schema.ENTRIES_OF
     while True:
         values: dict[str, object] = {"after": after, "most": _PAGE}
@@ -164,7 +167,7 @@ def entries(store: LedgerStore, dataset: str | None = None) -> Iterator[Entry]:
 
 
 def entry_of(row: Any) -> Entry:
-    """An entry from its row."""
+    """Return an entry from its row."""
     seq, at, kind, dataset, key, charge, text, answer, digest = row
     recorded = None if answer is None else as_bytes(answer, seq)
     return Entry(seq, at, kind, dataset, key, charge, text, recorded, as_bytes(digest, seq))
@@ -182,7 +185,7 @@ def check(store: LedgerStore, entry: Entry, before: bytes) -> None:
 
 
 def checked(store: LedgerStore, seq: int) -> Entry:
-    """An entry that is as it was written, whatever was done to the others."""
+    """Return an entry that is as it was written, whatever was done to the others."""
     rows = [row for n in (seq - 1, seq) for row in store.rows(schema.ENTRY, {"seq": n})]
     if len(rows) < min(seq, 2):
         raise broken(seq, "it, or the one before, is missing")
@@ -192,8 +195,8 @@ def checked(store: LedgerStore, seq: int) -> Entry:
 
 
 def checked_answers(store: LedgerStore, keys: Mapping[str, object]) -> list[Entry]:
-    """The answers to a ``charge`` of a ``dataset`` with keys from ``first`` to before ``last``, in order; each is as it
-    was written.
+    """Return the answers to a ``charge`` of a ``dataset`` with keys from ``first`` to before ``last``, in order; each
+    is as it was written.
     """
     result = []
     for row in store.rows(schema.ANSWERS, keys):
@@ -224,8 +227,8 @@ def check_receipt(store: LedgerStore, receipt: Receipt) -> None:
 
 
 def select_entry(store: LedgerStore, receipt: Receipt) -> Any:
-    """A cursor over the entry that a receipt was given for, in the transaction that is under way; None where the number
-    of the receipt cannot be that of an entry.
+    """Return a cursor over the entry that a receipt was given for, in the transaction that is under way; None where the
+    number of the receipt cannot be that of an entry.
     """
     possible = isinstance(receipt.seq, int) and 0 < receipt.seq < 1 << 63
     return store.run(schema.ENTRY, {"seq": receipt.seq}) if possible else None
@@ -245,6 +248,7 @@ def check_charge(cursor: Any, charge: Any) -> None:
 
 
 def _missing_entry() -> LedgerRolledBack:
+    """Return the error for a receipt whose entry the ledger does not hold."""
     return LedgerRolledBack(
         "ledger",
         "the entry that the receipt was given for",
@@ -254,7 +258,7 @@ def _missing_entry() -> LedgerRolledBack:
 
 
 def broken(seq: int, what: str) -> LedgerError:
-    """An entry that is not as it was written."""
+    """Return the error for an entry that is not as it was written."""
     return LedgerError(
         "ledger", "a history as it was written", f"a break at entry {seq}: {what}", "restore it from a copy"
     )

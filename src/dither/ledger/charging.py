@@ -35,7 +35,8 @@ EVERYBODY = 3
 
 
 def check_max_incidents(value: object) -> int:
-    """The number of incidents after which a dataset is closed; anything but a positive whole number is refused."""
+    """Return the number of incidents after which a dataset is closed; anything but a positive whole number is
+    refused."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise WrongType("max_incidents", "a whole number", type(value).__name__, "pass max_incidents=3")
     if value < 1:
@@ -44,7 +45,8 @@ def check_max_incidents(value: object) -> int:
 
 
 def incidents_by_analyst(store: LedgerStore, account: Account) -> Counter[str | None]:
-    """The incidents of a dataset since it was last reopened, by the analyst who was charged; None is nobody named."""
+    """Return the incidents of a dataset since it was last reopened, by the analyst who was charged; None is nobody
+    named."""
     if not account.incidents:
         return Counter()
     rows = store.rows(schema.LAST_INCIDENTS, {"dataset": account.owner, "most": account.incidents})
@@ -52,13 +54,13 @@ def incidents_by_analyst(store: LedgerStore, account: Account) -> Counter[str | 
 
 
 def _analyst(charge: dict[str, Any]) -> str | None:
-    """Who was charged."""
+    """Return who was charged."""
     name: str | None = charge.get("analyst")
     return name
 
 
 def counted(incidents: Counter[str | None], analyst: str | None) -> int:
-    """How many of them count for an analyst; all of them for nobody in particular."""
+    """Return how many of them count for an analyst; all of them for nobody in particular."""
     return incidents.total() if analyst is None else incidents[analyst] + incidents[None]
 
 
@@ -82,7 +84,7 @@ class Closure:
 
     @property
     def is_open(self) -> bool:
-        """Whether nobody is refused."""
+        """Return whether nobody is refused."""
         return not self.everybody and not self.analysts
 
 
@@ -126,6 +128,7 @@ def reopen(store: LedgerStore, dataset: str, signed_by: str, reason: str) -> Rec
 
 
 def _set_incidents(store: LedgerStore, account: Account, incidents: int) -> None:
+    """Store how many incidents a dataset has had since it was last reopened."""
     store.run(schema.COUNT_INCIDENTS, {**account.where, "incidents_": incidents})
 
 
@@ -155,7 +158,8 @@ class Charge(ComparedByValue):
 
 
 def request_digest(dataset: str, price: Price, analyst: str | None, asked: str) -> tuple[dict[str, Any], str]:
-    """The cost as the history states it, and a hash of all that one key stands for: the whole price is part of it."""
+    """Return the cost as the history states it, and a hash of all that one key stands for: the whole price is part of
+    it."""
     stated = {**accounts.state(price.guarantee, "sum"), "rho": None if price.rho is None else str(price.rho)}
     text = canonical([dataset, stated, analyst, asked])
     return stated, hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
@@ -164,7 +168,7 @@ def request_digest(dataset: str, price: Price, analyst: str | None, asked: str) 
 def find_recorded(
     store: LedgerStore, dataset: str, key: str, paid: Guarantee, request: str, *, lenient: bool = False
 ) -> Charge | None:
-    """The answer that was recorded under this key for this request (its request_digest), or None.
+    """Return the answer that was recorded under this key for this request (its request_digest), or None.
 
     A key that was used for another request is refused, or, with ``lenient``, treated as one without an answer. A charge
     whose answer was never recorded is not reused: whoever asks again is charged again, so that the noise of one charge
@@ -214,7 +218,7 @@ def _check_people(population: str, named: bool) -> None:
 
 
 def check_person_limit(account: Account, price: Price) -> Amount:
-    """What a release costs each person; refused if nobody could ever pay it, which everybody may know."""
+    """Return what a release costs each person; refused if nobody could ever pay it, which everybody may know."""
     amount = cost(price, account.unit)
     if account.room is None or not amount.within(account.room):
         raise BudgetExceeded(
@@ -265,11 +269,13 @@ def pay(
 
 
 def _touched(dataset: str, analyst: str | None) -> tuple[Any, dict[str, object]]:
+    """Return the query for the accounts that a charge concerns, with its parameters."""
     return schema.TOUCHED, {"owner": dataset, "analyst": analyst or ""}
 
 
 def _paying(rows: list[Any], dataset: str, analyst: str | None) -> tuple[list[Account], Account | None]:
-    """The dataset's account, and the analyst's where analysts have accounts; and that one if it is to be opened."""
+    """Return the dataset's account, and the analyst's where analysts have accounts; and that one if it is to be
+    opened."""
     touched = {(account.kind, account.name): account for account in (accounts.read(row[:-3]) for row in rows)}
     whole = touched.get(("dataset", ""))
     if whole is None:
@@ -315,6 +321,7 @@ def people_pay(
 
 
 def _check_seal(store: LedgerStore, key: bytes, account: Account) -> None:
+    """Refuse people's accounts whose checksum is not the one that their last charge recorded."""
     rows = store.run(schema.ENTRY, {"seq": account.sealed}).fetchall()
     sealed_entry = chain.entry_of(rows[0]).body.get("people") if rows else None
     seal = people.seal(key, account.owner, account.sealed, account.checksum)
@@ -325,5 +332,6 @@ def _check_seal(store: LedgerStore, key: bytes, account: Account) -> None:
 
 
 def _spend(store: LedgerStore, account: Account, amount: Amount) -> None:
+    """Add an amount to an account, and store its checksum and the number of its last sealed charge."""
     values = {"loss": amount.loss, "delta": amount.delta, "checksum_": account.checksum, "sealed_": account.sealed}
     store.run(schema.SPEND, {**account.where, **values})

@@ -47,22 +47,22 @@ class Secret:
 
     @cached_property
     def chain(self) -> bytes:
-        """The key of the hash chain of the history."""
+        """Return the key of the hash chain of the history."""
         return self._derived(b"history")
 
     @cached_property
     def people(self) -> bytes:
-        """The key of the hashes and checksums of people's accounts."""
+        """Return the key of the hashes and checksums of people's accounts."""
         return self._derived(b"people")
 
     @cached_property
     def series(self) -> bytes:
-        """The key under which the state of series is sealed."""
+        """Return the key under which the state of series is sealed."""
         return self._derived(b"series")
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of the secret that the ledger stores, to recognize it."""
+        """Return a hash of the secret that the ledger stores, to recognize it."""
         return hashlib.sha256(b"dither ledger secret" + self.value).hexdigest()[:32]
 
     def _derived(self, use: bytes) -> bytes:
@@ -73,7 +73,7 @@ class Secret:
 
 
 def given_secret(given: bytes | None) -> Secret | None:
-    """The secret from the caller or from the environment; None where neither gives one."""
+    """Return the secret from the caller or from the environment; None where neither gives one."""
     if given is not None:
         if not isinstance(given, bytes):
             raise WrongType("secret", "32 bytes", type(given).__name__, "pass secrets.token_bytes(32)")
@@ -86,7 +86,7 @@ def given_secret(given: bytes | None) -> Secret | None:
 
 
 def missing_secret() -> InvalidArgument:
-    """The error for a PostgreSQL ledger, which has no key file, without a secret."""
+    """Return the error for a PostgreSQL ledger, which has no key file, without a secret."""
     return InvalidArgument(
         "secret",
         "the secret of the ledger",
@@ -96,7 +96,7 @@ def missing_secret() -> InvalidArgument:
 
 
 def read_key(path: Path) -> Secret:
-    """The secret in a key file."""
+    """Return the secret in a key file."""
     try:
         text = path.read_bytes().decode("ascii", "replace")
     except OSError:
@@ -107,7 +107,7 @@ def read_key(path: Path) -> Secret:
 
 
 def wrong_secret() -> LedgerError:
-    """The error for a secret that is not the one of this ledger."""
+    """Return the error for a secret that is not the one of this ledger."""
     return LedgerError(
         "ledger",
         "the secret that it was made with",
@@ -132,17 +132,17 @@ _PRIVATE = stat.S_IRUSR | stat.S_IWUSR
 
 
 def key_file(path: Path) -> Path:
-    """Where the secret of a SQLite ledger is kept."""
+    """Return where the secret of a SQLite ledger is kept."""
     return path.with_name(path.name + ".key")
 
 
 def journal_file(path: Path) -> Path:
-    """Where SQLite keeps how to undo the write that is under way."""
+    """Return where SQLite keeps how to undo the write that is under way."""
     return path.with_name(path.name + "-journal")
 
 
 def prepared(path: Path, given: Secret | None, create: bool) -> tuple[Secret, bool]:
-    """The secret of the ledger at a path, and whether the ledger was made for it just now."""
+    """Return the secret of the ledger at a path, and whether the ledger was made for it just now."""
     try:
         created = not os.path.lexists(path) and _make(path, given, create)
         check(path)
@@ -171,7 +171,7 @@ def check(path: Path) -> None:
 
 
 def _is_mount(path: Path) -> bool:
-    """Whether something is mounted on this very file, as ``docker -v file:file`` does."""
+    """Return whether something is mounted on this very file, as ``docker -v file:file`` does."""
     if path.stat().st_dev != path.parent.stat().st_dev:
         return True
     try:
@@ -268,7 +268,7 @@ def sync(path: Path) -> None:
 
 
 def _waits_for(part: Path, secret: Secret) -> bool:
-    """Whether a ledger was complete but for its name, with this key, when its making was interrupted."""
+    """Return whether a ledger was complete but for its name, with this key, when its making was interrupted."""
     if not part.exists():
         return False
     with closing(sqlite3.connect(f"{part.as_uri()}?mode=ro", uri=True)) as connection:
@@ -285,7 +285,7 @@ def _lost() -> LedgerError:
 
 
 def missing(got: str) -> LedgerMissing:
-    """The refusal of a place where there is no ledger."""
+    """Return the refusal of a place where there is no ledger."""
     command = "correct its name, or ask a first question with dither query"
     return LedgerMissing("ledger", "a ledger", got, "create it with dither.ledger.open(place)", command)
 

@@ -52,7 +52,7 @@ class LedgerScope(Stateful):
 
     @property
     def left(self) -> Guarantee | None:
-        """What the dataset, or the analyst, may still spend."""
+        """Return what the dataset, or the analyst, may still spend."""
         return self._ledger.left(self._dataset, self._analyst)
 
     def spend(self, what: Any, compute: Callable[[], Any], *, private: bool, recordable: bool = True) -> Any:
@@ -101,7 +101,7 @@ class Allowance(Stateful):
         return compute()
 
     def _rest(self, price: Price, unit: Unit) -> tuple[Fraction, Fraction]:
-        """The remaining allowance in a unit after one release."""
+        """Return the remaining allowance in a unit after one release."""
         try:
             epsilon, delta = exact_cost(price, unit)
         except NotPrivate:  # it has no cost in this unit
@@ -274,7 +274,7 @@ class Ledger:
 
     @property
     def created(self) -> bool:
-        """Whether opening this ledger created it."""
+        """Return whether opening this ledger created it."""
         return self._store.created
 
     # -- accounts ---------------------------------------------------------------------------------------------------
@@ -414,13 +414,14 @@ class Ledger:
         return result
 
     def has_answer(self, dataset: str, cost: Any, *, key: str, request: Any, analyst: str | None = None) -> bool:
-        """Whether an answer is recorded under this key for this request at this cost; nothing is charged."""
+        """Return whether an answer is recorded under this key for this request at this cost; nothing is charged."""
         name, price = checked_name(dataset, "dataset"), Price.of(cost)
         _, digest = charging.request_digest(name, price, analyst, canonical_request(request))
         return charging.find_recorded(self._store, name, key, price.guarantee, digest, lenient=True) is not None
 
     def _read_people(self, people: Any, population: str) -> tuple[_people.Contributors | None, bool]:
-        """The people a release concerns, and whether reading them failed. Its error may hold data, and is dropped."""
+        """Return the people a release concerns, and whether reading them failed. Its error may hold data, and is
+        dropped."""
         try:
             return _people.contributors(people, population, self._store.secret.people), False
         except Exception:
@@ -436,12 +437,12 @@ class Ledger:
             return charging.record_incident(self._store, charge)
 
     def incident_count(self, dataset: str) -> int:
-        """The number of incidents of a dataset since it was last reopened."""
+        """Return the number of incidents of a dataset since it was last reopened."""
         with self._store.snapshot():
             return accounts.known(self._store, checked_name(dataset, "dataset")).incidents
 
     def incidents_by_analyst(self, dataset: str) -> Counter[str | None]:
-        """The same by the analyst who was charged; None counts charges that name no analyst.
+        """Return the same by the analyst who was charged; None counts charges that name no analyst.
 
         >>> import dither as dp, tempfile
         >>> with tempfile.TemporaryDirectory() as folder, dp.ledger.open(folder + "/budget.sqlite") as ledger:
@@ -546,7 +547,7 @@ class Ledger:
         max_incidents: int = charging.DEFAULT_MAX_INCIDENTS,
         check: Callable[[], object] = lambda: None,
     ) -> SeriesRecord:
-        """The record of a series of releases, charged here unless it was before: once, for its whole horizon.
+        """Return the record of a series of releases, charged here unless it was before: once, for its whole horizon.
 
         ``check`` refuses what can be refused before the charge. Where people have accounts, each pays at first use.
         """
@@ -555,7 +556,7 @@ class Ledger:
             self._store, checked_name(dataset, "dataset"), named, cost, asked, analyst, max_incidents, check
         )
         self._reached("charged")
-        return SeriesRecord(self._store, paid, self._reached)
+        return SeriesRecord(self._store, paid, analyst, self._reached)
 
     def scope(
         self, dataset: str, *, analyst: str | None = None, key: str | None = None
@@ -574,7 +575,7 @@ class Ledger:
 
     @property
     def head(self) -> Receipt:
-        """The last entry. Keep it: opened against it, an older copy of this ledger is refused."""
+        """Return the last entry. Keep it: opened against it, an older copy of this ledger is refused."""
         with self._store.snapshot():
             seq, digest = chain.last_entry(self._store)
         return Receipt(seq, digest.hex())
@@ -584,7 +585,7 @@ class Ledger:
         chain.check_receipt(self._store, receipt)
 
     def accounts(self, dataset: str | None = None) -> list[Account]:
-        """Every account: what it may spend, has spent and has left. Of people, only the limit."""
+        """Return every account: what it may spend, has spent and has left. Of people, only the limit."""
         # of people's accounts not even the checksum, which would tell whether the same people paid twice
         result = [replace(accounts.read(row), checksum=0) for row in self._store.rows(schema.ACCOUNTS)]
         if dataset is None:
@@ -595,13 +596,14 @@ class Ledger:
         return [a for a in result if a.owner == (whole[0].population if a.kind == "people" else dataset)]
 
     def left(self, dataset: str, analyst: str | None = None) -> Guarantee | None:
-        """What a dataset, or an analyst in it, may still spend; None if that is nothing, or there is no limit."""
+        """Return what a dataset, or an analyst in it, may still spend; None if that is nothing, or there is no
+        limit."""
         name, who = checked_name(dataset, "dataset"), "" if analyst is None else checked_name(analyst, "analyst")
         with self._store.snapshot():
             return accounts.known(self._store, name, "dataset" if analyst is None else "analyst", who).left
 
     def history(self, dataset: str | None = None) -> Iterator[Entry]:
-        """Every entry, in order."""
+        """Return every entry, in order."""
         return chain.entries(self._store, None if dataset is None else checked_name(dataset, "dataset"))
 
     def export(self, path: str | PathLike[str], dataset: str | None = None) -> None:

@@ -49,14 +49,15 @@ class Contributors:
     place: NDArray[np.intp]
 
     def rows(self, kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """A mask of the column's rows from a mask of its people; rows without a key belong to nobody."""
+        """Return a mask of the column's rows from a mask of its people; rows without a key belong to nobody."""
         result = np.append(kept, False)
         rows: NDArray[np.bool_] = result[self.place]
         return rows
 
 
 def contributors(people: Any, population: str, secret: bytes) -> Contributors:
-    """The people in a column of keys: an array, a Series, a list, an engine's expression, or a function giving one."""
+    """Return the people in a column of keys: an array, a Series, a list, an engine's expression, or a function giving
+    one."""
     keys, place = _distinct(_column(people))
     who = _hashes(keys, hmac.digest(secret, b"population " + population.encode(), "sha256"))
     # in the order of the table, which is how a database takes many at once
@@ -68,7 +69,7 @@ def contributors(people: Any, population: str, secret: bytes) -> Contributors:
 
 
 def _column(people: Any) -> Any:
-    """The keys as an array, whatever holds them."""
+    """Return the keys as an array, whatever holds them."""
     if callable(people):
         people = people()
     for method in ("to_pyarrow", "to_arrow_table", "arrow", "fetch_arrow_table"):
@@ -114,7 +115,7 @@ def _only(columns: Any) -> Any:
 
 
 def canonical_key(key: Any) -> bytes | None:
-    """A person's key as bytes: the digits of a whole number, the UTF-8 of a text; None for what is missing.
+    """Return a person's key as bytes: the digits of a whole number, the UTF-8 of a text; None for what is missing.
 
     >>> canonical_key(7) == canonical_key("7") != canonical_key("07")
     True
@@ -145,7 +146,7 @@ def _no_key(got: str) -> WrongType:
 
 
 def _distinct(column: NDArray[Any]) -> tuple[list[bytes], NDArray[np.intp]]:
-    """The different keys, and for each row the index of its own; -1 for a row without a key."""
+    """Return the different keys, and for each row the index of its own; -1 for a row without a key."""
     if column.dtype.kind in "iu":
         numbers, place = np.unique(column, return_inverse=True)
         return [b"%d" % number for number in numbers.tolist()], place.ravel()
@@ -194,7 +195,7 @@ def charge(
 
 
 def checksum(secret: bytes, who: NDArray[np.uint8], loss: Any, delta: Any) -> int:
-    """A weighted sum over people, mod a prime, that changed accounts change; it adds up over charges.
+    """Return a weighted sum over people, mod a prime, that changed accounts change; it adds up over charges.
 
     Each person's weights are drawn from the secret. Whoever does not have it can move what one person has spent to
     another, or to somebody new, unseen with probability 2^-63 only; modulo a power of two, large steps would do.
@@ -208,7 +209,7 @@ def checksum(secret: bytes, who: NDArray[np.uint8], loss: Any, delta: Any) -> in
 
 
 def _weighted(weights: NDArray[np.uint64], amounts: Any) -> int:
-    """The exact sum of weights times amounts: one amount for all, or one for each."""
+    """Return the exact sum of weights times amounts: one amount for all, or one for each."""
     if isinstance(amounts, int):
         high, low = weights >> np.uint64(32), weights & np.uint64((1 << 32) - 1)
         return amounts * ((int(high.sum()) << 32) + int(low.sum()))
@@ -216,7 +217,7 @@ def _weighted(weights: NDArray[np.uint64], amounts: Any) -> int:
 
 
 def total(store: LedgerStore, secret: bytes, population: str) -> int:
-    """The checksum of everybody's account as it is stored."""
+    """Return the checksum of everybody's account as it is stored."""
     result, after = 0, b""
     while True:
         rows = store.run(schema.PEOPLE, {"population": population, "after": after, "most": _BATCH}).fetchall()
@@ -235,6 +236,6 @@ def total(store: LedgerStore, secret: bytes, population: str) -> int:
 
 
 def seal(secret: bytes, population: str, seq: int, result: int) -> str:
-    """What the history says of everybody's accounts without saying anything: a keyed hash of their checksum."""
+    """Return what the history says of everybody's accounts without saying anything: a keyed hash of their checksum."""
     text = f"{population}\0{seq}\0{result}".encode()
     return hmac.digest(secret, text, "sha256").hex()[:32]

@@ -16,7 +16,7 @@ _MAX_BYTES = 200
 
 
 def read(path: str | os.PathLike[str]) -> Receipt | None:
-    """The receipt in a file; None where there is no file yet."""
+    """Return the receipt in a file; None where there is no file yet."""
     try:
         with open(path, "rb") as file:
             text = file.read(_MAX_BYTES).decode("ascii", "replace")
@@ -49,4 +49,5 @@ def check_writable(path: str | os.PathLike[str]) -> None:
 
 
 def _unusable(expected: str, fix: str) -> LedgerError:
+    """Return the error for a receipt file that cannot be used."""
     return LedgerError("receipt", f"a file {expected}", "a file that cannot be used", fix)

@@ -25,12 +25,12 @@ _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_asci
 
 
 def canonical(value: Any) -> str:
-    """JSON with sorted keys and nothing superfluous: equal values have equal text."""
+    """Return JSON with sorted keys and nothing superfluous: equal values have equal text."""
     return _CANONICAL.encode(value)
 
 
 def encode(value: Any) -> bytes:
-    """The answer as bytes."""
+    """Return the answer as bytes."""
     try:
         return canonical(_plain(value)).encode("utf-8", "surrogatepass")
     except RecursionError:
@@ -40,7 +40,7 @@ def encode(value: Any) -> bytes:
 
 
 def decode(stored: bytes) -> Any:
-    """The answer that was stored."""
+    """Return the answer that was stored."""
     try:
         return _rich(json.loads(stored.decode("utf-8", "surrogatepass")))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
@@ -94,7 +94,7 @@ def _plain(value: Any) -> Any:
 
 
 def _storable(dtype: np.dtype[Any]) -> bool:
-    """Whether an array's bytes are its values on every machine: long doubles are not."""
+    """Return whether an array's bytes are its values on every machine: long doubles are not."""
     return dtype.kind in "biuSU" or (dtype.kind == "f" and dtype.itemsize <= 8)
 
 

@@ -29,7 +29,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 def line(entry: Entry) -> dict[str, Any]:
-    """An entry as plain values; of an answer, only that there is one."""
+    """Return an entry as plain values; of an answer, only that there is one."""
     return {
         "seq": entry.seq,
         "at": entry.at,
@@ -71,7 +71,7 @@ def write_csv(path: str | os.PathLike[str], entries: Iterable[Entry]) -> None:
 
 
 def safe(cell: object) -> object:
-    """A cell that no spreadsheet runs.
+    """Return a cell that no spreadsheet runs.
 
     >>> safe("=1+1"), safe("visits"), safe(-3)
     ("'=1+1", 'visits', -3)
@@ -111,7 +111,8 @@ def _whole(path: str | os.PathLike[str]) -> Iterator[IO[str]]:
 
 
 def running_totals(entries: Iterable[Entry], account: Account) -> list[tuple[datetime, float]]:
-    """When the account was opened, with a total of 0, and then every charge to it: its time and the total so far.
+    """Return when the account was opened, with a total of 0, and then every charge to it: its time and the total so
+    far.
 
     Clocks may go backwards and the order of the entries does not, so no time is before that of an earlier entry.
     """

@@ -48,7 +48,7 @@ entry = sa.Table(
 
 
 def _is(kind: str) -> sa.ColumnElement[bool]:
-    """Entries of one kind, spelled out in the statement: a partial index is not used for a parameter."""
+    """Return entries of one kind, spelled out in the statement: a partial index is not used for a parameter."""
     return entry.c.kind == sa.literal_column(f"'{kind}'")
 
 
@@ -127,8 +127,8 @@ _POSTGRESQL_TRIGGERS = (
 
 
 def _dialect(name: str) -> sa.Dialect:
-    """How an engine writes the tables. Options of indices for PostgreSQL are added only when its dialect is asked for,
-    since naming it loads all of it."""
+    """Return how an engine writes the tables. Options of indices for PostgreSQL are added only when its dialect is
+    asked for, since naming it loads all of it."""
     dialects: Any = import_module(f"sqlalchemy.dialects.{name}")
     if name == "postgresql":
         for index in (index for table in _metadata.tables.values() for index in table.indexes):
@@ -139,7 +139,8 @@ def _dialect(name: str) -> sa.Dialect:
 
 
 def creation(dialect: str, fingerprint: str) -> list[tuple[str, tuple[str, ...]]]:
-    """Statements that make a ledger: tables, indices, triggers that refuse to change history, version and secret."""
+    """Return statements that make a ledger: tables, indices, triggers that refuse to change history, version and
+    secret."""
     speaks = _dialect(dialect)
     plan: list[str] = []
     for table in _metadata.sorted_tables:
@@ -171,13 +172,13 @@ WHERE x.indrelid IN ({_REGISTERED}) AND x.indisvalid
 
 
 def shape(dialect: str) -> str:
-    """The statement that lists tables, indices and triggers as they are."""
+    """Return the statement that lists tables, indices and triggers as they are."""
     return _SQLITE_SHAPE if dialect == "sqlite" else _POSTGRESQL_SHAPE
 
 
 @cache
 def expected_shape(dialect: str) -> list[tuple[Any, ...]]:
-    """What :func:`shape` lists in a ledger as it was made."""
+    """Return what :func:`shape` lists in a ledger as it was made."""
     if dialect == "sqlite":
         with closing(sqlite3.connect(":memory:")) as connection:
             for statement, values in creation(dialect, ""):
@@ -318,7 +319,7 @@ _WHO = {
 
 
 def exhausted(dialect: str) -> sa.TextClause:
-    """Who of a batch has spent more than what leaves room for the charge: their numbers in it."""
+    """Return who of a batch has spent more than what leaves room for the charge: their numbers in it."""
     return sa.text(
         f"SELECT n.i FROM {_BATCH[dialect]} AS n CROSS JOIN dither_person AS p WHERE p.who = {_WHO[dialect]} "
         "AND (p.loss > :room_loss OR p.delta > :room_delta)"

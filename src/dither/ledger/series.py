@@ -94,7 +94,7 @@ def charged_series(
     max_incidents: int,
     check: Callable[[], object],
 ) -> Charge:
-    """The charge of a series: the one that was made before, or a new one, in one transaction.
+    """Return the charge of a series: the one that was made before, or a new one, in one transaction.
 
     It is good for the whole horizon, however often the process died since: nothing is drawn before the first advance.
     """
@@ -129,24 +129,25 @@ def charged_series(
 class SeriesRecord:
     """The recorded advances of one series that was charged, and its sealed state."""
 
-    def __init__(self, store: LedgerStore, charge: Charge, reached: Callable[[str], None]) -> None:
-        self._store, self._charge, self._reached = store, charge, reached
+    def __init__(self, store: LedgerStore, charge: Charge, analyst: str | None, reached: Callable[[str], None]) -> None:
+        self._store, self._charge, self._analyst, self._reached = store, charge, analyst, reached
         self._cipher = AESGCM(store.secret.series)
 
     @property
     def charged(self) -> Receipt:
-        """The receipt of the charge of this series."""
+        """Return the receipt of the charge of this series."""
         return self._charge.receipt
 
     @property
     def people_key(self) -> bytes:
-        """The secret under which people of this series are hashed."""
+        """Return the secret under which people of this series are hashed."""
         return hmac.digest(self._store.secret.series, b"people %d" % self._charge.receipt.seq, "sha256")
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
     def answers(self, after: int = 0) -> tuple[list[bytes], Receipt]:
-        """What was released so far, advance by advance, and the receipt of the last one; without the first ``after``.
+        """Return what was released so far, advance by advance, and the receipt of the last one; without the first
+        ``after``.
 
         The state is not opened for that: it may have many people, and the next advance reads it anyway.
         """
@@ -162,21 +163,24 @@ class SeriesRecord:
         return [chain.as_bytes(entry.answer, entry.seq) for entry in entries], receipt
 
     def _entry(self, number: int) -> int:
+        """Return the number of the entry that recorded an advance."""
         rows = self._store.run(schema.ANSWER, {"dataset": self._charge.dataset, "key": self._key(number)}).fetchall()
         if not rows:
             raise _damaged()
         return int(rows[0][0])
 
     def _key(self, number: int) -> str:
+        """Return the key under which an advance is recorded."""
         return f"{self._charge.key}#{number:0{_DIGITS}d}"
 
     def _rows(self, statement: Any) -> list[Any]:
+        """Return the rows of this series that a statement selects."""
         series = {"series": self._charge.receipt.seq}
         return list(self._store.run(statement, series).fetchall())
 
     def _recorded_seals(self, numbers: Mapping[int, int]) -> tuple[int, dict[str, list[Any]]]:
-        """How often the series was advanced, and the seals of parts that its last entry has; refused where the parts of
-        the state (``numbers``: by which advance each was written) are not those of that entry.
+        """Return how often the series was advanced, and the seals of parts that its last entry has; refused where the
+        parts of the state (``numbers``: by which advance each was written) are not those of that entry.
         """
         advances = 1 + max(numbers.values(), default=-1)
         after = {"dataset": self._charge.dataset, "key": self._key(advances)}
@@ -191,8 +195,8 @@ class SeriesRecord:
         return advances, seals
 
     def _state(self) -> tuple[SeriesState, dict[str, list[Any]]]:
-        """The state and the seals of its parts, in the transaction that is under way; refused where it is not that of
-        the last advance.
+        """Return the state and the seals of its parts, in the transaction that is under way; refused where it is not
+        that of the last advance.
         """
         series, rows = self._charge.receipt.seq, self._rows(schema.SERIES_PARTS)
         sealed = {int(part): (int(number), chain.as_bytes(value, series)) for part, number, value in rows}
@@ -211,7 +215,7 @@ class SeriesRecord:
         return SeriesState(advances, parts), seals
 
     def _about(self, part: int, number: int) -> bytes:
-        """What a sealed part is bound to."""
+        """Return what a sealed part is bound to."""
         return canonical([self._charge.dataset, self._charge.key, self._charge.receipt.seq, part, number]).encode()
 
     # -- writing ------------------------------------------------------------------------------------------------------
@@ -222,7 +226,7 @@ class SeriesRecord:
         self._reached("series measured")
         with store.transaction():
             account = accounts.known(store, charge.dataset)
-            charging.check_open(store, account, max_incidents)
+            charging.check_open(store, account, max_incidents, self._analyst)
             state, before = self._state()
             pay = None
             if account.population:
@@ -287,12 +291,13 @@ class SeriesRecord:
 
 
 def _nonce_and_tag(sealed: bytes) -> str:
-    """What a sealed part is known by: its nonce and its tag. Nobody without the secret can seal anything else under
-    them, and opening it checks that nobody did.
+    """Return what a sealed part is known by: its nonce and its tag. Nobody without the secret can seal anything else
+    under them, and opening it checks that nobody did.
     """
     return (sealed[:_NONCE] + sealed[-_TAG:]).hex()
 
 
 def _damaged() -> LedgerError:
+    """Return the error for a state that is not that of the last advance."""
     fix = "restore the ledger from a copy that is as new as its last receipt"
     return LedgerError("series", "the state of its last advance", "another one, or none", fix)

@@ -18,6 +18,7 @@ was removed, and everything is verified before the next write.
 from __future__ import annotations
 
 import os
+import select
 import sqlite3
 import threading
 import weakref
@@ -136,7 +137,7 @@ class LedgerStore:
         self.check_shape()
 
     def _about(self, connection: sa.Connection) -> dict[str, str] | None:
-        """Version and fingerprint; None where there are no tables at all."""
+        """Return version and fingerprint; None where there are no tables at all."""
         names = set(sa.inspect(connection).get_table_names())
         if "dither_about" in names:
             rows = connection.execute(sa.select(schema.about)).fetchall()
@@ -167,7 +168,9 @@ class LedgerStore:
     # -- statements -------------------------------------------------------------------------------------------------
 
     def _driver(self) -> Any:
-        """The driver's own connection."""
+        """Return the driver's own connection; one that the server has closed while it was idle is opened anew."""
+        if self._open_driver is not None and self.dialect == "postgresql" and _was_closed(self._open_driver):
+            self._forget()
         if self._connection is None:
             self._connection = self.engine.raw_connection()
             self._open_driver = self._connection.driver_connection
@@ -181,6 +184,7 @@ class LedgerStore:
         return self._driver().execute(compiled.text, parameters)
 
     def _compile(self, statement: Statement) -> _Compiled:
+        """Compile a statement for the driver, once."""
         compiled = statement.compile(dialect=self.engine.dialect)
         assert isinstance(compiled, SQLCompiler)
         fixed = {name: value for name, value in compiled.params.items() if value is not None}
@@ -189,13 +193,13 @@ class LedgerStore:
         return result
 
     def batched(self, build: Callable[[str], Statement]) -> Statement:
-        """A statement about a batch of people, which this database takes in its own way."""
+        """Return a statement about a batch of people, which this database takes in its own way."""
         if build not in self._built:
             self._built[build] = build(self.dialect)
         return self._built[build]
 
     def rows(self, statement: Statement, values: Mapping[str, object] | None = None) -> list[Any]:
-        """All rows of a query, read by itself."""
+        """Return all rows of a query, read by itself."""
         with self._lock, self._translated():
             rows: list[Any] = self.run(statement, values).fetchall()
             return rows
@@ -221,6 +225,7 @@ class LedgerStore:
 
     @contextmanager
     def _between(self, begin: str, lock: bool) -> Iterator[None]:
+        """Run a block in a transaction that begins with a statement; ``lock`` keeps other writers out."""
         with self._lock, self._translated():
             driver = self._driver()
             try:
@@ -244,10 +249,11 @@ class LedgerStore:
                 raise
 
     def _translated(self) -> _Translated:
+        """Return a block in which errors of the database become errors of the ledger."""
         return _Translated(self.explained)
 
     def explained(self, error: BaseException) -> LedgerError:
-        """What an error of the database means for whoever uses the ledger; the connection is given up."""
+        """Return what an error of the database means for whoever uses the ledger; the connection is given up."""
         self._forget()
         text = str(error).lower()
         for sign, (got, fix) in _SIGNS.items():
@@ -291,12 +297,14 @@ _REGISTER = threading.Lock()
 
 
 def _before_fork() -> None:
+    """Close all connections and hold all locks, so that a child inherits none in use."""
     _REGISTER.acquire()
     for store in sorted(_STORES, key=id):  # one order for all threads: they wait for each other
         store.before_fork()
 
 
 def _after_fork(child: bool) -> None:
+    """Release in parent and child what was held for the fork."""
     for store in _STORES:
         store.after_fork(child)
     _REGISTER.release()
@@ -327,21 +335,24 @@ _SIGNS = {
 
 
 def _cause(error: BaseException) -> str:
-    """What the database says, in its own first line; the statement and its values are not part of it."""
+    """Return what the database says, in its own first line; the statement and its values are not part of it."""
     origin = getattr(error, "orig", None) or error
     lines = " ".join(str(origin).split("\n", 1)[0].split())
     return f"{type(origin).__name__} from the database" + (f": {lines[:200]}" if lines else "")
 
 
 def _unusable(expected: str, got: str, fix: str) -> LedgerError:
+    """Return the error for a ledger that cannot be used."""
     return LedgerError("ledger", expected, got, fix)
 
 
 def _damaged(what: str) -> LedgerError:
+    """Return the error for a ledger that is not as it was written."""
     return _unusable("a ledger as it was written", f"a damaged one: {what}", "restore it from a copy")
 
 
 def _place(place: object) -> sa.URL:
+    """Return where a ledger is as a URL; refuse what is neither a file nor PostgreSQL."""
     if isinstance(place, str) and "://" in place:
         try:
             url = sa.make_url(place)
@@ -359,7 +370,7 @@ def _place(place: object) -> sa.URL:
 
 
 def _file(name: str) -> sa.URL:
-    """A file, which stays the same one wherever the process goes next."""
+    """Return a file, which stays the same one wherever the process goes next."""
     if name in ("", ":memory:"):
         raise InvalidArgument(
             "place", "a file, which outlives the process", "a database in memory", "pass 'budget.sqlite'"
@@ -370,10 +381,12 @@ def _file(name: str) -> sa.URL:
 
 
 def _elsewhere(got: str) -> InvalidArgument:
+    """Return the refusal of a place where no ledger can be."""
     return InvalidArgument("place", "a file or postgresql://…", got, "pass 'budget.sqlite'")
 
 
 def _postgresql(url: sa.URL, read_only: bool) -> sa.Engine:
+    """Return an engine whose commits are on disk when they return."""
     try:
         engine = sa.create_engine(url, poolclass=sa.NullPool)
     except ModuleNotFoundError:
@@ -394,6 +407,7 @@ def _postgresql(url: sa.URL, read_only: bool) -> sa.Engine:
 
 
 def _sqlite(url: sa.URL, read_only: bool) -> sa.Engine:
+    """Return an engine whose commits are on disk when they return."""
     file = "file:" + quote(str(url.database)) + ("?mode=ro" if read_only else "?mode=rw")
 
     def connect() -> sqlite3.Connection:
@@ -420,7 +434,27 @@ def _sqlite(url: sa.URL, read_only: bool) -> sa.Engine:
     return engine
 
 
+def _was_closed(driver: Any) -> bool:
+    """Return whether PostgreSQL has ended a connection in which no transaction is under way, as a restart does.
+
+    A server says nothing to an idle client unless it ends the connection, so in the usual case nothing is there to
+    read, and no message is sent to find out.
+    """
+    if driver.closed:
+        return True
+    if driver.info.transaction_status != 0 or driver.pgconn.pipeline_status != 0:  # 0: idle, and no pipeline
+        return False
+    if not select.select([driver.fileno()], [], [], 0)[0]:
+        return False
+    try:
+        driver.execute("SELECT 1")
+    except Exception:  # of the driver: the connection is gone
+        return True
+    return False
+
+
 def _holds_bytes(path: str) -> bool:
+    """Return whether there is a file that is not empty."""
     try:
         return os.stat(path).st_size > 0
     except OSError:

@@ -53,11 +53,11 @@ class Amount:
         return Amount(self.loss - other.loss, self.delta - other.delta)
 
     def within(self, limit: Amount) -> bool:
-        """Whether neither part is above the limit's."""
+        """Return whether neither part is above the limit's."""
         return self.loss <= limit.loss and self.delta <= limit.delta
 
     def numbers(self) -> tuple[Fraction, Fraction]:
-        """Loss and delta as they are."""
+        """Return loss and delta as they are."""
         return Fraction(self.loss, LOSS_UNIT), Fraction(self.delta, DELTA_UNIT)
 
 
@@ -70,7 +70,7 @@ class Limit:
 
     @classmethod
     def of(cls, promise: object, filter: Filter = "sum") -> Limit:
-        """The limit that keeps an account within a guarantee."""
+        """Return the limit that keeps an account within a guarantee."""
         guarantee = check_guarantee(promise, "limit")
         check_filter(filter)
         if filter == "advanced":
@@ -137,7 +137,7 @@ class Price:
 
     @classmethod
     def of(cls, paid: Any) -> Price:
-        """The price of a guarantee, an event, or a mechanism with a guarantee and an event."""
+        """Return the price of a guarantee, an event, or a mechanism with a guarantee and an event."""
         guarantee = check_guarantee(getattr(paid, "guarantee", paid), "cost")
         event = paid if isinstance(paid, Event) else getattr(paid, "event", None)
         known = isinstance(event, Event) and zcdp.supports(event)
@@ -148,7 +148,7 @@ class Price:
 
 
 def exact_cost(price: Guarantee | Price, unit: Unit) -> tuple[Fraction, Fraction]:
-    """What a release costs an account that adds up this unit: loss and delta."""
+    """Return what a release costs an account that adds up this unit: loss and delta."""
     known = price.rho if isinstance(price, Price) else None
     guarantee = price.guarantee if isinstance(price, Price) else price
     if unit == "rho" and known is not None:
@@ -167,13 +167,13 @@ def exact_cost(price: Guarantee | Price, unit: Unit) -> tuple[Fraction, Fraction
 
 
 def cost(price: Guarantee | Price, unit: Unit) -> Amount:
-    """The same in units, rounded up."""
+    """Return an amount as a whole number of units, rounded up."""
     epsilon, delta = exact_cost(price, unit)
     return Amount(_up(epsilon, LOSS_UNIT), _up(delta, DELTA_UNIT))
 
 
 def guarantee_of(amount: Amount, unit: Unit) -> Guarantee | None:
-    """The guarantee that a total of this amount in this unit has by itself; None where nothing was spent."""
+    """Return the guarantee that a total of this amount in this unit has by itself; None where nothing was spent."""
     epsilon, delta = amount.numbers()
     if unit == "rho":
         return ZCDP(epsilon) if epsilon else None
@@ -183,7 +183,7 @@ def guarantee_of(amount: Amount, unit: Unit) -> Guarantee | None:
 
 
 def rounded_down(guarantee: Guarantee, digits: int = 6) -> Guarantee:
-    """The guarantee with its numbers rounded toward zero to so many significant digits.
+    """Return the guarantee with its numbers rounded toward zero to so many significant digits.
 
     Guarantees print rounded up, which is right for what a release costs. Of a remaining budget that would promise
     more than there is; rounded down first, the printed number can be spent.

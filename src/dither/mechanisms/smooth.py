@@ -17,10 +17,11 @@ from dither.accounting import (
     laplace_smooth_delta,
     smooth_calibration,
     smooth_scale,
+    widest_beta,
 )
 from dither.budget_hooks import spends
 from dither.errors import InvalidArgument, NotPrivate, WrongType
-from dither.exact import exactly, exp, log, square_root, up
+from dither.exact import decimal, exactly, exp, log, square_root, up
 from dither.guarantees import ApproxDP, PureDP
 from dither.mechanisms.pictures import Pictured
 from dither.mechanisms.values import scalar
@@ -41,12 +42,12 @@ _BITS = 96
 _LAWS: dict[str, Law] = {
     "laplace": Exponential(symmetric=True),
     "gaussian": Normal(),
-    "cauchy": HeavyTail(Fraction(2)),
     "student": Student(),
 }
-_UNIT_VARIANCE = {"laplace": 2.0, "gaussian": 1.0, "cauchy": math.inf, "student": 1.0}
+_UNIT_VARIANCE = {"laplace": 2.0, "gaussian": 1.0, "student": 1.0}
+_TEXTBOOK_REFUSAL = "'exact' for this epsilon: the textbook's constants are for small ones"
 
-Kind = Literal["laplace", "gaussian", "cauchy", "student"]
+Kind = Literal["laplace", "gaussian", "power", "cauchy", "student"]
 
 
 @dataclass(frozen=True)
@@ -54,17 +55,19 @@ class SmoothNoise(Pictured):
     """Release ``f(x) + scale * S(x) * Z``, S a beta-smooth bound on the local sensitivity of f
     (:mod:`dither.sensitivity`), for one number f(x).
 
-    *Statement.* (epsilon, delta)-DP with Laplace or Gaussian Z, epsilon-DP with Cauchy or Student Z, when one
-    record is replaced.
+    *Statement.* (epsilon, delta)-DP with Laplace or Gaussian Z, epsilon-DP with heavy-tailed Z, when one record is
+    replaced. The heavy-tailed laws are ``"power"``, density proportional to ``1 / (1 + |z|**gamma)`` for any gamma
+    from 1.2 to 30 (nearer to 1 the noise exceeds the range of floating-point numbers too often), ``"cauchy"``, which
+    is ``gamma=2``, and ``"student"``, density proportional to ``1 / (1 + z^2)^2``.
 
-    *Why.* See :mod:`dither.accounting.smooth`: on neighbors the release is shifted by at most S and stretched
-    by a factor within exp(+-beta), and the worst such pair is known. ``calibration="exact"`` takes the beta and
-    scale for which scale/beta is smallest, so that the worst pair's divergence is delta (or its loss epsilon)
-    and no less; :meth:`certificate` recomputes it with rigorous bounds. ``calibration="textbook"`` takes the
-    constants of Nissim, Raskhodnikova and Smith 2007: Laplace 2/epsilon with ``beta = epsilon / (2 ln(2/d'))``,
-    where ``delta = d' (e^(epsilon/2) + 1)/2``; Gaussian ``5 sqrt(2 ln(2/delta)) / epsilon`` with ``beta =
-    epsilon / (2 ln(2/delta))``; Cauchy 6/epsilon with beta = epsilon/6. They hold, with delta to spare, for
-    small epsilon; where the certificate says otherwise (Gaussian from epsilon = 5 on) they are refused.
+    *Why.* See :mod:`dither.accounting.smooth`: on neighbors the release is shifted by at most S and stretched by a
+    factor within exp(+-beta), and the worst such pair is known. ``calibration="exact"`` takes the beta and scale for
+    which scale/beta is smallest, so that the worst pair's divergence is delta (or its loss epsilon) and no less;
+    :meth:`certificate` recomputes it with rigorous bounds. ``calibration="textbook"`` takes the constants of Nissim,
+    Raskhodnikova and Smith 2007: Laplace 2/epsilon with ``beta = epsilon / (2 ln(2/d'))``, where ``delta = d'
+    (e^(epsilon/2) + 1)/2``; Gaussian ``5 sqrt(2 ln(2/delta)) / epsilon`` with ``beta = epsilon / (2 ln(2/delta))``;
+    power laws ``2 (gamma + 1) / epsilon`` with ``beta = epsilon / (2 (gamma + 1))``. They hold, with delta or epsilon
+    to spare, for small epsilon; where the certificate says otherwise (Gaussian from epsilon = 5 on) they are refused.
 
     The lattice of the release must not depend on the data, and S does; it is set by ``width``, a public size of
     the values, at 2^40 or more steps to it.
@@ -80,22 +83,33 @@ class SmoothNoise(Pictured):
     >>> s = dp.sensitivity.smooth_median(x, bounds=(0, 2000), beta=m.beta)
     >>> isinstance(m.release(501.0, s, width=2000), float)
     True
+    >>> pure = SmoothNoise("power", epsilon=1, gamma=4)      # no delta, and a variance
+    >>> pure.guarantee, round(pure.std(1.0) / pure.scale, 6)
+    (PureDP(1), 1.0)
     """
 
     kind: Kind
     epsilon: float
     delta: float | None = None
     calibration: Literal["exact", "textbook"] = "exact"
+    gamma: float | None = None
+    """The exponent of ``kind="power"``; none for the others."""
     beta: float = field(init=False)
     """For which beta the smooth sensitivity must be computed."""
     scale: float = field(init=False)
     """The noise is this times the smooth sensitivity times Z."""
 
     def __post_init__(self) -> None:
-        if self.kind not in _LAWS:
+        if self.kind not in _LAWS and self.kind not in POWERS:
             raise InvalidArgument(
-                "kind", "'laplace', 'gaussian', 'cauchy' or 'student'", repr(self.kind), "choose one of them"
+                "kind", "'laplace', 'gaussian', 'power', 'cauchy' or 'student'", repr(self.kind), "choose one of them"
             )
+        if (self.gamma is None) == (self.kind == "power"):
+            expected = "a number from 1.2 to 30, for the density 1 / (1 + |z|**gamma)" if self.gamma is None else "none"
+            raise InvalidArgument("gamma", expected, self.gamma, "gamma and kind='power' go together")
+        gamma = self.exponent  # refuses what is not a number; the law refuses what is out of range
+        if self.kind == "power":
+            HeavyTail(gamma)
         if self.calibration not in ("exact", "textbook"):
             raise InvalidArgument("calibration", "'exact' or 'textbook'", repr(self.calibration), "leave it out")
         epsilon = arguments.epsilon(self.epsilon)
@@ -129,27 +143,27 @@ class SmoothNoise(Pictured):
                     "delta", "a number from 1e-20 on", self.delta, "pass delta=1e-9, or kind='cauchy'"
                 )
         calibrated = smooth_calibration if self.calibration == "exact" else _textbook
-        beta, scale = calibrated(self.kind, epsilon, exact_delta)
+        beta, scale = calibrated(self.kind, epsilon, exact_delta, gamma)
         object.__setattr__(self, "beta", float(beta))
         object.__setattr__(self, "scale", up(scale))
-        if exact_delta and self.calibration == "textbook" and (true := self.certificate()) > exact_delta:
+        if self.calibration == "textbook" and (true := self.certificate()) > (exact_delta or epsilon):
+            name = "delta" if exact_delta else "epsilon"
             raise NotPrivate(
-                "calibration",
-                "'exact' for this epsilon: the textbook's constants are for small ones",
-                f"'textbook', whose true delta is up to {true:.3g}",
-                "leave calibration out",
+                "calibration", _TEXTBOOK_REFUSAL, f"'textbook', whose true {name} is up to {true:.3g}", "leave it out"
             )
 
     @classmethod
-    def for_beta(cls, kind: Kind, epsilon: float, delta: float | None, beta: float) -> SmoothNoise:
+    def for_beta(
+        cls, kind: Kind, epsilon: float, delta: float | None, beta: float, *, gamma: float | None = None
+    ) -> SmoothNoise:
         """Return the same with a beta of one's own choice, and the least scale for it.
 
         >>> SmoothNoise.for_beta("cauchy", 1, None, beta=0.85).scale > SmoothNoise("cauchy", 1).scale
         True
         """
-        result = cls(kind, epsilon, delta)
+        result = cls(kind, epsilon, delta, gamma=gamma)
         exact_beta = exactly(arguments.positive(beta, "beta"))
-        max_beta = arguments.epsilon(epsilon) * Fraction(9, 10) / (3 if kind == "student" else 1)
+        max_beta = arguments.epsilon(epsilon) * Fraction(9, 10) * widest_beta(kind, result.exponent)
         if not 2.0**-40 < exact_beta <= max_beta:
             raise InvalidArgument(
                 "beta",
@@ -163,7 +177,11 @@ class SmoothNoise(Pictured):
             "scale",
             up(
                 smooth_scale(
-                    kind, arguments.epsilon(epsilon), arguments.delta(delta) if delta else Fraction(0), exact_beta
+                    kind,
+                    arguments.epsilon(epsilon),
+                    arguments.delta(delta) if delta else Fraction(0),
+                    exact_beta,
+                    result.exponent,
                 )
             ),
         )
@@ -171,7 +189,7 @@ class SmoothNoise(Pictured):
 
     @property
     def guarantee(self) -> PureDP | ApproxDP:
-        """epsilon-DP for Cauchy and Student noise, (epsilon, delta)-DP for Laplace and Gaussian noise."""
+        """epsilon-DP for heavy-tailed noise, (epsilon, delta)-DP for Laplace and Gaussian noise."""
         return ApproxDP(self.epsilon, self.delta) if self.delta else PureDP(self.epsilon)
 
     @property
@@ -187,11 +205,20 @@ class SmoothNoise(Pictured):
         >>> SmoothNoise("laplace", epsilon=1, delta=1e-6).law.symmetric
         True
         """
-        return _LAWS[self.kind]
+        return HeavyTail(self.exponent) if self.kind in ("power", "cauchy") else _LAWS[self.kind]
+
+    @property
+    def exponent(self) -> Fraction:
+        """The exact gamma; 2 for every kind but ``"power"``.
+
+        >>> SmoothNoise("power", epsilon=1, gamma=2.5).exponent
+        Fraction(5, 2)
+        """
+        return Fraction(2) if self.gamma is None else decimal(self.gamma, "gamma")
 
     def certificate(self, epsilon: float | None = None) -> float:
         """Return a rigorous upper bound, from the law itself, on delta at this epsilon (Laplace, Gaussian), or on the
-        loss (Cauchy, Student).
+        loss (heavy tails).
 
         >>> SmoothNoise("gaussian", 1, 1e-6).certificate() <= 1e-6, SmoothNoise("cauchy", 1).certificate() <= 1
         (True, True)
@@ -202,17 +229,25 @@ class SmoothNoise(Pictured):
             Fraction(self.beta),
         )
         if self.kind in POWERS:
-            return heavy_smooth_loss(scale, beta, POWERS[self.kind])
+            return heavy_smooth_loss(scale, beta, POWERS[self.kind], self.exponent)
         return (laplace_smooth_delta if self.kind == "laplace" else gaussian_smooth_delta)(exact_epsilon, scale, beta)
 
     def std(self, smooth_sensitivity: float) -> float:
-        """Return the standard deviation of the noise for this smooth sensitivity; infinite for Cauchy noise. Not to be
-        released: it depends on the data.
+        """Return the standard deviation of the noise for this smooth sensitivity; infinite for power laws with gamma of
+        3 or less, the Cauchy law among them. Not to be released: it depends on the data.
 
         >>> SmoothNoise("cauchy", 1).std(1.0)
         inf
         """
-        return self.scale * smooth_sensitivity * math.sqrt(_UNIT_VARIANCE[self.kind])
+        return self.scale * smooth_sensitivity * math.sqrt(self._unit_variance)
+
+    @property
+    def _unit_variance(self) -> float:
+        """The variance of Z: of a power law, the ratio of two integrals ``(pi/g) / sin(pi k/g)``, k = 3 and k = 1."""
+        gamma = float(self.exponent)
+        if self.kind not in ("power", "cauchy"):
+            return _UNIT_VARIANCE[self.kind]
+        return math.sin(math.pi / gamma) / math.sin(3 * math.pi / gamma) if gamma > 3 else math.inf
 
     def error(self, smooth_sensitivity: float, confidence: float = 0.95) -> float:
         """Return the half-width for this smooth sensitivity, without the lattice. Not to be released: it depends on
@@ -221,7 +256,7 @@ class SmoothNoise(Pictured):
         >>> SmoothNoise("laplace", 1, 1e-6).error(1.0) > 3
         True
         """
-        z, slack = _LAWS[self.kind].quantile_one(1 - arguments.confidence(confidence))
+        z, slack = self.law.quantile_one(1 - arguments.confidence(confidence))
         return self.scale * smooth_sensitivity * (z + (slack if math.isfinite(slack) else 1e-9 * z))
 
     @spends
@@ -247,15 +282,15 @@ class SmoothNoise(Pictured):
         # a vanishing sensitivity gets noise of a thousandth of a step: S may be replaced by any larger smooth
         # bound, and the maximum with a constant is one
         scale = up(Fraction(self.scale) * max(exact_size, Fraction(step) / 1000))
-        released: float = mark(round_nearest(Fraction(number), _LAWS[self.kind], scale, step, resolved), resolved)
+        released: float = mark(round_nearest(Fraction(number), self.law, scale, step, resolved), resolved)
         return released
 
 
-def _textbook(kind: str, epsilon: Fraction, delta: Fraction) -> tuple[Fraction, Fraction]:
+def _textbook(kind: str, epsilon: Fraction, delta: Fraction, gamma: Fraction) -> tuple[Fraction, Fraction]:
     if kind == "student":
         raise InvalidArgument("calibration", "'exact' for kind='student'", "'textbook'", "leave it out")
-    if kind == "cauchy":
-        return epsilon / 6, 6 / epsilon
+    if kind in POWERS:
+        return epsilon / (2 * (gamma + 1)), 2 * (gamma + 1) / epsilon
     one = 1 << _BITS
     if kind == "laplace":
         split_delta = 2 * delta / (Fraction(exp(epsilon / 2, _BITS)[1], one) + 1)

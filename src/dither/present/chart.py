@@ -158,7 +158,7 @@ def spending(
 
 
 def is_drawable(value: Any) -> bool:
-    """Whether it is a finite number that a picture can hold, and no truth value.
+    """Return whether it is a finite number that a picture can hold, and no truth value.
 
     >>> is_drawable(3), is_drawable(float("inf")), is_drawable(None), is_drawable(True)
     (True, False, False, False)

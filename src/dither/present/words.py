@@ -10,7 +10,7 @@ from dither.tables.answer import Answer, is_total
 
 
 def factor(cost: Guarantee) -> str | None:
-    """How much likelier anything may become by one person's data: e to the epsilon, if the cost states one.
+    """Return how much likelier anything may become by one person's data: e to the epsilon, if the cost states one.
 
     >>> from dither.guarantees import PureDP
     >>> factor(PureDP(0.5)), factor(ApproxDP(1, 1e-7)), factor(ZCDP(0.1)), factor(PureDP(30))
@@ -23,7 +23,7 @@ def factor(cost: Guarantee) -> str | None:
 
 
 def likelihood(cost: Guarantee) -> str:
-    """How much likelier any conclusion may become by one person's data, in words.
+    """Return how much likelier any conclusion may become by one person's data, in words.
 
     >>> likelihood(ApproxDP(1, 1e-7))
     'be at most 2.72 times as likely, or as unlikely, except with probability at most δ'
@@ -34,7 +34,7 @@ def likelihood(cost: Guarantee) -> str:
 
 
 def guaranteed(answer: Answer, rows_are_people: bool) -> list[str]:
-    """What holds, whoever reads the page and whatever else they know."""
+    """Return what holds, whoever reads the page and whatever else they know."""
     who = "row" if rows_are_people else "person"
     whose = "that one row" if rows_are_people else "all the rows of one person"
     change = likelihood(answer.cost)
@@ -53,7 +53,7 @@ def guaranteed(answer: Answer, rows_are_people: bool) -> list[str]:
 
 
 def _what_errors_mean(answer: Answer) -> str:
-    """What the ± is about."""
+    """Return what the ± is about."""
     if answer.interval == "population":
         return (
             "The errors (± population) are about the noise and about sampling: with 95 % confidence each value is that "
@@ -68,7 +68,7 @@ def _what_errors_mean(answer: Answer) -> str:
 
 
 def not_guaranteed(answer: Answer) -> list[str]:
-    """What a reader could wrongly believe."""
+    """Return what a reader could wrongly believe."""
     result = [
         "A single answer may be off by more than its ±: about one in twenty is.",
         _what_limits_do(answer),
@@ -85,7 +85,7 @@ def not_guaranteed(answer: Answer) -> list[str]:
 
 
 def _what_limits_do(answer: Answer) -> str:
-    """What the ± does not include."""
+    """Return what the ± does not include."""
     bounds = "What the bounds cut off is not in the ±."
     if answer.clipped_share:
         where = "stands beside each count" if is_total(answer) else "is named in the notes, for all groups together"

@@ -55,11 +55,11 @@ class ChargedCard(Protocol):
 
     @property
     def name(self) -> str:
-        """The dataset that is charged."""
+        """Return the dataset that is charged."""
 
     @property
     def min_epsilon(self) -> float:
-        """The least epsilon that a release may cost."""
+        """Return the least epsilon that a release may cost."""
 
     @property
     def max_incidents(self) -> int:
@@ -67,7 +67,7 @@ class ChargedCard(Protocol):
 
     @property
     def receipt(self) -> str | None:
-        """The file in which the last receipt is kept."""
+        """Return the file in which the last receipt is kept."""
 
 
 class ChargedAccounts(Protocol):
@@ -75,11 +75,11 @@ class ChargedAccounts(Protocol):
 
     @property
     def ledger(self) -> Ledger:
-        """Where they are kept."""
+        """Return where they are kept."""
 
     @property
     def of_people(self) -> bool:
-        """Whether each person has an account."""
+        """Return whether each person has an account."""
 
     def check_people(self, guarantee: Guarantee, request: Mapping[str, Any], key: str) -> None:
         """Refuse a request that no person can pay for any more."""
@@ -109,23 +109,23 @@ class ChargedTable(Protocol):
 
     @property
     def card(self) -> ChargedCard:
-        """What is public."""
+        """Return what is public."""
 
     @property
     def accounts(self) -> ChargedAccounts:
-        """What is charged."""
+        """Return what is charged."""
 
     @property
     def engine(self) -> ChargedEngine:
-        """What is read."""
+        """Return what is read."""
 
     @property
     def incident_log(self) -> IncidentLog:
-        """Where the steward finds what went wrong."""
+        """Return where the steward finds what went wrong."""
 
     @property
     def read_only(self) -> bool:
-        """Whether it was opened to read only."""
+        """Return whether it was opened to read only."""
 
 
 class ReleaseRows(Protocol[C]):
@@ -133,7 +133,7 @@ class ReleaseRows(Protocol[C]):
 
     @property
     def everybody(self) -> C:
-        """The rows of everybody."""
+        """Return the rows of everybody."""
 
     def read(self) -> Any:
         """Read the column of people's keys."""

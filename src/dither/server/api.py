@@ -89,11 +89,12 @@ class Parameter:
 
     @property
     def description(self) -> dict[str, Any]:
-        """The schema with the default, as the OpenAPI document has it."""
+        """Return the schema with the default, as the OpenAPI document has it."""
         return {**self.schema, **({} if self.default is None else {"default": self.default})}
 
 
 def _whole(given: str, name: str) -> int:
+    """Return a whole number from the text of a query; refuse other text."""
     if not given.isascii() or not given.isdigit() or len(given) > 15:
         raise InvalidArgument(name, "a whole number", "other text", f"write {name}=100")
     return int(given)
@@ -111,12 +112,15 @@ def _of_type(kinds: type | tuple[type, ...], expected: str, example: str) -> Cal
 
 
 def _guarantee(value: object, name: str) -> Guarantee:
+    """Return the guarantee that a JSON object states."""
     document = _of_type(dict, "a guarantee", '{"kind": "pure", "epsilon": "1"}')(value, name)
     limit: Guarantee = codec.from_json(document, Guarantee, name)
     return limit
 
 
 def _nullable(item: Parameter) -> Parameter:
+    """Return a parameter that also takes null, and is then None."""
+
     def checked(value: Any, name: str) -> Any:
         return None if value is None else item.read(value, name)
 
@@ -247,6 +251,8 @@ def error_response(error: BaseException, status: int | None = None) -> Response:
 
 
 def _route(endpoint: Endpoint) -> Route:
+    """Return the route that reads a request, runs the use case in a thread, and waits for a job where asked to."""
+
     async def serve(request: Request) -> Response:
         service: Service = request.app.state.service
         who: Principal = request.state.principal  # dither.server.app refuses requests without a token
@@ -291,6 +297,7 @@ def _recorded(endpoint: Endpoint, service: Service, who: Principal, request: Req
 
 
 def _response(endpoint: Endpoint, service: Service, who: Principal, result: Any) -> Response:
+    """Return a result as JSON; of a question of a token that may ask, with its answer (202 while it waits)."""
     if not isinstance(result, Job):
         return JSONResponse(document({endpoint.result: result} if endpoint.result else result))
     body: dict[str, Any] = {**document(result), "answer": None}
@@ -312,10 +319,12 @@ def allowed_methods(request: Request) -> list[str]:
 
 
 async def _openapi(_: Request) -> Response:
+    """Send the OpenAPI document."""
     return JSONResponse(openapi())
 
 
 async def _unknown(request: Request) -> Response:
+    """Refuse a path that no route has (404), or a method that its route does not take (405)."""
     if allowed_methods(request):
         raise HTTPException(405)
     raise NotFound.of("path")
@@ -394,6 +403,7 @@ def openapi() -> dict[str, Any]:
 
 
 def _operation(endpoint: Endpoint) -> dict[str, Any]:
+    """Return the OpenAPI description of one route."""
     in_path = re.findall(r"\{([a-z]+)\}", endpoint.path)
     parameters: list[dict[str, Any]] = [
         *({"name": name, "in": "path", "required": True, "schema": _TEXT} for name in in_path),

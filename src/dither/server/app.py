@@ -105,16 +105,20 @@ def is_interface(path: str) -> bool:
 
 
 def _response(request: Request, error: BaseException, status: int | None = None) -> Response:
+    """Return an error as JSON under the interface's path, and as a page elsewhere; None takes the error's own
+    status."""
     if is_interface(request.scope["path"]):
         return api.error_response(error, status)
     return pages.error_response(request, error, status)
 
 
 async def _refused(request: Request, error: Exception) -> Response:
+    """Return the response to an error of dither's."""
     return _response(request, error)
 
 
 async def _http_error(request: Request, error: Exception) -> Response:
+    """Return the response to an error of the framework, such as an unknown path, in dither's words."""
     status = error.status_code if isinstance(error, HTTPException) else 500
     if status == 404:
         return _response(request, NotFound.of("path"))
@@ -166,6 +170,7 @@ class Admission(HttpMiddleware):
         await self.app(scope, receive, send)
 
     async def _admitted(self, request: Request, path: str) -> Principal | None:
+        """Return who sends a request, None for nobody, and count it; refuse the interface without a valid token."""
         if path in _FREE or path.startswith("/static/"):
             return None
         service: Service = request.app.state.service
@@ -175,11 +180,12 @@ class Admission(HttpMiddleware):
             who = None
         service.context.count_request(who, address_of(request.scope))
         if who is None and is_interface(path) and path != _PUBLIC:
-            raise NotSignedIn
+            raise NotSignedIn.refusal()
         return who
 
 
 async def _of_token(service: Service, request: Request) -> Principal | None:
+    """Return who the bearer token of a request belongs to; None without one."""
     header = request.headers.get("authorization", "")
     if header[: len(_BEARER)].lower() != _BEARER or len(header) > _MAX_HEADER:
         return None
@@ -192,6 +198,7 @@ async def _of_token(service: Service, request: Request) -> Principal | None:
 
 
 async def _of_session(service: Service, request: Request) -> Principal | None:
+    """Return who the session cookie of a request belongs to; None without one."""
     cookie = request.cookies.get(SESSION_COOKIE, "")
     return await run_in_threadpool(service.auth.principal_of_session, cookie) if cookie else None
 
@@ -237,6 +244,7 @@ class SameOrigin(HttpMiddleware):
         await self.app(scope, receive, send)
 
     def _is_foreign(self, headers: Headers) -> bool:
+        """Return whether a browser says that another site made it send the request."""
         if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
             return True
         origin = headers.get("origin")
@@ -284,6 +292,7 @@ class BodyLimit(HttpMiddleware):
         await self.app(scope, replay, send)
 
     async def _read(self, receive: Receive) -> bytes | None:
+        """Return the whole body; None where the client is gone, and refused where it is too large."""
         parts: list[bytes] = []
         size = 0
         while True:
@@ -299,4 +308,5 @@ class BodyLimit(HttpMiddleware):
                 return b"".join(parts)
 
     def _too_large(self) -> InvalidArgument:
+        """Return the error for a body above the limit."""
         return InvalidArgument("body", f"at most {self._max_bytes} bytes", "more", "send less")

@@ -134,7 +134,7 @@ class Authentication:
         with self._store.writing() as connection:
             row = _locked(connection, name)
             if row is None or not row.active or (password is not None and row.password != password):
-                raise NotSignedIn
+                raise NotSignedIn.refusal()
             connection.execute(schema.sessions.delete().where(schema.sessions.c.expires_at < now))
             connection.execute(schema.sessions.insert().values(**values))
             for statement in self._context.events.line(name, "sign-in", how):
@@ -210,6 +210,7 @@ class Authentication:
         return row is not None and bool(row.password) and verify(row.password, password)
 
     def _user(self, name: str) -> Any:
+        """Return the row of a user; None for an unknown name."""
         return self._store.one(sa.select(schema.users).where(schema.users.c.name == name))
 
     # -- who a request is from --------------------------------------------------------------------------------------
@@ -221,7 +222,7 @@ class Authentication:
         now = time.time()
         idle = 3600 * self._context.config.idle_hours
         if row is None or not row.active or row.expires_at < now or row.used_at < now - idle:
-            raise NotSignedIn
+            raise NotSignedIn.refusal()
         if row.used_at < now - _TOUCH_SECONDS:
             self._touch(sessions.update().where(sessions.c.hash == row.hash).values(used_at=now))
         return Principal(row.user, frozenset(row.roles.split()), None, row.hash)
@@ -231,11 +232,11 @@ class Authentication:
         tokens = schema.tokens
         row, now = self._store.one(_TOKEN, {"secret": hashed(secret)}), time.time()
         if row is None:
-            raise NotSignedIn
+            raise NotSignedIn.refusal()
         if not _is_valid(row, now):
             self._context.requests.take(f"token {row.id}")  # or it would fill the log
             self._context.events.write(row.user, "token", row.hint, refused="expired or revoked")
-            raise NotSignedIn
+            raise NotSignedIn.refusal()
         if _is_stale(row, now):
             self._touch(tokens.update().where(tokens.c.id == row.id).values(used_at=now))
         return _principal_of_token(row)
@@ -270,7 +271,7 @@ def check_session(connection: sa.Connection, who: Principal) -> None:
     same = schema.sessions.c.hash == who.credential
     ended = who.credential and connection.execute(sa.select(schema.sessions.c.hash).where(same)).fetchone() is None
     if row is None or not row.active or ended:
-        raise NotSignedIn
+        raise NotSignedIn.refusal()
 
 
 def ends_credentials(user: str, *, but: str = "", links: bool = True) -> tuple[sa.Executable, ...]:
@@ -289,6 +290,7 @@ def ends_credentials(user: str, *, but: str = "", links: bool = True) -> tuple[s
 
 
 def _is_valid(token: Any, now: float) -> bool:
+    """Return whether a token is neither expired nor revoked, and its user may sign in."""
     return bool(token.active and token.expires_at >= now and token.revoked_at is None)
 
 
@@ -298,6 +300,7 @@ def _is_stale(token: Any, now: float) -> bool:
 
 
 def _principal_of_token(row: Any) -> Principal:
+    """Return who acts with a token: its user, with the roles of the user and the scopes of the token."""
     roles = frozenset(row.roles.split()) & frozenset(ROLES)
     return Principal(row.user, roles, frozenset(row.scopes.split()), row.id)
 
@@ -311,6 +314,7 @@ def verify(stored: str, password: str) -> bool:
 
 
 def _used_up() -> AccessDenied:
+    """Return the refusal of a link that was used or has expired."""
     fix = "Ask a steward for a new one; for the first steward, start the server again."
     return AccessDenied(f"This link was used, or has expired. {fix}")
 
@@ -386,6 +390,7 @@ class OwnAccount:
             return self._get(token, who)
 
     def _get(self, token: str, who: Principal) -> PersonalToken:
+        """Return an own token; raise NotFound for others."""
         row = self._context.store.one(sa.select(_tokens).where(_tokens.c.id == token, _tokens.c.user == who.name))
         if row is None:
             raise NotFound.of("token")
@@ -393,6 +398,7 @@ class OwnAccount:
 
 
 def _token(row: Any) -> PersonalToken:
+    """Return a token from its row, without its secret."""
     return PersonalToken(
         row.id, row.user, row.label, tuple(row.scopes.split()), row.hint, iso(row.created_at), iso(row.expires_at),
         iso_or_none(row.revoked_at), iso_or_none(row.used_at),

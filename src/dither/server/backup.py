@@ -118,6 +118,8 @@ def backup(config: Config, into: str | os.PathLike[str], *, keys: str | os.PathL
 
 
 def _filled(config: Config, part: Path, keys: Path | None) -> Manifest:
+    """Copy everything into the folder ``part`` and return its manifest; ``keys`` is where secrets go, None for
+    nowhere."""
     elsewhere: list[str] = []
     database, pinned = "", tuple[Pin, ...]()
     if "://" in config.place:
@@ -175,7 +177,7 @@ def _pins(folder: Path, pinned: tuple[Pin, ...]) -> Iterator[Pin]:
 
 
 def _copy_database(source: Path, target: Path) -> None:
-    """A copy as of one moment, whoever writes meanwhile."""
+    """Copy a SQLite database as of one moment, while others may write to it."""
     os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _PRIVATE))
     with (
         closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=rw", uri=True, timeout=120)) as reading,
@@ -260,6 +262,7 @@ def restore(
 def _restore_ledger(
     saved: SavedLedger, source: Path, folder: Path, stamp: str, accept_loss: bool, signed_by: str, reason: str
 ) -> Restored:
+    """Put one ledger back unless it holds all that its copy holds, and compare it with the receipts that were kept."""
     place, head = folder / saved.place, Receipt.read(saved.head)
     outcome: Literal["kept", "restored"] = "kept" if _holds(place, head) else "restored"
     if outcome == "restored":
@@ -311,6 +314,7 @@ def _holds(place: Path, head: Receipt) -> bool:
 
 
 def _has(ledger: Ledger, receipt: Receipt) -> bool:
+    """Return whether a ledger holds the entry of a receipt."""
     try:
         ledger.expect(receipt)
     except DitherError:
@@ -357,6 +361,7 @@ def _restore_database(manifest: Manifest, source: Path, place: str, stamp: str) 
 
 
 def _is_sound(path: Path) -> bool:
+    """Return whether a file is a database of the server that can be read without errors."""
     if not path.is_file() or not path.stat().st_size:
         return False
     try:
@@ -372,5 +377,6 @@ def _is_sound(path: Path) -> bool:
 
 
 def _hash(path: Path) -> str:
+    """Return the SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

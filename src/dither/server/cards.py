@@ -83,7 +83,7 @@ class Pin:
 
     @property
     def digest(self) -> str:
-        """What stewards sign: all of it."""
+        """Return what stewards sign: all of it."""
         parts = [self.name, self.file, self.ledger, self.receipt, sorted(map(list, self.sources.items()))]
         return hashlib.sha256(canonical(parts).encode()).hexdigest()
 
@@ -92,7 +92,7 @@ class Pin:
         return self == replace(other, sources=self.sources) and other.sources.items() <= self.sources.items()
 
     def difference(self, pinned: Iterable[Pin], folder: Path) -> str:
-        """In which way this would be a fresh budget for rows that have one, in words; nothing where it would not."""
+        """Return in words how this pin would give rows a fresh budget that have one; empty where it would not."""
         others = {pin.name: pin for pin in pinned}
         before = others.pop(self.name, None)
         if before is not None and (self.ledger, self.receipt) != (before.ledger, before.receipt):
@@ -115,6 +115,7 @@ class Pin:
 
 
 def _unit(table: PrivateTable) -> str:
+    """Return the column that names the person, with its type and format; empty where each row is a person."""
     if table.unit is None:
         return ""
     column = table.columns[table.unit]
@@ -239,27 +240,27 @@ class Served:
 
     @property
     def name(self) -> str:
-        """The table's name."""
+        """Return the table's name."""
         return self.card.name
 
     @property
     def receipt_file(self) -> str:
-        """Where the last receipt is kept: beside the card, as the command line does, or where the card says."""
+        """Return where the last receipt is kept: beside the card, as the command line does, or where the card says."""
         return self.card.receipt or f"{self.path}.receipt"
 
     @property
     def identity(self) -> str:
-        """Text that changes with the card."""
+        """Return text that changes with the card."""
         return f"{self.name} {' '.join(map(str, self.state))}"
 
     @property
     def pin(self) -> Pin:
-        """What it says of its ledger and its rows."""
+        """Return what it says of its ledger and its rows."""
         return Pin.of(Path(self.path), self.card, self.receipt_file)
 
     @property
     def document(self) -> dict[str, str]:
-        """The card for a worker, which reads no file of the folder: what it gets is what is in force here."""
+        """Return the card for a worker, which reads no file of the folder: what it gets is what is in force here."""
         return {"path": self.path, "text": self.text, "receipt": self.receipt_file}
 
 
@@ -373,10 +374,11 @@ class Folder:
         return changed
 
     def _readable(self) -> Iterator[Served]:
+        """Return the cards among the files that could be read."""
         return (read.served for read in self._files.values() if read.served is not None)
 
     def _decide(self) -> None:
-        """Which cards are in force: of each file the one that it holds, or the last good one."""
+        """Decide which cards are in force: of each file the one that it holds, or the last good one."""
         pinned, before = self.pins.all(), {served.path: served for served in self._served.values()}
         owners = {pin.name: pin.file for pin in pinned}
         names = [served.name for served in self._readable()]
@@ -437,6 +439,7 @@ class Folder:
         return self._opened(self.get(name))
 
     def _opened(self, served: Served) -> Ledger:
+        """Return the ledger of a card, opened once, with its receipt kept from then on."""
         with self._lock:
             if served.name not in self._ledgers:
                 card = aligned(served.card)

@@ -53,19 +53,22 @@ class Kind:
 
 
 def _is_number(value: object) -> bool:
+    """Return whether a value is a number, and no truth value."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _read_flag(text: str) -> bool:
+    """Return the truth value that a variable spells."""
     return _WORDS[text.lower()]
 
 
 def _read_names(text: str) -> tuple[str, ...]:
+    """Return the parts of a text between commas."""
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def _number(most: float, example: float, least: float | None = None) -> Kind:
-    """Numbers up to ``most``, above 0 or from ``least`` on; whole ones if the example is."""
+    """Return the kind of numbers up to ``most``, above 0 or from ``least`` on; whole ones if the example is."""
     whole = isinstance(example, int)
 
     def holds(value: Any) -> bool:
@@ -79,6 +82,8 @@ def _number(most: float, example: float, least: float | None = None) -> Kind:
 
 
 def _optional(kind: Kind) -> Kind:
+    """Return the kind that also takes None: not stated."""
+
     def holds(value: Any) -> bool:
         return value is None or kind.holds(value)
 
@@ -86,7 +91,7 @@ def _optional(kind: Kind) -> Kind:
 
 
 def _text(expected: str, holds: Callable[[str], bool], example: str, *, is_secret: bool = False) -> Kind:
-    """Texts: none, or one for which a test holds."""
+    """Return the kind of texts that are empty or pass a test."""
 
     def right(value: Any) -> bool:
         return isinstance(value, str) and (not value or (value.isprintable() and holds(value)))
@@ -95,7 +100,7 @@ def _text(expected: str, holds: Callable[[str], bool], example: str, *, is_secre
 
 
 def _names(expected: str, holds: Callable[[str], bool], example: str, *, is_secret: bool = False) -> Kind:
-    """Lists of texts for each of which a test holds."""
+    """Return the kind of lists of texts that all pass a test."""
 
     def right(value: Any) -> bool:
         return isinstance(value, tuple) and all(isinstance(item, str) and holds(item) for item in value)
@@ -115,17 +120,20 @@ def _split(text: str) -> SplitResult | None:
 
 
 def _is_origin(text: str) -> bool:
+    """Return whether a text is a web address without a path."""
     parts = _split(text)
     plain = text.startswith(("https://", "http://")) and not any(character in text for character in "?#*")
     return plain and parts is not None and parts.path in ("", "/")
 
 
 def _is_issuer(text: str) -> bool:
+    """Return whether a text is an HTTPS address, or one of this machine."""
     parts = _split(text)
     return parts is not None and (parts.scheme == "https" or parts.hostname in _LOCAL)
 
 
 def _is_host(text: str) -> bool:
+    """Return whether a text is an IP address or a host name."""
     try:
         ipaddress.ip_address(text)
     except ValueError:
@@ -134,14 +142,17 @@ def _is_host(text: str) -> bool:
 
 
 def _is_database(text: str) -> bool:
+    """Return whether a text is a file name or a PostgreSQL URL."""
     return "://" not in text or text.startswith(("postgresql://", "postgresql+psycopg://"))
 
 
 def _is_token(text: str) -> bool:
+    """Return whether a text is long and plain enough for a bearer token."""
     return len(text) >= _SHORTEST_TOKEN and text.isascii() and text.isprintable()
 
 
 def _is_proxy(text: str) -> bool:
+    """Return whether a text is an address or a network that is not too wide to be trusted."""
     try:
         network = ipaddress.ip_network(text)
     except ValueError:
@@ -154,6 +165,7 @@ OPTIONAL_FLAG = _optional(FLAG)
 
 
 def _setting(default: Any, kind: Kind) -> Any:
+    """Return a field of the configuration with its default and its kind; secrets are not in its repr."""
     return field(default=default, repr=not kind.is_secret, metadata={"kind": kind})
 
 
@@ -274,24 +286,24 @@ class Config:
 
     @property
     def place(self) -> str:
-        """Where the server's own data are."""
+        """Return where the server's own data are."""
         return self.database or str(Path(self.folder) / "dither-server.sqlite")
 
     @property
     def is_local(self) -> bool:
-        """Whether only this machine can connect."""
+        """Return whether only this machine can connect."""
         return self.host in _LOCAL
 
     @property
     def cookies_are_secure(self) -> bool:
-        """Whether cookies are sent over HTTPS only."""
+        """Return whether cookies are sent over HTTPS only."""
         if self.secure_cookies is not None:
             return self.secure_cookies
         return self.public_url.startswith("https://") or not self.is_local
 
     @property
     def url(self) -> str:
-        """The address of the server."""
+        """Return the address of the server."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return self.public_url.rstrip("/") or f"http://{host}:{self.port}"
 
@@ -354,4 +366,5 @@ def _from_environment(surroundings: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _contents(place: Path) -> dict[str, Any]:
+    """Return the keys and values of a configuration file."""
     return contents(read_bytes(place, "config", "or leave it out"), "config", place)

@@ -157,6 +157,7 @@ class Context:
 
     @classmethod
     def _started(cls, config: Config, clock: Clock, lock: FolderLock | None) -> Context:
+        """Open the store, the cards and the ledgers, and start the workers; ``lock`` is None on PostgreSQL."""
         store = Store(config.place)
         try:
             folder = Folder(config.folder, Pins(store, single_steward=config.single_steward))

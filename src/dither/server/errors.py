@@ -41,16 +41,23 @@ def printable(text: object, name: str, most: int) -> str:
 class NotSignedIn(AccessDenied):
     """The session or token is missing, unknown, expired or revoked: all are answered alike."""
 
-    def __init__(self) -> None:
-        super().__init__("Not signed in, or the session or token has expired. Sign in, or make a new token.")
+    @classmethod
+    def refusal(cls) -> NotSignedIn:
+        """Return the refusal, in the same words whatever the reason."""
+        return cls("Not signed in, or the session or token has expired. Sign in, or make a new token.")
 
 
 class TooMany(ServerUnavailable):
     """Too many requests, or too many questions at the same time; ``seconds`` says when to try again."""
 
-    def __init__(self, what: str, expected: str, seconds: int) -> None:
-        super().__init__(what, expected, "more", f"try again in {seconds} s")
-        self.seconds = seconds
+    seconds = 1
+
+    @classmethod
+    def of(cls, what: str, expected: str, seconds: int) -> TooMany:
+        """Return the refusal of more ``what`` than ``expected`` says, with the seconds to wait."""
+        error = cls(what, expected, "more", f"try again in {seconds} s")
+        error.seconds = seconds
+        return error
 
 
 class Unavailable(ServerUnavailable):
@@ -58,8 +65,10 @@ class Unavailable(ServerUnavailable):
 
     seconds = 5
 
-    def __init__(self) -> None:
-        super().__init__(f"The server is temporarily unavailable. Try again in {self.seconds} s.")
+    @classmethod
+    def now(cls) -> Unavailable:
+        """Return the error, in the same words whatever the outage."""
+        return cls(f"The server is temporarily unavailable. Try again in {cls.seconds} s.")
 
 
 class Conflict(InvalidArgument):
@@ -69,8 +78,10 @@ class Conflict(InvalidArgument):
 class Stopping(ServerUnavailable):
     """The server is about to stop, or was stopped before it came to a question."""
 
-    def __init__(self) -> None:
-        super().__init__("The server is stopping. Ask again, with the same key if you gave one.")
+    @classmethod
+    def now(cls) -> Stopping:
+        """Return the error that a question gets which was not begun."""
+        return cls("The server is stopping. Ask again, with the same key if you gave one.")
 
 
 STATUS: dict[type[BaseException], int] = {
@@ -124,7 +135,7 @@ def problem_of(error: BaseException, status: int | None = None) -> ErrorDocument
     if isinstance(error, LedgerError):
         error = LEDGER
     elif is_outage(error):
-        error = Unavailable()
+        error = Unavailable.now()
     for kind in type(error).__mro__:
         if kind in STATUS and isinstance(error, DitherError):
             return problem_to_json(kind.__name__, status or STATUS[kind], error)
@@ -145,7 +156,7 @@ def error_of(problem: ErrorDocument) -> DitherError:
 
 def retry_after(error: BaseException) -> dict[str, str]:
     """Return the header that says when to try again, where that helps."""
-    error = Unavailable() if is_outage(error) else error
+    error = Unavailable.now() if is_outage(error) else error
     return {"retry-after": str(error.seconds)} if isinstance(error, (TooMany, Unavailable)) else {}
 
 

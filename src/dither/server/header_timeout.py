@@ -42,30 +42,30 @@ class HeaderTimeoutProtocol(H11Protocol):
             self._stop_waiting()
 
     def on_response_complete(self) -> None:
-        """A response was sent: the connection is idle from now on, unless a request has come meanwhile."""
+        """Note that the connection is idle from now on, unless a request has come meanwhile."""
         self._idle_since = self.loop.time()
         super().on_response_complete()
 
     def timeout_keep_alive_handler(self) -> None:
-        """No other request came: hang up. What the client has not taken then, it does not get."""
+        """Hang up where no other request came; what the client has not read by then is dropped."""
         super().timeout_keep_alive_handler()
         self.loop.call_later(self.write_seconds, self.transport.abort)
 
     def pause_writing(self) -> None:
-        """The client does not take what is sent: it has so much time."""
+        """Give a client that does not read what is sent ``write_seconds`` to do so."""
         super().pause_writing()
         if self._writing is None:
             self._writing = self.loop.call_later(self.write_seconds, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """The client has taken it."""
+        """Stop the clock: the client has read what was sent."""
         super().resume_writing()
         if self._writing is not None:
             self._writing.cancel()
             self._writing = None
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait no more."""
+        """Stop both clocks of the connection."""
         self._stop_waiting()
         if self._writing is not None:
             self._writing.cancel()
@@ -82,21 +82,24 @@ class HeaderTimeoutProtocol(H11Protocol):
 
     @property
     def is_idle(self) -> bool:
-        """Whether it waits for a request, or for the rest of its headers."""
+        """Return whether it waits for a request, or for the rest of its headers."""
         is_waiting = self._timer is not None or self.timeout_keep_alive_task is not None
         return is_waiting and not self.transport.is_closing()
 
     def _wait(self) -> None:
+        """Start the clock for the headers of a request, unless it runs."""
         if self._timer is None:  # once for a request: a byte now and then gains no time
             self._idle_since = self.loop.time()
             self._timer = self.loop.call_later(self.header_seconds, self._give_up)
 
     def _stop_waiting(self) -> None:
+        """Stop the clock for the headers of a request."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def _give_up(self) -> None:
+        """Close a connection whose request did not come in time."""
         self._timer = None
         if self.conn.their_state is h11.IDLE and not self.transport.is_closing():
             self.transport.close()

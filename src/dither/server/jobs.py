@@ -124,8 +124,8 @@ class Jobs:
             self._abandon(waiting & (_jobs.c.asked_at < self._clock.now() - _GIVEN_UP * config.time_limit))
 
     def _correct_dates(self) -> None:
-        """What is dated later than any tick can be was written before the system's clock was set back: it was to be
-        seen long ago."""
+        """Date back to now what is dated later than any tick can be: it was written before the system's clock was set
+        back, and was to be seen long ago."""
         now = self._clock.now()
         latest = now + _LATEST_TICK * self._config.time_limit + self._config.tick
         for column in (_jobs.c.visible_at, schema.answers.c.at):
@@ -143,7 +143,7 @@ class Jobs:
         for dataset, rows in by_dataset.items():
             with suppress(NotFound):  # its card is not served any more
                 self._record_incidents(dataset, rows)
-        values = {"state": "failed", "visible_at": 0.0, "problem": _document(Stopping())}
+        values = {"state": "failed", "visible_at": 0.0, "problem": _document(Stopping.now())}
         self._store.run(_jobs.update().where(condition).values(**values))
 
     def _record_incidents(self, dataset: str, rows: list[sa.Row[Any]]) -> None:
@@ -168,7 +168,7 @@ class Jobs:
             known = self._by_request.get(asked.request)
             if known is None:
                 if self._stopping.is_set():
-                    raise Stopping
+                    raise Stopping.now()
                 self._admit(asked.user)
                 started = _Started(secrets.token_hex(16))
                 self._by_request[asked.request] = started
@@ -220,14 +220,14 @@ class Jobs:
         return Job(job, asked.dataset, asked.question, "waiting", iso(now), asked.kind)
 
     def _begin(self, job: str, dataset: str) -> None:
-        """A worker takes a job up: its ticks count from now on, in every process."""
+        """Write down that a worker takes a job up: its ticks count from now on, in every process."""
         self._began_at[job] = now = self._clock.now()
         with suppress(SQLAlchemyError, DitherError):  # whoever waits then looks as if it had not begun
             after = self._folder.ledger(dataset).head.seq
             self._store.run(_jobs.update().where(_jobs.c.id == job).values(began_at=now, began_after=after))
 
     def _advance(self, asked: Asked) -> None:
-        """A question of somebody has ended: their next one on the same table begins."""
+        """Begin the next question of an analyst on the same table, since the one before has ended."""
         place = asked.user, asked.dataset
         with self._lock:
             queue = self._queues[place]
@@ -238,13 +238,15 @@ class Jobs:
             self._pool.submit(queue[0])
 
     def _admit(self, user: str) -> None:
+        """Refuse a question where its analyst, or the server, has too many under way."""
         most = self._config.max_questions_each
         if self._of_user.get(user, 0) >= most:
-            raise TooMany("questions", f"at most {most} at the same time", 1)
+            raise TooMany.of("questions", f"at most {most} at the same time", 1)
         if len(self._by_request) >= self._config.max_waiting:
-            raise TooMany("questions", "a server with room for more", 5)
+            raise TooMany.of("questions", "a server with room for more", 5)
 
     def _forget(self, job: str, asked: Asked) -> None:
+        """Remove a job that has ended, or could not be written down, from what this process remembers."""
         with self._lock:
             self._by_request.pop(asked.request, None)
             self._cancel_at.pop(job, None)
@@ -322,7 +324,7 @@ class Jobs:
             if event.get("kind") in _AT_ONCE:
                 values["visible_at"] = now
         elif how == "stopped":
-            error: BaseException = Stopping() if self._stopping.is_set() else Cancelled(*_CANCELLED)
+            error: BaseException = Stopping.now() if self._stopping.is_set() else Cancelled(*_CANCELLED)
             values |= {"state": "failed" if self._stopping.is_set() else "cancelled", "problem": _document(error)}
         else:
             charged = key is not None and self._record_incident(asked.dataset, key)
@@ -364,7 +366,7 @@ class Jobs:
 
     @property
     def under_way(self) -> int:
-        """How many questions of this process have not reached the tick at which they end."""
+        """Return how many questions of this process have not reached the tick at which they end."""
         return len(self._by_request)
 
     def _record_incident(self, dataset: str, key: str) -> bool:
@@ -425,12 +427,13 @@ class Jobs:
         return current
 
     def _shown(self, row: sa.Row[Any]) -> Job:
+        """Return a stored job as it may be seen now: waiting until its tick, failed where its process is gone."""
         now = self._clock.now()
         state: Any
         hidden = row.state == "waiting" or row.visible_at > now
         if row.state == "waiting" and row.asked_at < now - _GIVEN_UP * self._config.time_limit:  # its process is gone
             hidden, state = False, "failed"
-            problem: dict[str, Any] | None = errors.problem_of(Stopping())
+            problem: dict[str, Any] | None = errors.problem_of(Stopping.now())
         else:
             state = "waiting" if hidden else row.state
             problem = None if hidden or row.problem is None else json.loads(row.problem)
@@ -468,4 +471,5 @@ def _may_be_of(entry: Entry, row: sa.Row[Any]) -> bool:
 
 
 def _document(error: BaseException) -> str:
+    """Return an error as the JSON text that is stored and shown."""
     return json.dumps(errors.problem_of(error))

@@ -20,7 +20,7 @@ def address_of(scope: Scope) -> str:
 
 
 class RateLimit:
-    """So many events a minute for each name, in this process; a bucket that fills again steadily."""
+    """A limit of so many events a minute for each name, in this process; a bucket that fills again steadily."""
 
     def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -36,7 +36,9 @@ class RateLimit:
             left = min(self._most, left + (moment - before) * self._rate)
             if left < 1:
                 self._buckets[name] = left, moment
-                raise TooMany("requests", f"at most {self._most:.0f} a minute", max(1, round((1 - left) / self._rate)))
+                raise TooMany.of(
+                    "requests", f"at most {self._most:.0f} a minute", max(1, round((1 - left) / self._rate))
+                )
             if len(self._buckets) >= _MOST_NAMES and name not in self._buckets:
                 self._buckets = {
                     n: b for n, b in self._buckets.items() if b[0] + (moment - b[1]) * self._rate < self._most
@@ -66,9 +68,9 @@ class ConcurrencyLimit:
         with self._lock:
             count = self._of_name.get(name, 0)
             if count >= self._of_one:
-                raise TooMany(self._what, f"at most {self._of_one} at the same time", 1)
+                raise TooMany.of(self._what, f"at most {self._of_one} at the same time", 1)
             if sum(self._of_name.values()) >= self._of_all:
-                raise TooMany(self._what, "a server with room for more", 2)
+                raise TooMany.of(self._what, "a server with room for more", 2)
             self._of_name[name] = count + 1
         try:
             yield

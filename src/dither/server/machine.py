@@ -64,6 +64,7 @@ def _groups(root: Path) -> list[tuple[Path, str, Path]]:
 
 
 def _physical_mb() -> int | None:
+    """Return the memory of the machine; None where the system does not say."""
     try:
         size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (OSError, ValueError):

@@ -181,12 +181,12 @@ class RequestLog(HttpMiddleware):
 
 
 async def _health(_: Request) -> Response:
-    """It answers: that is all that it says."""
+    """Return that the process answers, and nothing else."""
     return JSONResponse({"alive": True})
 
 
 async def _ready(request: Request) -> Response:
-    """Every worker can take a question up, and the database answers."""
+    """Return 200 if every worker can take a question up and the database answers, else 503."""
     service: Service = request.app.state.service
     pool = service.context.pool
     database = await run_in_threadpool(_database_answers, service)
@@ -216,6 +216,7 @@ async def _metrics(request: Request) -> Response:
 
 
 def _database_answers(service: Service) -> bool:
+    """Return whether the server's database can be read."""
     try:
         return service.context.store.one(select(schema.about.c.version)) is not None
     except SQLAlchemyError:

@@ -52,6 +52,7 @@ class SignOn:
 
     @property
     def _back(self) -> str:
+        """Return the address that the issuer sends the browser back to."""
         return self._config.url + BACK
 
     def begin(self) -> tuple[str, str]:
@@ -92,6 +93,7 @@ class SignOn:
         return self._service.auth.start_session(self._user(claims), "single sign-on")
 
     def _client(self) -> Any:
+        """Return an OAuth client of the configured issuer."""
         config = self._config
         return OAuth2Client(
             config.oidc_client_id, config.oidc_client_secret, scope="openid email profile", redirect_uri=self._back,
@@ -99,6 +101,7 @@ class SignOn:
         )  # fmt: skip
 
     def _metadata(self, client: Any) -> dict[str, str]:
+        """Return the addresses that the issuer publishes, refused where it names another issuer."""
         place = self._config.oidc_issuer.rstrip("/") + "/.well-known/openid-configuration"
         metadata = cast(dict[str, str], client.request("GET", place, withhold_token=True).raise_for_status().json())
         if metadata.get("issuer", "").rstrip("/") != self._config.oidc_issuer.rstrip("/"):
@@ -151,12 +154,14 @@ class SignOn:
         return user
 
     def _known(self, issuer: str, subject: str, kind: str) -> str | None:
+        """Return the user of an identity of this kind, subject or email; None where no user has it."""
         identities = schema.identities
         same = identities.c.issuer == issuer, identities.c.subject == subject, identities.c.kind == kind
         row = self._service.context.store.one(sa.select(identities.c.user).where(*same))
         return None if row is None else str(row.user)
 
     def _new_name(self, wanted: str) -> str:
+        """Return a free user name close to the wanted one."""
         plain = re.sub("[^a-z0-9._@-]", "-", wanted.lower()).lstrip("._@-")[:50] or "user"
         users = schema.users
         name = plain
@@ -166,10 +171,12 @@ class SignOn:
 
 
 def _refused(reason: str) -> AccessDenied:
+    """Return the refusal of a sign-in, with its reason and what to do."""
     return AccessDenied(f"{reason} Sign in again, or ask a steward.")
 
 
 def _sign_on(request: Request) -> SignOn:
+    """Return the flow of the configured issuer; raise NotFound where there is none."""
     service: Service = request.app.state.service
     if not service.config.oidc_issuer:
         raise NotFound.of("path")
@@ -177,6 +184,7 @@ def _sign_on(request: Request) -> SignOn:
 
 
 async def _begin(request: Request) -> Response:
+    """Redirect to the issuer, with the state in a cookie."""
     request.app.state.service.context.sign_ins.take(f"address {address_of(request.scope)}")  # each asks the issuer
     url, state = await run_in_threadpool(_sign_on(request).begin)
     response = RedirectResponse(url, 303)
@@ -185,6 +193,7 @@ async def _begin(request: Request) -> Response:
 
 
 async def _finish(request: Request) -> Response:
+    """Sign in whoever comes back from the issuer."""
     query = request.query_params
     cookie = request.cookies.get(STATE_COOKIE, "")
     state, code = query.get("state", ""), query.get("code", "")

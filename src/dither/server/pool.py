@@ -109,12 +109,12 @@ class Process:
 
     @property
     def pid(self) -> int:
-        """The number of the process."""
+        """Return the number of the process."""
         return self._process.pid
 
     @property
     def is_running(self) -> bool:
-        """Whether it has not ended."""
+        """Return whether it has not ended."""
         return self._process.poll() is None
 
     def kill(self) -> None:
@@ -146,6 +146,7 @@ class _Slot:
 
     @property
     def is_ready(self) -> bool:
+        """Return whether this worker can take a question up, now or after the one that it does."""
         process = self.process
         return self.can_start and (self.is_busy or process is None or process.is_running)
 
@@ -171,7 +172,7 @@ class Pool:
 
     @property
     def pids(self) -> list[int]:
-        """The numbers of the worker processes."""
+        """Return the numbers of the worker processes."""
         return [process.pid for slot in self._slots if (process := slot.process) is not None]
 
     def submit(self, task: Task) -> None:
@@ -207,14 +208,14 @@ class Pool:
 
     @property
     def size(self) -> int:
-        """How many workers there are to be."""
+        """Return how many workers there are to be."""
         return len(self._threads)
 
     @property
     def ready(self) -> int:
-        """How many workers can take a question up, now or when the one that they do has ended: those that could start a
-        process when they last tried to, and whose process has not ended while it had nothing to do. That one ended
-        over a question is not told: when that happened depends on the rows."""
+        """Return how many workers can take a question up, now or when the one that they do has ended: those that could
+        start a process when they last tried to, and whose process has not ended while it had nothing to do. That one
+        ended over a question is not told: when that happened depends on the rows."""
         pairs = zip(self._threads, self._slots, strict=True)
         return sum(thread.is_alive() and slot.is_ready for thread, slot in pairs)
 
@@ -234,7 +235,7 @@ class Pool:
                 time.sleep(_BETWEEN_STARTS)
 
     def _replace(self, slot: _Slot) -> None:
-        """A new process, with its tables open; one that dies over a table opens none, as its questions will say."""
+        """Start a new process with its tables open; where one dies over a table, start one that has opened none."""
         for messages in (self._warm_up, []):
             self._drop(slot)
             slot.process = process = Process(self._memory, int(self._limit) + 30)

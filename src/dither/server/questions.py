@@ -238,6 +238,7 @@ def _document(question: QuestionInput) -> dict[str, Any]:
 
 
 def _digest(parts: list[Any]) -> str:
+    """Return a hash of JSON values that identifies a request."""
     return hashlib.sha256(canonical(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -251,6 +252,7 @@ def _recorded(context: Context, asked: Asked) -> Job | None:
 
 
 def _row(context: Context, answer: str) -> Any:
+    """Return the row of an answer that may be seen by now; None where there is none."""
     return context.store.one(_BY_ID, {"answer": answer, "now": context.clock.now()})
 
 
@@ -298,6 +300,7 @@ class Plans:
             )
 
     def _place(self, plan: str) -> tuple[str, str]:
+        """Return the path of a plan and the name of its table; raise NotFound for others."""
         plans = self._context.folder.plans()
         if plan not in plans:
             raise NotFound.of("plan")
@@ -305,6 +308,7 @@ class Plans:
 
 
 def _names(wanted: Any) -> str:
+    """Return the columns of a table of a plan, in words."""
     names = wanted.get("by", []) if isinstance(wanted, dict) else wanted
     return ", ".join(map(str, names)) or "everybody"
 
@@ -350,12 +354,15 @@ class Answers:
         return result
 
     def _own(self, who: Principal, answer: str) -> Any:
+        """Return the row of an own answer; raise NotFound for others."""
         row = _row(self._context, answer)
         if row is None or row.user != who.name:
             raise NotFound.of("answer")
         return row
 
     def _visible(self, who: Principal, answer: str) -> Any:
+        """Return the row of an answer that a principal may read: own, published or proposed; raise NotFound for
+        others."""
         row = _row(self._context, answer)
         own = row is not None and row.user == who.name and may(who, "answers.own")
         published = row is not None and row.published_at is not None and may(who, "answers.published")
@@ -402,10 +409,12 @@ class Answers:
         return self._lines([_answers.c.published_at.is_not(None)], (_answers.c.published_at.desc(),), _MOST)
 
     def _update(self, answer: str, **values: Any) -> AnswerLine:
+        """Change columns of an answer, and return its line."""
         self._context.store.run(_answers.update().where(_answers.c.id == answer).values(**values))
         return AnswerLine.of(_row(self._context, answer))
 
     def _lines(self, conditions: list[Any], order: tuple[Any, ...], most: int) -> tuple[AnswerLine, ...]:
+        """Return the lines of at most ``most`` answers that meet all conditions and may be seen by now."""
         columns = [column for column in _answers.c if column.name != "body"]
         there = _answers.c.at <= self._context.clock.now()  # the tick of one that was just recorded may be to come
         rows = self._context.store.rows(sa.select(*columns).where(there, *conditions).order_by(*order).limit(most))

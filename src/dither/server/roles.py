@@ -49,6 +49,7 @@ class Rule:
 
 
 def _rule(roles: str, scope: Scope | None, words: str) -> Rule:
+    """Return the rule for roles that are named in one text, between spaces, or ``all``."""
     named = ROLES if roles == "all" else tuple(role for role in ROLES if role in roles.split())
     return Rule(frozenset(named), scope, words)
 

@@ -51,7 +51,7 @@ class Watchdog:
         self._next = 0.0
 
     def beat(self) -> None:
-        """Called often by what has to live; it sends a message when one is due."""
+        """Send a message when one is due; what has to live calls this often."""
         now = time.monotonic()
         if self._pause is not None and now >= self._next:
             self._next = now + self._pause
@@ -96,12 +96,12 @@ class _Server(uvicorn.Server):
         notify("READY=1")
 
     async def on_tick(self, counter: int) -> bool:
-        """Called ten times a second by the event loop, as long as it lives."""
+        """Tell systemd that the server lives; the event loop calls this ten times a second."""
         self._watchdog.beat()
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Say so, and stop."""
+        """Tell systemd that the server stops, and stop."""
         notify("STOPPING=1")
         await super().shutdown(sockets)
 
@@ -151,10 +151,12 @@ def announce(service: Service, address: str, say: Say) -> None:
 
 
 def _bracketed(host: str) -> str:
+    """Return a host as a URL writes it: IPv6 addresses in brackets."""
     return f"[{host}]" if ":" in host else host
 
 
 def _settings(app: Starlette | str, config: Config, **more: object) -> uvicorn.Config:
+    """Return uvicorn's settings, with as many connections as there are descriptors for."""
     cards = len(list(Path(config.folder).glob("*.toml")))
     connections = most_connections(config, cards, raise_descriptors())
     return uvicorn.Config(
@@ -180,7 +182,7 @@ def _settings(app: Starlette | str, config: Config, **more: object) -> uvicorn.C
 
 
 def _serve_several(config: Config, listener: socket.socket, say: Say) -> None:
-    """Several processes on one socket, which uvicorn's supervisor keeps alive; each reads the configuration again."""
+    """Serve by several processes on one socket, which uvicorn's supervisor keeps alive; each reads the settings."""
     from uvicorn.supervisors import Multiprocess
 
     clock = Clock()

@@ -30,7 +30,7 @@ def iso(seconds: float) -> str:
 
 
 def iso_or_none(seconds: float | None) -> str | None:
-    """Return the same, None for None."""
+    """Return a time in seconds since 1970 as text; None for None."""
     return None if seconds is None else iso(seconds)
 
 
@@ -82,6 +82,7 @@ class Store:
             raise
 
     def _create(self) -> None:
+        """Make the tables that are missing; refuse a damaged file and tables of another version."""
         with self.writing() as connection:
             if self.is_sqlite and connection.execute(sa.text("PRAGMA quick_check(1)")).fetchall() != [("ok",)]:
                 raise _damaged()
@@ -98,7 +99,7 @@ class Store:
 
     @contextmanager
     def writing(self) -> Iterator[sa.Connection]:
-        """One transaction, durable when the block ends; nothing of it happened if the block fails."""
+        """Open one transaction, durable when the block ends; nothing of it happened if the block fails."""
         if self._connection is not None:
             with self._lock, self._connection.begin():
                 self._connection.exec_driver_sql("BEGIN IMMEDIATE")
@@ -109,7 +110,7 @@ class Store:
 
     @contextmanager
     def alone(self) -> Iterator[sa.Connection]:
-        """One transaction that no other process or thread is in at the same time."""
+        """Open one transaction that no other process or thread is in at the same time."""
         with self.writing() as connection:
             if not self.is_sqlite:
                 connection.execute(sa.text("SELECT pg_advisory_xact_lock(7216472)"))
@@ -129,7 +130,7 @@ class Store:
         return rows[0] if rows else None
 
     def run(self, *statements: sa.Executable) -> int:
-        """Several statements in one transaction; how many rows the last one changed."""
+        """Run statements in one transaction; return how many rows the last one changed."""
         count = 0
         with self.writing() as connection:
             for statement in statements:
@@ -146,6 +147,7 @@ class Store:
 
 
 def _sqlite(place: str) -> sa.Engine:
+    """Return the engine of a SQLite file, which is made where there is none, for its owner alone."""
     path = Path(place)
     if not path.exists():  # readable by its owner alone
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
@@ -161,6 +163,7 @@ def _sqlite(place: str) -> sa.Engine:
 
 
 def _postgresql(place: str) -> sa.Engine:
+    """Return the engine of a PostgreSQL database."""
     url = sa.make_url(place)
     if url.get_backend_name() != "postgresql":
         fix = "pass a file for SQLite, or postgresql://user@host/name"
@@ -181,5 +184,6 @@ def _unusable(error: BaseException) -> LedgerError:
 
 
 def _damaged() -> LedgerError:
+    """Return the error for a file that is damaged, or no database of a server."""
     expected, fix = "a database of the server as it was written", "restore it from a backup"
     return LedgerError("database", expected, "a damaged one, or another file", fix)

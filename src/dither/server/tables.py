@@ -294,6 +294,7 @@ class Tables:
 
 
 def _knows_all(who: Principal) -> bool:
+    """Return whether a principal may know of all tables: stewards and auditors."""
     return bool({"steward", "auditor"} & who.roles)
 
 
@@ -369,7 +370,7 @@ class Budgets:
     # -- limits -----------------------------------------------------------------------------------------------------
 
     def changes(self, who: Principal) -> tuple[LimitChange, ...]:
-        """Changes of limits, those that are pending first."""
+        """Return changes of limits, those that are pending first."""
         authorize(who, "limits.list")
         pending_first = sa.case((_changes.c.state == "pending", 0), else_=1)
         rows = self._context.store.rows(sa.select(_changes).order_by(pending_first, _changes.c.proposed_at.desc()))
@@ -452,6 +453,7 @@ class Budgets:
         return str(pending.dataset)
 
     def _settle(self, connection: sa.Connection, change: str, state: str, by: str) -> Any:
+        """Give a pending change its final state and return its row; refuse one that was decided before."""
         pending = _changes.c.id == change, _changes.c.state == "pending"
         update = _changes.update().where(*pending).values(state=state, approved_by=by)
         if not connection.execute(update).rowcount:
@@ -459,12 +461,14 @@ class Budgets:
         return connection.execute(sa.select(_changes).where(_changes.c.id == change)).fetchone()
 
     def _get(self, change: str) -> LimitChange:
+        """Return a change of a limit; raise NotFound for an unknown one."""
         row = self._context.store.one(sa.select(_changes).where(_changes.c.id == change))
         if row is None:
             raise NotFound.of("change")
         return _change(row)
 
     def _account(self, ledger: Ledger, table: str, analyst: str | None, each_person: bool) -> Account:
+        """Return the account whose limit is to be changed: the table's, an analyst's, or that of each person."""
         kind = "people" if each_person else "dataset" if analyst is None else "analyst"
         for account in ledger.accounts(table):
             if account.kind == kind and account.name == (analyst or ""):
@@ -486,6 +490,7 @@ class Budgets:
             return self._incidents(table)
 
     def _incidents(self, table: str) -> IncidentState:
+        """Return the incidents of a table, and for whom they close it."""
         folder = self._context.folder
         ledger, card = folder.ledger(table), folder.get(table).card
         incidents = ledger.incidents_by_analyst(table)
@@ -516,6 +521,7 @@ def _check_steward(connection: sa.Connection, name: str) -> None:
 
 
 def _change(row: Any) -> LimitChange:
+    """Return a change of a limit from its row."""
     limit = str(codec.from_json(json.loads(row.limit), Guarantee, "limit"))
     return LimitChange(
         row.id, row.dataset, row.analyst, row.each_person, limit, row.before, row.reason, row.proposed_by,
@@ -546,7 +552,7 @@ class Chain:
         self._context = context
 
     def entries(self, who: Principal, table: str, *, after: int = 0, most: int = 100) -> tuple[ChainEntry, ...]:
-        """Entries of a table's history with numbers above ``after``, in order."""
+        """Return entries of a table's history with numbers above ``after``, in order."""
         with self._context.acting(who, "chain.read", table):
             history = self._context.folder.ledger(table).history(table)
             later = (entry for entry in history if entry.seq > after)

@@ -37,7 +37,7 @@ class Clock:
         self.origin = time.time() - time.monotonic() if origin is None else origin
 
     def now(self) -> float:
-        """Seconds since 1970."""
+        """Return the seconds since 1970."""
         return self.origin + time.monotonic()
 
     def wait(self, until: float, stopping: threading.Event) -> None:

@@ -144,6 +144,7 @@ class Users:
                 connection.execute(schema.links.delete())
 
     def _link(self, name: str) -> str:
+        """Return the path of a new link by which a user sets a password."""
         return f"/welcome/{self._auth.new_link('password', name)}"
 
     # -- grants -----------------------------------------------------------------------------------------------------
@@ -205,15 +206,18 @@ class Users:
             return True
 
     def _row(self, name: str) -> Any:
+        """Return the row of a user; None for an unknown name."""
         return self._context.store.one(sa.select(_users).where(_users.c.name == name))
 
     def _known(self, name: str) -> User:
+        """Return a user; raise NotFound for an unknown name."""
         row = self._row(name)
         if row is None:
             raise NotFound.of("user")
         return self._user(row)
 
     def _user(self, row: Any) -> User:
+        """Return a user from its row, with the identities of single sign-on."""
         identities = schema.identities
         rows = self._context.store.rows(sa.select(identities).where(identities.c.user == row.name))
         known = tuple(f"{identity.issuer} {identity.subject}" for identity in rows)
@@ -231,6 +235,7 @@ def _check_within_template(ledger: Ledger, table: str, limit: Guarantee, filter:
 
 
 def _roles(roles: Iterable[str]) -> str:
+    """Return roles as they are stored; refuse none and unknown ones."""
     wanted = [roles] if isinstance(roles, str) else list(roles)
     if not wanted or not set(wanted) <= set(ROLES):
         raise InvalidArgument("roles", f"some of {', '.join(ROLES)}", "something else", "choose among these")
@@ -238,5 +243,6 @@ def _roles(roles: Iterable[str]) -> str:
 
 
 def _grant(row: Any) -> Grant:
+    """Return a grant from its row."""
     limit = str(codec.from_json(json.loads(row.limit), Guarantee, "limit")) if row.limit else ""
     return Grant(row.user, row.dataset, limit, row.by, iso(row.at))

@@ -63,7 +63,7 @@ class AnnouncedAccounts(TableAccounts):
 
     @property
     def ledger(self) -> Any:
-        """The ledger, which announces its charges."""
+        """Return the ledger, which announces its charges."""
         super().ledger  # noqa: B018  refused once the table is closed
         return self.announced
 
@@ -91,6 +91,7 @@ class Worker:
             return {"event": "end", "problem": errors.problem_of(error), "kind": type(error).__name__}
 
     def _announce(self, key: str) -> None:
+        """Tell the server that a charge under this key is about to be made."""
         self._send({"event": "charging", "key": key, "number": self._number})
 
     def _table(self, document: dict[str, str]) -> tuple[Table, AnnouncedLedger]:
@@ -110,16 +111,19 @@ class Worker:
 
 
 def _open(_table: Table, _task: Mapping[str, Any]) -> Event:
+    """Do nothing more: the table has been opened."""
     return {}
 
 
 def _explain(table: Table, task: Mapping[str, Any]) -> Event:
+    """Explain a question."""
     asked = question_from_json(task["question"], table)
     stated = options_from_json(task["options"], analyst=task["analyst"])
     return {"explanation": explanation_to_json(asked.explain(options=stated))}
 
 
 def _ask(table: Table, task: Mapping[str, Any]) -> Event:
+    """Release a question, and return its answer and cost."""
     asked = question_from_json(task["question"], table)
     stated = options_from_json(task["options"], analyst=task["analyst"], key=task["key"])
     answer = asked.release(options=stated)
@@ -127,6 +131,8 @@ def _ask(table: Table, task: Mapping[str, Any]) -> Event:
 
 
 def _card(table: Table, _task: Mapping[str, Any]) -> Event:
+    """Return the public part of the card, with the values of public tables."""
+
     def values(public: str, column: str) -> Any:
         return table.engine.public_values(public, column, MOST_VALUES)
 
@@ -134,6 +140,7 @@ def _card(table: Table, _task: Mapping[str, Any]) -> Event:
 
 
 def _explain_plan(table: Table, task: Mapping[str, Any]) -> Event:
+    """Explain a plan of a publication."""
     plan = plan_file.plan(task["plan"], table)
     explained = plan.explain(analyst=task["analyst"])
     cost, left = str(explained.cost), str(explained.remaining)
@@ -141,6 +148,7 @@ def _explain_plan(table: Table, task: Mapping[str, Any]) -> Event:
 
 
 def _release_plan(table: Table, task: Mapping[str, Any]) -> Event:
+    """Release a plan, each of its tables as an answer."""
     publication = plan_file.plan(task["plan"], table).release(analyst=task["analyst"], key=task["key"])
     parts = [publication.names_of(levels) for levels in publication.tables]
     documents = [answer_to_json(_published(publication, names)) for names in parts]
@@ -163,6 +171,7 @@ def _published(publication: Any, names: tuple[str, ...]) -> Answer:
 
 
 def _type(kind: Any) -> Any:
+    """Return the type of an answer's column that an Arrow type corresponds to."""
     import pyarrow.types as types
 
     if types.is_boolean(kind):

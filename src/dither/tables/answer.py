@@ -140,6 +140,7 @@ class Answer:
         return [_shortfall(value, shares, integer=self._type(name) == "integer") for value in self[name]]
 
     def _type(self, name: str) -> Type:
+        """Return the type of a column of the answer."""
         return self.types[self.columns.index(name)]
 
     def _added_columns(self) -> dict[str, tuple[str, str]]:
@@ -426,6 +427,7 @@ def _probability_text(value: float | None) -> str | None:
 
 
 def _plain(value: Any) -> Any:
+    """Return a value as JSON and CSV have it: dates and timestamps as ISO 8601 text, others unchanged."""
     return value.isoformat() if isinstance(value, (date, datetime)) else value
 
 
@@ -437,11 +439,13 @@ def _exported(value: Any, kind: Type) -> Any:
 
 
 def _cell(value: Any) -> Any:
+    """Return a value as a cell of CSV: empty for NULL, and text that a spreadsheet does not take for a formula."""
     plain = "" if value is None else _plain(value)
     return safe(plain) if isinstance(plain, str) else plain
 
 
 def _rich(value: Any, kind: Type) -> Any:
+    """Return a stored value as its type: dates and timestamps were stored as ISO 8601 text."""
     if isinstance(value, str) and kind == "date":
         return date.fromisoformat(value)
     if isinstance(value, str) and kind == "timestamp":

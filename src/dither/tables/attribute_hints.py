@@ -95,6 +95,7 @@ def missing_attribute(owner: object, name: str, columns: Collection[str] = ()) -
 
 
 def _is_special(name: str) -> bool:
+    """Return whether a name is one of Python's own, such as ``__len__``."""
     return name.startswith("__")
 
 
@@ -128,7 +129,9 @@ class NotIterable:
         raise self._no_rows("[…]", fix)
 
     def _instead(self) -> str:
+        """Return what to do instead of reading rows."""
         return _NO_ROWS if type(self).__name__ == "Table" else _RELEASE.format(after="")
 
     def _no_rows(self, what: str, fix: str) -> WrongType:
+        """Return the error for an operation that would need rows."""
         return WrongType(type(self).__name__, "questions to be asked and released", what, fix)

@@ -88,6 +88,7 @@ def to_json(value: Any) -> Any:
 
 
 def _encode_fields(value: Any) -> dict[str, Any]:
+    """Return a dataclass as an object of its fields that are not at their defaults, tagged where a union holds it."""
     bases = type(value).__mro__  # a subclass is written as the class that it refines
     tag = next((base.__name__ for base in bases if base in _TAGGED), None)
     result: dict[str, Any] = {} if tag is None else {"is": tag}
@@ -100,12 +101,14 @@ def _encode_fields(value: Any) -> dict[str, Any]:
 
 
 def _is_default(field: Field[Any], value: Any) -> bool:
+    """Return whether a field has its default value, of the same type: 1 is not True."""
     if field.default is not MISSING:
         return type(value) is type(field.default) and bool(value == field.default)
     return field.default_factory is not MISSING and bool(value == field.default_factory())
 
 
 def _encode_guarantee(guarantee: Guarantee) -> dict[str, Any]:
+    """Return a guarantee as its kind and its numbers as exact fractions."""
     for kind, (cls, names) in _GUARANTEES.items():
         if type(guarantee) is cls:
             return {"kind": kind, **{name: str(part) for name, part in zip(names, guarantee.exact, strict=True)}}
@@ -132,6 +135,7 @@ def from_json(document: object, hint: Any, where: str) -> Any:
 
 
 def _from_json(document: object, hint: Any, where: str, in_order: bool = False) -> Any:
+    """Return the value of an annotated type; ``in_order`` says that a mapping is written as a list of pairs."""
     if hint is Any:
         return document if isinstance(document, (list, dict)) else constant(document, where)
     options = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
@@ -162,6 +166,7 @@ def _from_json(document: object, hint: Any, where: str, in_order: bool = False) 
 
 
 def _decode_fields(document: dict[str, Any], allowed: list[type], where: str) -> Any:
+    """Return the dataclass, one of those allowed, that an object describes."""
     names = {cls.__name__: cls for cls in allowed}
     kind = document.get("is") if len(allowed) > 1 or "is" in document else allowed[0].__name__
     cls = names.get(kind) if isinstance(kind, str) else None
@@ -181,10 +186,12 @@ def _decode_fields(document: dict[str, Any], allowed: list[type], where: str) ->
 
 @cache
 def _hints(cls: type) -> dict[str, Any]:
+    """Return the annotated types of a class's fields."""
     return typing.get_type_hints(cls)
 
 
 def _decode_tuple(parts: tuple[Any, ...], document: list[Any], where: str) -> tuple[Any, ...]:
+    """Return a tuple from a list, with one type for each item or, with an ellipsis, one for all."""
     if parts[-1] is Ellipsis:
         return tuple(_from_json(item, parts[0], f"{where}[{place}]") for place, item in enumerate(document))
     if len(document) != len(parts):
@@ -193,6 +200,7 @@ def _decode_tuple(parts: tuple[Any, ...], document: list[Any], where: str) -> tu
 
 
 def _pairs(document: object, where: str) -> list[tuple[str, Any]]:
+    """Return the items of a mapping written as a list of pairs, which keeps their order."""
     pairs: list[Any] = document if isinstance(document, list) else [None]
     if not all(isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) for pair in pairs):
         raise InvalidArgument(where, "a list of pairs [name, value]", kind_of(document), "write [[name, value], …]")
@@ -202,12 +210,14 @@ def _pairs(document: object, where: str) -> list[tuple[str, Any]]:
 
 
 def _object(document: object, where: str) -> dict[str, Any]:
+    """Return a document that is an object; refuse any other."""
     if not isinstance(document, dict):
         raise WrongType(where, "an object", kind_of(document), "write {…}")
     return document
 
 
 def _decode_guarantee(document: object, where: str) -> Guarantee:
+    """Return the guarantee that an object describes by its kind and exact fractions."""
     kind = text(fields(document, where, ("kind",), ("epsilon", "delta", "rho"))["kind"], f"{where}.kind")
     if kind not in _GUARANTEES:
         raise InvalidArgument(f"{where}.kind", ", ".join(_GUARANTEES), "an unknown kind", "write one of these")
@@ -328,6 +338,7 @@ def read(body: bytes | str, what: str = "body") -> Any:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object; refuse one in which a name occurs twice."""
     result = dict(pairs)
     if len(result) < len(pairs):
         raise ValueError("a name occurs twice")
@@ -335,6 +346,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _finite(text: str) -> float:
+    """Return a float from JSON; refuse NaN, infinities and numbers that overflow."""
     value = float(text)
     if not math.isfinite(value):
         raise ValueError("no number of JSON, or one that no float is near")
@@ -342,6 +354,7 @@ def _finite(text: str) -> float:
 
 
 def _whole(text: str) -> int:
+    """Return a whole number from JSON; refuse one of so many digits that reading it takes long."""
     if len(text) > MOST_DIGITS:
         raise ValueError("a number of too many digits")
     return int(text)

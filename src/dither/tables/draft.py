@@ -31,13 +31,15 @@ def draft(source: object, unit: str | None = None, name: str | None = None) -> s
     title = name or (next(iter(sources)) if not several else "dataset")
     for word in (title, *sources):
         if not NAME.fullmatch(word):
-            raise _wrong("name", "a name for SQL: letters, digits and _", repr(word), 'pass name="visits", for example')
+            raise InvalidArgument(
+                "name", "a name for SQL: letters, digits and _", repr(word), 'pass name="visits", for example'
+            )
     if several and unit is None:
         fix = "pass the column that says which person a row is about, in every table"
-        raise _wrong("unit", "a column of every table, since they are about the same people", "none", fix)
+        raise InvalidArgument("unit", "a column of every table, since they are about the same people", "none", fix)
     if several and title.casefold() in (table.casefold() for table in sources):
         fix = 'pass name="clinic", for example'
-        raise _wrong("name", "a name for all tables together", "that of one of them", fix)
+        raise InvalidArgument("name", "a name for all tables together", "that of one of them", fix)
     schemas = {table: _schema(item, unit, table if several else "") for table, item in sources.items()}
     if unit is not None and len({schema.types[unit] for schema in schemas.values()}) > 1:
         for schema in schemas.values():  # every column that may name people can be text
@@ -81,6 +83,7 @@ class _Schema:
 
 
 def _schema(source: object, unit: str | None, table: str) -> _Schema:
+    """Return the schema of a source; refuse a unit that is not in it, or cannot name people."""
     from dither.tables.engines import connect
     from dither.tables.engines.files import headless, looks_like_data
 
@@ -91,19 +94,16 @@ def _schema(source: object, unit: str | None, table: str) -> _Schema:
     if unit is not None and unit not in schema.types:
         fix = nearest(unit, schema.types) or "pass the name of the column that says who a row is about"
         whose = f"the columns of {table}" if table else "the source's columns"
-        raise _wrong("unit", f"one of {whose}", repr(unit), fix)
+        raise InvalidArgument("unit", f"one of {whose}", repr(unit), fix)
     if unit is not None and schema.types[unit] not in ("integer", "text"):
         fix = "convert it in the source, or choose another"
-        raise _wrong("unit", "a column of whole numbers or text", schema.types[unit], fix)
+        raise InvalidArgument("unit", "a column of whole numbers or text", schema.types[unit], fix)
     return schema
 
 
 def _shown(source: object) -> str:
+    """Return a source as a comment shows it: without a password, and "…" for a frame."""
     return _without_password(os.fspath(source)) if isinstance(source, (str, os.PathLike)) else "…"
-
-
-def _wrong(name: str, expected: str, got: str, fix: str) -> InvalidArgument:
-    return InvalidArgument(name, expected, got, fix)
 
 
 def _without_password(source: str) -> str:
@@ -138,10 +138,12 @@ def _quoted(text: str) -> str:
 
 
 def _comment(text: str) -> str:
+    """Return text for a comment of TOML, which must not contain control characters."""
     return "".join(sign if sign.isprintable() else " " for sign in text)
 
 
 def _unit(unit: str | None) -> str:
+    """Return the lines of a drafted card that name the unit, or explain that none is named."""
     if unit is None:
         return (
             "# The column that says which person a row is about. None is named: every row counts as a person\n"
@@ -292,6 +294,7 @@ def _names_in(section: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _section(prefix: str, column: str, type: Type, is_unit: bool, declares_types: bool) -> str:
+    """Return the section of one column, with commented examples of what the steward may state."""
     bare = re.fullmatch(r"[A-Za-z0-9_-]+", column)
     lines = [f"[{prefix}columns.{column if bare else _quoted(column)}]", f'type = "{type}"']
     if is_unit:

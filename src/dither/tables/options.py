@@ -174,10 +174,10 @@ def percentage(text: str) -> float:
     share = float(result[1]) / 100 if result else 0.0
     if not share > 0:
         number = text.strip()
-        fix = "give a number such as 50, or a percentage such as '1%'"
+        fix, command = "give a number such as 50, or a percentage such as '1%'", "pass --error 50, or --error 1%"
         if number.isascii() and number.replace(".", "", 1).isdigit():
             fix = f"give {number[:20]} as a number, or '{number[:20]}%'"
-        raise InvalidArgument("error", "a number, or a percentage such as '1%'", repr(text[:20]), fix)
+        raise InvalidArgument("error", "a number, or a percentage such as '1%'", repr(text[:20]), fix, command)
     return share
 
 

@@ -254,6 +254,7 @@ class Table(NotIterable):
             raise missing_attribute(self, name, self.__dict__["card"].columns if "card" in self.__dict__ else ())
 
     def _left_text(self) -> str:
+        """Return what is left as text, also for a table that was closed."""
         try:
             return str(self.backend.remaining(self))
         except InvalidArgument:
@@ -266,6 +267,7 @@ class Table(NotIterable):
 
 
 def _bounds_text(column: ColumnCard) -> str:
+    """Return the bounds of a column as text; empty where it has none."""
     ends = column.bounds if column.period is None else column.period
     return "" if ends is None else f"{shown(ends[0])} to {shown(ends[1])}"
 
@@ -279,7 +281,7 @@ def _keys_text(column: ColumnCard) -> str:
 
 
 def _check_people_pay(card: Card) -> None:
-    """Accounts of people are kept by their unit: a row without one could not be charged."""
+    """Refuse rows without a unit where people have accounts, which are kept by it: nobody could be charged."""
     if card.counts_rows_without_unit and card.each_person is not None:
         fix = "drop such rows, or have a budget for the whole table"
         raise InvalidArgument("rows_without_unit", '"drop" where people have budgets of their own', '"each"', fix)
@@ -445,6 +447,7 @@ class StatedColumns:
         return PrivateTable("", columns, unit)
 
     def _unit_of(self, table: str | None) -> str | None:
+        """Return the column that names the person in a table; None where every row is a person of its own."""
         if not isinstance(self.unit, Mapping):
             return self.unit
         if table is None or table not in self.unit:

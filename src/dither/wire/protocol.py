@@ -64,11 +64,6 @@ def job_path(id: str, wait: float | None = None) -> str:
     return f"{API}/jobs/{quote(id, safe='')}" + ("" if wait is None else f"?wait={wait:g}")
 
 
-def answer_path(id: str) -> str:
-    """Return the path of a recorded answer."""
-    return f"{API}/answers/{quote(id, safe='')}"
-
-
 CONTENT_TYPE = "application/problem+json"
 _URN = "urn:dither:"
 

@@ -60,6 +60,8 @@ def built_in(epsilons):
         yield dp.SmoothNoise("gaussian", e, 1e-6), True
         yield dp.SmoothNoise("cauchy", e), True
         yield dp.SmoothNoise("student", e), True
+        yield dp.SmoothNoise("power", e, gamma=3), True
+        yield dp.SmoothNoise("power", e, gamma=1.5), True
         yield dp.SmoothNoise("cauchy", e, calibration="textbook"), False
         yield dp.SmoothNoise("laplace", e, 1e-6, calibration="textbook"), True
         yield dp.RandomizedResponse(e), True
@@ -180,6 +182,8 @@ BROKEN = {
     "half-scale smooth Laplace": lambda: halved(dp.SmoothNoise("laplace", 1, 1e-6)),
     "half-scale smooth Gaussian": lambda: halved(dp.SmoothNoise("gaussian", 1, 1e-6)),
     "half-scale smooth Cauchy": lambda: halved(dp.SmoothNoise("cauchy", 1)),
+    "half-scale smooth power law": lambda: halved(dp.SmoothNoise("power", 1, gamma=3)),
+    "power law of a smaller gamma": lambda: changed(dp.SmoothNoise("power", 1, gamma=3), gamma=5),
     "half-scale smooth Student": lambda: halved(dp.SmoothNoise("student", 1)),
     "smooth noise for another beta": lambda: changed(dp.SmoothNoise("laplace", 1, 1e-6), beta=0.2),
     "response that tells the truth too often": lambda: TooTruthfulResponse(1),

@@ -225,6 +225,21 @@ def test_heavy_smooth_noise_over_all_pairs(kind):
     assert_allclose(result.epsilon_low, worst, rtol=1e-2)
 
 
+@pytest.mark.parametrize("gamma", [1.5, 3, 7.25])
+def test_smooth_power_noise_over_all_pairs(gamma):
+    mechanism = dp.SmoothNoise("power", 1, gamma=gamma)
+    s, beta = mechanism.scale, mechanism.beta
+    z = np.concatenate([-np.geomspace(1e-4, 1e8, 20001), np.geomspace(1e-4, 1e8, 20001)])
+    worst = 0.0
+    for b, d in itertools.product(np.linspace(-beta, beta, 41), (0, 0.5, 1)):
+        moved = (z - d * min(1, math.exp(b)) / s) * math.exp(-b)
+        loss = b + np.log1p(np.abs(moved) ** gamma) - np.log1p(np.abs(z) ** gamma)
+        worst = max(worst, float(loss.max()))
+    result = certify(mechanism)
+    assert worst <= result.epsilon <= 1
+    assert_allclose(result.epsilon_low, worst, rtol=1e-2)
+
+
 @pytest.mark.parametrize("monotone", [False, True])
 @pytest.mark.parametrize("kind", ["exponential", "gumbel", "laplace", "flip"])
 def test_selection_over_all_small_score_pairs(kind, monotone):

@@ -460,7 +460,7 @@ def smooth_noise(mechanism: SmoothNoise) -> Evidence:
     s, beta = Fraction(mechanism.scale), Fraction(mechanism.beta)
     law = mechanism.law
     if mechanism.kind in POWERS:
-        return _heavy_tailed(law, s, beta, POWERS[mechanism.kind])
+        return _heavy_tailed(law, s, beta, POWERS[mechanism.kind], mechanism.exponent)
     shifted = shift_evidence(law, Fraction(1), mechanism.scale)
     return Evidence(
         None,
@@ -536,14 +536,19 @@ def _tail(law: Law, z: Fraction) -> Interval:
     return Fraction(low, _SMOOTH_ONE), Fraction(high, _SMOOTH_ONE)
 
 
-def _heavy_tailed(law: Law, s: Fraction, beta: Fraction, power: int) -> Evidence:
-    """Density ``(1 + z^2)^-power``: the loss is bounded; the lower bound is that of one point and one allowed pair."""
-    low = max(_loss_at(_largest(float(s), float(stretch)), stretch, s, power) for stretch in _stretches(beta))
+def _heavy_tailed(law: Law, s: Fraction, beta: Fraction, power: int, gamma: Fraction) -> Evidence:
+    """Density ``(1 + |z|^gamma)^-power``: the loss is bounded; the lower bound is that of one point and one allowed
+    pair.
+    """
+    low = max(
+        _loss_at(_largest(float(s), float(stretch), float(gamma)), stretch, s, power, gamma)
+        for stretch in _stretches(beta)
+    )
     return Evidence(
-        (low, Fraction(heavy_smooth_loss(s, beta, power))),
+        (low, Fraction(heavy_smooth_loss(s, beta, power, gamma))),
         partial(_heavy_tailed_curve, law, 1 / s),
         "answers that differ by the smaller smooth sensitivity, the sensitivities by up to e^beta",
-        "interval bounds on pieces of the stretch",
+        "closed formula at the ends of the stretch" if power == 1 else "interval bounds on pieces of the stretch",
     )
 
 
@@ -562,16 +567,33 @@ def _stretches(beta: Fraction) -> list[Fraction]:
     return [smallest, *(smallest + (1 - smallest) * Fraction(i, 8) for i in range(1, 9)), largest]
 
 
-def _largest(s: float, stretch: float) -> Fraction:
+def _largest(s: float, stretch: float, gamma: float) -> Fraction:
     """Return where the loss between scale 1 around 0 and scale ``stretch`` around the shift is largest, in floats."""
     d = min(1.0, stretch) / s
     z = np.concatenate([-np.geomspace(1e-3, 1e9, 4001), np.linspace(-4.0, 4.0, 8001)])
-    ratio = (1 + ((z - d) / stretch) ** 2) / (1 + z * z)
-    return Fraction(float(z[int(np.argmax(ratio))]))
+    log_ratio = _log_one_plus_power((z - d) / stretch, gamma) - _log_one_plus_power(z, gamma)
+    return Fraction(float(z[int(np.argmax(log_ratio))]))
 
 
-def _loss_at(z: Fraction, stretch: Fraction, s: Fraction, power: int) -> Fraction:
+def _log_one_plus_power(z: np.ndarray, gamma: float) -> np.ndarray:
+    """Return ``ln(1 + |z|^gamma)``, without overflow."""
+    with np.errstate(divide="ignore"):
+        result: np.ndarray = np.logaddexp(0.0, gamma * np.log(np.abs(z)))
+    return result
+
+
+def _loss_at(z: Fraction, stretch: Fraction, s: Fraction, power: int, gamma: Fraction) -> Fraction:
     """Return a lower bound on the loss at z."""
     d = min(Fraction(1), stretch) / s
-    ratio = (1 + ((z - d) / stretch) ** 2) / (1 + z * z)
+    ratio = (1 + _power((z - d) / stretch, gamma)[0]) / (1 + _power(z, gamma)[1])
     return Fraction(log(stretch, 128)[0] + power * log(ratio, 128)[0], 1 << 128)
+
+
+def _power(z: Fraction, gamma: Fraction) -> Interval:
+    """Enclose ``|z|^gamma``; exactly, where gamma is a whole number."""
+    if gamma.denominator == 1:
+        return abs(z) ** int(gamma), abs(z) ** int(gamma)
+    if not z:
+        return ZERO
+    low, high = (Fraction(end, _SMOOTH_ONE) for end in log(abs(z), _SMOOTH_BITS))
+    return exp_interval(gamma * low, _SMOOTH_BITS)[0], exp_interval(gamma * high, _SMOOTH_BITS)[1]

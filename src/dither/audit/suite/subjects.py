@@ -150,14 +150,16 @@ def _records(protocol: LocalProtocol[Any], x: Any, size: int) -> Any:
 
 
 def _smooth() -> Iterator[Subject]:
-    for kind in ("laplace", "gaussian", "cauchy", "student"):
-        noise = SmoothNoise(kind, 1) if kind in ("cauchy", "student") else SmoothNoise(kind, 1, 1e-6)
+    noises = [SmoothNoise(kind, 1, 1e-6) for kind in ("laplace", "gaussian")]
+    noises += [SmoothNoise(kind, 1) for kind in ("cauchy", "student")]
+    noises += [SmoothNoise("power", 1, gamma=3)]
+    for noise in noises:
 
         def draw(x: Any, noise: Any = noise) -> Any:
             return noise.release(x[0], x[1], width=1000.0)
 
         wider = float(np.exp(noise.beta)) * (1 - 1e-12)
-        yield _mechanism(f"smooth noise, {kind}", noise, (0.0, 1.0), (1.0, wider), repeated_runs(draw))
+        yield _mechanism(f"smooth noise, {noise.kind}", noise, (0.0, 1.0), (1.0, wider), repeated_runs(draw))
 
 
 def _selections() -> Iterator[Subject]:

@@ -58,6 +58,7 @@ def overview(visit: Visit, problem: ErrorDocument | None = None, notice: str = "
 
 
 def _meter(budget: DatasetBudget) -> dict[str, Any]:
+    """Return the meter of a table's budget and its unit, for a template."""
     spent = budget.points[-1].total if budget.points else 0.0
     return {"meter": meter(spent, budget.limit), "unit": _UNITS.get(budget.unit, budget.unit)}
 
@@ -146,6 +147,7 @@ def change_people(visit: Visit) -> dict[str, Any]:
 
 
 def _link(visit: Visit, name: str, path: str) -> dict[str, str] | None:
+    """Return a link that works once, for a template; None where there is none."""
     return {"name": name, "address": visit.service.config.url + path} if path else None
 
 
@@ -170,6 +172,7 @@ def limits(visit: Visit, problem: ErrorDocument | None = None, notice: str = "")
 
 
 def _whose(change: LimitChange) -> str:
+    """Return whose limit a change concerns, in words."""
     if change.analyst is not None:
         return f"for the analyst {change.analyst}"
     return "for each person" if change.each_person else "for the whole table"
@@ -218,6 +221,7 @@ def reopen(visit: Visit) -> Response:
 
 
 def _after(visit: Visit) -> int:
+    """Return the number after which a page of a list begins; 0 for anything but a number."""
     text = visit.asked("after", "0")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 18 else 0
 

@@ -77,6 +77,7 @@ def ask(visit: Visit) -> Response:
 def _ask_page(
     visit: Visit, wanted: str, sql: str, options: AskedOptions, problem: ErrorDocument | None = None
 ) -> Response:
+    """Show the editor with a question and what it would cost, or the problem with it."""
     askable = _askable(visit)
     name = _chosen([item.name for item in askable], wanted)
     context: dict[str, Any] = {"tables": askable, "table": name, "options": options, "sql": sql, "flags": forms.FLAGS}
@@ -185,6 +186,7 @@ def guided_page(
 
 
 def _conditions(form: FormData) -> list[forms.Condition]:
+    """Return the conditions of the guided form, as they were sent."""
     parts = zip(texts_of(form, "column"), texts_of(form, "operator"), texts_of(form, "value"), strict=False)
     return [forms.Condition(*part) for part in parts][: forms.MAX_CONDITIONS]
 
@@ -257,6 +259,7 @@ def answer(visit: Visit) -> Response:
 
 
 def _file(record: AnswerRecord, ending: str) -> Response:
+    """Return an answer as a file to download; raise NotFound for unknown endings."""
     name = f"{record.table}-{record.id}.{ending}"
     if ending == "csv":
         return download(record.answer.to_csv(), "text/csv; charset=utf-8", name)

@@ -201,6 +201,7 @@ def sql_of(
 
 
 def _condition(condition: Condition, columns: Mapping[str, ColumnCard]) -> str:
+    """Return a condition of the guided form as SQL; refuse what the form does not offer."""
     if condition.column not in columns or condition.operator not in OPERATORS:
         raise InvalidArgument(
             "filter", "a column and a comparison of the form", "something else", "choose from the list"
@@ -274,6 +275,7 @@ def tables_in_words(card: Card) -> dict[str, list[ColumnWords]]:
 
 
 def _column(name: str, column: ColumnCard, unit: str | None, card: Card | None) -> ColumnWords:
+    """Return a column in words; ``unit`` is the column that names the person, ``card`` is None for public tables."""
     ends = column.bounds or column.period
     bounds = f"{shown(ends[0])} to {shown(ends[1])}" if ends else ""
     keys = ""

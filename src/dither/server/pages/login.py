@@ -52,6 +52,7 @@ def sign_in(visit: Visit) -> Response:
 
 
 def _sign_in_page(visit: Visit, after: str, name: str = "", problem: ErrorDocument | None = None) -> Response:
+    """Show the sign-in page; ``after`` is where to go then."""
     oidc = OIDC_PATH if visit.service.config.oidc_issuer else ""
     empty = visit.service.accounts.is_empty()
     return visit.page("sign_in.html", next=after, name=name, oidc=oidc, problem=problem, empty=empty)

@@ -53,13 +53,13 @@ class Visit:
 
     @property
     def service(self) -> Service:
-        """The service that the application was started with."""
+        """Return the service that the application was started with."""
         service: Service = self.request.app.state.service
         return service
 
     @property
     def who(self) -> Principal:
-        """Who is signed in; only for pages that are not public."""
+        """Return who is signed in; only for pages that are not public."""
         who: Principal = self.request.state.principal
         return who
 
@@ -207,7 +207,7 @@ def moment(at: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """With a capital and a full stop.
+    """Return text with a capital and a full stop.
 
     >>> sentence("ask a steward"), sentence("ε = 1 is left"), sentence("Done!")
     ('Ask a steward.', 'ε = 1 is left.', 'Done!')
@@ -228,7 +228,7 @@ def paragraph(text: str) -> str:
 
 
 def shortened(text: str, most: int = 90) -> str:
-    """On one line, and not too long.
+    """Return text on one line, cut to a length.
 
     >>> shortened("SELECT  1\\nFROM t"), shortened("abcdef", 4)
     ('SELECT 1 FROM t', 'abc…')
@@ -265,6 +265,7 @@ def left_sentence(left: Remaining, own: bool = True) -> str:
 
 
 def _of_table(left: Remaining, whose: str, after: str) -> str:
+    """Return what the table has left as a sentence that begins with ``whose`` and ends with ``after``."""
     if left.table == "private":
         return f"What is left is private: each person has {left.each_person} for life."
     if left.table == "no limit":
@@ -332,6 +333,7 @@ def page(request: Request, template: str, **context: Any) -> HTMLResponse:
 
 
 def _is_current(path: str, item: str) -> bool:
+    """Return whether a page belongs to an item of the navigation."""
     return path == item or path.startswith(item + "/")
 
 

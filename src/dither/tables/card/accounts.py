@@ -53,12 +53,14 @@ def read_ledger(card: Card, place: str, receipt: Receipt | str | None = None) ->
 
 
 def _expected(card: Card, receipt: Receipt | str | None) -> Receipt | None:
+    """Return the receipt that the ledger has to hold: the one given, else the card's; None for none."""
     if receipt is None:
         return None if card.receipt is None else receipts.read(card.receipt)
     return receipt if isinstance(receipt, Receipt) else Receipt.read(receipt)
 
 
 def _open(place: str, expected: Receipt | None, read_only: bool) -> Ledger | None:
+    """Return the ledger, None where there is none and no receipt is expected; refuse one that a receipt proves lost."""
     try:
         return open_at(place, receipt=expected, create=expected is None and not read_only, read_only=read_only)
     except LedgerMissing:
@@ -189,7 +191,7 @@ class TableAccounts:
         return [Note("first_answer")] if analyst is not None else []
 
     def note_answer(self) -> None:
-        """An answer was recorded: the next one is not the first."""
+        """Note that an answer was recorded: the next one is not the first."""
         self._unanswered = False
 
     def remaining(self, analyst: str | None = None) -> Remaining:
@@ -208,7 +210,7 @@ class TableAccounts:
         return Remaining(whole, own, None if people is None else people.limit, ledger is not None)
 
     def refusal(self, guarantee: Guarantee, analyst: str | None = None) -> str:
-        """Why a question at this cost would be refused, as the accounts are now; nothing where it would not be."""
+        """Return why a question at this cost would be refused now; an empty text where it would not be."""
         price = Price.of(guarantee)
         try:
             charged = self._charged_accounts(analyst)
@@ -308,6 +310,7 @@ class TableAccounts:
 
 
 def _stored_or_none(guarantee: Guarantee | None) -> dict[str, Any] | None:
+    """Return a guarantee as the ledger stores it; None for None."""
     return None if guarantee is None else stored(guarantee)
 
 

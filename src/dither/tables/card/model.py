@@ -277,7 +277,7 @@ def check_private_tables(card: Card) -> None:
 
 
 def _check_unit(where: str, columns: Mapping[str, ColumnCard], unit: str | None) -> None:
-    """A person is named by a whole number or a text: of other values it is not sure which are the same."""
+    """Refuse a unit that is not a whole number or text: of other values it is not sure which are equal."""
     column = None if unit is None else columns.get(unit)
     if unit is None or (column is not None and column.type in ("integer", "text")):
         return
@@ -286,7 +286,7 @@ def _check_unit(where: str, columns: Mapping[str, ColumnCard], unit: str | None)
 
 
 def _check_public_sources(card: Card) -> None:
-    """No public table is read from where private rows are: its keys would be those that occur there."""
+    """Refuse a public table read from where private rows are: its keys would be those that occur there."""
     private = {os.path.realpath(table.source) for table in card.private_tables.values() if table.source}
     for name, table in card.public.items():
         if os.path.realpath(table.source) in private:
@@ -297,6 +297,7 @@ def _check_public_sources(card: Card) -> None:
 
 
 def _check_names(card: Card) -> None:
+    """Refuse names of tables that SQL cannot write, or that are used twice, whatever their case."""
     taken = {card.name.casefold(): "the name of the card, which is that of the dataset"}
     for name in card.public:
         taken[name.casefold()] = "the name of a public table"

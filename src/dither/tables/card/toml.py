@@ -144,6 +144,7 @@ def columns_of(given: Mapping[str, Any], where: str) -> dict[str, ColumnCard]:
 
 
 def _column(section: object, name: str) -> ColumnCard:
+    """Return one column from its section of the card, or from its type alone, as in ``age = "integer"``."""
     if isinstance(section, str):
         section = {"type": section}
     check_names(section, _COLUMN, name)
@@ -163,6 +164,7 @@ def _column(section: object, name: str) -> ColumnCard:
 
 
 def _near_type(given: object) -> str:
+    """Return the type of a card that was probably meant, such as "integer" for "bigint"; "text" if none is near."""
     known = {
         **dict.fromkeys(("int", "bigint", "smallint", "whole"), "integer"),
         **dict.fromkeys(("float", "double", "decimal", "real", "numeric"), "number"),
@@ -177,6 +179,7 @@ def _near_type(given: object) -> str:
 
 
 def _bounds(given: object, type: Type, name: str) -> tuple[float, float] | None:
+    """Return the bounds of a column of numbers; None where none are stated."""
     if given is None:
         return None
     where, fix = f"{name}.bounds", "write bounds = [lower, upper], chosen without looking at the data"
@@ -218,6 +221,7 @@ def _period(given: object, type: Type, name: str) -> tuple[date, date] | None:
 
 
 def _format(given: object, type: Type, name: str) -> str | None:
+    """Return the format of a text column that holds dates or numbers; None where none is stated."""
     if given is None:
         return None
     where = f"{name}.format"
@@ -233,6 +237,7 @@ def _format(given: object, type: Type, name: str) -> str | None:
 
 
 def _keys(given: object, type: Type, name: str) -> tuple[Value, ...] | None:
+    """Return the public keys of a column; None where none are stated."""
     if given is None:
         return None
     where = f"{name}.keys"
@@ -252,6 +257,7 @@ _AS: dict[Type, tuple[type, ...]] = {
 
 
 def _key(key: object, type_: Type, where: str) -> Value:
+    """Return one public key as a value of the column's type; timestamps with a zone are converted to UTC."""
     if type(key) not in _AS[type_]:
         expected = {"integer": "whole numbers", "number": "numbers", "text": 'text in "…"', "boolean": "true and false",
                     "date": "dates without quotes", "timestamp": "dates with times, without quotes"}[type_]  # fmt: skip
@@ -314,6 +320,7 @@ def series_of(given: object, columns: Mapping[str, ColumnCard]) -> dict[str, Ser
 
 
 def _series(section: Mapping[str, Any], where: str, columns: Mapping[str, ColumnCard]) -> SeriesCard:
+    """Return one series from its section of the card; the columns it names must be in the card."""
     unit, column, start = section.get("over"), section.get("column"), section.get("start")
     if unit not in _UNITS:
         raise wrong(f"{where}.over", "hour, day, week or month", clip(repr(unit)), 'write over = "day"')
@@ -554,6 +561,7 @@ def _rows_without_unit(given: object, unit: str | None, people_pay: bool) -> Lit
 
 
 def _text(given: Mapping[str, Any], key: str, where: str, required: bool = False) -> Any:
+    """Return the text under a key; None where there is none and it is not required."""
     name, value = f"{where}.{key}" if where else key, given.get(key)
     if value is None and not required:
         return None
@@ -564,6 +572,7 @@ def _text(given: Mapping[str, Any], key: str, where: str, required: bool = False
 
 
 def _whole(given: Mapping[str, Any], key: str, default: int = 1) -> int:
+    """Return the whole number under a key, at least 1; the default where there is none."""
     value = given.get(key, default)
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         got = str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else kind_of(value)
@@ -593,6 +602,7 @@ def _file(given: str | None, name: str, home: Path) -> str | None:
 
 
 def _public(given: object, home: Path) -> dict[str, PublicTable]:
+    """Return the public tables of a card, by name."""
     if not isinstance(given, Mapping):
         raise wrong("public", "a section for each public table", kind_of(given), "write [public.regions]")
     result = {}
@@ -608,6 +618,7 @@ def _public(given: object, home: Path) -> dict[str, PublicTable]:
 
 
 def _delta(given: object, name: str) -> float | None:
+    """Return the card's delta; None where none is stated."""
     if given is None:
         return None
     if isinstance(given, bool) or not isinstance(given, (int, float)) or not 0 < given < 1:
@@ -617,6 +628,7 @@ def _delta(given: object, name: str) -> float | None:
 
 
 def _least(given: object) -> float:
+    """Return the least epsilon of a question."""
     if isinstance(given, bool) or not isinstance(given, (int, float)) or not 0 < given <= 1000:
         got = str(given) if isinstance(given, (int, float)) and not isinstance(given, bool) else kind_of(given)
         raise wrong("min_epsilon", "a number above 0 and at most 1000", got, f"write min_epsilon = {MIN_EPSILON}")
@@ -624,7 +636,7 @@ def _least(given: object) -> float:
 
 
 def _accounts(given: object) -> tuple[str | None, Literal["sum", "advanced"]]:
-    """Whose people the accounts are for, and how the limits are kept."""
+    """Return whose people the accounts are for, None for the card's own, and how the limits are kept."""
     if not isinstance(given, Mapping):
         return None, "sum"
     population, filter = _text(given, "population", "budget"), given.get("filter", "sum")
@@ -642,7 +654,7 @@ def _accounts(given: object) -> tuple[str | None, Literal["sum", "advanced"]]:
 
 
 def _budget(given: object, unit: str | None) -> tuple[Guarantee | None, Guarantee | None, Guarantee | None]:
-    """For the dataset, each person, each analyst."""
+    """Return the limits for the dataset, for each person and for each analyst; None where there is none."""
     if given is None:
         return None, None, None
     check_names(given, _BUDGET, "budget")
@@ -667,6 +679,7 @@ def _budget(given: object, unit: str | None) -> tuple[Guarantee | None, Guarante
 
 
 def _guarantee(stated: Mapping[str, Any], where: str) -> Guarantee:
+    """Return the guarantee that epsilon, epsilon and delta, or rho state; ``where`` names the section in errors."""
     for key, value in stated.items():
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise wrong(f"{where}.{key}", "a number", kind_of(value), f"write {key} without quotes")
@@ -674,18 +687,16 @@ def _guarantee(stated: Mapping[str, Any], where: str) -> Guarantee:
         raise wrong(where, "epsilon or rho", "both", "keep one; rho takes no delta")
     if "rho" not in stated and "epsilon" not in stated:
         raise wrong(where, "epsilon, epsilon and delta, or rho", "none of them", "write epsilon = 1, for example")
+    if stated.get("delta", 0) != 0 and stated["epsilon"] == 0:
+        raise wrong(f"{where}.epsilon", "a number above 0", "0", "write epsilon = 1, for example")
     try:
         if "rho" in stated:
             return ZCDP(stated["rho"])
         if "delta" in stated and stated["delta"] != 0:
-            if stated["epsilon"] == 0:
-                raise wrong(f"{where}.epsilon", "a number above 0", "0", "write epsilon = 1, for example")
             return ApproxDP(stated["epsilon"], stated["delta"])
         return PureDP(stated["epsilon"])
     except DitherError as error:
-        if error.subject.startswith(where):
-            raise
-        raise InvalidArgument(f"{where}.{error.subject}", error.expected, error.got, error.fix) from None
+        raise error.within(f"{where}.") from None
 
 
 def _check_limit(limit: Guarantee | None, where: str, filter: Literal["sum", "advanced"]) -> None:

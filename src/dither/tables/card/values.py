@@ -108,7 +108,7 @@ def plain_keys(keys: Iterable[Any] | None) -> tuple[Value, ...] | None:
 
 
 def _plain_datetime(value: datetime) -> datetime:
-    """Without what a subclass adds; NaT, and moments finer than a microsecond, are refused."""
+    """Return a plain datetime, without what a subclass adds; refuse NaT and fractions of a microsecond."""
     if type(value) is not datetime and (value != value or getattr(value, "nanosecond", 0) != 0):
         got = "NaT, or a fraction of a microsecond"
         raise WrongType("literal", f"{_EXPECTED}, to the microsecond", got, "use None, or round it")
@@ -141,6 +141,7 @@ def literal_type(value: Value) -> Type | None:
 
 
 def _encodes(text: str) -> bool:
+    """Return whether a text can be written in UTF-8: half of a surrogate pair cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:

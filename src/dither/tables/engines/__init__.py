@@ -78,6 +78,7 @@ def _by_table(source: object, card: Card | None) -> dict[str, object]:
 
 
 def _opened(sources: dict[str, object], card: Card | None, types: Mapping[str, Type] | None) -> Engine:
+    """Return the engine that reads all of these sources; they must be in one place."""
     places = {_place(source) for source in sources.values()}
     if len(places) > 1:
         expected = "tables that one engine reads: files and frames, or one PostgreSQL database, or Spark"
@@ -99,6 +100,7 @@ def _opened(sources: dict[str, object], card: Card | None, types: Mapping[str, T
 
 
 def _after_mark(source: str) -> str:
+    """Return the table that a source names after ``::``."""
     return source.rpartition("::")[2]
 
 
@@ -139,6 +141,7 @@ def malformed_lines(source: str) -> Iterator[tuple[str, int]]:
 
 
 def _plain(scheme: str) -> str:
+    """Return the scheme of a URL for a message; other words where it does not look like a scheme."""
     return scheme if scheme.replace("+", "").isalnum() and len(scheme) <= 20 else "an unknown scheme"
 
 

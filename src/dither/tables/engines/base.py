@@ -135,6 +135,7 @@ class Engine(ABC):
         raw: exp.Expr,
         unit: str | None = None,
     ) -> exp.Select:
+        """Return the SELECT that gives the source's columns the card's types; ``unit`` names the person's column."""
         columns_sql = [
             exp.alias_(
                 self._unit_column(name, present[name], column)
@@ -220,9 +221,11 @@ class Engine(ABC):
         return names[0]
 
     def _declared(self, table: str) -> Mapping[str, ColumnCard]:
+        """Return the card's columns of a table; none without a card."""
         return self._tables[table].columns if table in self._tables else {}
 
     def _unit(self, table: str) -> str | None:
+        """Return the column of a table that names the person; None where every row is a person of its own."""
         return self._tables[table].unit if table in self._tables else None
 
     def _readable_or_null(self, unit: str, present: SourceColumn, column: ColumnCard) -> exp.Expr:
@@ -245,6 +248,7 @@ class Engine(ABC):
         return exp.select(*columns_sql).where(exp.false()).subquery()
 
     def _open_table(self, name: str) -> OpenTable:
+        """Return an open private table by its name in SQL; refuse other names."""
         if name not in self._private:
             expected = f"one of {', '.join(self._private)}"
             raise InvalidArgument("table", expected, repr(clip(name)), "use one that the card names")
@@ -296,7 +300,7 @@ class Engine(ABC):
         return ()
 
     def check(self) -> None:
-        """Whether each source has the card's columns with the card's types; refused if not. Reads no rows."""
+        """Refuse a source that no longer has the card's columns with the card's types. Reads no rows."""
         for table in self.table_names:
             self._check_table(table)
 
@@ -387,13 +391,14 @@ class Engine(ABC):
             return self._safely(lambda: with_plain_types(self._execute(sql)))
 
     def _text(self, query: str | exp.Expr | Statement) -> str:
+        """Return a query as SQL text of this engine."""
         if isinstance(query, Statement):
             return query.text
         return query if isinstance(query, str) else nodes.render(query, self.dialect)
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """What is run inside sees all tables as they are at one moment, where the engine offers that."""
+        """Run what is inside on all tables as they are at one moment, where the engine offers that."""
         yield
 
     def rehearse(self, query: str | Statement) -> None:
@@ -530,7 +535,7 @@ class Engine(ABC):
 
 
 def check_column(name: str, column: ColumnCard, present: Mapping[str, SourceColumn], *, is_unit: bool = False) -> None:
-    """Whether the source has this column of the card; refused if not."""
+    """Refuse a column of the card that the source does not have, or has as a type that does not fit."""
     if name not in present:
         near = next((other for other in present if other.casefold() == name.casefold()), None)
         fix = f"write it as {near}" if near else "correct the card, or add the column to the source"
@@ -559,6 +564,7 @@ def with_plain_types(rows: Any) -> Any:
 
 
 def _plain(column: Any) -> Any:
+    """Return an Arrow column as int64, double, boolean, date, timestamp in microseconds, or string."""
     kind = column.type
     if pa.types.is_integer(kind) or (pa.types.is_decimal(kind) and kind.scale == 0):
         return column.cast(pa.int64())
@@ -586,5 +592,6 @@ class PrivateFolder:
 
 
 def _remove(name: str, owner: tuple[int, int]) -> None:
+    """Remove a folder, if this is the process that made it."""
     if process() == owner:
         shutil.rmtree(name, ignore_errors=True)

@@ -120,6 +120,7 @@ def _parsed_number(x: exp.Expr, format: str, type: Type) -> exp.Expr:
 
 
 def _without(x: exp.Expr, text: str) -> exp.Expr:
+    """Return a text expression with every occurrence of a text removed."""
     return nodes.call("REPLACE", x, exp.Literal.string(text), exp.Literal.string(""))
 
 
@@ -174,6 +175,7 @@ def _digest(text: exp.Expr, dialect: Dialect) -> exp.Expr:
 
 
 def _joined(pieces: list[exp.Expr], sign: str) -> exp.Expr:
+    """Return text expressions concatenated, with a sign between them."""
     return reduce(
         lambda one, other: nodes.concatenate(nodes.concatenate(one, exp.Literal.string(sign)), other),
         [piece.copy() for piece in pieces],

@@ -111,6 +111,7 @@ class DuckDBEngine(Engine):
             raise
 
     def _set_up(self) -> None:
+        """Make the sources known to DuckDB, then lock its configuration: no other file can be read."""
         for source in self._sources.values():
             source.setup(self._connection)
         parquet = tuple(path for source in self._sources.values() if source.csv is None for path in source.paths)
@@ -125,6 +126,7 @@ class DuckDBEngine(Engine):
         return tuple(path for source in self._sources.values() for path in source.paths)
 
     def _source_columns(self, table: str) -> Mapping[str, SourceColumn]:
+        """Return the columns of a table's source; cells of a CSV file are text that may be read as any type."""
         source = self._sources[table]
         if source.csv is not None:
             if files.csv_format(source.paths) != source.csv:  # cells are known by their place
@@ -136,7 +138,7 @@ class DuckDBEngine(Engine):
             return {**self._describe(source), **unusable}
 
     def _check_columns(self, table: str, present: Mapping[str, SourceColumn]) -> None:
-        """As for every engine; files that are new or have changed are read in full as well."""
+        """Check the columns as every engine does, and read files that are new or have changed in full."""
         super()._check_columns(table, present)
         source = self._sources[table]
         if self.card is None or not source.paths:
@@ -157,6 +159,7 @@ class DuckDBEngine(Engine):
         self._scanned[table] = mark
 
     def _has_unread_units(self, table: str, unit: str) -> bool:
+        """Return whether a CSV file has units that cannot be read as whole numbers."""
         if self._sources[table].csv is None or self._declared(table)[unit].type != "integer":
             return False
         cell, whole = nodes.column(unit), _whole_number(nodes.column(unit))
@@ -165,6 +168,7 @@ class DuckDBEngine(Engine):
         return bool(self.run(query).num_rows)
 
     def _scan_csv(self, source: DuckDBSource) -> None:
+        """Refuse CSV files with lines that are no records."""
         assert source.csv is not None
         try:
             wrong = any(True for path in source.paths for _ in files.malformed(path, source.csv))
@@ -196,6 +200,7 @@ class DuckDBEngine(Engine):
             )
 
     def _describe(self, source: DuckDBSource) -> dict[str, SourceColumn]:
+        """Return the columns of a source by DuckDB's DESCRIBE; refuse Parquet files that differ."""
         sql = f"DESCRIBE {nodes.render(exp.select('*').from_(source.raw.copy()), 'duckdb')}"
         try:
             lines = self._connection.execute(sql).fetchall()
@@ -208,7 +213,7 @@ class DuckDBEngine(Engine):
         return result
 
     def _check_alike(self, paths: tuple[str, ...]) -> None:
-        """Files of one glob have the same columns; checked in their footers."""
+        """Refuse Parquet files of one glob whose columns differ, by their footers."""
         raw = exp.Anonymous(this="parquet_schema", expressions=[_paths(paths)])
         listed = nodes.render(exp.select("*").from_(raw), "duckdb")
         numbered = f"SELECT *, ROW_NUMBER() OVER () AS n FROM ({listed})"
@@ -218,9 +223,11 @@ class DuckDBEngine(Engine):
             raise source_error("Parquet files with the same columns", "different ones", "write them with one schema")
 
     def _raw(self, table: str) -> exp.Expr:
+        """Return a table's source as it is, for FROM."""
         return self._sources[table].raw.copy()
 
     def _canonical(self, name: str, result: SourceColumn, type: Type) -> exp.Expr:
+        """Return a column of the source as the card's type, NULL for a value that does not fit."""
         x: exp.Expr = nodes.column(name)
         is_cell = result.native == _CELL
         if is_cell and type == "timestamp":  # an offset in the cell is heeded; without one it is UTC
@@ -233,6 +240,7 @@ class DuckDBEngine(Engine):
         return nodes.in_calendar(x, type) if type in ("date", "timestamp") else x
 
     def _name(self, view: str, query: exp.Expr) -> exp.Expr:
+        """Return a temporary view of the query."""
         self._connection.execute(f"CREATE TEMP VIEW {view} AS {nodes.render(query, 'duckdb')}")
         return exp.to_table(view)
 
@@ -242,13 +250,16 @@ class DuckDBEngine(Engine):
         return self._sources[self._own].csv is not None
 
     def _stage(self, name: str, rows: Any) -> exp.Expr:
+        """Hold an Arrow table beside the source under a name."""
         self._connection.register(name, rows)
         return exp.to_table(name)
 
     def _drop(self, staged: exp.Expr) -> None:
+        """Remove a table that was staged."""
         self._connection.unregister(staged.name)
 
     def _execute(self, sql: str) -> Any:
+        """Run one SELECT and return its rows as Arrow; refuse any other statement."""
         statements = self._connection.extract_statements(sql)
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
             raise InvalidArgument(
@@ -257,7 +268,7 @@ class DuckDBEngine(Engine):
         return self._stoppable(lambda: self._connection.sql(statements[0]).to_arrow_table())
 
     def _stoppable(self, work: Callable[[], Any]) -> Any:
-        """Do it in a thread of its own: DuckDB does not look for Ctrl-C, which only the main thread gets."""
+        """Run it in a thread of its own: DuckDB does not look for Ctrl-C, which only the main thread gets."""
         if threading.current_thread() is not threading.main_thread():
             return work()
         with ThreadPoolExecutor(1) as threads:
@@ -269,6 +280,7 @@ class DuckDBEngine(Engine):
                 raise
 
     def _failure(self, error: Exception) -> EngineFailure | None:
+        """Return what to say about an error of DuckDB or Arrow; None for other exceptions."""
         if isinstance(error, pa.ArrowInvalid):
             return EngineFailure(unreadable())
         if not isinstance(error, duckdb.Error):
@@ -281,15 +293,18 @@ class DuckDBEngine(Engine):
         return EngineFailure(unreadable(), harmless)
 
     def _cancel(self) -> None:
+        """Stop what runs now."""
         self._connection.interrupt()
 
     def _close(self) -> None:
+        """Close the connection and remove the temporary folder."""
         with suppress(Exception):
             self._connection.close()
         self._folder.remove()
 
 
 def _source_column(native: str, collated: bool) -> SourceColumn:
+    """Return what a card may call a column of this DuckDB type."""
     name = re.split(r"[(\[]", native, maxsplit=1)[0]  # an ENUM lists its values, which are data
     if "[" in native:
         return SourceColumn("a list", ())
@@ -305,6 +320,7 @@ def _source_column(native: str, collated: bool) -> SourceColumn:
 
 
 def _paths(paths: tuple[str, ...]) -> exp.Expr:
+    """Return paths as an SQL array."""
     return exp.Array(expressions=[exp.Literal.string(path) for path in paths])
 
 
@@ -334,7 +350,7 @@ def duckdb_engine(sources: Mapping[str, object], card: Card | None, types: Mappi
 
 
 def _of_files(source: str, declared: Mapping[str, ColumnCard] | None, raw: str) -> DuckDBSource:
-    """Parquet or CSV files."""
+    """Return Parquet or CSV files as a source; ``declared`` are the card's columns, None for all."""
     result = files.find(source)
     if result.format is not None:
         header = result.format.header
@@ -347,6 +363,7 @@ def _of_files(source: str, declared: Mapping[str, ColumnCard] | None, raw: str) 
 
 
 def _options(options: Mapping[str, exp.Expr]) -> list[exp.Expr]:
+    """Return named arguments of a table function, as in ``read_parquet(…, name = value)``."""
     return [exp.EQ(this=exp.to_identifier(name), expression=value) for name, value in options.items()]
 
 

@@ -115,6 +115,7 @@ def csv_format(paths: tuple[str, ...]) -> CsvFormat:
 
 
 def _kind(path: str) -> Literal["parquet", "csv"]:
+    """Return whether a file is Parquet or CSV, by its ending; refuse others."""
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]
     if suffixes[-1:] == [".gz"] and suffixes[-2:-1] and _KINDS.get(suffixes[-2]) == "csv":
         return "csv"
@@ -179,6 +180,7 @@ def headless() -> InvalidData:
 
 
 def _cells(line: str, delimiter: str) -> list[str]:
+    """Return the cells of one line of CSV; none where it cannot be read."""
     try:
         return next(csv.reader([line], delimiter=delimiter))
     except (csv.Error, StopIteration):
@@ -218,6 +220,7 @@ def remember_scan(paths: tuple[str, ...], mark: str) -> None:
 
 
 def _note(paths: tuple[str, ...]) -> Path:
+    """Return the file of the user's cache that notes that these files were read in full."""
     home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     name = hashlib.sha256("\0".join(paths).encode("utf-8", "surrogatepass")).hexdigest()
     return Path(home, "dither", "scanned", name)
@@ -331,6 +334,7 @@ def classify(block: bytes, format: CsvFormat) -> tuple[NDArray[np.intp], NDArray
 
 
 def _is_utf8(data: bytes) -> bool:
+    """Return whether bytes are valid UTF-8."""
     try:
         data.decode()
     except UnicodeDecodeError:

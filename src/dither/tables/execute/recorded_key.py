@@ -54,7 +54,7 @@ _ABOUT_ACCOUNTS = (
 def canonical_request(
     text: str | None, query: Query, card: Card, plan: QuestionPlan, options: ReleaseOptions
 ) -> dict[str, Any]:
-    """What the ledger keeps of a question: everything but guarantee and analyst."""
+    """Return what the ledger keeps of a question: everything but guarantee and analyst."""
     first, *more = plan.parts
     recorded = {item.name for item in fields(options) if item.metadata.get("recorded", True)}
     return {
@@ -71,7 +71,7 @@ def canonical_request(
 
 
 def _settled(plan: AggregationPlan, options: ReleaseOptions) -> dict[str, Any]:
-    """What was settled for one private aggregation."""
+    """Return what was settled for one private aggregation."""
     return {
         "max_groups": plan.max_groups,
         "max_rows": plan.max_rows,

@@ -82,7 +82,8 @@ def release(question: Question, options: ReleaseOptions, plan: QuestionPlan | No
 
 
 def statement_contexts(question: Question, plan: QuestionPlan) -> list[StatementContext]:
-    """What the statements of each aggregation share: where its rows are, and a fresh secret for random choices."""
+    """Return what the statements of each aggregation share: where its rows are, and a fresh secret for random
+    choices."""
     engine = question.table.engine
     engine.check()
     tables: dict[str, Any] = {}
@@ -115,6 +116,7 @@ def check_statements(question: Question, plan: QuestionPlan, contexts: Sequence[
 
 
 def _statement_count(plan: QuestionPlan, contexts: Sequence[StatementContext]) -> int:
+    """Return how many statements a release runs, for its progress."""
     parts = zip(plan.parts, contexts, strict=True)
     return sum(len(statements_of(part, context)) + len(part.automatic) for part, context in parts)
 
@@ -153,7 +155,7 @@ def run_plan(
 def _chosen_for(
     place: int, plans: Sequence[AggregationPlan], choices: Sequence[automatic.Choices | None]
 ) -> automatic.Choices | None:
-    """What was chosen for an aggregation: limits for all of the same rows, bounds for it alone."""
+    """Return what was chosen for an aggregation: limits for all of the same rows, bounds for it alone."""
     own, together = choices[place], plans[place].shared_bounds
     if together is None or (own is not None and _chose_limits(plans[place])):
         return own
@@ -169,7 +171,7 @@ def _chosen_for(
 
 
 def _chose_limits(plan: AggregationPlan) -> bool:
-    """Whether limits are chosen for this aggregation itself."""
+    """Return whether limits are chosen for this aggregation itself."""
     return any(plan.automatic.get(name) for name in automatic.SHARES)
 
 
@@ -178,7 +180,7 @@ def _after_choices(
     contexts: Sequence[StatementContext],
     chosen: Sequence[automatic.Choices | None],
 ) -> tuple[tuple[AggregationPlan, ...], list[StatementContext]]:
-    """The plans with the limits that were chosen, and what their statements need to know."""
+    """Return the plans with the limits that were chosen, and what their statements need to know."""
     new_plans, new_contexts = [], []
     for plan, context, choice in zip(plans, contexts, chosen, strict=True):
         if choice is not None and plan.automatic.keys() != {"bias"}:  # otherwise the plan is complete
@@ -197,11 +199,10 @@ def _after_choices(
 def with_clipped_shares(
     answer: Answer, plans: Sequence[AggregationPlan], chosen: Sequence[automatic.Choices | None]
 ) -> Answer:
-    """The answer with the share that its limits leave out, as far as that was learned: of all rows for COUNT(*), and of
-    all of people's groups for a count of people. It says nothing about other counts and sums, whose values may be
-    spread otherwise; nor about a name that several aggregations have with different limits, or that SQL around them
-    makes.
-    """
+    """Return the answer with the share that its limits leave out, as far as that was learned: of all rows for COUNT(*),
+    and of all of people's groups for a count of people. It says nothing about other counts and sums, whose values may
+    be spread otherwise; nor about a name that several aggregations have with different limits, or that SQL around them
+    makes."""
     clipped_share: dict[str, tuple[float, float, float]] = {}
     several: set[str] = set()
     unknown: list[Note] = []
@@ -233,7 +234,7 @@ def with_clipped_shares(
 
 
 def _rows_of(engine: Any) -> Callable[[Statement], list[tuple[Any, ...]]]:
-    """A function that runs a statement and returns its rows as tuples."""
+    """Return a function that runs a statement and returns its rows as tuples."""
 
     def rows(statement: Statement) -> list[tuple[Any, ...]]:
         result = engine.run(statement)
@@ -243,7 +244,7 @@ def _rows_of(engine: Any) -> Callable[[Statement], list[tuple[Any, ...]]]:
 
 
 def _values(column: Any) -> list[Any]:
-    """The values of an Arrow column; by way of NumPy where they are integers, at a tenth of the time.
+    """Return the values of an Arrow column; by way of NumPy where they are integers, at a tenth of the time.
 
     >>> _values(pa.chunked_array([[1, 2], [3]])), _values(pa.array([1, None])), _values(pa.array(["a"]))
     ([1, 2, 3], [1, None], ['a'])
@@ -262,7 +263,7 @@ class AskedPeople:
         self._staged: Any = None
 
     def read(self) -> Any:
-        """The column of their keys. Rows are read: the ledger charges for it, whether that fails or not."""
+        """Return the column of their keys. Rows are read: the ledger charges for it, whether that fails or not."""
         columns = [self._engine.run(statements.contributors(frame)).column(0) for frame in self.everybody]
         self._column = columns[0]
         if len(columns) > 1:  # whoever is asked about by one of the aggregations pays for all of them
@@ -273,7 +274,7 @@ class AskedPeople:
         return self._column
 
     def remaining(self, kept: Any) -> Sequence[StatementContext]:
-        """The same question about those only who paid: not about people who came since, or could not pay."""
+        """Return the same question about those only who paid: not about people who came since, or could not pay."""
         import pyarrow as pa
 
         name = f"dither_paying_{secrets.token_hex(8)}"

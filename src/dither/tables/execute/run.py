@@ -139,9 +139,9 @@ def _set_null(table: NoisyTable, plan: AggregationPlan, noisy: Mapping[Measure, 
 
 
 def _group(plan: AggregationPlan, line: tuple[Any, ...]) -> Key:
-    """The group of a line, whose public keys are numbers: left so where all are, as even keys that were alike would
-    have different numbers, and a line then counts in one group only; otherwise the keys, each of which is shown once.
-    """
+    """Return the group of a line, whose public keys are numbers: left so where all are, as even keys that were alike
+    would have different numbers, and a line then counts in one group only; otherwise the keys, each of which is shown
+    once."""
     if plan.selection is None:
         return tuple(int(value) for value in line[: len(plan.keys)])
     return tuple(
@@ -153,7 +153,7 @@ def _group(plan: AggregationPlan, line: tuple[Any, ...]) -> Key:
 def _measured(
     plan: AggregationPlan, frame: StatementContext, run: Run
 ) -> tuple[list[Key], dict[Measure, NDArray[Any]]]:
-    """The groups that are shown, and every measure with its noise."""
+    """Return the groups that are shown, and every measure with its noise."""
     every = group_numbers(plan.keys, plan.ties)
     measures = list(plan.measures)
     if not measures:
@@ -178,9 +178,9 @@ def _measured(
 
 
 def _lines(plan: AggregationPlan, frame: StatementContext, run: Run) -> dict[Key, tuple[int, ...]]:
-    """Every measure of each group that has rows, before noise. A group is shown by the number of its people where keys
-    are not public, which is in the first statement: what another statement has of other groups does not count.
-    """
+    """Return every measure of each group that has rows, before noise. A group is shown by the number of its people
+    where keys are not public, which is in the first statement: what another statement has of other groups does not
+    count."""
     places = len(plan.keys)
     columns: dict[Measure, dict[Key, int]] = {}
     groups: dict[Key, None] = {}
@@ -195,7 +195,7 @@ def _lines(plan: AggregationPlan, frame: StatementContext, run: Run) -> dict[Key
 
 
 def _held(value: int) -> int:
-    """Within 64 bits, as the noisy numbers of groups are: noise may be wider than that."""
+    """Return a number within 64 bits, as the noisy numbers of groups are: noise may be wider than that."""
     return min(max(int(value), -_LARGEST - 1), _LARGEST)
 
 
@@ -205,7 +205,7 @@ def _binned(
     run: Run,
     items: tuple[BinChoice, ...] | tuple[Quantiles, ...] | tuple[Counts, ...],
 ) -> Iterator[tuple[Any, Mapping[Key, Bins]]]:
-    """Each choice with the counts of its bins by group; those about the same bins share one statement."""
+    """Yield each choice with the counts of its bins by group; those about the same bins share one statement."""
     counts_of: dict[tuple[Expression | None, Any, Any], dict[Key, Bins]] = {}
     for item in items:
         aggregate: Aggregate = item.aggregate
@@ -225,7 +225,7 @@ def _binned(
 
 
 def _filled(counts: Bins, bins: int) -> NDArray[np.int64]:
-    """How many values are in each bin of a group."""
+    """Return how many values are in each bin of a group."""
     result = np.zeros(bins, dtype=np.int64)
     result[list(counts)] = list(counts.values())
     return result
@@ -241,7 +241,7 @@ class _Chosen:
 
 
 def _chosen(choice: BinChoice, filled: NDArray[np.int64], plan: AggregationPlan, confidence: float) -> _Chosen:
-    """The bin or key chosen for one group: a key, or the middle of a bin."""
+    """Return the bin or key chosen for one group: a key, or the middle of a bin."""
     aggregate, noise = choice.aggregate, choice.interval
     if aggregate.kind == "mode":
         assert aggregate.keys is not None
@@ -266,7 +266,7 @@ def _chosen(choice: BinChoice, filled: NDArray[np.int64], plan: AggregationPlan,
 
 
 def _farthest(aggregate: Aggregate, value: float, span: tuple[int, int]) -> float:
-    """The larger distance from a value to the ends of the bins from the first of ``span`` up to the second."""
+    """Return the larger distance from a value to the ends of the bins from the first of ``span`` up to the second."""
     assert aggregate.edges is not None
     low, high = aggregate.edges[span[0]], aggregate.edges[span[1]]
     if isinstance(low, int):  # bins of one whole number
@@ -275,7 +275,8 @@ def _farthest(aggregate: Aggregate, value: float, span: tuple[int, int]) -> floa
 
 
 def _middle(aggregate: Aggregate, place: int, whole: bool) -> float:
-    """The middle of a bin, as a ``whole`` number where the answer is one; of bins of one whole number, its number."""
+    """Return the middle of a bin, as a ``whole`` number where the answer is one; of bins of one whole number, its
+    number."""
     assert aggregate.edges is not None
     low, high = aggregate.edges[place], aggregate.edges[place + 1]
     middle = low if isinstance(low, int) else (low + high) / 2

@@ -111,9 +111,8 @@ def replicates(
 
 
 def half_width(value: Any, sample: Values, confidence: float = 0.95) -> float | None:
-    """How far the limits of a sample are from the value; None where too many have no value, or where noise moves the
-    value to one side, as that of the largest of many: noise is in the value already, and its effect is unknown.
-    """
+    """Return how far the limits of a sample are from the value; None where too many have no value, or where noise moves
+    the value to one side, as that of the largest of many: noise is in the value already, and its effect is unknown."""
     if not _is_number(value):
         return None
     known = sorted(float(item) for item in sample if _is_number(item))
@@ -135,7 +134,8 @@ def errors_of_rows(
     samples: Sequence[Sequence[Values]],
     confidence: float = 0.95,
 ) -> dict[str, tuple[float | None, ...]]:
-    """The errors of the columns that vary, each row found again in the samples by its values at the places ``keys``.
+    """Return the errors of the columns that vary, each row found again in the samples by its values at the places
+    ``keys``.
 
     A row that is missing from a sample, or that cannot be distinguished from another, has no error there.
     """
@@ -167,7 +167,7 @@ def errors_of_rows(
 def evaluated(
     compute: Callable[[Mapping[str, Any]], Any], lines: Sequence[Mapping[str, Any]], tables: Mapping[str, NDArray[Any]]
 ) -> list[list[Any]]:
-    """A computed column in every table: for each line its values."""
+    """Return a computed column in every table: for each line its values."""
     result = []
     for place, line in enumerate(lines):
         samples = zip(*(values[:, place].tolist() for values in tables.values()), strict=True)
@@ -176,6 +176,7 @@ def evaluated(
 
 
 def _is_number(value: Any) -> bool:
+    """Return whether a value is a finite number, and no truth value."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
@@ -189,7 +190,7 @@ _ONE_SIDED_SQL = (
 
 
 def chosen_confidence(shown: int, groups: int) -> float:
-    """The confidence of the ± of each of ``shown`` rows that were chosen among ``groups``.
+    """Return the confidence of the ± of each of ``shown`` rows that were chosen among ``groups``.
 
     >>> chosen_confidence(3, 366) > 0.9995, chosen_confidence(5, 5)
     (True, 0.95)
@@ -198,7 +199,7 @@ def chosen_confidence(shown: int, groups: int) -> float:
 
 
 def chooses_by_noise(sql: str, groups: Collection[str]) -> bool:
-    """Whether SQL on noisy tables keeps rows by their numbers, rather than by the keys of ``groups``."""
+    """Return whether SQL on noisy tables keeps rows by their numbers, rather than by the keys of ``groups``."""
     tree, known = nodes.parsed(sql), {name.casefold() for name in groups}
     conditions: list[exp.Expr] = list(tree.find_all(exp.Where, exp.Having, exp.Qualify))
     conditions += [
@@ -208,7 +209,7 @@ def chooses_by_noise(sql: str, groups: Collection[str]) -> bool:
 
 
 def pushed_to_one_side(sql: str) -> bool:
-    """Whether SQL on noisy tables makes something of several numbers that their noise moves to one side."""
+    """Return whether SQL on noisy tables makes something of several numbers that their noise moves to one side."""
     return nodes.parsed(sql).find(*_ONE_SIDED_SQL) is not None
 
 
@@ -236,9 +237,8 @@ class Unprocessed(NamedTuple):
 
 
 def unprocessed(tables: Sequence[NoisyColumns]) -> Unprocessed:
-    """The noisy tables below one another. Columns of one name and type are one column; it is NULL, without an error,
-    in the rows of tables that lack it. The first column of several tables is the number of the aggregation.
-    """
+    """Return the noisy tables below one another. Columns of one name and type are one column; it is NULL, without an
+    error, in the rows of tables that lack it. The first column of several tables is the number of the aggregation."""
     several = len(tables) > 1
     columns = list(dict.fromkeys(column for table in tables for column in table.types.items()))
     taken = {_NUMBER} if several else set()
@@ -268,7 +268,7 @@ def _below_one_another(
     tables: Sequence[NoisyColumns],
     known: Sequence[Mapping[str, Sequence[float | None]]],
 ) -> dict[str, tuple[float | None, ...]]:
-    """What is known of each column, for the rows of all tables."""
+    """Return what is known of each column, for the rows of all tables."""
     result: dict[str, tuple[float | None, ...]] = {}
     for (name, kind), shown in names.items():
         of_tables = [
@@ -284,7 +284,7 @@ def _below_one_another(
 
 
 def _free(name: str, taken: Iterable[str]) -> str:
-    """The name, with a number after it where it is taken."""
+    """Return the name, with a number after it where it is taken."""
     number, free = 1, name
     while free in taken:
         number += 1
@@ -310,7 +310,7 @@ class NoisyAggregation:
         return [group.name for group in self.plan.query.groups]
 
     def rows(self, answers: Mapping[str, list[Any]], options: ReleaseOptions) -> list[tuple[Any, ...]]:
-        """The rows of the table, with these answers: the keys, and each answer as the options want it."""
+        """Return the rows of the table, with these answers: the keys, and each answer as the options want it."""
         adjusted = [
             [_adjusted(value, aggregate, options) for value in answers[name]]
             for name, aggregate in self.plan.query.aggregates.items()
@@ -332,14 +332,14 @@ def rehearse_sql(plan: QuestionPlan, contexts: Sequence[StatementContext]) -> Po
 
 
 def output_columns(plan: QuestionPlan) -> PostProcessedTable | None:
-    """The columns that the SQL of a question makes, on made-up noisy tables; None where it has no SQL."""
+    """Return the columns that the SQL of a question makes, on made-up noisy tables; None where it has no SQL."""
     return rehearse_sql(plan, [without_engine(part) for part in plan.parts])
 
 
 def shape_answer(
     released: Sequence[NoisyAggregation], cost: Guarantee, options: ReleaseOptions, notes: list[Note]
 ) -> Answer:
-    """The noisy tables of a question, which costs this, as it wants them shown."""
+    """Return the noisy tables of a question, which costs this, as it wants them shown."""
     nulls = [note for item in released for note in null_value_notes(item.plan, item.noisy.without_values)]
     every_note = list(dict.fromkeys([*(note for item in released for note in _notes(item.plan)), *nulls, *notes]))
     post = released[0].plan.query.post
@@ -402,9 +402,8 @@ def _errors_of_arithmetic(
     shown: Mapping[str, Expression],
     confidence: float,
 ) -> dict[str, tuple[float | None, ...]]:
-    """The errors of columns that are computed from aggregates; none for a column that uses an aggregate whose noise
-    has no known law.
-    """
+    """Return the errors of columns that are computed from aggregates; none for a column that uses an aggregate whose
+    noise has no known law."""
     computed = {
         name: item
         for name, item in shown.items()
@@ -435,7 +434,7 @@ def _errors_of_arithmetic(
 
 
 def _errors_at(item: NoisyAggregation, confidence: float) -> Mapping[str, Sequence[float | None]]:
-    """The errors of a noisy table at a confidence; those of what is chosen among bins have their own."""
+    """Return the errors of a noisy table at a confidence; those of what is chosen among bins have their own."""
     if confidence == CONFIDENCE:
         return item.noisy.errors
     result = dict(item.noisy.errors)
@@ -447,6 +446,7 @@ def _errors_at(item: NoisyAggregation, confidence: float) -> Mapping[str, Sequen
 
 
 def _uses(item: Expression, names: Mapping[str, object]) -> bool:
+    """Return whether an expression uses a column of one of these names."""
     return any(column.name in names for column in columns(item))
 
 
@@ -457,7 +457,8 @@ def _post_processed(
     options: ReleaseOptions,
     notes: list[Note],
 ) -> Answer:
-    """What the question's own SQL makes of the noisy tables; the noisy tables themselves, where it fails on them."""
+    """Return what the question's own SQL makes of the noisy tables; the noisy tables themselves, where it fails on
+    them."""
     from dither.tables.query import postprocess
 
     result = postprocess.run_on_any_numbers(
@@ -491,7 +492,7 @@ def _post_processed(
 def _without_sql(
     released: Sequence[NoisyAggregation], cost: Guarantee, options: ReleaseOptions, notes: list[Note]
 ) -> Answer:
-    """The noisy tables themselves, as the answer."""
+    """Return the noisy tables themselves, as the answer."""
     tables = []
     for item in released:
         rows = item.rows(item.noisy.answers, options)
@@ -521,8 +522,8 @@ def _errors_after(
     confidence: float,
     one_sided: bool,
 ) -> dict[str, tuple[float | None, ...]] | None:
-    """The errors of the columns that SQL made of the noisy tables: that of a column that was passed on is known, others
-    come from running the SQL on tables as they might have been; None where that is not possible.
+    """Return the errors of the columns that SQL made of the noisy tables: that of a column that was passed on is known,
+    others come from running the SQL on tables as they might have been; None where that is not possible.
 
     A column that depends on an aggregate whose noise has no known law (a quantile, a mode) has no error, and neither
     has one that is computed where noise moves results to one side.
@@ -583,13 +584,14 @@ def _errors_after(
 
 
 def _is_steady(place: int, rows: Sequence[Sequence[Any]], samples: Sequence[Sequence[Sequence[Any]]]) -> bool:
-    """Whether a column has no other values in the samples than it has in the answer, so that rows are known by it."""
+    """Return whether a column has no other values in the samples than it has in the answer, so that rows are known by
+    it."""
     known = {row[place] for row in rows}
     return all(row[place] in known for sample in samples for row in sample)
 
 
 def _fingerprint(rows: Sequence[Sequence[Any]], *places: int) -> Counter[tuple[str, ...]]:
-    """The rows in any order, at these places or at all, up to the last digits of numbers."""
+    """Return the rows in any order, at these places or at all, up to the last digits of numbers."""
     kept = [[row[place] for place in places] if places else row for row in rows]
     return Counter(tuple(f"{item:.9g}" if isinstance(item, float) else repr(item) for item in row) for row in kept)
 
@@ -600,8 +602,8 @@ def _passed_on(
     known_of: Sequence[Mapping[str, Sequence[float | None]]],
     worst: Callable[[list[float]], float],
 ) -> dict[str, tuple[float | None, ...]]:
-    """What is known of columns that are those of noisy tables, such as their errors: each row has a group's keys, and
-    its answer. Where it may be the answer of several tables, the worst holds of what is known of them."""
+    """Return what is known of columns that are those of noisy tables, such as their errors: each row has a group's
+    keys, and its answer. Where it may be the answer of several tables, the worst holds of what is known of them."""
     shown = set(result.names)
     parts = [(item, known) for item, known in zip(released, known_of, strict=True) if set(item.groups) <= shown]
     places_of = [{key: place for place, key in enumerate(item.noisy.keys)} for item, _ in parts]
@@ -624,7 +626,7 @@ def _passed_on(
 
 
 def _types(plan: AggregationPlan, context: StatementContext, integer: bool = False) -> dict[str, Type]:
-    """The types of the columns of the noisy table, from the plan alone: the same when no group is shown; with
+    """Return the types of the columns of the noisy table, from the plan alone: the same when no group is shown; with
     ``integer`` counts and sums are whole numbers."""
     types = {group.name: typed.type for group, typed in zip(plan.query.groups, context.grouped, strict=True)}
     for name, aggregate in plan.query.aggregates.items():
@@ -633,7 +635,7 @@ def _types(plan: AggregationPlan, context: StatementContext, integer: bool = Fal
 
 
 def _adjusted(value: Any, aggregate: Aggregate, options: ReleaseOptions) -> Any:
-    """A count or sum not below 0, or as a whole number, where the options say so; it is free."""
+    """Return a count or sum not below 0, or as a whole number, where the options say so; it is free."""
     if isinstance(value, list):
         return [_adjusted(item, aggregate, options) for item in value]
     if not isinstance(value, (int, float)) or aggregate.kind not in SIMPLE:
@@ -643,13 +645,14 @@ def _adjusted(value: Any, aggregate: Aggregate, options: ReleaseOptions) -> Any:
 
 
 def _held_by(declared: Type | None, values: list[Any]) -> Type:
-    """The declared type; numbers where whole numbers were declared and one is beyond 64 bits, and so a float."""
+    """Return the declared type; numbers where whole numbers were declared and one is beyond 64 bits, and so a float."""
     if declared is None:
         return _kind(values)
     return "number" if declared == "integer" and any(isinstance(value, float) for value in values) else declared
 
 
 def _kind(values: list[Any]) -> Type:
+    """Return the type that all values have; numbers for a mixture of them, text for any other."""
     kinds: dict[type, Type] = {
         bool: "boolean", int: "integer", list: "integer", float: "number", date: "date", datetime: "timestamp"
     }  # fmt: skip
@@ -658,6 +661,7 @@ def _kind(values: list[Any]) -> Type:
 
 
 def _notes(plan: AggregationPlan) -> tuple[Note, ...]:
+    """Return what an answer says about one aggregation: its limits, its small groups, its levels."""
     result = [*plan_notes(plan)]
     if plan.selection is not None:
         result.append(Note("small_groups", {"people": plan.selection.threshold}))

@@ -119,6 +119,7 @@ def with_provisional_bounds(query: Query) -> Query:
 
 
 def _bounded(query: Query, bounds: dict[str, tuple[float, float]]) -> Query:
+    """Return the question with these bounds for the aggregates that are named."""
     aggregates: dict[str, Aggregate] = {
         name: replace(aggregate, bounds=bounds[name]) if name in bounds else aggregate
         for name, aggregate in query.aggregates.items()
@@ -728,6 +729,7 @@ def edges_of(bounds: tuple[float, float] | None, whole: bool) -> tuple[float, ..
 
 
 def _are_apart(low: float, high: float) -> bool:
+    """Return whether two bounds are far enough apart, compared to their size, for what lies between to be measured."""
     return high - low >= max(abs(low), abs(high), _POWERS[0]) / 4
 
 

@@ -281,6 +281,7 @@ def plan_after_choices(charged: AggregationPlan, choices: automatic.Choices) -> 
 
 
 def _no_delta(what: str, fix: str) -> InvalidArgument:
+    """Return the refusal of something that costs a delta where the budget has none."""
     expected = f"a budget with a delta, which {what} costs"
     return InvalidArgument("delta", expected, "a budget without one", f"{fix}, or have a delta added to the budget")
 
@@ -408,10 +409,12 @@ def _table(select: exp.Select) -> str:
 
 
 def _columns(node: exp.Expr) -> set[str]:
+    """Return the names of the columns in a piece of SQL."""
     return {column.name for column in node.find_all(exp.Column)}
 
 
 def _refusal(part: AggregationPlan, private: list[str]) -> InvalidArgument:
+    """Return the refusal of groups with private keys that are not shown, with what to ask instead."""
     keys = ", ".join(private)
     unit = base_of(part.card).unit
     fix = f"COUNT(DISTINCT {private[0]}) counts them; or show {keys} in the answer"

@@ -384,12 +384,14 @@ def make_agree(plans: Sequence[AggregationPlan], values: Sequence[dict[Measure, 
 
 
 def _level(plan: AggregationPlan) -> Level:
+    """Return the level of a plan that is one of several."""
     assert plan.shared_bounds is not None
     assert plan.shared_bounds.level is not None
     return plan.shared_bounds.level
 
 
 def _size(columns: Sequence[int], sizes: Sequence[int]) -> int:
+    """Return how many groups a level with these columns has."""
     return math.prod(sizes[column] for column in columns)
 
 
@@ -400,6 +402,7 @@ def _subsets(levels: Sequence[Columns]) -> list[Columns]:
 
 
 def _rest(level: Columns, part: Columns) -> Columns:
+    """Return the columns of a level without those of a part of it."""
     return tuple(column for column in level if column not in part)
 
 

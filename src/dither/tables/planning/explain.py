@@ -291,6 +291,7 @@ def person_sum_notes(plan: AggregationPlan) -> tuple[Note, ...]:
 
 
 def _held(source: Source, card: Card) -> Iterator[Note]:
+    """Yield a note for each column that a sum or mean of one person's values holds within its bounds."""
     if not isinstance(source, (PerPerson, Windowed)):
         return
     inside = replace(card, columns=relation_schema(card, source.source, relations.describe).columns)
@@ -322,6 +323,7 @@ def clamped_columns(value: Expression, find: Lookup) -> list[Column]:
 
 
 def _interval(value: Expression, find: Lookup) -> tuple[float, float] | None:
+    """Return the range of a value; None where it has no public one."""
     try:
         return expressions.number(value, find).interval
     except DitherError:  # whole numbers without bounds are added up as they are
@@ -780,10 +782,12 @@ def _bounding(plan: AggregationPlan) -> tuple[str, str]:
 
 
 def _line(name: str, measure: str, mechanism: str, error: float | None, expected: str) -> dict[str, Any]:
+    """Return one line of an explanation; ``error`` is None where it is not known before."""
     return {"answer": name, "measure": measure, "mechanism": mechanism, "error": error, "expected": expected}
 
 
 def _plus_minus(error: float, times: str) -> str:
+    """Return an expected error as text."""
     return f"± {two_digits(error)}{times} (95 %)"
 
 

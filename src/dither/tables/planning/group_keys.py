@@ -139,6 +139,7 @@ class PublicFacts:
         return None
 
     def _values(self, expression: Expression) -> Values | None:
+        """Return the values by the rule for the expression's kind, before the conditions are applied to them."""
         if isinstance(expression, Literal):
             return (expression.value,)
         values = self.listed(expression)
@@ -158,6 +159,8 @@ class PublicFacts:
         return values
 
     def _of_column(self, column: Column) -> Values | None:
+        """Return the values of a column: its keys, or all between its bounds; None where they are too many or
+        unknown."""
         card = self.find(column)[1]
         if card.keys is not None:
             return _distinct(card.keys)
@@ -247,12 +250,15 @@ class PublicFacts:
         return _distinct(result)
 
     def _of_case(self, call: Call) -> Values | None:
+        """Return the values of all branches of CASE."""
         return self._of_any([*call.args[1:-1:2], call.args[-1]])
 
     def _of_if(self, call: Call) -> Values | None:
+        """Return the values of both branches of IF; without the second, NULL."""
         return self._of_any([*call.args[1:], *([Literal(None)] if len(call.args) == 2 else [])])
 
     def _of_coalesce(self, call: Call) -> Values | None:
+        """Return the values of all arguments, without NULL if the last is a constant."""
         values = self._of_any(call.args)
         last = call.args[-1]
         if values is None or not (isinstance(last, Literal) and last.value is not None):
@@ -296,6 +302,7 @@ class PublicFacts:
         return _in_order(tuple(known))
 
     def _of_bin(self, call: Call) -> Values | None:
+        """Return the numbers of the bins."""
         return tuple(range(len(call.args) - 2))
 
     def _of_part(self, call: Call) -> Values | None:
@@ -401,6 +408,7 @@ def _is_about(condition: Expression, expression: Expression) -> bool:
 
 
 def _as_moment(value: date) -> datetime:
+    """Return a date as the start of its day; a datetime unchanged."""
     return value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)
 
 
@@ -411,6 +419,7 @@ def _narrower(choose: Callable[..., Any], one: Value, other: Value) -> Value:
 
 
 def _days(low: date, high: date) -> Iterable[date]:
+    """Return every day from the first to the last."""
     return (low + timedelta(days=i) for i in range((high - low).days + 1))
 
 
@@ -448,6 +457,7 @@ def may_hold(condition: Expression, row: Mapping[str, Value] | None = None) -> b
 
 
 def _distinct(values: Iterable[Value]) -> Values:
+    """Return the values, each once, in their order."""
     return tuple(dict.fromkeys(values))
 
 
@@ -536,10 +546,12 @@ def _renamed(named: dict[str, Expression | None]) -> _Move:
 
 
 def _conditions_of(condition: Expression | None) -> tuple[Expression, ...]:
+    """Return the conditions that AND joins; none for no condition."""
     return () if condition is None else tuple(conjuncts(folded(condition)))
 
 
 def _all_moved(conditions: tuple[Expression, ...], move: _Move) -> tuple[Expression, ...]:
+    """Return those conditions that can be written on the columns of the relation inside."""
     return tuple(item for item in (_moved(condition, move) for condition in conditions) if item is not None)
 
 
@@ -652,6 +664,7 @@ def narrowed_keys(query: Query, card: Card, keys: PublicKeys) -> PublicKeys:
 
 
 def _described(expression: Expression, card: Card, where: Expression | None, joins: tuple[Join, ...]) -> ColumnCard:
+    """Return a column of a relation with the keys and the period that its conditions leave."""
     column = relations.describe(expression, card, where, joins)
     facts = PublicFacts.of(expressions.lookup_of(card, joins), where)
     if not isinstance(expression, Column):
@@ -692,6 +705,7 @@ def with_unstated_bounds(query: Query, card: Card) -> Query:
 
 
 def _is_unbounded(aggregate: Aggregate, find: Lookup) -> bool:
+    """Return whether an aggregate needs bounds that neither the question nor the card state."""
     value = aggregate.value
     if aggregate.kind not in _BOUNDED or aggregate.bounds is not None or value is None:
         return False
@@ -835,6 +849,7 @@ def number_of_groups(keys: Sequence[Values | None], ties: Sequence[Tie] = (), pr
 
 
 def _has_few_keys(value: Expression, find: Lookup) -> bool:
+    """Return whether an expression has few values whatever the card says: a truth value or a bin."""
     is_bin = isinstance(value, Call) and value.op == "bin"
     return is_bin or expressions.compile(value, find).type == "boolean"
 
@@ -895,6 +910,7 @@ def group_numbers(keys: PublicKeys, ties: Sequence[Tie] = ()) -> list[Key] | Non
 
 
 def _numbers(keys: PublicKeys, ties: Sequence[Tie]) -> list[tuple[int, ...]]:
+    """Return every combination of the numbers of public keys that occurs, in rising order."""
     tied = {place for tie in ties for place in tie.places}
     rest = [(i, len(listed)) for i, listed in enumerate(keys) if listed is not None and i not in tied]
     parts: list[Iterable[tuple[int, ...]]] = [tie.numbers for tie in ties]

@@ -248,6 +248,7 @@ def _vector(
     nulls: bool,
     known: tuple[tuple[float, float], bool] | None,
 ) -> Moments:
+    """Return the moments of a value up to a degree; ``known`` are its bounds and whether it is whole, None to count."""
     value = aggregate.value
     assert value is not None
     if known is None:

@@ -72,6 +72,7 @@ def ranks(shares: Sequence[Fraction], epsilon: float, limit: int) -> Rank:
 
 
 def _with_mechanisms(split: Split, epsilon: float, limit: int) -> Rank:
+    """Return the order of selections with the mechanism of each."""
     at = split.at.limit_denominator(_FINEST)
     parts = PARTS if split.below or split.above else 1
     return Rank(
@@ -93,6 +94,7 @@ def choose(rank: Rank, counts: Counts) -> dict[Fraction, int]:
 
 
 def _largest_denominator(rank: Rank | None) -> int:
+    """Return the largest denominator of the quantiles' ranks; 1 for none."""
     if rank is None:
         return 1
     return max(rank.at.denominator, *(_largest_denominator(side) for side in (rank.below, rank.above)))
@@ -184,6 +186,7 @@ def _tail_of_sums(most: int, confidence: float) -> NDArray[np.float64]:
 
 
 def _scale(mechanism: Laplace) -> float:
+    """Return the scale of Laplace noise with one sensitivity."""
     scale = mechanism.scale
     assert isinstance(scale, float)  # one sensitivity has one scale
     return scale

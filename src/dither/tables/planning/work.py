@@ -115,6 +115,7 @@ def _largest(work: _Polynomial) -> int:
 
 
 def _limited(query: Query, card: Card, most: int, seen: set[str]) -> Query:
+    """Return the question with at most ``most`` rows of a person wherever its relation combines them."""
     return query if query.source is None else replace(query, source=_with_limits(query.source, card, most, seen))
 
 
@@ -163,6 +164,7 @@ def _read_inside(source: _Node, card: Card, seen: set[str]) -> set[str]:
 
 
 def _names(*values: Expression | None) -> set[str]:
+    """Return the names of the private columns in expressions; None is no expression."""
     return {column.name for column in columns(*values) if column.table is None}
 
 
@@ -186,6 +188,7 @@ def _rows_and_work(source: Source, card: Card) -> tuple[_Polynomial | None, _Pol
 
 
 def _of_join(source: PersonJoin, card: Card) -> tuple[_Polynomial | None, _Polynomial]:
+    """Return rows and work of a join on the person, as :func:`_rows_and_work` does."""
     (left, left_work), (right, right_work) = (_rows_and_work(item, card) for item in (source.left, source.right))
     work, filters = _add(left_work, right_work), source.kind in ("semi", "anti")
     if left is None or right is None:  # of which the other one has one row, or is looked up
@@ -247,10 +250,12 @@ def _units(find: Lookup, *values: Expression | None) -> int:
 
 
 def _add(*terms: _Polynomial) -> _Polynomial:
+    """Return the sum of polynomials."""
     return tuple(map(sum, zip_longest(*terms, fillvalue=0)))
 
 
 def _times(left: _Polynomial, right: _Polynomial) -> _Polynomial:
+    """Return the product of two polynomials."""
     result = [0] * (len(left) + len(right) - 1) if left and right else []
     for i, number in enumerate(left):
         for j, other in enumerate(right):
@@ -282,6 +287,7 @@ def refuse_much_text_work(query: Query) -> None:
 
 
 def _text_operations(query: Query) -> int:
+    """Return how many operations on texts one part of a question does for a row."""
     rows, count = (1, 0) if query.source is None else _of_source(query.source)
     return count + rows * _operations(query)
 
@@ -315,6 +321,7 @@ def _operations(node: Query | Source) -> int:
 
 
 def _expressions(value: object) -> Iterator[Expression]:
+    """Yield the expressions in the fields of a node, without those of relations inside it."""
     if isinstance(value, (Call, Column, Literal)):
         yield value
         return

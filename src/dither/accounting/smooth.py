@@ -182,10 +182,10 @@ def _power_loss(s: Fraction, beta: Fraction, gamma: Fraction) -> float:
     high = max(1.0, 2 * max(1.0, exponent - 1) * width)
     while not fits(high):
         high *= 2
-    found, excess = bisect_floats(fits, 0.0, high).holds, 2.0**-48
-    while not _power_fits(s, beta, gamma, Fraction(found * (1 + excess))):
+    least, excess = bisect_floats(fits, 0.0, high).holds, 2.0**-48
+    while not _power_fits(s, beta, gamma, Fraction(least * (1 + excess))):
         excess *= 2
-    return found * (1 + excess)
+    return least * (1 + excess)
 
 
 def _largest_ratio(b: float, d2: float) -> float:

@@ -14,7 +14,7 @@ import pytest
 from pyarrow import csv
 
 import dither as dp
-from dither.publish.card_columns import ColumnReader, columns_from_card, read_lookup, stated_keys
+from dither.publish.card_columns import ColumnReader, read_lookup, stated_keys
 from dither.publish.domain import misplaced, places_without, some
 from dither.tables.card.model import Card, ColumnCard, PublicTable
 from dither.tables.query.tree import Call, Column, Literal
@@ -49,8 +49,9 @@ def people():
 
 
 def keys_of(people, **columns):
-    domain, expressions = columns_from_card(people, columns)
-    return [attribute.keys[-1].to_pylist() for attribute in domain.attributes], expressions
+    reader = ColumnReader(people)
+    result = [reader.column(name, spec) for name, spec in columns.items()]
+    return [item.attribute.keys[-1].to_pylist() for item in result], tuple(item.expression for item in result)
 
 
 def test_keys_come_from_the_card_or_from_the_plan(people):

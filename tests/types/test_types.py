@@ -32,7 +32,6 @@ RETURNS_ANY = {
         PrivateEstimator.non_private_estimator GaussianNB.non_private_estimator KMeans.non_private_estimator
         LinearRegression.non_private_estimator LogisticRegression.non_private_estimator Mean.non_private_estimator
         PCA.non_private_estimator Ridge.non_private_estimator StandardScaler.non_private_estimator
-        KMeans.get_feature_names_out PCA.get_feature_names_out StandardScaler.get_feature_names_out
     """,
     "an object of dp-accounting, which carries no types": "to_dp_event",
     "whatever the example of a course is": "Result.implementation Result.run",

@@ -113,11 +113,6 @@ def total_spent() -> Iterator[Total]:
         _OPEN.reset(token)
 
 
-def shared_lineage(estimator: Any, clone: Any) -> None:
-    """Let a clone add to what its original counts."""
-    setattr(clone, _LINEAGE, vars(estimator).setdefault(_LINEAGE, Total()))
-
-
 def count_fit(estimator: Any, guarantee: Guarantee, *, charged: bool) -> None:
     """Count a fit; warn, once, if it is not the first of its lineage and the fits are not added up."""
     lineage: Total = vars(estimator).setdefault(_LINEAGE, Total())
@@ -133,12 +128,6 @@ def count_fit(estimator: Any, guarantee: Guarantee, *, charged: bool) -> None:
             PrivacyWarning,
             stacklevel=5,
         )
-
-
-def total_of(estimator: Any) -> Guarantee | None:
-    """Return what an estimator and its clones have cost so far."""
-    lineage: Total | None = vars(estimator).get(_LINEAGE)
-    return None if lineage is None else lineage.guarantee
 
 
 Released = dict[str, Any]
@@ -217,11 +206,12 @@ class PrivateEstimator(BaseEstimator):
 
         Searches and cross-validation of scikit-learn fit clones. Fits in other processes are not counted.
         """
-        return total_of(self)
+        lineage: Total = vars(self).get(_LINEAGE, Total())
+        return lineage.guarantee
 
     def __sklearn_clone__(self) -> Self:
         copy: Self = super().__sklearn_clone__()
-        shared_lineage(self, copy)
+        setattr(copy, _LINEAGE, vars(self).setdefault(_LINEAGE, Total()))  # a clone adds to what its original counts
         return copy
 
     def _request(self, columns: int) -> str:
@@ -236,14 +226,14 @@ class PrivateEstimator(BaseEstimator):
         """Refuse what the subclass cannot use; called before the data are looked at."""
 
     def _check_columns(self, columns: int) -> None:
-        """The same for what depends on the number of features."""
+        """Refuse parameters that do not fit the number of features; called before anything is charged."""
 
     def _labels(self, y: Any, rows: int) -> tuple[Any, ...]:
-        """Labels as :meth:`_released` wants them, record by record: regressors clip them to ``label_bounds``."""
+        """Return labels as :meth:`_released` wants them, record by record: regressors clip them to ``label_bounds``."""
         raise AssertionError("an estimator with labels reads them")
 
     def _released(self, rows: Floats, *labels: Any, budget: GaussianBudget) -> Released:
-        """Everything that is released, by name of the attribute; rows are inside the bounds."""
+        """Return everything that is released, by name of the attribute; rows are inside the bounds."""
         raise AssertionError("each estimator computes what it releases")
 
     def non_private_estimator(self) -> Any:
@@ -259,7 +249,7 @@ class PrivateEstimator(BaseEstimator):
         return NonPrivate(self)
 
     def read_rows(self, X: Any, *, reset: bool) -> Floats:
-        """Rows as finite floats; what is missing counts as the middle of its bounds."""
+        """Return rows as finite floats; a missing cell counts as the middle of its bounds."""
         declared = len(self.bounds) if _several(self.bounds) else None
         rows = inputs.table(X, declared)
         check_feature_names(self, X, reset=reset)
@@ -273,12 +263,12 @@ class PrivateEstimator(BaseEstimator):
         return inputs.filled(rows, _middle(self.bounds, rows.shape[1]))
 
     def _new_rows(self, X: Any) -> Floats:
-        """Rows to predict from, after a fit."""
+        """Return the rows to predict from, not clipped; refuse an estimator before its fit."""
         check_is_fitted(self)
         return self.read_rows(X, reset=False)
 
     def _rows(self, X: Any) -> Floats:
-        """Return the same, clipped to the bounds."""
+        """Return the rows to predict from, clipped to the bounds."""
         return clip(self._new_rows(X), limits_of(self.bounds, self.n_features_in_))
 
     def __sklearn_tags__(self) -> Any:
@@ -376,7 +366,7 @@ class NonPrivate(BaseEstimator):
 
 
 def limits_of(bounds: Any, columns: int, name: str = "bounds") -> tuple[Floats, Floats]:
-    """Public lower and upper limits for each column: one pair for all, or one pair for each."""
+    """Return public lower and upper limits for each column: one pair for all, or one pair for each."""
     if bounds is None:
         arguments.bounds(None, name)
     if _several(bounds):
@@ -425,7 +415,7 @@ def clip(rows: Floats, limits: tuple[Floats, Floats]) -> Floats:
 
 
 def centered(rows: Floats, limits: tuple[Floats, Floats]) -> Floats:
-    """Rows inside the limits as places between -1 and 1."""
+    """Return rows inside the limits, scaled so that each column lies between -1 and 1."""
     lower, upper = limits
     result = rows - (lower + upper) / 2
     result /= (upper - lower) / 2

@@ -81,7 +81,7 @@ def project(rows: Floats, matrix: Floats, largest: float) -> Floats:
 
 
 def whole_product(whole: Floats, bits: int, matrix: Floats) -> Floats:
-    """``whole @ matrix``, for rows of whole numbers of at most ``2**bits``."""
+    """Return ``whole @ matrix``, for rows of whole numbers of at most ``2**bits``."""
     spare_bits = 52 - bits - len(matrix).bit_length()
     unit = 2.0 ** (spare_bits - max(math.frexp(float(np.abs(matrix).max(initial=0.0)))[1], _MIN_EXPONENT))
     result: Floats = whole @ np.rint(matrix * unit)
@@ -162,7 +162,7 @@ class GaussianBudget(Stateful):
         return gaussian_ratio(*numbers) * root_up(1 / share, _BITS)
 
     def _relation_factor(self, aligned: bool) -> Fraction:
-        """By how many times their sensitivity the sums of neighbors differ at most."""
+        """Return by how many times their sensitivity the sums of neighbors differ at most."""
         if self.neighbors is not ReplaceOne:
             return Fraction(1)
         return root_up(Fraction(2), _BITS) if aligned and not self.pure else Fraction(2)
@@ -170,7 +170,7 @@ class GaussianBudget(Stateful):
     def release(
         self, parts: Sequence[tuple[NDArray[Any], float | Fraction]], share: float | Fraction, *, aligned: bool = False
     ) -> list[Floats]:
-        """Exact integer sums with their noise, as floats; each part is an array and its sensitivity.
+        """Return exact integer sums with their noise, as floats; each part is an array and its sensitivity.
 
         ``aligned`` says that no two contributions have a negative inner product.
         """
@@ -306,7 +306,7 @@ def noisy_count(rows: Sequence[Any] | NDArray[Any], budget: GaussianBudget, shar
 def noisy_moments(
     values: Floats, count: float, budget: GaussianBudget, share: float | Fraction
 ) -> tuple[Floats, Floats, float]:
-    """Mean and mean square of each column of numbers between -1 and 1, and the deviation of their noise.
+    """Return mean and mean square of each column of numbers between -1 and 1, and the deviation of their noise.
 
     One row adds ``(x, x^2 - 1/2)``: in l2 its square is ``x^4 + 1/4 <= 5/4`` for each column, in l1 it is at most 3/2.
     """

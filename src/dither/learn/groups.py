@@ -78,7 +78,7 @@ from dither.learn.budget import (
     row_norms,
 )
 from dither.learn.losses import softmax
-from dither.learn.sklearn_base import TransformerMixin
+from dither.learn.sklearn_base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from dither.neighbors import Neighbors
 from dither.randomness import Source
 
@@ -232,7 +232,9 @@ class GaussianNB(PrivateClassifier):
 def moments(
     places: Floats, groups: NDArray[np.int64], size: int, budget: GaussianBudget
 ) -> tuple[Floats, Floats, Floats]:
-    """Count, mean and variance of each of ``size`` groups of rows between -1 and 1. All of the budget is spent."""
+    """Return count, mean and variance of each of ``size`` groups of rows between -1 and 1. All of the budget
+    is spent.
+    """
     columns = places.shape[1]
     max_norm = float(columns) if budget.pure else math.sqrt(columns)
     noisy = group_counts(groups, size, budget, _COUNTS_SHARE)
@@ -271,7 +273,7 @@ _POINTS, _ROUNDS = 1 << 11, 30
 _MAX_AXES = 1000
 
 
-class KMeans(TransformerMixin, UnsupervisedEstimator):
+class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, UnsupervisedEstimator):
     """Centers of k groups of rows: (epsilon, delta)-DP, or epsilon-DP with ``delta=None``.
 
     *Statement.* A fit is (epsilon, delta)-DP for one record added or removed (or replaced, with
@@ -330,7 +332,7 @@ class KMeans(TransformerMixin, UnsupervisedEstimator):
         return {"cluster_centers_": (lower + upper) / 2 + centers * (upper - lower) / 2, "n_iter_": steps}
 
     def _places(self, X: Any) -> tuple[Floats, Floats]:
-        """Rows, not clipped, and centers in the units of the bounds."""
+        """Return rows, not clipped, and centers, both in the units of the bounds."""
         rows = self._new_rows(X)
         limits = limits_of(self.bounds, self.n_features_in_)
         return centered(rows, limits), centered(self.cluster_centers_, limits)
@@ -340,7 +342,7 @@ class KMeans(TransformerMixin, UnsupervisedEstimator):
         return np.asarray(squared_distances(*self._places(X)).argmin(axis=1))
 
     def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int64]:
-        """``fit(X).predict(X)``: what comes back is about single records, and not private."""
+        """Return ``fit(X).predict(X)``: it is about single records, and not private."""
         return self.fit(X).predict(X)
 
     def transform(self, X: Any) -> Floats:
@@ -353,11 +355,8 @@ class KMeans(TransformerMixin, UnsupervisedEstimator):
 
     @property
     def _n_features_out(self) -> int:
+        """The number of output columns, which scikit-learn names by the class: see ``get_feature_names_out``."""
         return int(self.cluster_centers_.shape[0])
-
-    def get_feature_names_out(self, input_features: Any = None) -> Any:
-        """``kmeans0``, ``kmeans1``, …."""
-        return np.array([f"kmeans{i}" for i in range(self._n_features_out)], dtype=object)
 
     def non_private_estimator(self) -> Any:
         """Return the estimator of scikit-learn that does the same without privacy."""
@@ -370,7 +369,7 @@ class KMeans(TransformerMixin, UnsupervisedEstimator):
 
 
 def squared_distances(rows: Floats, centers: Floats) -> Floats:
-    """Of every row from every center, each computed by itself."""
+    """Return the squared distance of every row from every center, each row computed by itself."""
     result = np.zeros((len(rows), len(centers)))
     for column in range(rows.shape[1]):
         difference = rows[:, column, np.newaxis] - centers[:, column]
@@ -379,7 +378,7 @@ def squared_distances(rows: Floats, centers: Floats) -> Floats:
 
 
 def private_centers(points_in_cube: Floats, size: int, budget: GaussianBudget) -> tuple[Floats, int]:
-    """So many centers of rows between -1 and 1, and the number of steps. All of the budget is spent."""
+    """Return ``size`` centers of rows between -1 and 1, and the number of steps. All of the budget is spent."""
     columns = points_in_cube.shape[1]
     max_norm = float(columns) if budget.pure else math.sqrt(columns)
     count = noisy_count(points_in_cube, budget, _COUNT_SHARE)
@@ -428,7 +427,7 @@ def _mean(
 
 
 def _principal(rows: Floats, norm: float, count: float, budget: GaussianBudget) -> tuple[Floats, Floats]:
-    """Variances along the principal axes, without that of the noise, falling, and the axes as columns."""
+    """Return variances along the principal axes, without that of the noise, falling, and the axes as columns."""
     matrix = noisy_gram(rows, norm, budget, _GRAM_SHARE) / count
     noise = norm * norm * deviation(budget, _GRAM_SHARE, aligned=True) / count
     values, vectors = np.linalg.eigh(matrix)

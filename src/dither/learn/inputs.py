@@ -35,7 +35,7 @@ _ENCODE = "encode text by public numbers; declare numbers by astype(float) or pd
 
 
 def table(X: Any, columns: int | None = None) -> Floats:
-    """Rows of floats, with NaN for every cell that is no number.
+    """Return rows of floats, with NaN for every cell that is no number.
 
     ``columns`` is how many the caller declared, if he did: a list of rows says so otherwise by the first of its rows. A
     row of a list that is no row, or one of another length, is missing altogether.
@@ -103,7 +103,7 @@ def labels(y: Any) -> NDArray[Any]:
 
 
 def shown(cells: Sequence[Any]) -> list[Any]:
-    """Cells as floats and text, each by its own value; NaN for anything else."""
+    """Return cells as floats and text, each by its own value; NaN for anything else."""
     floats = as_values(list(cells)).values.tolist()
     return [str(cell) if isinstance(cell, str) else value for cell, value in zip(cells, floats, strict=True)]
 
@@ -152,7 +152,7 @@ def _columns(rows: Sequence[Any], columns: int | None) -> int:
 
 
 def _one_column(y: Any) -> Any:
-    """Labels as an array of NumPy, a list of cells, or a column of another library."""
+    """Return labels as an array of NumPy, a list of cells, or a column of another library."""
     if y is None:
         got = "none (it requires y to be passed, but the target y is None)"
         raise InvalidData("y", "a label for each row", got, "pass y")

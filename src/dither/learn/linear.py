@@ -92,7 +92,7 @@ class _Steps:
 
 
 def solve(x: Floats, v: Floats, penalty: Floats, budget: GaussianBudget) -> tuple[float, Floats, str]:
-    """Intercept and weights of the least squares of v on x, both within [-1, 1], and which way was taken.
+    """Return intercept and weights of the least squares of v on x, both within [-1, 1], and which way was taken.
 
     ``penalty`` is that of the square of each weight. All of the budget is spent.
     """
@@ -252,7 +252,7 @@ class _Linear(RegressorMixin, PrivateEstimator):
         return 0.0
 
     def _penalty(self, half: Floats) -> Floats:
-        """That of a weight in units of the bounds; beyond ``_LARGEST`` the weight is as good as 0."""
+        """Return the penalty of each weight in units of the bounds; beyond ``_LARGEST`` the weight is as good as 0."""
         return np.minimum(self._alpha() / _LARGEST, half * half) / (half * half) * _LARGEST
 
     def _released(self, rows: Floats, *labels: Any, budget: GaussianBudget) -> Released:

@@ -122,8 +122,8 @@ class LogisticRegression(PrivateClassifier):
         limits = limits_of(self.bounds, rows.shape[1])
         codes, classes = labels
         scaled_rows = centered(rows, limits)
-        size = _size(scaled_rows, budget)
-        middle, scale = _standard(scaled_rows, size, budget)
+        size = _noisy_record_count(scaled_rows, budget)
+        middle, scale = _centers_and_scales(scaled_rows, size, budget)
         scaled = (scaled_rows - middle) * scale
         strength, columns = size / budget.ratio(1.0), rows.shape[1]
         enough = _LIKELIHOOD_STRENGTH * (columns + 1) ** 1.5 * math.sqrt(len(classes) - 1)
@@ -142,7 +142,7 @@ class LogisticRegression(PrivateClassifier):
                 _MIN_CALIBRATION_STRENGTH, _CALIBRATION_STRENGTH * (columns + 1)
             )
             left = budget.left * (1 - _CALIBRATION_SHARE if calibrate else 1)
-            weights = _margins(records, size, budget, left, _NOISE_DECORRELATED if correlated else _NOISE)
+            weights = _clipped_descent(records, size, budget, left, _NOISE_DECORRELATED if correlated else _NOISE)
             if calibrate:
                 slope, shift = _calibration(records, weights, size, budget)
                 weights = slope * weights
@@ -170,7 +170,7 @@ class LogisticRegression(PrivateClassifier):
         return np.asarray(self.classes_[best])
 
 
-def _size(rows: Floats, budget: GaussianBudget) -> float:
+def _noisy_record_count(rows: Floats, budget: GaussianBudget) -> float:
     """Return the number of records: counted twice where it is private, the second time as well as it is worth."""
     if budget.neighbors is ReplaceOne:
         return noisy_count(rows, budget, 1.0)
@@ -181,7 +181,7 @@ def _size(rows: Floats, budget: GaussianBudget) -> float:
     return max(least, (first * count + second * again) / (first + second))
 
 
-def _standard(scaled_rows: Floats, size: float, budget: GaussianBudget) -> tuple[Floats, Floats]:
+def _centers_and_scales(scaled_rows: Floats, size: float, budget: GaussianBudget) -> tuple[Floats, Floats]:
     """Return where to center each feature, and what to multiply it by, so that a typical row has length 1."""
     columns = scaled_rows.shape[1]
     relative_noise = budget.ratio(1.0) / size
@@ -263,8 +263,12 @@ def _mean_iterate(
     return np.asarray(trace.iterates[len(steps) // 2 + 1 :].mean(axis=0).reshape(len(start), -1))
 
 
-def _margins(records: _Records, size: float, budget: GaussianBudget, left: Fraction, noise: float) -> Floats:
-    """Coefficients by gradients that are clipped to little; ``left`` of the budget is spent."""
+def _clipped_descent(records: _Records, size: float, budget: GaussianBudget, left: Fraction, noise: float) -> Floats:
+    """Return coefficients by descent on gradients clipped to 0.2, step 6 of the module; spends ``left`` of the budget.
+
+    The steps are so long that the noise they add up to in a coefficient has the deviation ``noise`` over the root of
+    the number of scores, unless they would get too long to converge.
+    """
     scores = records.scores
     length = noise / math.sqrt(scores) * size * math.sqrt(left) / (budget.ratio(1.0) * _CLIP)
     step = min(length / _STEPS, _LONGEST_STEP * (4 if scores == 1 else scores))
@@ -274,7 +278,8 @@ def _margins(records: _Records, size: float, budget: GaussianBudget, left: Fract
 def _likelihood(
     records: _Records, size: float, budget: GaussianBudget, excess: float, start: Floats | None = None
 ) -> Floats:
-    """Coefficients by the likelihood; all of the budget is spent. The features but the last are uncorrelated, and of a
+    """Return coefficients by the likelihood; all of the budget is spent. The features but the last are
+    uncorrelated, and of a
     typical length of 1 together. ``excess`` is by how many times n / r is above what is needed. Coefficients from a
     ``start`` keep all of their length.
 
@@ -308,7 +313,7 @@ def _likelihood(
 
 
 def _calibration(records: _Records, weights: Floats, size: float, budget: GaussianBudget) -> tuple[float, float]:
-    """Slope and intercept that make the likelihood of these scores large; all of the budget is spent."""
+    """Return the slope and intercept that make the likelihood of these scores large; all of the budget is spent."""
     scores = Factors.of(records.features).times(weights[:, 0])
     top = 8 * float(np.linalg.norm(weights))
     spread = noisy_ceiling(np.abs(scores), top, _SPREAD_FRACTION, size, budget, _SPREAD_SHARE)

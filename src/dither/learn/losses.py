@@ -84,26 +84,6 @@ class Loss:
         return self.curvature * largest + self.penalty
 
 
-def _length(values: Floats, order: int) -> Floats:
-    if values.ndim == 1:
-        return np.abs(values)
-    return np.asarray(np.abs(values).sum(axis=1) if order == 1 else np.sqrt(np.einsum("ij,ij->i", values, values)))
-
-
-def gradient_norms(residuals: Floats, X: Floats, order: int = 2) -> Floats:
-    """Return the norm of each example's gradient: of an outer product, that of the row times that of the residual."""
-    return _length(residuals, order) * _length(X, order)
-
-
-def clipped_sum(residuals: Floats, X: Floats, clip: float, order: int = 2) -> Floats:
-    """Return the sum of the examples' gradients, each shortened to a norm of ``clip`` if it is longer.
-
-    In floats, and so for study only: :mod:`dither.learn.descent` sums on a lattice.
-    """
-    factors = clip / np.maximum(gradient_norms(residuals, X, order), clip)
-    return X.T @ (residuals * (factors if residuals.ndim == 1 else factors[:, np.newaxis]))
-
-
 @dataclass(frozen=True)
 class Squared(Loss):
     """``weight (score - y)^2``: with a column of ones the sample mean (weight 1), ordinary least squares, and with a

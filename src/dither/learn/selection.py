@@ -67,7 +67,7 @@ class Choice:
         return self.mechanism.guarantee
 
     def error(self, confidence: float = 0.95) -> float:
-        """By how many records the chosen model is behind the best at most, with this confidence.
+        """Return by how many records the chosen model is behind the best at most, with this confidence.
 
         >>> mechanism = Exponential(sensitivity=1 << 20, epsilon=1, monotone=True)
         >>> round(Choice("a", 0, 10, mechanism).error(0.95), 2)
@@ -207,7 +207,7 @@ def _predicted(model: Any, row: Any) -> Any:
 
 
 def _steps(predicted: Any, label: Any, width: float | None) -> int:
-    """Between 0 and 2^20."""
+    """Return what one record adds to a score, from 0 (a miss, or an error) to 2^20; ``width`` is None for labels."""
 
     def steps() -> int:
         if width is None:

@@ -38,10 +38,17 @@ if TYPE_CHECKING:
 
         def __sklearn_tags__(self) -> Any: ...
 
-    class ClusterMixin:
-        """Marks a clustering estimator."""
+    class ClassNamePrefixFeaturesOutMixin:
+        """Output features named by the class and a number: ``pca0``, ``pca1``, …."""
 
-        def __sklearn_tags__(self) -> Any: ...
+        def get_feature_names_out(self, input_features: Any = None) -> Any:
+            """Return a name for each of the ``_n_features_out`` columns of ``transform``."""
+
+    class OneToOneFeatureMixin:
+        """Output features that keep the names of the input."""
+
+        def get_feature_names_out(self, input_features: Any = None) -> Any:
+            """Return the names of the features, as they went in."""
 
     class TransformerMixin:
         """``fit_transform``, and the output container that the user chose."""
@@ -59,7 +66,14 @@ if TYPE_CHECKING:
 
 else:
     try:
-        from sklearn.base import BaseEstimator, ClassifierMixin, ClusterMixin, RegressorMixin, TransformerMixin
+        from sklearn.base import (
+            BaseEstimator,
+            ClassifierMixin,
+            ClassNamePrefixFeaturesOutMixin,
+            OneToOneFeatureMixin,
+            RegressorMixin,
+            TransformerMixin,
+        )
         from sklearn.utils.validation import check_is_fitted
     except ImportError as missing:
         raise MissingPackage(
@@ -71,14 +85,15 @@ else:
     except ImportError:  # before 1.6 it was a method
 
         def check_feature_names(estimator: Any, X: Any, *, reset: bool) -> None:
-            """The same, of earlier versions."""
+            """Call the method that scikit-learn had before 1.6 for the same check."""
             estimator._check_feature_names(X, reset=reset)
 
 
 __all__ = [
     "BaseEstimator",
+    "ClassNamePrefixFeaturesOutMixin",
     "ClassifierMixin",
-    "ClusterMixin",
+    "OneToOneFeatureMixin",
     "RegressorMixin",
     "TransformerMixin",
     "check_feature_names",

@@ -21,7 +21,12 @@ from dither.learn.budget import (
     row_norms,
 )
 from dither.learn.inputs import filled, table
-from dither.learn.sklearn_base import TransformerMixin, check_is_fitted
+from dither.learn.sklearn_base import (
+    ClassNamePrefixFeaturesOutMixin,
+    OneToOneFeatureMixin,
+    TransformerMixin,
+    check_is_fitted,
+)
 from dither.neighbors import Neighbors
 from dither.randomness import Source
 
@@ -29,7 +34,7 @@ _COUNT_SHARE, _MEAN_SHARE, _SIZES_SHARE = 0.02, 0.1, 0.02
 _KEPT_FRACTION = 0.5
 
 
-class PCA(TransformerMixin, UnsupervisedEstimator):
+class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, UnsupervisedEstimator):
     """Principal components by Analyze Gauss (Dwork, Talwar, Thakurta and Zhang 2014), (epsilon, delta)-DP.
 
     The mean is released first and taken away, so that rows are short; they are clipped to about their median length,
@@ -107,7 +112,7 @@ class PCA(TransformerMixin, UnsupervisedEstimator):
         }
 
     def transform(self, X: Any) -> Floats:
-        """Rows, not clipped, by their components."""
+        """Return the rows, not clipped, by their components."""
         return np.asarray((self._new_rows(X) - self.mean_) @ self.components_.T)
 
     def inverse_transform(self, X: Any) -> Floats:
@@ -116,11 +121,8 @@ class PCA(TransformerMixin, UnsupervisedEstimator):
 
     @property
     def _n_features_out(self) -> int:
+        """The number of output columns, which scikit-learn names by the class: see ``get_feature_names_out``."""
         return int(self.components_.shape[0])
-
-    def get_feature_names_out(self, input_features: Any = None) -> Any:
-        """``pca0``, ``pca1``, …."""
-        return np.array([f"pca{i}" for i in range(self._n_features_out)], dtype=object)
 
     def non_private_estimator(self) -> Any:
         """Return the estimator of scikit-learn that does the same without privacy."""
@@ -132,7 +134,7 @@ class PCA(TransformerMixin, UnsupervisedEstimator):
 _COUNT = 0.2
 
 
-class StandardScaler(TransformerMixin, UnsupervisedEstimator):
+class StandardScaler(OneToOneFeatureMixin, TransformerMixin, UnsupervisedEstimator):
     """Take away the mean of each feature and divide by its deviation: (epsilon, delta)-DP, or epsilon-DP with
     ``delta=None``.
 
@@ -193,24 +195,18 @@ class StandardScaler(TransformerMixin, UnsupervisedEstimator):
         }
 
     def transform(self, X: Any) -> Floats:
-        """Rows, not clipped, in deviations from the mean."""
+        """Return the rows, not clipped, in deviations from the mean."""
         shift, scale = self._map()
         return np.asarray((self._new_rows(X) - shift) / scale)
 
     def inverse_transform(self, X: Any) -> Floats:
-        """Rows in their own units again."""
+        """Return rows in their own units again."""
         shift, scale = self._map()
         return np.asarray(self._new_rows(X) * scale + shift)
 
     def _map(self) -> tuple[Floats | float, Floats | float]:
         check_is_fitted(self)
         return self.mean_ if self.with_mean else 0.0, self.scale_ if self.with_std else 1.0
-
-    def get_feature_names_out(self, input_features: Any = None) -> Any:
-        """Return the names of the features, as they went in."""
-        from sklearn.utils.validation import _check_feature_names_in
-
-        return _check_feature_names_in(self, input_features)
 
     def non_private_estimator(self) -> Any:
         """Return the estimator of scikit-learn that does the same without privacy."""

@@ -67,7 +67,9 @@ class PureProtocol(FrequencyProtocol):
 
 
 def inside_probability(epsilon: Fraction, size: int, total: int, bits: int) -> Enclosure:
-    """Limits of ``s / (s + (K - s) exp(-epsilon))`` times ``2**bits``: the probability of a report in the set."""
+    """Return limits of ``s / (s + (K - s) exp(-epsilon))`` times ``2**bits``: the probability of a report in
+    the set.
+    """
     low, high = exp_neg(epsilon, bits)
     one, others = size << bits, total - size
     return divide((one, one), (one + others * low, one + others * high), bits)

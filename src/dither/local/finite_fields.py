@@ -239,7 +239,7 @@ class ProjectiveGeometryResponse(IndexProtocol[LocalFrequencies], PureProtocol):
         return _points(q, t - 1)
 
     def own_probability(self, bits: int) -> Enclosure:
-        """Limits of p times ``2**bits``."""
+        """Return limits of p times ``2**bits``."""
         return inside_probability(self.exact_epsilon, self.hyperplane_size, self.report_count, bits)
 
     @property
@@ -367,7 +367,7 @@ class LocalHashing(IndexProtocol[LocalFrequencies], PureProtocol):
         return int(self.hash_range ** (self.digits + 1))
 
     def own_probability(self, bits: int) -> Enclosure:
-        """Limits of the probability of reporting the hash of the own category, times ``2**bits``."""
+        """Return limits of the probability of reporting the hash of the own category, times ``2**bits``."""
         return inside_probability(self.exact_epsilon, 1, self.hash_range, bits)
 
     @property

@@ -91,7 +91,7 @@ class HadamardResponse(IndexProtocol[LocalFrequencies], FrequencyProtocol):
         return self.blocks * self.order
 
     def own_probability(self, bits: int) -> Enclosure:
-        """Limits of p times ``2**bits``."""
+        """Return limits of p times ``2**bits``."""
         return inside_probability(self.exact_epsilon, 1, 2 * self.blocks, bits)
 
     @property

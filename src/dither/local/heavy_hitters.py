@@ -172,7 +172,9 @@ class HeavyHitters:
         return HeavyHitterSearch(self)
 
     def search(self, words: Any, *, source: Source | None = None) -> list[HeavyHitter]:
-        """Everything in one call, for a study: split the people at random, ask each group, list what is frequent."""
+        """Return everything in one call, for a study: split the people at random, ask each group, list what is
+        frequent.
+        """
         resolved = resolve(source)
         table = as_table(words, self.max_bytes)
         prefix_rounds, deciding = len(self.rounds) - 1, self.deciding_tenths(table.shape[0])

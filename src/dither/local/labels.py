@@ -81,7 +81,7 @@ def encode(values: Any, categories: int | tuple[Any, ...], name: str) -> NDArray
 
 
 def integers(values: Any, name: str = "values") -> NDArray[np.int64]:
-    """Whole numbers as int64; -1 for what is none."""
+    """Return whole numbers as int64; -1 for what is none."""
     if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "iu":
         if values.dtype == np.uint64:
             return np.where(values > np.uint64((1 << 63) - 1), np.int64(-1), values.astype(np.int64))

@@ -456,7 +456,7 @@ class HadamardCountMeanSketch(IndexProtocol[LocalFrequencies], Sketch):
         return cls(epsilon, categories, rows=1024, width=32768, key=key)
 
     def own_probability(self, bits: int) -> Enclosure:
-        """Limits of the probability of the true sign, times ``2**bits``."""
+        """Return limits of the probability of the true sign, times ``2**bits``."""
         return inside_probability(self.exact_epsilon, 1, 2, bits)
 
     @property

@@ -89,7 +89,7 @@ class RandomizedResponse(IndexProtocol[LocalFrequencies], PureProtocol):
         return self.category_count
 
     def own_probability(self, bits: int) -> Enclosure:
-        """Limits of the probability of reporting the truth, times ``2**bits``."""
+        """Return limits of the probability of reporting the truth, times ``2**bits``."""
         return inside_probability(self.exact_epsilon, 1, self.category_count, bits)
 
 
@@ -134,7 +134,7 @@ class SubsetSelection(BitProtocol):
         return p, (p * (w - 1) + (1 - p) * w) / (k - 1)
 
     def own_probability(self, bits: int) -> Enclosure:
-        """Limits of p times ``2**bits``."""
+        """Return limits of p times ``2**bits``."""
         return inside_probability(self.exact_epsilon, self.subset_size, self.category_count, bits)
 
     def draw(self, codes: Codes, source: Source) -> Records:
@@ -249,13 +249,13 @@ class UnaryEncoding(BitProtocol):
         return (0.5 if self.optimized else 1 / (1 + math.exp(-float(self.flip_epsilon)))), q
 
     def own_probability(self, bits: int) -> Enclosure:
-        """Limits of p times ``2**bits``."""
+        """Return limits of p times ``2**bits``."""
         if self.optimized:
             return 1 << bits - 1, 1 << bits - 1
         return inside_probability(self.flip_epsilon, 1, 2, bits)
 
     def other_probability(self, bits: int) -> Enclosure:
-        """Limits of q times ``2**bits``."""
+        """Return limits of q times ``2**bits``."""
         low, high = inside_probability(self.flip_epsilon, 1, 2, bits)
         return (1 << bits) - high, (1 << bits) - low
 

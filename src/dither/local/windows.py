@@ -49,7 +49,7 @@ def line_bounds(value: object) -> tuple[int | float, int | float]:
 
 
 def numbers_within(values: object, bounds: tuple[int | float, int | float], name: str) -> Floats:
-    """Numbers within the bounds as floats; others, and what is no number, are refused without naming them."""
+    """Return numbers within the bounds as floats; others, and what is no number, are refused without naming them."""
     numbers: Floats = as_values(values, "number", name=name).values.astype(np.float64)
     if not bool(np.all((numbers >= float(bounds[0])) & (numbers <= float(bounds[1])))):
         raise InvalidData(
@@ -85,7 +85,7 @@ class Windows:
         return inside_float(float(self.epsilon), self.width, self.total)
 
     def own_probability(self, bits: int) -> Enclosure:
-        """Limits of that probability times ``2**bits``."""
+        """Return limits of that probability times ``2**bits``."""
         return inside_probability(self.epsilon, self.width, self.total, bits)
 
     def draw(self, codes: Codes, source: Source) -> NDArray[np.int64]:

@@ -63,7 +63,8 @@ def table_spec(
     people: float | None = None,
     confidence: float = 0.95,
 ) -> TableSpec:
-    """A table by the names of its levels; ``error`` is the largest half-width of an interval that a cell may have.
+    """Return a table by the names of its levels; ``error`` is the largest half-width of an interval that a cell may
+    have.
 
     Parameters
     ----------
@@ -91,7 +92,7 @@ def table_spec(
 
 
 def normal_quantile(confidence: float) -> float:
-    """How many deviations from its mean a normal number is at most, with this probability.
+    """Return how many deviations from its mean a normal number is at most, with this probability.
 
     >>> round(normal_quantile(0.95), 4)
     1.96
@@ -147,7 +148,7 @@ def allocate(
     unit: float = 1.0,
     budget_for: Callable[[float], dict[str, float]] | None = None,
 ) -> Allocation:
-    """The best variances of the residuals whose costs add up to ``cost``.
+    """Return the best variances of the residuals whose costs add up to ``cost``.
 
     ``public`` names tables whose counts are public: their residuals need not be measured. ``unit`` is what 1 in the
     counts is worth, for messages, and ``budget_for`` returns the option that pays for a cost that many times as large.
@@ -189,7 +190,7 @@ def allocate(
 
 
 def importance(domain: Domain, table: TableSpec) -> float:
-    """How much the mean variance of a table's cells counts in the sum that is made small.
+    """Return how much the mean variance of a table's cells counts in the sum that is made small.
 
     >>> from dither.publish.domain import Attribute
     >>> importance(Domain([Attribute.flat("sex", ["f", "m"])]), TableSpec((0,), weight=2.0))
@@ -240,24 +241,24 @@ class _AllocationProblem:
     cost: float
 
     def closed_form(self, shares: Floats) -> Floats:
-        """The rates for which the sum of shares over rates is smallest."""
+        """Return the rates for which the sum of shares over rates is smallest."""
         roots = np.sqrt(np.maximum(shares, 1e-18 * shares.max()))
         return np.asarray(self.cost * roots / roots.sum())
 
     def largest(self, levels: Levels, rates: Floats) -> float:
-        """The largest variance of a cell of a table."""
+        """Return the largest variance of a cell of a table."""
         return self.residuals.largest_variance(levels, self._variances(rates))[0]
 
     def _variances(self, rates: Floats) -> dict[Levels, float]:
         return dict(zip(self.measured, (1 / rates).tolist(), strict=True))
 
     def alone(self, levels: Levels) -> float:
-        """The mean variance of a table's cells if everything were spent on it."""
+        """Return the mean variance of a table's cells if everything were spent on it."""
         shares = self.residuals.mean_variances(levels, self.measured)
         return float(np.sqrt(shares).sum() ** 2 / self.cost)
 
     def smallest_largest(self, goals: Mapping[Levels, float]) -> Floats:
-        """The rates for which the largest ratio of a cell's variance to its table's goal is smallest.
+        """Return the rates for which the largest ratio of a cell's variance to its table's goal is smallest.
 
         Only some cells of each table are looked at; those that turn out to be worse are added, and it is done again.
         """
@@ -278,7 +279,7 @@ class _AllocationProblem:
         return result
 
     def _minimax(self, rows: Floats) -> tuple[Floats, float]:
-        """The rates for which the largest of the sums of a row over the rates is smallest, and that sum."""
+        """Return the rates for which the largest of the sums of a row over the rates is smallest, and that sum."""
         weights = np.full(len(rows), 1 / len(rows))
         best, least = np.ones(0), math.inf
         for _ in range(_ROUNDS):
@@ -294,7 +295,7 @@ class _AllocationProblem:
         return best, least
 
     def meeting(self, chosen: Floats, meets: Floats, goals: Mapping[Levels, float]) -> Floats:
-        """Rates in proportion to the chosen ones, but nowhere below the least that meet the goals.
+        """Return rates in proportion to the chosen ones, but nowhere below the least that meet the goals.
 
         With ``meets`` scaled down until a goal is met exactly, ``max(least, factor * chosen)`` with the factor that
         spends the budget: for the sum of variances, that is the best of all rates that are at least the least ones.

@@ -16,11 +16,9 @@ key for it: ``null=True`` for NULL, ``other="other"`` for values that are not li
 >>> import dither as dp, pyarrow as pa
 >>> rows = pa.table({"sex": ["f", "m"] * 50, "age": [30, 40] * 50})
 >>> with dp.open(rows, keys={"sex": ["f", "m"]}, bounds={"age": (0, 99)}, budget=dp.ZCDP(1)) as people:
-...     domain, expressions = columns_from_card(people, {"sex": {}, "age": {"width": 20, "null": True}})
->>> [attribute.keys[0].to_pylist() for attribute in domain.attributes]
-[['f', 'm'], ['[0, 20)', '[20, 40)', '[40, 60)', '[60, 80)', '[80, 100)', None]]
->>> expressions
-(Column(name='sex', table=None), Column(name='age', table=None))
+...     age = ColumnReader(people).column("age", {"width": 20, "null": True})
+>>> age.attribute.keys[0].to_pylist(), age.expression
+(['[0, 20)', '[20, 40)', '[40, 60)', '[60, 80)', '[80, 100)', None], Column(name='age', table=None))
 
 Public lookups: which place lies in which, from a public table of the card, a file, a frame or a mapping.
 """
@@ -41,7 +39,7 @@ from sqlglot import exp
 from dither import arguments
 from dither.errors import InvalidArgument, NotPrivate, WrongType
 from dither.present.notes import Note
-from dither.publish.domain import Attribute, Domain
+from dither.publish.domain import Attribute
 from dither.tables.builder.expressions import Term, condition
 from dither.tables.card.model import Card, Type, arrow_type
 from dither.tables.card.toml import check_names, kind_of
@@ -60,7 +58,7 @@ _ENDINGS = (".csv", ".parquet")
 def read_lookup(
     table: Table, name: str, levels: Sequence[str], lookup: Any, types: Mapping[str, Type], folder: str
 ) -> dict[str, Any]:
-    """One Arrow array for each level, with a row for each finest place.
+    """Return one Arrow array for each level, with a row for each finest place.
 
     Parameters
     ----------
@@ -189,20 +187,6 @@ class CardColumn:
     left_out: Note
 
 
-def columns_from_card(
-    table: Table, columns: Mapping[str, Any] | Sequence[str], *, about: str | None = None
-) -> tuple[Domain, tuple[Expression, ...]]:
-    """The domain of these columns of a table, and the value of each attribute in a row.
-
-    :mod:`dither.publish.card_columns` says what can be said about a column. ``about`` names one of several private
-    tables.
-    """
-    reader = ColumnReader(table, about=about)
-    named = columns if isinstance(columns, Mapping) else dict.fromkeys(columns)
-    result = [reader.column(name, spec) for name, spec in named.items()]
-    return Domain(item.attribute for item in result), tuple(item.expression for item in result)
-
-
 class ColumnReader:
     """Reads what a plan says about columns, for one private table and the rows that meet a condition."""
 
@@ -214,7 +198,7 @@ class ColumnReader:
         self._facts = PublicFacts.of(compiled.lookup(self.card, {}), self.where)
 
     def column(self, name: str, spec: Any) -> CardColumn:
-        """A column by its name and what the plan says about it."""
+        """Return a column by its name and what the plan says about it."""
         spec = _as_mapping(name, spec)
         null, other = _null(name, spec), spec.get("other")
         expression = self._expression(name, spec)
@@ -228,7 +212,7 @@ class ColumnReader:
         return CardColumn(attribute, expression, _left_out(name, null, other, {"keys": len(keys)}))
 
     def nested(self, name: str, spec: Any, lookup: Any = None) -> CardColumn:
-        """Levels inside one another; ``lookup`` says which place lies in which."""
+        """Return levels inside one another; ``lookup`` says which place lies in which."""
         levels = nested_levels(name, spec)
         spec = spec if isinstance(spec, Mapping) else {}
         if lookup is not None and "lookup" in spec:
@@ -265,7 +249,7 @@ class ColumnReader:
         return checked
 
     def _spelled(self, name: str, spec: Mapping[str, Any], section: str) -> str:
-        """The column of the card that is meant, in its spelling."""
+        """Return the column of the card that is meant, in its spelling."""
         given = spec.get("column", name)
         where = f"{section}.column" if "column" in spec else section
         if not isinstance(given, str):
@@ -308,7 +292,7 @@ class ColumnReader:
     # -- domains -------------------------------------------------------------------------------------------------------
 
     def _values(self, name: str, expression: Expression, kind: Type, spec: Mapping[str, Any]) -> tuple[Value, ...]:
-        """The public keys of a column that has no bins."""
+        """Return the public keys of a column that has no bins."""
         if "keys" in spec:
             given = spec["keys"]
             listed = plain_keys(given.to_pylist() if isinstance(given, (pa.Array, pa.ChunkedArray)) else _listed(given))
@@ -353,7 +337,7 @@ class ColumnReader:
         return CardColumn(attribute, expression, _left_out(name, null, other, outside))
 
     def _edges(self, name: str, expression: Expression, width: Any) -> list[float]:
-        """Bins of one width from the lower bound on, until the upper bound lies inside the last."""
+        """Return bins of one width from the lower bound on, until the upper bound lies inside the last."""
         step = Fraction(arguments.positive(width, f"width of {name}"))
         known = compiled.compile(expression, compiled.lookup(self.card, {})).range
         bounds = self.card.columns[expression.name].bounds if isinstance(expression, Column) else None
@@ -373,14 +357,14 @@ class ColumnReader:
         return [float(low + i * step) for i in range(count + 1)]
 
     def _level_types(self, levels: Sequence[str], finest: Type) -> dict[str, Type]:
-        """The type of each level: the finest is compared with the rows, others are as the card says, or text."""
+        """Return the type of each level: the finest is compared with the rows, others are as the card says, or text."""
         columns = self.card.columns
         types: dict[str, Type] = {level: columns[level].type for level in levels if level in columns}
         return {**types, levels[-1]: finest}
 
 
 def card_about(card: Card, about: str | None) -> Card:
-    """The card as a plan about one of its private tables sees it.
+    """Return the card as a plan about one of its private tables sees it.
 
     >>> from dither.tables.card.model import ColumnCard
     >>> card_about(Card("visits", "visits.csv", {"age": ColumnCard("integer")}), None).name
@@ -396,7 +380,7 @@ def card_about(card: Card, about: str | None) -> Card:
 
 
 def _as_mapping(name: str, spec: Any) -> Mapping[str, Any]:
-    """What is said about a column, by the names of its parts."""
+    """Return what is said about a column, by the names of its parts."""
     where = f"columns.{name}"
     if spec is None:
         return {}
@@ -412,7 +396,9 @@ def _as_mapping(name: str, spec: Any) -> Mapping[str, Any]:
 
 
 def stated_keys(name: str, given: Any) -> dict[str, Any]:
-    """A plain list as the keys of a column; one of numbers is refused, since it may as well be the edges of bins."""
+    """Return a plain list as the keys of a column; one of numbers is refused, since it may as well be the edges of
+    bins.
+    """
     items = [*given] if isinstance(given, (list, tuple, range)) else []
     if items and all(isinstance(item, (int, float)) and not isinstance(item, bool) for item in items):
         fix = f"write {{'edges': {[*items[:3]]}}} for bins, with all edges, or {{'keys': …}} for single values"
@@ -434,7 +420,7 @@ def _listed(given: Any) -> list[Any]:
 
 
 def nested_levels(name: str, spec: Any) -> list[str]:
-    """The levels of a nested attribute, from the list of them or from its section.
+    """Return the levels of a nested attribute, from the list of them or from its section.
 
     >>> nested_levels("geo", {"levels": ["state", "county"], "lookup": "places.csv"})
     ['state', 'county']
@@ -451,7 +437,7 @@ def nested_levels(name: str, spec: Any) -> list[str]:
 
 
 def _left_out(name: str, null: bool, other: Any, outside: dict[str, float]) -> Note:
-    """What becomes of rows whose value is not among the keys, of which ``outside`` says what they are."""
+    """Return what becomes of rows whose value is not among the keys, of which ``outside`` says what they are."""
     return Note("rows_outside", {"name": name, "null": null, "other": other, "outside": outside})
 
 

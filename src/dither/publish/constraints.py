@@ -145,7 +145,7 @@ class RecordRule:
 
 
 def rules_of(constraints: Iterable[object], record_columns: Sequence[RecordColumn]) -> tuple[RecordRule, ...]:
-    """The rules of conditions in SQL, or as expressions of :func:`dither.col`, over the columns of records."""
+    """Return the rules of conditions in SQL, or as expressions of :func:`dither.col`, over the columns of records."""
     names = {name: place for place, item in enumerate(record_columns) for name in item.attribute.level_names}
     types = {name: type for item in record_columns for name, type in item.types.items()}
     rows = Rows((Relation("records", {name: Column(name) for name in names}),))
@@ -204,7 +204,7 @@ def _not_compared(name: str, got: str) -> InvalidArgument:
 
 
 def _parts(column: RecordColumn, cuts: set[tuple[Fraction, bool]]) -> Parts:
-    """The values of a column, its bins divided where conditions change."""
+    """Return the values of a column, its bins divided where conditions change."""
     size = column.attribute.sizes[-1]
     if column.low is None or column.high is None:
         return Parts(np.arange(size), np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64), np.ones(size))
@@ -228,7 +228,7 @@ def _parts(column: RecordColumn, cuts: set[tuple[Fraction, bool]]) -> Parts:
 
 
 def _first_from(number: Fraction, above: bool, whole: bool) -> float:
-    """The first value of a type that is not below a number, or that is above it."""
+    """Return the first value of a type that is not below a number, or that is above it."""
     if whole:
         return math.floor(number) + 1 if above else math.ceil(number)
     nearest = float(number)
@@ -244,7 +244,7 @@ def _before(value: float, whole: bool) -> float:
 def _joined(
     conditions: Sequence[Expression], names: Mapping[str, int], parts: Mapping[int, Parts]
 ) -> list[list[Expression]]:
-    """The conditions in groups: those of different groups share no column with a divided bin."""
+    """Return the conditions in groups: those of different groups share no column with a divided bin."""
     groups: list[tuple[set[int], list[Expression]]] = []
     for expression in conditions:
         divided = {place for place in _places(expression, names) if parts[place].divided}

@@ -83,8 +83,8 @@ _MOST_TABLES = 2_000
 
 
 def covering_tables(domain: Domain, tables: Sequence[Levels], most_cells: int = MOST_CELLS) -> list[Levels]:
-    """Tables of which each of these is a margin: as few as a greedy search finds, of at most so many cells, or those
-    that are larger themselves.
+    """Return tables of which each of these is a margin: as few as a greedy search finds, of at most so many cells, or
+    those that are larger themselves.
 
     A table begins with the largest one that is not covered yet, and grows by whichever other keeps it smallest.
     """
@@ -109,7 +109,7 @@ def covering_tables(domain: Domain, tables: Sequence[Levels], most_cells: int = 
 
 
 def domain_digest(domain: Domain, expressions: Sequence[Expression]) -> str:
-    """A digest of the attributes' keys, levels and expressions: a part of the key of a recorded publication.
+    """Return a digest of the attributes' keys, levels and expressions: a part of the key of a recorded publication.
 
     >>> from dither.tables.query.tree import Column
     >>> domain = Domain([Attribute.flat("sex", ["f", "m"])])
@@ -134,7 +134,7 @@ def domain_digest(domain: Domain, expressions: Sequence[Expression]) -> str:
 
 
 def attribute_codes(attribute: Attribute, value: Expression, levels: tuple[int, ...]) -> RowCode:
-    """How the codes of an attribute are found from its value in a row, at the levels that tables have.
+    """Return how the codes of an attribute are found from its value in a row, at the levels that tables have.
 
     >>> from dither.tables.query.tree import Column
     >>> attribute_codes(Attribute.binned("age", [0, 18, 65]), Column("age"), (1,)).edges
@@ -160,7 +160,7 @@ def attribute_codes(attribute: Attribute, value: Expression, levels: tuple[int, 
 
 
 def code_columns(domain: Domain, tables: Sequence[Levels]) -> list[tuple[str, ...]]:
-    """The columns of the codes of each table that is no margin of another.
+    """Return the columns of the codes of each table that is no margin of another.
 
     >>> code_columns(Domain([Attribute.flat("sex", ["f", "m"]), Attribute.binned("age", [0, 18])]), [(1, 1), (0, 1)])
     [('c0_1', 'c1_1')]
@@ -172,8 +172,8 @@ def code_columns(domain: Domain, tables: Sequence[Levels]) -> list[tuple[str, ..
 
 
 def table_counts(domain: Domain, tables: Sequence[Levels], lines: Any) -> dict[Levels, Integers]:
-    """An array of whole numbers for each table, from the lines of the statement as Arrow; tables that are margins of
-    others are added up from them.
+    """Return an array of whole numbers for each table, from the lines of the statement as Arrow; tables that are
+    margins of others are added up from them.
 
     >>> import pyarrow as pa
     >>> lines = pa.table({"c0_1": [0, 1], "m0": [30, 40]})
@@ -202,7 +202,7 @@ def table_counts(domain: Domain, tables: Sequence[Levels], lines: Any) -> dict[L
 
 
 def _margin(domain: Domain, levels: Levels, counted: Mapping[Levels, Integers]) -> Integers:
-    """A table from the smallest that was counted and has it as a margin."""
+    """Return a table from the smallest that was counted and has it as a margin."""
     source = min((table for table in counted if contains(table, levels)), key=domain.size)
     return margin(domain, counted[source], source, levels)
 
@@ -296,15 +296,15 @@ class Counting:
         return SHARE_OF_BIAS if self.bias and self.card.unit is not None else Fraction(0)
 
     def split(self, guarantee: Guarantee) -> BudgetSplit:
-        """What the histogram of people costs, and what is left for the tables."""
+        """Return what the histogram of people costs, and what is left for the tables."""
         return split(guarantee, self.histogram_share)
 
     def notes(self, learned: PersonLimit | None = None) -> tuple[Note, ...]:
-        """What is said of the limit beside every ±, before the release or after it."""
+        """Return what is said of the limit beside every ±, before the release or after it."""
         return limit_notes(self.card, self.row_limit, self.histogram_share, learned)
 
     def limited_to(self, max_rows: int) -> Counting:
-        """The same with a stated limit, of which nothing more is to be learned."""
+        """Return the same with a stated limit, of which nothing more is to be learned."""
         return replace(self, max_rows=max_rows, bias=False)
 
     @cached_property
@@ -401,7 +401,7 @@ class Counting:
     # -- the request --------------------------------------------------------------------------------------------------
 
     def _request(self, tables: Sequence[Levels], content: Mapping[str, Any]) -> dict[str, Any]:
-        """What is recorded: a versioned canonical form of everything that the counts and the noise depend on.
+        """Return what is recorded: a versioned canonical form of everything that the counts and the noise depend on.
 
         ``query`` says whom it is about, for accounts of people. No question has the field ``publication``.
         """

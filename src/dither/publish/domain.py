@@ -35,7 +35,7 @@ from dither.tables.card.values import closest
 
 
 def places_without(levels: Sequence[str], level: str, lookup: Mapping[str, Sequence[Any]]) -> str:
-    """The finest places that have no place at a level, the first of them by name."""
+    """Return the finest places that have no place at a level, the first of them by name."""
     finest_places = pa.array(lookup[levels[-1]]).to_pylist()
     parents = pa.array(lookup[level]).to_pylist()
     places = [place for place, parent in zip(finest_places, parents, strict=False) if parent is None]
@@ -45,13 +45,13 @@ def places_without(levels: Sequence[str], level: str, lookup: Mapping[str, Seque
 
 
 def some(shown: Sequence[str], most: int = 5) -> str:
-    """The first of several, and how many more there are."""
+    """Return the first of several, and how many more there are."""
     more = f" and {len(shown) - most:,} more" if len(shown) > most else ""
     return ", ".join(shown[:most]) + more
 
 
 def misplaced(name: str, levels: Sequence[str], level: str, lookup: Mapping[str, Sequence[Any]]) -> InvalidArgument:
-    """The refusal of a place that lies in several, by name; or of levels from the finest to the coarsest."""
+    """Return the refusal of a place that lies in several, by name; or of levels from the finest to the coarsest."""
     columns = [pa.array(lookup[item]).to_pylist() for item in levels]
     depth = [*levels].index(level)
     parents: dict[Any, dict[tuple[Any, ...], None]] = {}
@@ -106,7 +106,7 @@ class Attribute:
 
     @classmethod
     def flat(cls, name: str, keys: Sequence[Any], *, null: bool = False, other: Any | None = None) -> Attribute:
-        """An attribute with these keys, and one for NULL or for all other values where they are asked for.
+        """Return an attribute with these keys, and one for NULL or for all other values where they are asked for.
 
         >>> Attribute.flat("sex", ["f", "m"]).keys[0].to_pylist()
         ['f', 'm']
@@ -119,7 +119,7 @@ class Attribute:
     def binned(
         cls, name: str, edges: Sequence[float], *, null: bool = False, other: str | None = None, whole: bool = False
     ) -> Attribute:
-        """An attribute of numbers in bins: each holds its lower edge and not its upper one.
+        """Return an attribute of numbers in bins: each holds its lower edge and not its upper one.
 
         ``other`` is the key of numbers below the first edge and from the last edge on. NaN is NULL. ``whole`` says that
         all values are whole numbers: where every bin holds a single one, the keys are these numbers (as texts beside
@@ -154,7 +154,7 @@ class Attribute:
         null: bool = False,
         other: Any | None = None,
     ) -> Attribute:
-        """Levels inside one another, from the coarsest to the finest.
+        """Return levels inside one another, from the coarsest to the finest.
 
         Parameters
         ----------
@@ -222,7 +222,8 @@ class Attribute:
         )
 
     def codes(self, values: Sequence[Any], depth: int = -1) -> Integers:
-        """The place of each value among the keys of a level (by default the finest); -1 where it is none of them.
+        """Return the place of each value among the keys of a level (by default the finest); -1 where it is none of
+        them.
 
         >>> Attribute.flat("sex", ["f", "m"]).codes(["m", "x", None])
         array([ 1, -1, -1])
@@ -277,7 +278,7 @@ class Domain:
             raise InvalidArgument("attributes", "different names of all levels", repeated[0], "rename one of them")
 
     def levels(self, table: Sequence[str]) -> Levels:
-        """The level of each attribute in a table that is given by the names of its levels.
+        """Return the level of each attribute in a table that is given by the names of its levels.
 
         >>> Domain([Attribute.flat("sex", ["f", "m"])]).levels(["sex"])
         (1,)
@@ -297,7 +298,7 @@ class Domain:
         return tuple(result)
 
     def axes(self, names: Sequence[str]) -> list[int]:
-        """The places of the attributes that these names belong to, in the order of the names.
+        """Return the places of the attributes that these names belong to, in the order of the names.
 
         >>> Domain([Attribute.flat("sex", ["f", "m"]), Attribute.flat("region", ["n"])]).axes(["region", "sex"])
         [1, 0]
@@ -306,16 +307,16 @@ class Domain:
         return [*dict.fromkeys(place[name] for name in names)]
 
     def names(self, levels: Levels) -> tuple[str, ...]:
-        """The names of a table's levels."""
+        """Return the names of a table's levels."""
         pairs = zip(self.attributes, levels, strict=True)
         return tuple(attribute.level_names[level - 1] for attribute, level in pairs if level)
 
     def shape(self, levels: Levels) -> tuple[int, ...]:
-        """The number of places of each attribute in a table; 1 where the table does not have the attribute."""
+        """Return the number of places of each attribute in a table; 1 where the table does not have the attribute."""
         return tuple(attribute.sizes[level] for attribute, level in zip(self.attributes, levels, strict=True))
 
     def size(self, levels: Levels) -> int:
-        """The number of cells of a table."""
+        """Return the number of cells of a table."""
         return math.prod(self.shape(levels))
 
     def check_size(self, levels: Levels, at_most: int = MAX_CELLS) -> None:
@@ -337,12 +338,12 @@ class Domain:
 
 
 def finest(tables: Iterable[Levels]) -> Levels:
-    """The coarsest table that all of these are margins of."""
+    """Return the coarsest table that all of these are margins of."""
     return tuple(max(levels) for levels in zip(*tables, strict=True))
 
 
 def contains(table: Levels, margin: Levels) -> bool:
-    """Whether one table is a margin of the other."""
+    """Return whether one table is a margin of the other."""
     return all(coarse <= fine for fine, coarse in zip(table, margin, strict=True))
 
 
@@ -353,7 +354,7 @@ def _name(value: object, what: str) -> str:
 
 
 def _encode(name: str, levels: Sequence[str], lookup: Mapping[str, Sequence[Any]]) -> tuple[list[Integers], list[Any]]:
-    """The places of each level as codes in order of appearance, and what they stand for."""
+    """Return the places of each level as codes in order of appearance, and what they stand for."""
     codes, dictionaries = [], []
     missing = [level for level in levels if level not in lookup]
     if missing:

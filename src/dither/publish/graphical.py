@@ -44,27 +44,27 @@ class JunctionTree:
     parents: tuple[int, ...]
 
     def separator(self, place: int) -> Clique:
-        """The attributes that a clique shares with its parent."""
+        """Return the attributes that a clique shares with its parent."""
         above = self.cliques[self.parents[place]] if self.parents[place] >= 0 else ()
         return tuple(attribute for attribute in self.cliques[place] if attribute in above)
 
     def size(self, sizes: Sequence[int]) -> int:
-        """The number of cells of all cliques."""
+        """Return the number of cells of all cliques."""
         return sum(cells(clique, sizes) for clique in self.cliques)
 
     def home(self, table: Clique) -> int:
-        """The first clique that holds a table."""
+        """Return the first clique that holds a table."""
         return next(i for i, clique in enumerate(self.cliques) if {*table} <= {*clique})
 
 
 def cells(attributes: Iterable[int], sizes: Sequence[int]) -> int:
-    """The number of cells of a table of these attributes."""
+    """Return the number of cells of a table of these attributes."""
     return math.prod(sizes[attribute] for attribute in attributes)
 
 
 def junction_tree(sizes: Sequence[int], tables: Iterable[Clique]) -> JunctionTree:
-    """A junction tree whose cliques hold all these tables: attributes are eliminated one by one, always the one whose
-    clique is smallest; cliques are joined where they share the most.
+    """Return a junction tree whose cliques hold all these tables: attributes are eliminated one by one, always the one
+    whose clique is smallest; cliques are joined where they share the most.
     """
     cliques = maximal_cliques(sizes, tables)
     order, parents = [0], [-1]
@@ -82,7 +82,7 @@ def junction_tree(sizes: Sequence[int], tables: Iterable[Clique]) -> JunctionTre
 
 
 def maximal_cliques(sizes: Sequence[int], tables: Iterable[Clique]) -> list[Clique]:
-    """The cliques of the graph after elimination."""
+    """Return the cliques of the graph after elimination."""
     neighbors: dict[int, set[int]] = {attribute: set() for attribute in range(len(sizes))}
     for table in tables:
         for attribute in table:
@@ -120,7 +120,7 @@ class CliqueLaws:
     total: float = 1.0
 
     def sample(self, rows: int, source: Source) -> list[Integers]:
-        """Codes of so many records, one array for each attribute.
+        """Return codes of so many records, one array for each attribute.
 
         Each clique is drawn given what its parent has drawn. The records of one combination stand in the order of all
         values drawn before, and get their next values from a sequence that is spread evenly (multiples of an
@@ -150,7 +150,7 @@ class CliqueLaws:
 
 
 def possible_cells(sizes: Sequence[int], tree: JunctionTree, allowed: Mapping[Clique, Flags]) -> list[Flags]:
-    """The cells of each clique that some record has whose cells in all tables of ``allowed`` are true.
+    """Return the cells of each clique that some record has whose cells in all tables of ``allowed`` are true.
 
     What is possible in one clique is passed to its neighbors, from the leaves of the tree to its root and back; in a
     junction tree, what agrees along all edges belongs to whole records.
@@ -173,7 +173,7 @@ def possible_cells(sizes: Sequence[int], tree: JunctionTree, allowed: Mapping[Cl
 
 
 def expanded(values: NDArray[Any], table: Clique, clique: Clique) -> NDArray[Any]:
-    """The array of a table with an axis of length 1 for every other attribute of a clique."""
+    """Return the array of a table with an axis of length 1 for every other attribute of a clique."""
     shape = iter(values.shape)
     return values.reshape([next(shape) if attribute in table else 1 for attribute in clique])
 
@@ -203,7 +203,7 @@ def _draw(law: Floats, keys: Integers, ranks: Integers, multiplier: float, sourc
 
 
 def uniform(count: int, source: Source) -> Floats:
-    """Numbers from 0 to 1, 1 excluded."""
+    """Return numbers from 0 to 1, 1 excluded."""
     return np.asarray((source.words(count) >> np.uint64(11)).astype(np.float64) * 2.0**-53)
 
 
@@ -220,7 +220,7 @@ class MeasuredTable:
     variance: float
 
     def combined(self, other: MeasuredTable) -> MeasuredTable:
-        """Both measurements of one margin as one."""
+        """Return both measurements of one margin as one."""
         weight = other.variance / (self.variance + other.variance)
         values = weight * self.values + (1 - weight) * other.values
         return MeasuredTable(self.table, values, 1 / (1 / self.variance + 1 / other.variance))
@@ -287,7 +287,7 @@ class GraphicalModel:
         return loss, slopes
 
     def _infer(self, parameters: dict[Clique, Floats]) -> list[Floats]:
-        """The margins of all cliques: sums are passed from the leaves to the root and back."""
+        """Return the margins of all cliques: sums are passed from the leaves to the root and back."""
         tree = self.tree
         logs = [np.where(cells, 0.0, _IMPOSSIBLE) for cells in self.possible]
         for table, values in parameters.items():
@@ -311,12 +311,12 @@ class GraphicalModel:
         return results
 
     def margin(self, table: Clique) -> Floats:
-        """A margin that one clique holds."""
+        """Return a margin that one clique holds."""
         home = self.tree.home(table)
         return _sum_to(self.beliefs[home], self.tree.cliques[home], table)
 
     def laws(self) -> CliqueLaws:
-        """The law of the records, clique by clique, to draw from."""
+        """Return the law of the records, clique by clique, to draw from."""
         return CliqueLaws(self.sizes, self.tree, self.possible, self.beliefs, self.total)
 
 

@@ -80,8 +80,8 @@ _LEAST_WEIGHT = 1e-9
 
 
 def fit_to_sums(mean: Floats, spread: Floats, sums: Floats, families: Integers) -> Floats:
-    """Numbers of each family (rows in segments) that add up to these sums: moved in proportion to their variance while
-    none falls below zero, and scaled for the rest.
+    """Return numbers of each family (rows in segments) that add up to these sums: moved in proportion to their variance
+    while none falls below zero, and scaled for the rest.
     """
     starts, parent = np.cumsum(families) - families, np.repeat(np.arange(len(families)), families)
     for _ in range(_REPAIRS):
@@ -99,8 +99,8 @@ def fit_to_sums(mean: Floats, spread: Floats, sums: Floats, families: Integers) 
 
 
 def round_families(mean: Floats, sums: Integers, families: Integers, source: Source) -> Integers:
-    """Whole numbers around the means with the right sums: one more where the running sum of what is above the floors,
-    shifted by one random number for the family, passes a whole number.
+    """Return whole numbers around the means with the right sums: one more where the running sum of what is above the
+    floors, shifted by one random number for the family, passes a whole number.
 
     Every operation on the running sum keeps its order, so that differences are never negative, and its end is set.
     """
@@ -140,7 +140,9 @@ class Blocks:
 
 
 def fill_blocks(blocks: Blocks, row_sums: Integers, column_sums: Integers, weights: Floats, source: Source) -> Integers:
-    """Whole, non-negative cells with these sums of the rows and of the columns of every block, near the weights."""
+    """Return whole, non-negative cells with these sums of the rows and of the columns of every block, near the
+    weights.
+    """
     sizes, widths = blocks.rows.copy(), blocks.columns  # segments of rows, at first one for each block
     cell_widths = np.repeat(blocks.columns, blocks.rows)  # of every row
     row_starts = np.cumsum(cell_widths) - cell_widths
@@ -176,7 +178,9 @@ def fill_blocks(blocks: Blocks, row_sums: Integers, column_sums: Integers, weigh
 def _divide(
     sums: Integers, upper: Floats, lower: Floats, wanted: Integers, widths: Integers, source: Source
 ) -> Integers:
-    """How much of each column belongs to the upper half of its segment: from 0 to all of it, ``wanted`` in all."""
+    """Return how much of each column belongs to the upper half of its segment: from 0 to all of it, ``wanted``
+    in all.
+    """
     starts, segment = np.cumsum(widths) - widths, np.repeat(np.arange(len(widths)), widths)
     odds = np.log(np.maximum(upper, _LEAST_WEIGHT)) - np.log(np.maximum(lower, _LEAST_WEIGHT))
     low, high = np.full(len(widths), -_LARGEST_TILT), np.full(len(widths), _LARGEST_TILT)
@@ -208,7 +212,7 @@ _TINY = 1e-300
 
 
 def shrink(noisy: Floats, variance: Floats, expected: Floats) -> tuple[Floats, Floats]:
-    """The posterior mean and variance of each count.
+    """Return the posterior mean and variance of each count.
 
     Parameters
     ----------
@@ -236,8 +240,9 @@ def shrink(noisy: Floats, variance: Floats, expected: Floats) -> tuple[Floats, F
 
 
 def _alike(variance: Floats, expected: Floats) -> Integers:
-    """A number for each cell: the same where variance and expectation are within a factor; -1 where there is nothing
-    to estimate."""
+    """Return a number for each cell: the same where variance and expectation are within a factor; -1 where there is
+    nothing to estimate.
+    """
     known = (variance > 0) & (expected > 0)
     with np.errstate(divide="ignore"):
         noise = np.rint(2 * np.log2(np.where(known, variance, 1.0)))
@@ -247,7 +252,7 @@ def _alike(variance: Floats, expected: Floats) -> Integers:
 
 
 def _merged(kinds: Integers, known: NDArray[np.bool_]) -> Integers:
-    """Kinds of one variance and of neighboring expectations in one, until each has enough members."""
+    """Return kinds of one variance and of neighboring expectations in one, until each has enough members."""
     different, which, counts = np.unique(kinds[known], return_inverse=True, return_counts=True)
     merged = np.empty_like(different)
     start, members = 0, 0
@@ -266,7 +271,7 @@ def _merged(kinds: Integers, known: NDArray[np.bool_]) -> Integers:
 
 
 def _posterior(noisy: Floats, deviation: float) -> tuple[Floats, Floats]:
-    """The posterior mean and variance of counts of one kind, by a table over the range of the noisy counts."""
+    """Return the posterior mean and variance of counts of one kind, by a table over the range of the noisy counts."""
     low, high = float(noisy.min()), float(noisy.max())
     points = max(int((high - low) / deviation * _POINTS_PER_DEVIATION), 16)
     at = np.linspace(low, high, points + 1)
@@ -287,7 +292,7 @@ def _posterior(noisy: Floats, deviation: float) -> tuple[Floats, Floats]:
 
 
 def _support(highest: float, deviation: float) -> Floats:
-    """Whole counts up to the highest: all of them at first, then in steps of half a deviation."""
+    """Return whole counts up to the highest: all of them at first, then in steps of half a deviation."""
     step = max(deviation / 2, 1.0)
     near = np.arange(0.0, min(highest, 4 * step, 40.0) + 1)
     return np.unique(np.rint(np.concatenate([near, np.arange(0.0, highest + step, step)])))
@@ -298,7 +303,7 @@ _LEAST = 1e-12
 
 
 def imposed_counts(estimates: Estimates, totals: PublicTotals, source: Source) -> tuple[Levels, Integers]:
-    """The smallest table that all public tables are margins of, and its whole counts."""
+    """Return the smallest table that all public tables are margins of, and its whole counts."""
     domain = estimates.domain
     order = joining_order([*totals.tables])
     if order is None:
@@ -318,7 +323,7 @@ def imposed_counts(estimates: Estimates, totals: PublicTotals, source: Source) -
 def _join(
     estimates: Estimates, first: Levels, rows: Integers, second: Levels, columns: Integers, source: Source
 ) -> tuple[Levels, Integers]:
-    """Whole counts of the smallest table that both are margins of, from the counts of both."""
+    """Return whole counts of the smallest table that both are margins of, from the counts of both."""
     domain = estimates.domain
     both = finest([first, second])
     common = tuple(map(min, first, second))
@@ -339,8 +344,9 @@ def _join(
 
 
 def scaled_to(estimates: Estimates, table: Levels, start: Floats, exact: dict[Levels, Floats]) -> Floats:
-    """Non-negative real counts of a table near the estimates: shrunk, where all of its residuals are known; otherwise
-    the start, scaled in turn to the shrunk estimates of the margins that are known, and to exact ones."""
+    """Return non-negative real counts of a table near the estimates: shrunk, where all of its residuals are known;
+    otherwise the start, scaled in turn to the shrunk estimates of the margins that are known, and to exact ones.
+    """
     domain, residuals = estimates.domain, estimates.residuals
     known = [
         *dict.fromkeys(
@@ -389,7 +395,7 @@ class WholeCounts:
     counts: Integers
 
     def table(self, names: Sequence[str]) -> Integers:
-        """The whole counts of a table, one axis for each attribute that it has.
+        """Return the whole counts of a table, one axis for each attribute that it has.
 
         >>> from dither.publish import Attribute
         >>> domain = Domain([Attribute.flat("sex", ["f", "m"]), Attribute.flat("region", ["n", "s", "w"])])
@@ -404,7 +410,7 @@ class WholeCounts:
 def whole_counts(
     estimates: Estimates, *, totals: PublicTotals | None = None, source: Source | None = None
 ) -> WholeCounts:
-    """Non-negative whole counts close to the estimates: they add up, and meet the public totals.
+    """Return non-negative whole counts close to the estimates: they add up, and meet the public totals.
 
     >>> from dither.publish import Attribute, Residuals
     >>> residuals = Residuals(Domain([Attribute.flat("sex", ["f", "m"])]))
@@ -431,7 +437,7 @@ def whole_counts(
 def _imposed(
     estimates: Estimates, levels: Levels, totals: PublicTotals | None, source: Source
 ) -> tuple[Levels, Integers]:
-    """The table that public totals say something about, and its whole counts; the total where there are none."""
+    """Return the table that public totals say something about, and its whole counts; the total where there are none."""
     if totals is not None and totals.tables:
         return imposed_counts(estimates, totals.within(estimates.domain, levels), source)
     everybody = (0,) * len(levels)
@@ -439,7 +445,9 @@ def _imposed(
 
 
 def _digest(estimates: Estimates) -> int:
-    """A seed from the noisy numbers: the same release is always rounded in the same way. It need not be secret."""
+    """Return a seed from the noisy numbers: the same release is always rounded in the same way. It need not be
+    secret.
+    """
     digest = hashlib.sha256()
     for levels, values in sorted(estimates.parts.items(), key=itemgetter(0)):
         digest.update(repr((levels, values.shape)).encode())
@@ -457,7 +465,7 @@ class _Fitting:
     source: Source
 
     def _at(self, level: int, table: Levels | None = None) -> Levels:
-        """The finest table, or another one, at some level of the spine."""
+        """Return the finest table, or another one, at some level of the spine."""
         levels = self.levels if table is None else table
         return (*levels[: self.spine], level, *levels[self.spine + 1 :])
 
@@ -466,15 +474,16 @@ class _Fitting:
         return place_in(self.estimates.domain, self._at(0), self._at(0, table))
 
     def _margins(self, level: int) -> Iterator[tuple[Levels, Integers]]:
-        """The wanted tables at a level of the spine that are proper margins there, the finest first, with the column of
-        each of them that every column of the finest table belongs to."""
+        """Yield the wanted tables at a level of the spine that are proper margins there, the finest first, with the
+        column of each of them that every column of the finest table belongs to.
+        """
         wanted = {self._at(level, table) for table in self.estimates.tables if table[self.spine] >= level}
         wanted.discard(self._at(level))
         for table in sorted(wanted, key=lambda levels: (-self.estimates.domain.size(levels), levels)):
             yield table, self._columns(table)
 
     def _is_known(self, table: Levels, level: int | None) -> bool:
-        """Whether all residuals of a table are known: all, or those that have this level of the spine."""
+        """Return whether all residuals of a table are known: all, or those that have this level of the spine."""
         return all(
             levels in self.estimates.parts
             for levels in margins([table])
@@ -485,7 +494,7 @@ class _Fitting:
         return np.moveaxis(values, self.spine, 0).reshape(values.shape[self.spine], -1)
 
     def first_level(self, core: Levels, counts: Integers) -> Integers:
-        """The whole counts of a level of the spine from those of a coarser table at the same level."""
+        """Return the whole counts of a level of the spine from those of a coarser table at the same level."""
         level = core[self.spine]
         table = self._at(level)
         families = self._columns(core)
@@ -516,7 +525,7 @@ class _Fitting:
         return result
 
     def next_level(self, parents: Integers, level: int) -> Integers:
-        """The whole counts of a level from those of the level above."""
+        """Return the whole counts of a level from those of the level above."""
         families = self.estimates.residuals.attributes[self.spine].contrasts[level - 1].children
         sums = parents.astype(np.float64)
         values, variance = self._children(self._at(level), level, sums)
@@ -537,7 +546,9 @@ class _Fitting:
         return filled.reshape(fitted.shape)
 
     def _children(self, table: Levels, level: int, parents: Floats) -> tuple[Floats, Floats]:
-        """The estimates of a table that add up to these counts of the level above, and their variances given those."""
+        """Return the estimates of a table that add up to these counts of the level above, and their variances given
+        those.
+        """
         residuals = self.estimates.residuals
         contrasts = residuals.attributes[self.spine].contrasts[level - 1]
         if contrasts.size:
@@ -548,7 +559,7 @@ class _Fitting:
         return values, self._flatten(self._variances(table, level))
 
     def _variances(self, table: Levels, level: int | None) -> Floats:
-        """The variances of a table: of all its residuals, or of those that have this level of the spine."""
+        """Return the variances of a table: of all its residuals, or of those that have this level of the spine."""
         parts = {
             levels: variance * self.estimates.unit**2
             for levels, variance in self.estimates.variances.items()
@@ -565,7 +576,7 @@ def _fit(
     known: bool,
     to_sums: Callable[[Floats, Floats], Floats],
 ) -> Floats:
-    """Non-negative counts near their estimates, near those of margins, and with the right sums.
+    """Return non-negative counts near their estimates, near those of margins, and with the right sums.
 
     Where the counts themselves were not measured (``known`` is False), they begin as equal as their sums allow, and are
     scaled to the margins that were.
@@ -597,7 +608,7 @@ def _shrunk(values: Floats, variance: Floats, expected: Floats) -> tuple[Floats,
 
 
 def _grouped(values: Floats, places: Integers) -> Floats:
-    """Sums of columns that belong together."""
+    """Return sums of columns that belong together."""
     groups = int(places.max()) + 1
     if groups == 1:
         return np.asarray(values.sum(axis=1, keepdims=True))
@@ -615,7 +626,7 @@ def _pull(mean: Floats, spread: Floats, places: Integers, target: Floats, noise:
 
 
 def records(counts: WholeCounts) -> Any:
-    """One row for each person, as an Arrow table with a column for every level of every attribute in the tables.
+    """Return one row for each person, as an Arrow table with a column for every level of every attribute in the tables.
 
     Columns are dictionaries, so that a million rows take a few megabytes. Rows stand in the order of the keys.
 

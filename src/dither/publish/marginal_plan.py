@@ -95,7 +95,7 @@ class MarginalPlan:
         return tables_needed([table.levels for table in self.tables])
 
     def mechanism(self, guarantee: Guarantee) -> MarginalMechanism:
-        """The measurement that this guarantee pays for."""
+        """Return the measurement that this guarantee pays for."""
         cost = float(cost_of(guarantee, self.contribution))
         in_units = [
             TableSpec(table.levels, table.weight, table.variance and table.variance / self.unit**2)
@@ -121,7 +121,7 @@ class MarginalPlan:
         return MarginalMechanism(self.residuals, allocation, guarantee, self.contribution, math.ceil(1 / self.unit))
 
     def expected_errors(self, guarantee: Guarantee, confidence: float = 0.95) -> dict[tuple[str, ...], float]:
-        """The mean half-width of the intervals of every table; nothing is read and nothing is charged."""
+        """Return the mean half-width of the intervals of every table; nothing is read and nothing is charged."""
         variances = self.mechanism(guarantee).variances
         z = normal_quantile(confidence)
         result = {}
@@ -147,7 +147,9 @@ class MarginalPlan:
         *,
         source: Source | None = None,
     ) -> Publication:
-        """Everything that follows from noisy contrasts with these variances, which were released for this guarantee."""
+        """Return everything that follows from noisy contrasts with these variances, which were released for this
+        guarantee.
+        """
         public = {levels: part / self.unit for levels, part in self.totals.parts(self.residuals).items()}
         tables = [table.levels for table in self.tables]
         estimates = Estimates(self.residuals, tables, {**noisy, **public}, variances, self.unit)

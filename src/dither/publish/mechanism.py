@@ -61,7 +61,7 @@ _RATE_BITS = 60
 
 
 def cost_of(guarantee: Guarantee, contribution: float | Fraction = 1) -> Fraction:
-    """The sum of ``1 / v_A`` that a guarantee pays for, rounded down.
+    """Return the sum of ``1 / v_A`` that a guarantee pays for, rounded down.
 
     >>> cost_of(ZCDP(0.5)), cost_of(ZCDP(0.5), contribution=2)
     (Fraction(1, 1), Fraction(1, 4))
@@ -163,7 +163,9 @@ class MarginalMechanism:
         return arguments.sensitivity(self.contribution, "contribution") ** 2 * sum(self.rates.values(), Fraction(0))
 
     def squared_distance_of(self, changes: Mapping[Levels, Numbers]) -> float:
-        """The squared distance, in units of the noise, of two releases whose tables of counts differ by ``changes``."""
+        """Return the squared distance, in units of the noise, of two releases whose tables of counts differ by
+        ``changes``.
+        """
         tables = {levels: self._checked(levels, table) for levels, table in changes.items()}
         result = 0.0
         for levels in self.rates:
@@ -219,8 +221,8 @@ class MarginalMechanism:
 
     @spends
     def release(self, counts: Mapping[Levels, Numbers], *, source: Source | None = None) -> dict[Levels, Floats]:
-        """The contrasts of every residual with noise, in units of the counts; ``counts`` holds tables of whole numbers,
-        of which every residual is a margin of one.
+        """Return the contrasts of every residual with noise, in units of the counts; ``counts`` holds tables of whole
+        numbers, of which every residual is a margin of one.
         """
         resolved = resolve(source)
         tables = {levels: self._checked(levels, table) for levels, table in counts.items()}
@@ -236,7 +238,7 @@ class MarginalMechanism:
         return result
 
     def scales(self, levels: Levels) -> list[tuple[tuple[slice, ...], float]]:
-        """Blocks of a residual's contrasts, with the scale of their noise in steps, rounded up."""
+        """Return blocks of a residual's contrasts, with the scale of their noise in steps, rounded up."""
         if levels not in self._scales:
             factor = self.multipliers[levels] ** 2 / self.rates[levels]
             self._scales[levels] = [
@@ -277,6 +279,6 @@ class MarginalMechanism:
 
 
 def tables_needed(tables: Sequence[Levels]) -> list[Levels]:
-    """The tables that are no margins of others: from their counts all residuals can be computed."""
+    """Return the tables that are no margins of others: from their counts all residuals can be computed."""
     distinct = [*dict.fromkeys(tables)]
     return [table for table in distinct if not any(contains(other, table) for other in distinct if other != table)]

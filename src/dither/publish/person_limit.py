@@ -72,7 +72,7 @@ class BudgetSplit(NamedTuple):
 
 
 def split(guarantee: Guarantee, share: Fraction) -> BudgetSplit:
-    """A budget divided between the histogram of people and the tables; see the module for the proof."""
+    """Return a budget divided between the histogram of people and the tables; see the module for the proof."""
     if not share:
         return BudgetSplit(Fraction(0), guarantee)
     if isinstance(guarantee, ZCDP):
@@ -96,7 +96,7 @@ class TypicalCell(NamedTuple):
 
 
 def typical_cell(weights: Sequence[float], variances: Sequence[float], sizes: Sequence[int]) -> TypicalCell:
-    """The cell whose error is that of several tables together.
+    """Return the cell whose error is that of several tables together.
 
     Let a table have n cells, each with the variance v for one row of the limit R, and let B rows be left out. The mean
     squared error of its cells is about ``R^2 v + (B / n)^2``. The weighted mean of it over the tables has the same form
@@ -129,17 +129,17 @@ class PersonLimit:
 
     @classmethod
     def from_recorded(cls, recorded: Mapping[str, Any]) -> PersonLimit:
-        """What :meth:`as_recorded` returned."""
+        """Return what :meth:`as_recorded` returned."""
         return cls(recorded["max_rows"], ClippedShare(*recorded["left_out"]), recorded["epsilon"])
 
 
 def histogram_statement(context: StatementContext) -> Statement:
-    """The statement that counts people by the bin of their number of rows in the domain of the context."""
+    """Return the statement that counts people by the bin of their number of rows in the domain of the context."""
     return people_by_size(context, EDGES, "rows")
 
 
 def learn_limit(lines: Any, epsilon: Fraction, max_rows: MaxRows, cell: TypicalCell | None) -> PersonLimit:
-    """The limit, chosen by what is best for a typical cell where it is ``"auto"``, and what it leaves out.
+    """Return the limit, chosen by what is best for a typical cell where it is ``"auto"``, and what it leaves out.
 
     ``lines`` is what the statement returned, as Arrow. This is where the noise of the histogram is drawn.
     """
@@ -152,7 +152,7 @@ def learn_limit(lines: Any, epsilon: Fraction, max_rows: MaxRows, cell: TypicalC
 
 
 def limit_notes(card: Card, max_rows: MaxRows, share: Fraction, learned: PersonLimit | None = None) -> tuple[Note, ...]:
-    """What is said of the limit on a person's rows beside every ±, before a release and after it.
+    """Return what is said of the limit on a person's rows beside every ±, before a release and after it.
 
     Parameters
     ----------

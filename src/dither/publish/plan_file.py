@@ -46,7 +46,7 @@ _SECTIONS = ("columns", "nested", "lookups", "budget")
 
 
 def plan(path: str | os.PathLike[str], table: Table | None = None, *, read_only: bool = False) -> Plan:
-    """The plan in a file, for the table of its card, or for one that is open already.
+    """Return the plan in a file, for the table of its card, or for one that is open already.
 
     ``read_only`` opens the card's table to explain the plan only: no ledger is made, and nothing can be released. Close
     the plan when it is done, or use it in a ``with``: that closes its table.
@@ -74,7 +74,7 @@ def plan(path: str | os.PathLike[str], table: Table | None = None, *, read_only:
 
 
 def read_plan(place: Path) -> dict[str, Any]:
-    """The contents of a plan's file, whose keys are checked."""
+    """Return the contents of a plan's file, whose keys are checked."""
     raw = read_bytes(place, "plan", "or draft one from a card with dither publish --draft CARD")
     given = contents(raw, "plan", place)
     if "source" in given or ("columns" in given and "tables" not in given and "card" not in given):
@@ -105,7 +105,7 @@ def _check_places(given: Mapping[str, Any]) -> None:
 
 
 def card_path(given: Mapping[str, Any], folder: Path) -> Path:
-    """Where the card of a plan is."""
+    """Return where the card of a plan is."""
     name = given.get("card")
     if not isinstance(name, str) or not name.strip():
         got = "none" if name is None else kind_of(name) if not isinstance(name, str) else "empty text"
@@ -119,7 +119,7 @@ def card_path(given: Mapping[str, Any], folder: Path) -> Path:
 
 
 def plan_of(given: Mapping[str, Any], table: Table, folder: Path) -> Plan:
-    """The plan that a file's contents say, for an open table."""
+    """Return the plan that a file's contents say, for an open table."""
     where, about = given.get("where"), given.get("about")
     for key, value in (("where", where), ("about", about)):
         if value is not None and not isinstance(value, str):
@@ -163,7 +163,7 @@ _FEW_KEYS = 1_000
 
 
 def draft_plan(card: Card, path: str, about: str | None = None) -> str:
-    """The text of a plan for a card's table; ``path`` leads from the plan to the card."""
+    """Return the text of a plan for a card's table; ``path`` leads from the plan to the card."""
     if about is None and not card.columns and card.tables:
         about = next(iter(card.tables))
     item = card if about is None else card.for_table(about)
@@ -222,7 +222,7 @@ def _rows(card: Card) -> list[str]:
 
 
 def _budget(card: Card) -> list[str]:
-    """A small part of what the card allows, in its own terms."""
+    """Return a small part of what the card allows, in its own terms."""
     limit = card.each_person if card.each_person is not None else card.budget
     if isinstance(limit, ZCDP):
         return [f"rho = {limit.rho / 10:.3g}"]
@@ -232,7 +232,7 @@ def _budget(card: Card) -> list[str]:
 
 
 def _section(name: str, column: ColumnCard) -> str | None:
-    """What a plan says about a column; None where the card has neither keys nor bounds for it."""
+    """Return what a plan says about a column; None where the card has neither keys nor bounds for it."""
     head = f"[columns.{_key(name)}]"
     if column.keys is not None:
         return f"{head}   # {len(column.keys):,} keys, as the card lists them"
@@ -256,7 +256,7 @@ def _unusable(name: str, column: ColumnCard) -> str:
 
 
 def _width(span: float) -> float:
-    """A round width that makes about ten bins."""
+    """Return a round width that makes about ten bins."""
     text = f"{max(span, 1e-300) / 10:.0e}"
     return float(text)
 

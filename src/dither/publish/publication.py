@@ -104,12 +104,13 @@ class Publication:
         return [*dict.fromkeys(self.estimates.tables)]
 
     def names_of(self, levels: Levels) -> tuple[str, ...]:
-        """The names of a table's columns, in the order in which they were asked for."""
+        """Return the names of a table's columns, in the order in which they were asked for."""
         domain = self.estimates.domain
         return next((names for names in self.asked if domain.levels(names) == levels), domain.names(levels))
 
     def table(self, *names: str, confidence: float = 0.95) -> Any:
-        """A table as Arrow: its keys, the unbiased value with its interval, and the whole count where there is one.
+        """Return a table as Arrow: its keys, the unbiased value with its interval, and the whole count where there is
+        one.
 
         Every name is a column, in this order, the last one running fastest: ``table("state", "county")`` has the
         counties, each beside its state. A list of names does as well.
@@ -135,7 +136,7 @@ class Publication:
         return result if order is None else result.take(pa.array(order))
 
     def sum_of(self, names: Sequence[str] | str, weights: Any) -> SumEstimate:
-        """A weighted sum of the cells of a table, unbiased, with its interval.
+        """Return a weighted sum of the cells of a table, unbiased, with its interval.
 
         ``weights`` is a mapping of keys to weights (of tuples of keys, where the table has several columns), other
         cells having 0; or a number for each cell, in the order of the rows of :meth:`table`.
@@ -152,7 +153,7 @@ class Publication:
         return self.estimates.sum_of(names, array)
 
     def records(self) -> Any:
-        """One row for each person of the whole counts, as Arrow."""
+        """Return one row for each person of the whole counts, as Arrow."""
         return records(self.counts)
 
     def write(self, folder: str | os.PathLike[str], format: str = "csv", *, force: bool = False) -> list[str]:
@@ -163,7 +164,7 @@ class Publication:
         return write_files(self, folder, format, force=force)
 
     def _sizes(self) -> list[tuple[str, int, float]]:
-        """The name, the number of cells and the ± of every table."""
+        """Return the name, the number of cells and the ± of every table."""
         domain = self.estimates.domain
         return [
             (" × ".join(self.names_of(levels)) or "everybody", domain.size(levels), self.errors[domain.names(levels)])
@@ -199,14 +200,14 @@ def _plus_minus(error: float) -> str:
 
 
 def _flat(names: Sequence[Any]) -> tuple[str, ...]:
-    """Names of columns, given one by one or as one list."""
+    """Return names of columns, given one by one or as one list."""
     if len(names) == 1 and isinstance(names[0], (list, tuple)):
         return tuple(names[0])
     return tuple(names)
 
 
 def _row_order(domain: Domain, names: Sequence[str], levels: Levels) -> Any:
-    """The cells of a table in the order of its names, the last one running fastest; None: as in the domain."""
+    """Return the cells of a table in the order of its names, the last one running fastest; None: as in the domain."""
     axes = domain.axes(names)
     if axes == sorted(axes):
         return None
@@ -216,7 +217,7 @@ def _row_order(domain: Domain, names: Sequence[str], levels: Levels) -> Any:
 
 
 def _weights_by_key(keys: Any, weights: Mapping[Any, Any]) -> list[Any]:
-    """The weight of each row of keys; 0 where none is given."""
+    """Return the weight of each row of keys; 0 where none is given."""
     columns = [column.to_pylist() for column in keys.columns]
     rows = columns[0] if len(columns) == 1 else [*zip(*columns, strict=True)]
     given = {key[0] if len(columns) == 1 and isinstance(key, tuple) else key: value for key, value in weights.items()}
@@ -255,7 +256,7 @@ Writer = Callable[[str], object]
 
 
 def interval_promise(max_rows: int, clipped_share: ClippedShare | None) -> str:
-    """What is promised of intervals where the rows of a person are bounded.
+    """Return what is promised of intervals where the rows of a person are bounded.
 
     >>> interval_promise(4, ClippedShare(0.12, 0.1, 0.15)).split(". ")[1]
     'About 12 % of all rows in the domain are excluded (10 % to 15 %), which is not part of the interval.'
@@ -269,7 +270,7 @@ def interval_promise(max_rows: int, clipped_share: ClippedShare | None) -> str:
 
 
 def file_names(names: list[tuple[str, ...]], format: str) -> list[str]:
-    """The name of a file for each table, all different on every file system."""
+    """Return the name of a file for each table, all different on every file system."""
     result: list[str] = []
     taken = {Path(RECORDS).stem, Path(DESCRIPTION).stem}
     for columns in names:
@@ -284,14 +285,14 @@ def file_names(names: list[tuple[str, ...]], format: str) -> list[str]:
 
 
 def check_format(format: str) -> str:
-    """The format of tables, refused if it is none of those that can be written."""
+    """Return the format of tables, refused if it is none of those that can be written."""
     if format not in FORMATS:
         raise InvalidArgument("format", "'csv' or 'parquet'", repr(format), "pass format='csv'")
     return format
 
 
 def writers(publication: Publication, format: str) -> dict[str, Writer]:
-    """What writes each file, given a path, by the name of the file."""
+    """Return what writes each file, given a path, by the name of the file."""
     names = [publication.names_of(levels) for levels in publication.tables]
     files = file_names(names, check_format(format))
     result: dict[str, Writer] = {
@@ -306,7 +307,7 @@ def writers(publication: Publication, format: str) -> dict[str, Writer]:
 
 
 def _columns(publication: Publication, levels: Levels) -> tuple[str, ...]:
-    """The columns of a table's keys: a place stands beside those that it lies in."""
+    """Return the columns of a table's keys: a place stands beside those that it lies in."""
     domain = publication.estimates.domain
     axes = domain.axes(publication.names_of(levels))
     return tuple(name for axis in axes for name in domain.attributes[axis].level_names[: levels[axis]])
@@ -350,7 +351,9 @@ def write_table(table: Any, path: str, format: str) -> None:
 
 
 def description(publication: Publication, files: list[str]) -> dict[str, Any]:
-    """What was published, under which guarantee, and what is promised of it; the same whenever it is asked for."""
+    """Return what was published, under which guarantee, and what is promised of it; the same whenever it is
+    asked for.
+    """
     from dither import __version__
 
     domain, estimates = publication.estimates.domain, publication.estimates

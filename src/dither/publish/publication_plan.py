@@ -64,7 +64,7 @@ class WantedTable:
 
 
 def wanted_tables(given: Any) -> list[WantedTable]:
-    """The tables of a plan: each a list of names, or a mapping with ``by``, ``weight`` and ``error``."""
+    """Return the tables of a plan: each a list of names, or a mapping with ``by``, ``weight`` and ``error``."""
     if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Sequence) or not given:
         got = "none" if given is None or given == [] else kind_of(given)
         fix = 'write tables = [["state"], ["state", "age"]], for example'
@@ -139,7 +139,7 @@ def _check_totals(domain: Domain, by: tuple[str, ...]) -> None:
 
 
 def _transposed(domain: Domain, by: tuple[str, ...], counts: Any) -> Any:
-    """Numbers in the order of the names, the last of them changing fastest, in the order of the domain."""
+    """Return numbers in the order of the names, the last of them changing fastest, in the order of the domain."""
     levels = domain.levels(by)
     axes = domain.axes(by)
     if [*axes] == sorted(axes) or np.size(counts) != domain.size(levels):
@@ -149,7 +149,7 @@ def _transposed(domain: Domain, by: tuple[str, ...], counts: Any) -> Any:
 
 
 def _in_order(domain: Domain, by: tuple[str, ...], counts: Mapping[Any, Any]) -> list[Any]:
-    """The counts of one level in the order of its keys."""
+    """Return the counts of one level in the order of its keys."""
     where = f"totals of {' × '.join(by) or 'everybody'}"
     if len(by) != 1:
         fix = "write a list of numbers, the last of the names changing fastest"
@@ -180,7 +180,7 @@ def _names(given: Any, where: str) -> tuple[str, ...]:
 def guarantee_for(
     card: Card, budget: Guarantee | None, epsilon: float | None, delta: float | None, rho: float | None
 ) -> Guarantee:
-    """What a release is to cost: as the call says, or the plan; the delta of the card where none is stated.
+    """Return what a release is to cost: as the call says, or the plan; the delta of the card where none is stated.
 
     >>> guarantee_for(Card("visits", "", {}, delta=1e-9), None, 1, None, None)
     ApproxDP(1, 1e-09)
@@ -235,7 +235,8 @@ def _check_kind(card: Card, guarantee: Guarantee) -> None:
 
 
 def budget_of(given: Any, card: Card) -> Guarantee | None:
-    """The budget of a plan: a guarantee, or a mapping with epsilon and delta, or rho; the card may have the delta.
+    """Return the budget of a plan: a guarantee, or a mapping with epsilon and delta, or rho; the card may have the
+    delta.
 
     >>> budget_of({"rho": 0.5}, Card("visits", "", {}))
     ZCDP(0.5)
@@ -346,7 +347,7 @@ class PlanExplanation:
 
 
 def table_lines(tables: Sequence[ExpectedTable]) -> tuple[list[str], list[list[str]]]:
-    """A header, and a line for each table; the share of an average cell only where it is known."""
+    """Return a header, and a line for each table; the share of an average cell only where it is known."""
     header = ["table", "cells", "expected ± (95 %)"]
     shares = any(table.relative for table in tables)
     lines = [
@@ -501,7 +502,7 @@ class Plan:
         return (*(item.left_out for item in self.card_columns), *self.counting.notes(learned), *totals)
 
     def _typical_cell(self, mechanism: MarginalMechanism) -> TypicalCell:
-        """The cell that a limit is chosen for: of all wanted tables, weighted as the allocation weights them."""
+        """Return the cell that a limit is chosen for: of all wanted tables, weighted as the allocation weights them."""
         residuals, numbers = self.marginal.residuals, np.array([*mechanism.variances.values()])
         rows = self.marginal.unit**2
         return typical_cell(
@@ -511,8 +512,9 @@ class Plan:
         )
 
     def _mechanism(self, guarantee: Guarantee) -> MarginalMechanism:
-        """What the tables are measured with; where the limit is chosen later, for one row of it, and refused where it
-        could not be at some limit."""
+        """Return what the tables are measured with; where the limit is chosen later, for one row of it, and refused
+        where it could not be at some limit.
+        """
         tables = self.counting.split(guarantee).tables
         if self.counting.is_automatic:
             for rows in TRIED_LIMITS:
@@ -522,7 +524,7 @@ class Plan:
     def guarantee(
         self, epsilon: float | None = None, delta: float | None = None, rho: float | None = None
     ) -> Guarantee:
-        """What a release would cost: as given, or as the plan says; the card may state the delta."""
+        """Return what a release would cost: as given, or as the plan says; the card may state the delta."""
         return guarantee_for(self.card, self.budget, epsilon, delta, rho)
 
     def explain(
@@ -690,7 +692,7 @@ class Plan:
 
 
 def _named(columns: Any) -> dict[str, Any]:
-    """What is said about columns, by their names."""
+    """Return what is said about columns, by their names."""
     if columns is None:
         return {}
     if isinstance(columns, Mapping):
@@ -708,7 +710,7 @@ def _used(
     nested: Mapping[str, Any],
     lookups: Mapping[str, Any],
 ) -> list[CardColumn]:
-    """The attributes of the tables, in the order in which the tables name them."""
+    """Return the attributes of the tables, in the order in which the tables name them."""
     for name in lookups:
         if name not in nested:
             raise InvalidArgument("lookups", "names under nested", repr(clip(name)), closest(name, nested))

@@ -35,7 +35,7 @@ class TableEstimate:
     standard_error: Floats
 
     def interval(self, confidence: float = 0.95) -> tuple[Floats, Floats]:
-        """Limits that hold the exact count with this probability, for every cell on its own."""
+        """Return limits that hold the exact count with this probability, for every cell on its own."""
         width = normal_quantile(confidence) * self.standard_error
         return self.value - width, self.value + width
 
@@ -58,7 +58,7 @@ class SumEstimate:
         return f"SumEstimate({rounded(self.value, two_digit_decimals(error))} ± {two_digits(error)} (95 %))"
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Limits that hold the exact sum with this probability."""
+        """Return limits that hold the exact sum with this probability."""
         width = normal_quantile(confidence) * self.standard_error
         return self.value - width, self.value + width
 
@@ -92,7 +92,7 @@ class Estimates:
         return self.residuals.domain
 
     def table(self, names: Sequence[str]) -> TableEstimate:
-        """A table by the names of its levels: one that was planned, or a margin of one."""
+        """Return a table by the names of its levels: one that was planned, or a margin of one."""
         levels = self._known(names)
         shape = [size for size, level in zip(self.domain.shape(levels), levels, strict=True) if level]
         values = self.values(levels).reshape(shape)
@@ -100,14 +100,16 @@ class Estimates:
         return TableEstimate(self.domain.names(levels), values, errors)
 
     def values(self, levels: Levels) -> Floats:
-        """The values of a table by its levels; residuals that were not measured count as zero."""
+        """Return the values of a table by its levels; residuals that were not measured count as zero."""
         if not any(contains(table, levels) for table in self.tables):
             self.domain.check_size(levels)
         values = self.residuals.table(levels, self.parts.get)
         return values * self.unit if self.unit != 1 else values
 
     def sum_of(self, names: Sequence[str], weights: Any) -> SumEstimate:
-        """A weighted sum of the cells of a table: ``weights`` has one number for each cell, 1 for those that count."""
+        """Return a weighted sum of the cells of a table: ``weights`` has one number for each cell, 1 for those that
+        count.
+        """
         levels = self._known(names)
         array = np.asarray(weights, dtype=np.float64)
         if array.size != self.domain.size(levels):

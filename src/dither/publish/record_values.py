@@ -60,7 +60,7 @@ class RecordColumn:
         return self.type != "number"
 
     def values_at(self, code: int, number: float | None = None) -> dict[str, Value]:
-        """The value of every level for a code, and in a bin for a number inside it."""
+        """Return the value of every level for a code, and in a bin for a number inside it."""
         attribute = self.attribute
         if self.low is not None:
             value = None if number is None or code >= len(self.low) else _from_scale(number, self.type)
@@ -72,7 +72,7 @@ class RecordColumn:
         }
 
     def label(self, code: int) -> str:
-        """A code in words: its key, the one value of its bin, or the first and the last.
+        """Return a code in words: its key, the one value of its bin, or the first and the last.
 
         >>> column, = record_columns(Domain([Attribute.binned("age", [0, 1, 18], null=True)]))
         >>> [column.label(code) for code in range(3)]
@@ -85,14 +85,14 @@ class RecordColumn:
         return str(first) if first == last else f"{first} to {last}"
 
     def numbers(self, codes: Integers, uniform: NDArray[np.float64]) -> NDArray[Any] | None:
-        """A number inside the bin of each record, from uniform ones; None where the attribute has keys."""
+        """Return a number inside the bin of each record, from uniform ones; None where the attribute has keys."""
         if self.low is None or self.high is None:
             return None
         places = np.minimum(codes, len(self.low) - 1)
         return inside(self.low[places], self.high[places], uniform)
 
     def arrays(self, codes: Integers, numbers: NDArray[Any] | None) -> dict[str, Any]:
-        """The Arrow columns of records with these codes, and these numbers inside their bins."""
+        """Return the Arrow columns of records with these codes, and these numbers inside their bins."""
         attribute = self.attribute
         if self.low is None or numbers is None:
             depth = len(attribute.level_names)
@@ -113,7 +113,7 @@ def record_columns(
     periods: Mapping[str, str] | None = None,
     bounds: Mapping[str, tuple[date, date]] | None = None,
 ) -> list[RecordColumn]:
-    """The columns of a domain's records.
+    """Return the columns of a domain's records.
 
     ``types`` are those of attributes in bins: whole numbers where all edges are, and numbers elsewhere, unless stated.
     ``periods`` are those that begin with the keys of attributes: records have days or moments inside them, and between
@@ -146,7 +146,7 @@ def record_columns(
 
 
 def _of_periods(attribute: Attribute, period: str, bounds: tuple[date, date] | None) -> RecordColumn:
-    """A column of dates or moments inside periods that begin with the keys, and inside its bounds."""
+    """Return a column of dates or moments inside periods that begin with the keys, and inside its bounds."""
     type = _type_of(attribute.keys[-1])
     factor = 86_400_000_000 if type == "timestamp" else 1
     listed = len(attribute.keys[-1]) - attribute.null - (attribute.other is not None)
@@ -163,7 +163,7 @@ def _of_periods(attribute: Attribute, period: str, bounds: tuple[date, date] | N
 
 
 def _following(start: Any, period: str) -> Any:
-    """The first day or moment of the period after the one that begins with ``start``.
+    """Return the first day or moment of the period after the one that begins with ``start``.
 
     >>> _following(date(2024, 11, 1), "quarter"), _following(date(2024, 2, 26), "week")
     (datetime.date(2025, 2, 1), datetime.date(2024, 3, 4))
@@ -176,7 +176,7 @@ def _following(start: Any, period: str) -> Any:
 
 
 def inside(low: NDArray[Any], high: NDArray[Any], uniform: NDArray[np.float64]) -> NDArray[Any]:
-    """Numbers from ``low`` to ``high``, both included, evenly spread as ``uniform`` ones are from 0 to 1."""
+    """Return numbers from ``low`` to ``high``, both included, evenly spread as ``uniform`` ones are from 0 to 1."""
     if low.dtype.kind == "i":
         steps = np.floor(uniform * (high - low + 1)).astype(np.int64)
         return np.asarray(np.clip(low + steps, low, high))
@@ -184,7 +184,7 @@ def inside(low: NDArray[Any], high: NDArray[Any], uniform: NDArray[np.float64]) 
 
 
 def on_scale(value: Value) -> Fraction:
-    """A constant on the scale of bins: its number, or its days since 1970, of a moment with a fraction.
+    """Return a constant on the scale of bins: its number, or its days since 1970, of a moment with a fraction.
 
     >>> on_scale(date(1970, 1, 3)), on_scale(1.5)
     (Fraction(2, 1), Fraction(3, 2))

@@ -59,7 +59,7 @@ def encode_parts(
 
 
 def decode_parts(stored: bytes, shapes: Mapping[Levels, tuple[int, ...]]) -> RecordedParts:
-    """The noisy contrasts in bytes that were recorded, refused where they are not of these shapes."""
+    """Return the noisy contrasts in bytes that were recorded, refused where they are not of these shapes."""
     content = decode(stored)
     result = RecordedParts({}, {})
     try:
@@ -83,7 +83,7 @@ def decode_parts(stored: bytes, shapes: Mapping[Levels, tuple[int, ...]]) -> Rec
 
 
 def _zigzag(steps: Any) -> Any:
-    """Whole numbers of both signs as unsigned ones that are small where those are."""
+    """Return whole numbers of both signs as unsigned ones that are small where those are."""
     return ((steps << 1) ^ (steps >> 63)).view("<u8")
 
 
@@ -104,7 +104,7 @@ _SYNTHESIS = "synthesis"
 
 
 def encode_synthesis(rounds: Sequence[Round], laws: CliqueLaws) -> bytes:
-    """The bytes of what was measured, and of the law that follows from it."""
+    """Return the bytes of what was measured, and of the law that follows from it."""
     return encode(
         {
             "is": _SYNTHESIS,
@@ -123,8 +123,8 @@ def encode_synthesis(rounds: Sequence[Round], laws: CliqueLaws) -> bytes:
 def decode_synthesis(
     stored: bytes, sizes: tuple[int, ...], possible: Callable[[Sequence[Round]], Mapping[Clique, Flags]]
 ) -> tuple[tuple[Round, ...], CliqueLaws]:
-    """The measurements and the law of these bytes, where a domain has these sizes; ``possible`` says which cells of
-    some tables are possible, given what was measured.
+    """Return the measurements and the law of these bytes, where a domain has these sizes; ``possible`` says which cells
+    of some tables are possible, given what was measured.
     """
     content = decode(stored)
     try:

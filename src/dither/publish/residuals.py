@@ -110,7 +110,7 @@ class Contrasts:
         return max((int((item.left // item.divisor).max(initial=1)) for item in self._halvings), default=1)
 
     def of(self, counts: Numbers) -> Numbers:
-        """The contrasts of an array whose first axis is the level; whole numbers are modulo 2^64."""
+        """Return the contrasts of an array whose first axis is the level; whole numbers are modulo 2^64."""
         result = np.empty((self.size, *counts.shape[1:]), dtype=counts.dtype)
         below = counts[:0]
         for item in reversed(self._halvings):
@@ -125,7 +125,9 @@ class Contrasts:
         return result
 
     def expand(self, parents: Floats, contrasts: Floats | None) -> Floats:
-        """The counts that have these sums for each place of the level above, and these contrasts (None: zeros)."""
+        """Return the counts that have these sums for each place of the level above, and these contrasts (None:
+        zeros).
+        """
         means = parents / _column(np.maximum(self.children, 1), parents)
         if contrasts is None:
             return np.asarray(np.repeat(means, self.children, axis=0))
@@ -141,12 +143,12 @@ class Contrasts:
 
 
 def _column(factors: Numbers, like: Numbers) -> Numbers:
-    """One factor for each entry of the first axis."""
+    """Return one factor for each entry of the first axis."""
     return factors.reshape(-1, *[1] * (like.ndim - 1))
 
 
 def _grouped(segment_kinds: Integers) -> tuple[tuple[tuple[int, int, Fraction], ...], Integers]:
-    """The contrasts in groups of one scale, and the place of each; from the sizes of segment and family."""
+    """Return the contrasts in groups of one scale, and the place of each; from the sizes of segment and family."""
     if not len(segment_kinds):
         return (), np.zeros(0, dtype=np.int64)
     base = int(segment_kinds[:, 1].max()) + 1
@@ -166,7 +168,7 @@ def _grouped(segment_kinds: Integers) -> tuple[tuple[tuple[int, int, Fraction], 
 
 
 def margins(tables: Iterable[Levels]) -> list[Levels]:
-    """All combinations of levels that are margins of one of the tables, the coarsest first."""
+    """Return all combinations of levels that are margins of one of the tables, the coarsest first."""
     return sorted({below for table in tables for below in itertools.product(*(range(top + 1) for top in table))})
 
 
@@ -206,7 +208,7 @@ class AttributeResiduals:
         return rows, kind_of[parents]
 
     def mean_shares(self, level: int) -> Floats:
-        """The means of the shares over the places of a level."""
+        """Return the means of the shares over the places of a level."""
         rows, which = self.variance_classes(level)
         return np.asarray(np.bincount(which, minlength=len(rows)) @ rows / len(which))
 
@@ -248,16 +250,16 @@ class Residuals:
         return tuple(AttributeResiduals(attribute) for attribute in self.domain.attributes)
 
     def shape(self, levels: Levels) -> tuple[int, ...]:
-        """The shape of a residual: the number of contrasts along each attribute, 1 where it has none of it."""
+        """Return the shape of a residual: the number of contrasts along each attribute, 1 where it has none of it."""
         pairs = zip(self.attributes, levels, strict=True)
         return tuple(item.contrasts[level - 1].size if level else 1 for item, level in pairs)
 
     def size(self, levels: Levels) -> int:
-        """The number of contrasts of a residual; 0 where every place is an only child."""
+        """Return the number of contrasts of a residual; 0 where every place is an only child."""
         return math.prod(self.shape(levels))
 
     def of(self, levels: Levels, counts: Numbers, table: Levels) -> Numbers:
-        """The contrasts of a residual, from the counts of a table that it is a margin of."""
+        """Return the contrasts of a residual, from the counts of a table that it is a margin of."""
         result = margin(self.domain, counts, table, levels)
         for axis, level in enumerate(levels):
             if level:
@@ -268,7 +270,7 @@ class Residuals:
     def table(
         self, table: Levels, parts: Callable[[Levels], Floats | None], keep: Mapping[int, int] | None = None
     ) -> Floats:
-        """The counts of a table from its residuals; None instead of a residual means that it is zero.
+        """Return the counts of a table from its residuals; None instead of a residual means that it is zero.
 
         Along the attributes in ``keep`` the result stays the contrasts of the level given there.
         """
@@ -311,7 +313,7 @@ class Residuals:
         return result
 
     def groups(self, levels: Levels) -> Iterator[tuple[tuple[slice, ...], Fraction]]:
-        """Blocks of a residual whose noise has one scale, with the square of the scale where ``v_A`` is 1."""
+        """Yield blocks of a residual whose noise has one scale, with the square of the scale where ``v_A`` is 1."""
         options = [
             self.attributes[axis].contrasts[level - 1].groups if level else ((0, 1, Fraction(1)),)
             for axis, level in enumerate(levels)
@@ -328,13 +330,13 @@ class Residuals:
         return np.array([_product(means, table, levels) for levels in parts])
 
     def variances(self, table: Levels, parts: Mapping[Levels, float]) -> Floats:
-        """The variance of every cell of a table, from ``v_A`` of each residual."""
+        """Return the variance of every cell of a table, from ``v_A`` of each residual."""
         classes = [item.variance_classes(top) for item, top in zip(self.attributes, table, strict=True)]
         result = self._class_variances(table, parts)
         return np.asarray(result[np.ix_(*(which for _, which in classes))])
 
     def largest_variance(self, table: Levels, parts: Mapping[Levels, float]) -> tuple[float, Floats]:
-        """The largest variance of a cell of a table, and that cell's share of each residual."""
+        """Return the largest variance of a cell of a table, and that cell's share of each residual."""
         variances = self._class_variances(table, parts)
         place = np.unravel_index(int(np.argmax(variances)), variances.shape)
         rows = [
@@ -353,7 +355,7 @@ class Residuals:
         return result
 
     def variance_of_sum(self, table: Levels, weights: Floats, parts: Mapping[Levels, float]) -> float:
-        """The variance of a weighted sum of the cells of a table."""
+        """Return the variance of a weighted sum of the cells of a table."""
         state: dict[Levels, Floats] = {(): weights}
         for axis, top in enumerate(table):
             state = {
@@ -379,7 +381,7 @@ def margin(domain: Domain, counts: Numbers, table: Levels, levels: Levels) -> Nu
 
 
 def _segment_sums(values: Numbers, sizes: Integers) -> Numbers:
-    """Sums over segments of the first axis; every segment has at least one entry."""
+    """Return sums over segments of the first axis; every segment has at least one entry."""
     return np.asarray(np.add.reduceat(values, np.cumsum(sizes) - sizes, axis=0))
 
 
@@ -389,7 +391,7 @@ def _along(axis: int, values: Numbers, function: Callable[[Numbers], Numbers]) -
 
 
 def _product(rows: list[Floats], table: Levels, levels: Levels) -> float:
-    """The product of one entry of each row; 0 where the levels are no margin of the table."""
+    """Return the product of one entry of each row; 0 where the levels are no margin of the table."""
     if any(level > top for level, top in zip(levels, table, strict=True)):
         return 0.0
     return float(np.prod([row[level] for row, level in zip(rows, levels, strict=True)]))

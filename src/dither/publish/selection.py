@@ -81,7 +81,7 @@ class SelectionPlan:
     """The codes of NULL and of other values, for attributes that have them."""
 
     def possible(self, rounds: Sequence[Round]) -> dict[Clique, Flags]:
-        """The possible cells once the first tables are measured: NULL and other values need evidence.
+        """Return the possible cells once the first tables are measured: NULL and other values need evidence.
 
         A table has few columns in which such values occur. Noise would put some into every column; so a column of
         which no more than three deviations of the noise are seen has none. Where rules leave nothing else, they stay.
@@ -159,7 +159,7 @@ class Selection:
             self.share = max(min(4 * self.share, self.left / _ROUNDS_LEFT), self.share)
 
     def _fits(self, table: Clique) -> bool:
-        """Whether the model with this table is within the share of its size that the budget has come to."""
+        """Return whether the model with this table is within the share of its size that the budget has come to."""
         if table in self.measured:
             return True
         size = self._model_size([*self.measured, table])
@@ -171,7 +171,7 @@ class Selection:
         return sum(cells(clique, self.sizes) for clique in cliques)
 
     def _modeled(self, tables: Sequence[Clique]) -> dict[Clique, Integers]:
-        """The model's counts of tables in whole units of the scores, from records drawn from it."""
+        """Return the model's counts of tables in whole units of the scores, from records drawn from it."""
         rows = min(max(20 * max(cells(table, self.sizes) for table in tables), _SCORE_ROWS[0]), _SCORE_ROWS[1])
         columns = self.model.laws().sample(rows, self.source)
         factor = _SCORE_UNIT * min(self.model.total, float(_LARGEST_COUNT)) / rows
@@ -186,7 +186,7 @@ class Selection:
     def _select(
         self, tables: Sequence[Clique], modeled: Mapping[Clique, Integers], sigma: float, rho: Fraction
     ) -> Clique:
-        """The exponential mechanism: whole scores, and an epsilon whose square is at most 8 rho."""
+        """Return the exponential mechanism: whole scores, and an epsilon whose square is at most 8 rho."""
         epsilon: Any = Fraction(math.isqrt(int(8 * rho * (1 << 120))), 1 << 60)
         self.left -= epsilon * epsilon / 8
         scores = [
@@ -214,7 +214,7 @@ class Selection:
 
 
 def distance(counts: Integers, modeled: Integers) -> int:
-    """The l1 distance of counts from the model's, which are in units of 1/256: exactly, as a whole number.
+    """Return the l1 distance of counts from the model's, which are in units of 1/256: exactly, as a whole number.
 
     It moves by at most 256 times what the counts move by, in the l1 norm. Counts beyond 2^53, which no table has, are
     taken as 2^53, which brings no two tables farther apart: so no number here overflows.
@@ -225,12 +225,14 @@ def distance(counts: Integers, modeled: Integers) -> int:
 
 
 def _noisy_margin(attribute: int, rounds: Sequence[Round], sizes: Sequence[int]) -> tuple[Integers, float]:
-    """The noisy counts of one attribute, from the smallest of the first tables that has it, and their variance."""
+    """Return the noisy counts of one attribute, from the smallest of the first tables that has it, and their
+    variance.
+    """
     item = min((item for item in rounds if attribute in item.table), key=lambda item: cells(item.table, sizes))
     axes = tuple(axis for axis, other in enumerate(item.table) if other != attribute)
     return item.values.sum(axis=axes), item.sigma**2 * cells(item.table, sizes) / sizes[attribute]
 
 
 def combined(first: MeasuredTable | None, second: MeasuredTable) -> MeasuredTable:
-    """Both measurements of a table as one."""
+    """Return both measurements of a table as one."""
     return second if first is None else first.combined(second)

@@ -75,7 +75,7 @@ _TRIPLES = 200
 
 
 def rho_of(guarantee: Guarantee) -> Fraction:
-    """The largest rho for which rho-zCDP gives a guarantee, rounded down."""
+    """Return the largest rho for which rho-zCDP gives a guarantee, rounded down."""
     if isinstance(guarantee, ZCDP):
         return guarantee.exact[0]
     if not isinstance(guarantee, ApproxDP):
@@ -277,14 +277,14 @@ class Synthesizer:
 
     @spends
     def measure(self, counts: Mapping[Levels, Numbers], *, source: Source | None = None) -> bytes:
-        """The private part: what :meth:`read` makes records from, as often and as many as wanted."""
+        """Return the private part: what :meth:`read` makes records from, as often and as many as wanted."""
         exact = {table: self._checked(table, counts) for table in [*self._singles(), *self.candidates]}
         selection = Selection(self._plan, exact, resolve(source))
         selection.run()
         return encode_synthesis(selection.rounds, selection.model.laws())
 
     def read(self, stored: bytes, *, rows: int | None = None) -> Synthesis:
-        """The records of what :meth:`measure` released: a function of it, and free."""
+        """Return the records of what :meth:`measure` released: a function of it, and free."""
         number = check_rows(rows)
         rounds, laws = decode_synthesis(stored, self.sizes, self._plan.possible)
         total = min(max(round(laws.total * self.unit), 0), MAX_RECORDS) if number is None else number
@@ -319,7 +319,8 @@ class Synthesizer:
 
 
 def check_rows(rows: int | None) -> int | None:
-    """How many records are wanted, refused unless it is a number that can be made; None: as many as there seem to be.
+    """Return how many records are wanted, refused unless it is a number that can be made; None: as many as there seem
+    to be.
 
     >>> check_rows(1000)
     1000

@@ -108,7 +108,7 @@ class SyntheticPlan:
         self.counting.check(self.synthesizer.tables)
 
     def explain(self, *, analyst: str | None = None) -> str:
-        """What would be measured, what it would cost, and what is left, in words; nothing is read or charged."""
+        """Return what would be measured, what it would cost, and what is left, in words; nothing is read or charged."""
         domain, synthesizer, accounts = self.synthesizer.domain, self.synthesizer, self.table.accounts
         lines = [f"cost: {self.guarantee}; left: {accounts.remaining(analyst)}"]
         refusal = accounts.refusal(self.guarantee, analyst)
@@ -166,7 +166,7 @@ class SyntheticPlan:
         )
 
     def _limited(self, counting: Counting) -> Synthesizer:
-        """What measures tables that were counted so."""
+        """Return what measures tables that were counted so."""
         if counting.limits == self.counting.limits:
             return self.synthesizer
         return replace(self.synthesizer, contribution=counting.contribution, unit=counting.unit)
@@ -198,7 +198,7 @@ def synthetic_plan(
     where: Any = None,
     about: str | None = None,
 ) -> SyntheticPlan:
-    """Everything about a release of synthetic records but the release: see :func:`synthesize`.
+    """Return everything about a release of synthetic records but the release: see :func:`synthesize`.
 
     >>> import dither as dp, pyarrow as pa
     >>> with dp.open(pa.table({"vip": [True, False]}), budget=dp.ApproxDP(1, 1e-6)) as people:
@@ -299,7 +299,7 @@ class _DefaultReader(ColumnReader):
     """Reads columns, with bins or periods for those that are only named."""
 
     def columns(self, columns: Mapping[str, Any] | Sequence[str] | None) -> tuple[list[CardColumn], tuple[Note, ...]]:
-        """The columns that are asked for, and what becomes of rows and columns that have no part."""
+        """Return the columns that are asked for, and what becomes of rows and columns that have no part."""
         if columns is None:
             return self._all_columns()
         if isinstance(columns, str) or not columns:
@@ -327,7 +327,9 @@ class _DefaultReader(ColumnReader):
         return chosen, tuple(notes)
 
     def _with_default(self, name: str, spec: Any) -> Any:
-        """What is said about a column; of one that is only named, its bins or periods where it has no few keys."""
+        """Return what is said about a column; of one that is only named, its bins or periods where it has no
+        few keys.
+        """
         if spec is None or (isinstance(spec, Mapping) and not {*spec} - {"null", "other", "column"}):
             spec = {**self._default(dict(spec or {}).get("column", name)), **(spec or {})}
         elif isinstance(spec, (str, Call, Column)) or hasattr(spec, "expression"):
@@ -337,7 +339,7 @@ class _DefaultReader(ColumnReader):
         return {"null": True, **spec}
 
     def _default(self, name: object) -> dict[str, Any]:
-        """Bins or periods of a column that has bounds, and no keys or too many."""
+        """Return bins or periods of a column that has bounds, and no keys or too many."""
         column = self.card.columns.get(name) if isinstance(name, str) else None
         if column is None or column.keys is not None:
             return {}
@@ -361,7 +363,7 @@ class _DefaultReader(ColumnReader):
         return {}
 
     def date_bounds(self, chosen: Iterable[CardColumn]) -> dict[str, tuple[date, date]]:
-        """The first and the last day or moment of columns in periods, as the card states them."""
+        """Return the first and the last day or moment of columns in periods, as the card states them."""
         result = {}
         for item in chosen:
             column = item.expression.args[1] if isinstance(item.expression, Call) and _period(item.expression) else None
@@ -371,12 +373,12 @@ class _DefaultReader(ColumnReader):
         return result
 
     def type_of(self, expression: Expression) -> Type:
-        """The type of an expression over the card's columns."""
+        """Return the type of an expression over the card's columns."""
         return self._kind(expression)
 
 
 def _period(expression: Expression) -> str | None:
-    """The period whose beginning an expression is."""
+    """Return the period whose beginning an expression is."""
     if isinstance(expression, Call) and expression.op == "date_trunc" and isinstance(expression.args[0], Literal):
         return str(expression.args[0].value)
     return None

@@ -36,8 +36,8 @@ _SECONDS = 60.0
 
 
 def joining_order(tables: Sequence[Levels]) -> list[Levels] | None:
-    """The tables that are no margins of others, in an order in which they can be joined one by one; None if there is
-    none.
+    """Return the tables that are no margins of others, in an order in which they can be joined one by one; None if
+    there is none.
 
     In that order, what a table has in common with all tables before it is a margin of one of them (the running
     intersection property). It is found from the end: a table that has it among all others is put last (Graham 1979).
@@ -67,7 +67,7 @@ def place_in(domain: Domain, table: Levels, coarse: Levels) -> Integers:
 
 
 def common_table(domain: Domain, tables: Mapping[Levels, Integers]) -> Integers:
-    """Whole, non-negative counts that have all these tables as margins; refused where there are none."""
+    """Return whole, non-negative counts that have all these tables as margins; refused where there are none."""
     shown = [" × ".join(domain.names(levels)) or "the total" for levels in tables]
     among = f"{', '.join(shown[:-1])} and {shown[-1]}"
     core = finest(tables)
@@ -92,7 +92,9 @@ def common_table(domain: Domain, tables: Mapping[Levels, Integers]) -> Integers:
 
 
 def nearest_table(domain: Domain, tables: Mapping[Levels, Integers], target: Floats, example: Integers) -> Integers:
-    """Whole counts near a target that have these tables as margins; the example, which has, where none is found."""
+    """Return whole counts near a target that have these tables as margins; the example, which has, where none
+    is found.
+    """
     core = finest(tables)
     counts = _NearestTable.of(domain, core, tables).solve(target.ravel(), None)
     return example if counts is None else counts.reshape(domain.shape(core))
@@ -118,7 +120,7 @@ class _NearestTable:
         return cls(np.concatenate(rows), np.tile(np.arange(size), len(tables)), sums)
 
     def solve(self, target: Floats, seconds: float | None) -> Integers | None:
-        """The counts with the smallest sum of distances to the target, as far as the search goes."""
+        """Return the counts with the smallest sum of distances to the target, as far as the search goes."""
         from scipy import sparse
         from scipy.optimize import Bounds, LinearConstraint, milp
 
@@ -162,7 +164,7 @@ class PublicTotals:
     table that they are margins of."""
 
     def parts(self, residuals: Residuals) -> dict[Levels, Floats]:
-        """The residuals that these numbers determine."""
+        """Return the residuals that these numbers determine."""
         result: dict[Levels, Floats] = {}
         for table, counts in self.tables.items():
             exact = counts.astype(np.float64)
@@ -172,7 +174,7 @@ class PublicTotals:
         return result
 
     def within(self, domain: Domain, levels: Levels) -> PublicTotals:
-        """What these totals say about a table: their margins that are margins of it, without repetitions.
+        """Return what these totals say about a table: their margins that are margins of it, without repetitions.
 
         >>> from dither.publish.domain import Attribute
         >>> domain = Domain([Attribute.flat("sex", ["f", "m"]), Attribute.flat("region", ["n", "s"])])
@@ -228,7 +230,7 @@ def public_totals(domain: Domain, totals: Mapping[Sequence[str] | str, Any] | No
 
 
 def _common(first: Levels, second: Levels) -> Levels:
-    """The finest table that both are refinements of."""
+    """Return the finest table that both are refinements of."""
     return tuple(min(pair) for pair in zip(first, second, strict=True))
 
 

@@ -54,7 +54,7 @@ class Estimate:
         return result
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Limits that hold the answer without noise with this confidence: that of the data clipped to the bounds
+        """Return limits that hold the answer without noise with this confidence: that of the data clipped to the bounds
         and, unless they are integers, rounded to 2^-30 of their width (2^-21 for a variance).
 
         If the statistic was asked for with ``interval="population"``, they hold that of the population which the
@@ -67,7 +67,7 @@ class Estimate:
         return self.uncertainty.half_width(float(self), arguments.confidence(confidence))
 
     def rank_error(self, confidence: float = 0.95) -> float:
-        """For a median, minimum or maximum: how many records its rank is off at most, with this confidence.
+        """Return how many records the rank of a median, minimum or maximum is off at most, with this confidence.
 
         >>> import dither as dp
         >>> round(dp.stats.median([1.0, 2.0, 3.0], bounds=(0, 100), epsilon=1).rank_error(), 1)
@@ -78,7 +78,7 @@ class Estimate:
         return self.uncertainty.ranks(arguments.confidence(confidence))
 
     def _repr_html_(self) -> str:
-        """For a notebook: the number with its interval, and what was promised."""
+        """Return HTML for a notebook: the number with its interval, and what was promised."""
         return markup.block(
             markup.heading(f"{self} {self.uncertainty.text(float(self))}"),
             markup.facts(
@@ -142,7 +142,7 @@ class Histogram(ComparedByValue):
         return iter((self.counts, self.edges))
 
     def _repr_html_(self) -> str:
-        """For a notebook: a bar for each bin, with the error that holds for all of them."""
+        """Return HTML for a notebook: a bar for each bin, with the error that holds for all of them."""
         width = self.error()
         ends = zip(self.edges[:-1].tolist(), self.edges[1:].tolist(), self.counts.tolist(), strict=True)
         bars = [(f"{low:.4g} to {high:.4g}", float(count), width) for low, high, count in ends]

@@ -61,7 +61,7 @@ _SQUARE_BITS = 21
 def noise(
     sensitivity: Any, epsilon: Any, delta: Any = None, *, l2: Any = None, coordinates: int = 1
 ) -> Laplace | MixedNoise:
-    """Laplace noise, or the better of Laplace and Gaussian noise where a delta is given.
+    """Return Laplace noise, or the better of Laplace and Gaussian noise where a delta is given.
 
     >>> noise(1, 1)
     Laplace(sensitivity=1, epsilon=1, split=None)
@@ -400,7 +400,7 @@ def histogram(
     nan: NanPolicy = "refuse",
     source: Source | None = None,
 ) -> Histogram:
-    """Counts of the records in bins between the bounds; records outside are counted in the first or last bin.
+    """Return counts of the records in bins between the bounds; records outside are counted in the first or last bin.
 
     The l1 sensitivity is 1 under add/remove and 2 under replace-one, however many bins there are. ``bins`` is
     their number, or their edges, from lower to upper.

@@ -62,7 +62,7 @@ class TargetRank:
     rate: Fraction
 
     def miss(self, below: int, up_to: int) -> int:
-        """``unit * max(0, L - w, w - R)``."""
+        """Return by how many records a point misses the rank: ``unit * max(0, L - w, w - R)``."""
         return builtins.max(0, self.unit * below - self.numerator, self.numerator - self.unit * up_to)
 
 
@@ -231,7 +231,7 @@ def quantiles(
     nan: NanPolicy = "refuse",
     source: Source | None = None,
 ) -> list[Selected]:
-    """Several quantiles for one epsilon, in the order of ``q``; a larger one never gives a smaller value.
+    """Return several quantiles for one epsilon, in the order of ``q``; a larger one never gives a smaller value.
 
     The middle one is released first, the records are split there and each half is asked for its own (Kaplan,
     Schnapp and Stemmer 2022). A record is in one half, so a level costs what one quantile costs, and m

@@ -81,8 +81,8 @@ class ThresholdAlarm(Stateful):
         monotone: bool = False,
         source: Source | None = None,
     ) -> ThresholdAlarm:
-        """The alarm with the smallest epsilon that is within ``error`` of its thresholds, at all of so many steps
-        together, with this confidence.
+        """Return the alarm with the smallest epsilon that is within ``error`` of its thresholds, at all of so many
+        steps together, with this confidence.
         """
         count = len(threshold) if isinstance(threshold, (list, tuple)) else 1
         moves: Any = _moves(max_participations, sensitivity)
@@ -118,7 +118,7 @@ class ThresholdAlarm(Stateful):
         return self._session.above
 
     def update(self, value: float) -> bool:
-        """Whether the running sum, after the value of the next step, passes the threshold that is next."""
+        """Return whether the running sum, after the value of the next step, passes the threshold that is next."""
         number = scalar(value)
         if number is None:
             raise WrongType("value", "a number", type(value).__name__, "pass the value of the step")
@@ -135,12 +135,12 @@ class ThresholdAlarm(Stateful):
             return cast(bool, self._session.ask(max(-_LARGEST, min(above, _LARGEST))))
 
     def error(self, steps: int, confidence: float = 0.95) -> float:
-        """An a such that, with this confidence, no threshold is announced below it by more than a, nor passed by more
-        than a without being announced, over so many steps.
+        """Return an a such that, with this confidence, no threshold is announced below it by more than a, nor passed by
+        more than a without being announced, over so many steps.
         """
         return self.mechanism.error(steps, confidence)
 
 
 def _moves(max_participations: int, sensitivity: float | Fraction) -> Fraction:
-    """How far one person moves a running sum."""
+    """Return how far one person moves a running sum."""
     return arguments.whole(max_participations, "max_participations") * arguments.sensitivity(sensitivity)

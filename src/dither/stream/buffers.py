@@ -62,13 +62,13 @@ def _powers(decay: Floats, count: int) -> Floats:
 
 
 def squared_column(horizon: int, decays: Floats, weights: Floats) -> float:
-    """The sum of ``c_k^2`` over the horizon."""
+    """Return the sum of ``c_k^2`` over the horizon."""
     pair = decays[:, None] + decays[None, :] - decays[:, None] * decays[None, :]
     return 1 + float(weights @ _powers(pair, horizon - 1) @ weights)
 
 
 def squared_response(horizon: int, rates: Floats, gains: Floats) -> float:
-    """The sum of ``b_k^2`` over the horizon, b being the running sum of the inverse.
+    """Return the sum of ``b_k^2`` over the horizon, b being the running sum of the inverse.
 
     With ``a_i = w_i / (1 - t_i)``: ``b_k = 1 - sum of a_i + sum of a_i t_i^k``.
     """
@@ -160,7 +160,7 @@ class Buffers:
         return inverse(1 - self.thetas, self.omegas)
 
     def row(self, step: int) -> Floats:
-        """The response to one unit of fresh noise, latest first: ``b_k = level + sum of a_i t_i^k``."""
+        """Return the response to one unit of fresh noise, latest first: ``b_k = level + sum of a_i t_i^k``."""
         rates, gains = self._inverse
         shares = gains / rates
         response = np.full(step, 1 - float(shares.sum()))
@@ -177,7 +177,7 @@ class Buffers:
         return _BuffersState(self, lanes, recorded)
 
     def record(self) -> dict[str, Any]:
-        """All parameters, which are whole numbers."""
+        """Return all parameters, which are whole numbers."""
         return {
             "kind": "buffers",
             "length": self.length,
@@ -227,7 +227,7 @@ class _BuffersState:
         return {"buffers": stored(self._buffers), "total": stored(self._total)}
 
     def advance(self, fresh: Lattice) -> Lattice:
-        """All steps, lane by lane where there are few lanes."""
+        """Return all steps, lane by lane where there are few lanes."""
         if fresh.shape[1] <= 4:
             return self._by_lane(fresh)
         return advance_rows(self._step, fresh)
@@ -275,7 +275,7 @@ _MOST = 0.999
 
 
 def quantized(length: int, decays: Floats, weights: Floats) -> Buffers:
-    """The nearest buffers whose parameters are short whole numbers."""
+    """Return the nearest buffers whose parameters are short whole numbers."""
     bits = tuple(_MANTISSA_BITS - math.frexp(decay)[1] for decay in decays.tolist())
     whole = tuple(max(1, round(decay * 2.0**k)) for decay, k in zip(decays.tolist(), bits, strict=True))
     numbers = tuple(max(0, math.floor(weight * 2.0**_WEIGHT_BITS)) for weight in weights.tolist())
@@ -298,7 +298,7 @@ def _start(horizon: int, count: int) -> tuple[Floats, Floats]:
 
 
 def _squared_pattern(horizon: int, decays: Floats, weights: Floats, participations: int, separation: int) -> float:
-    """The squared norm of the sum of the columns 0, b, 2b, ..., in floats."""
+    """Return the squared norm of the sum of the columns 0, b, 2b, ..., in floats."""
     lags = np.arange(horizon - 1)
     column = np.concatenate([[1.0], weights @ np.exp(lags[None, :] * np.log1p(-decays)[:, None])])
     total = column.copy()
@@ -312,7 +312,7 @@ def _decays(logits: Floats) -> Floats:
 
 
 def _window_norm(horizon: int, rates: Floats, gains: Floats, window: int) -> float:
-    """The sum of the squares of ``b_k - b_(k-window)``."""
+    """Return the sum of the squares of ``b_k - b_(k-window)``."""
     shares = gains / rates
     response = 1 - shares.sum() + shares @ (1 - rates)[:, None] ** np.arange(horizon)[None, :]
     response[window:] -= response[:-window].copy()
@@ -399,7 +399,7 @@ EPOCHS = len(_TABLE)
 
 
 def epoch_buffers(epoch: int) -> Buffers:
-    """The filter of an epoch, from 0."""
+    """Return the filter of an epoch, from 0."""
     decays, bits, weights, extra = _TABLE[epoch]
     return Buffers(FIRST << epoch, decays, bits, weights, _WEIGHT_BITS, extra)
 
@@ -425,7 +425,8 @@ class Optimum:
 
 
 def optimum(horizon: int, *, tolerance: float = 1e-4, iterations: int = 2000) -> Optimum:
-    """The optimum over all factorizations ``A = B C``, of the largest row norm of B times the largest column norm of C.
+    """Return the optimum over all factorizations ``A = B C``, of the largest row norm of B times the largest column
+    norm of C.
 
     It is the largest nuclear norm of ``diag(sqrt p) A diag(sqrt q)`` over probabilities p and q. With ``U S V^T`` the
     decomposition of that matrix, ``B = diag(1/sqrt p) U sqrt S`` and ``C = sqrt S V^T diag(1/sqrt q)`` are a

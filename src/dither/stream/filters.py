@@ -54,10 +54,10 @@ class FilterState(Protocol):
     """The secret state of a filter: what later noise depends on."""
 
     def advance(self, fresh: Lattice) -> Lattice:
-        """The noise of the running sums, a row for each row of fresh noise."""
+        """Return the noise of the running sums, a row for each row of fresh noise."""
 
     def record(self) -> dict[str, Any]:
-        """All of it, as :meth:`Filter.start` takes it; secret."""
+        """Return all of it, as :meth:`Filter.start` takes it; secret."""
 
 
 class Filter(Protocol):
@@ -76,28 +76,28 @@ class Filter(Protocol):
         """Whether the coefficients are as the proof of the worst pattern needs them."""
 
     def l2_sensitivity(self, participations: int, separation: int) -> Fraction:
-        """The largest l2 norm of a sum of columns that the schema allows, rounded up."""
+        """Return the largest l2 norm of a sum of columns that the schema allows, rounded up."""
 
     def row(self, step: int) -> Floats:
-        """The coefficients of the fresh noise in the noise of the running sum of a step (from 1)."""
+        """Return the coefficients of the fresh noise in the noise of the running sum of a step (from 1)."""
 
     def squared_row(self, step: int) -> float:
-        """The sum of their squares: the variance of the running sum of a step, for fresh noise of variance 1."""
+        """Return the sum of their squares: the variance of the running sum of a step, for fresh noise of variance 1."""
 
     def start(self, lanes: int, recorded: Mapping[str, Any] | None = None) -> FilterState:
-        """The state before the first step, or the one that was recorded."""
+        """Return the state before the first step, or the one that was recorded."""
 
     def record(self) -> dict[str, Any]:
-        """Whole numbers from which :func:`~dither.stream.mechanism.from_record` makes the same filter."""
+        """Return whole numbers from which :func:`~dither.stream.mechanism.from_record` makes the same filter."""
 
 
 def as_wide(array: Lattice) -> Lattice:
-    """The same numbers as Python's integers."""
+    """Return the same numbers as Python's integers."""
     return array if array.dtype == object else array.astype(object)
 
 
 def stored(array: Lattice) -> Any:
-    """An array as a record keeps it: as it is, or as a list where its numbers are Python's.
+    """Return an array as a record keeps it: as it is, or as a list where its numbers are Python's.
 
     >>> stored(np.array([1, 2**70], dtype=object))
     [1, 1180591620717411303424]
@@ -106,7 +106,7 @@ def stored(array: Lattice) -> Any:
 
 
 def restored(content: Any) -> Lattice:
-    """The array that was stored.
+    """Return the array that was stored.
 
     >>> restored(stored(np.array([1, 2**70], dtype=object))).dtype, restored(stored(np.array([1]))).dtype
     (dtype('O'), dtype('int64'))
@@ -115,7 +115,7 @@ def restored(content: Any) -> Lattice:
 
 
 def whole_numbers(rows: list[list[int]]) -> Lattice:
-    """Rows as 64-bit integers, or as Python's where those could overflow."""
+    """Return rows as 64-bit integers, or as Python's where those could overflow."""
     largest = max((max(map(abs, row)) for row in rows if row), default=0)
     return np.array(rows, dtype=np.int64 if largest < SAFE else object)
 
@@ -132,7 +132,9 @@ def advance_rows(step: Any, fresh: Lattice) -> Lattice:
 
 
 def window_variance(filter_: Filter, step: int, window: int | None = None) -> float:
-    """The variance of the sum over the last ``window`` steps (all if None) at a step, for fresh noise of variance 1."""
+    """Return the variance of the sum over the last ``window`` steps (all if None) at a step, for fresh noise of
+    variance 1.
+    """
     if window is None or window >= step:
         return filter_.squared_row(step)
     row = filter_.row(step).copy()
@@ -141,7 +143,7 @@ def window_variance(filter_: Filter, step: int, window: int | None = None) -> fl
 
 
 def square_root_coefficients(count: int) -> Floats:
-    """The coefficients of ``(1 - x)^(-1/2)``: 1, 1/2, 3/8, ..."""
+    """Return the coefficients of ``(1 - x)^(-1/2)``: 1, 1/2, 3/8, ..."""
     k = np.arange(1, count)
     return np.concatenate([[1.0], np.cumprod((2 * k - 1) / (2 * k))])
 
@@ -178,7 +180,7 @@ class Bands:
         return all(a >= b for a, b in pairwise(sequence))
 
     def l2_sensitivity(self, participations: int, separation: int) -> Fraction:
-        """The norm of the sum of the columns 0, b, 2b, ..., exactly."""
+        """Return the norm of the sum of the columns 0, b, 2b, ..., exactly."""
         column = np.zeros(self.length, dtype=object)
         column[: len(self.coefficients) + 1] = [1 << self.bits, *self.coefficients]
         total = column.copy()
@@ -202,11 +204,11 @@ class Bands:
         return np.cumsum(self.response**2)
 
     def row(self, step: int) -> Floats:
-        """The response, latest first."""
+        """Return the response, latest first."""
         return self.response[:step][::-1]
 
     def squared_row(self, step: int) -> float:
-        """The sum of the squares of the response."""
+        """Return the sum of the squares of the response."""
         return float(self._squares[step - 1])
 
     def start(self, lanes: int, recorded: Mapping[str, Any] | None = None) -> FilterState:
@@ -214,7 +216,7 @@ class Bands:
         return _BandsState(self, lanes, recorded)
 
     def record(self) -> dict[str, Any]:
-        """All parameters, which are whole numbers."""
+        """Return all parameters, which are whole numbers."""
         return {"kind": "bands", "length": self.length, "coefficients": list(self.coefficients), "bits": self.bits}
 
 
@@ -235,11 +237,11 @@ class _BandsState:
                 self._coefficients = as_wide(self._coefficients)
 
     def record(self) -> dict[str, Any]:
-        """The history, where it begins, and totals."""
+        """Return the history, where it begins, and totals."""
         return {"history": stored(self._history), "place": self._place, "total": stored(self._total)}
 
     def advance(self, fresh: Lattice) -> Lattice:
-        """All steps."""
+        """Return all steps."""
         return advance_rows(self._step, fresh)
 
     def _step(self, fresh: Lattice) -> Lattice:
@@ -284,7 +286,7 @@ class Tree:
         return True
 
     def l1_sensitivity(self, participations: int) -> Fraction:
-        """The largest sum of the entries of columns: one for each level and step."""
+        """Return the largest sum of the entries of columns: one for each level and step."""
         return Fraction(participations * self.levels)
 
     def l2_sensitivity(self, participations: int, separation: int) -> Fraction:
@@ -299,7 +301,7 @@ class Tree:
         return root_up(Fraction(total), ROOT_BITS)
 
     def row(self, step: int) -> Floats:
-        """One for each node that the running sum of a step is made of."""
+        """Return one for each node that the running sum of a step is made of."""
         row = np.zeros(step)
         while step:
             row[step - 1] = 1.0
@@ -307,7 +309,7 @@ class Tree:
         return row
 
     def squared_row(self, step: int) -> float:
-        """The number of those nodes."""
+        """Return the number of those nodes."""
         return float(step.bit_count())
 
     def start(self, lanes: int, recorded: Mapping[str, Any] | None = None) -> FilterState:
@@ -315,7 +317,7 @@ class Tree:
         return _TreeState(recorded)
 
     def record(self) -> dict[str, Any]:
-        """The number of steps."""
+        """Return the number of steps."""
         return {"kind": "tree", "length": self.length}
 
 
@@ -330,12 +332,12 @@ class _TreeState:
             self._step = int(recorded["step"])
 
     def record(self) -> dict[str, Any]:
-        """The nodes that later steps need, and the number of steps."""
+        """Return the nodes that later steps need, and the number of steps."""
         needed = {size: noise for size, noise in self._noise.items() if size & self._step}
         return {"nodes": {str(size): stored(noise) for size, noise in needed.items()}, "step": self._step}
 
     def advance(self, fresh: Lattice) -> Lattice:
-        """All steps."""
+        """Return all steps."""
         return advance_rows(self._advance_one, fresh)
 
     def _advance_one(self, row: Lattice) -> Lattice:

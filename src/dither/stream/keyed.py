@@ -39,14 +39,14 @@ Lattice = NDArray[Any]
 
 
 def new_key(source: Source | None = None) -> bytes:
-    """A fresh secret of 32 bytes, from the operating system unless a source is given (tests)."""
+    """Return a fresh secret of 32 bytes, from the operating system unless a source is given (tests)."""
     if is_secure(source):
         return os.urandom(KEY_BYTES)
     return resolve(source).words(KEY_BYTES // 8).tobytes()
 
 
 def check_key(key: object) -> bytes:
-    """A secret of 32 bytes; what was passed is never repeated."""
+    """Return a secret of 32 bytes; what was passed is never repeated."""
     if not isinstance(key, bytes):
         raise WrongType("key", "32 secret bytes", type(key).__name__, "pass what new_key() returned")
     if len(key) != KEY_BYTES:
@@ -64,11 +64,11 @@ class _LaneSource:
         self._stream = KeyStream(hmac.digest(key, b"dither stream more bits 1" + place, hashlib.sha512)[:48])
 
     def words(self, count: int) -> NDArray[np.uint64]:
-        """The next words."""
+        """Return the next words."""
         return self._stream.words(count)
 
     def word(self) -> int:
-        """The next word."""
+        """Return the next word."""
         return self._stream.word()
 
 
@@ -84,7 +84,7 @@ class KeyedNoise:
         self._encryptor = Cipher(algorithms.AES(words_key), modes.ECB()).encryptor()
 
     def words(self, first: int, steps: int, lanes: int) -> NDArray[np.uint64]:
-        """The words of steps ``first`` to ``first + steps - 1``, a row for each."""
+        """Return the words of steps ``first`` to ``first + steps - 1``, a row for each."""
         counters = np.empty((steps, lanes, 2), dtype=">u8")
         counters[:, :, 0] = np.arange(first, first + steps, dtype=np.uint64)[:, None]
         counters[:, :, 1] = np.arange(lanes, dtype=np.uint64)[None, :]
@@ -92,7 +92,7 @@ class KeyedNoise:
         return blocks[::2].astype(np.uint64).reshape(steps, lanes)
 
     def draw(self, law: Law, scale: float, first: int, steps: int, lanes: int) -> Lattice:
-        """The integers nearest to ``scale * Z``, a row for each step."""
+        """Return the integers nearest to ``scale * Z``, a row for each step."""
         out: Lattice = np.empty((steps, lanes), dtype=np.int64)
         rows = max(1, CHUNK // lanes)
         for start in range(0, steps, rows):

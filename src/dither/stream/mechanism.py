@@ -74,7 +74,7 @@ def known_filter(
     separation: int = 1,
     window: int | None = None,
 ) -> Filter:
-    """The filter for a known number of steps."""
+    """Return the filter for a known number of steps."""
     if kind == "tree":
         return Tree(horizon)
     if kind == "square root":
@@ -87,7 +87,7 @@ def known_filter(
 
 
 def epoch_filter(epoch: int, kind: str) -> Filter:
-    """The filter of an epoch, where the horizon is not known."""
+    """Return the filter of an epoch, where the horizon is not known."""
     if kind == "tree":
         return Tree(FIRST << epoch)
     if kind == "buffers":
@@ -98,7 +98,7 @@ def epoch_filter(epoch: int, kind: str) -> Filter:
 
 
 def from_record(record: Mapping[str, Any]) -> Filter:
-    """The filter that was recorded."""
+    """Return the filter that was recorded."""
     length = int(record["length"])
     if record["kind"] == "tree":
         return Tree(length)
@@ -133,8 +133,8 @@ def _whole(tail: float, terms: int) -> float:
 
 
 def laplace_quantile(tail: float, terms: float) -> float:
-    """The size that such a sum exceeds with probability ``tail``, in units of its standard deviation; between whole
-    numbers of terms interpolated, for sums of Laplace noises of different scales with the same kurtosis.
+    """Return the size that such a sum exceeds with probability ``tail``, in units of its standard deviation; between
+    whole numbers of terms interpolated, for sums of Laplace noises of different scales with the same kurtosis.
     """
     low = max(1, math.floor(terms))
     share = max(0.0, terms - low)
@@ -189,13 +189,13 @@ class NoiseStream(Stateful):
         return self._step
 
     def record(self) -> dict[str, Any]:
-        """What later noise depends on, beside keys, after one step or more: numbers and arrays, and secret."""
+        """Return what later noise depends on, beside keys, after one step or more: numbers and arrays, and secret."""
         assert self._state is not None
         before, last = (stored(np.asarray(item)) for item in (self._before, self._last))
         return {"step": self._step, "filter": self._state.record(), "before": before, "last": last}
 
     def advance(self, steps: int = 1) -> Lattice:
-        """The noise of the next steps, a row for each, in lattice steps."""
+        """Return the noise of the next steps, a row for each, in lattice steps."""
         arguments.whole(steps, "steps")
         self._segment_at(self._step + steps)
         parts = []
@@ -368,7 +368,7 @@ class StreamPlan:
         )
 
     def _linear_distance(self, item: Filter) -> Fraction:
-        """The largest norm of a sum of columns for the schema, for values that change by one."""
+        """Return the largest norm of a sum of columns for the schema, for values that change by one."""
         if self.pure:
             assert isinstance(item, Tree)
             return item.l1_sensitivity(self.participations)
@@ -377,8 +377,8 @@ class StreamPlan:
         return item.l2_sensitivity(self.participations, self.min_separation)
 
     def _rounding(self, item: Filter) -> Fraction:
-        """The largest norm of what rounding adds. A lane is rounded differently only if its values differ; values that
-        are whole numbers differ in at most ``sensitivity^2`` lanes at each of a person's steps.
+        """Return the largest norm of what rounding adds. A lane is rounded differently only if its values differ;
+        values that are whole numbers differ in at most ``sensitivity^2`` lanes at each of a person's steps.
         """
         touched = min(self.series, self.participations * max(1, int(arguments.sensitivity(self.sensitivity) ** 2)))
         times = 1 if self.horizon is not None else self.participations
@@ -397,7 +397,7 @@ class StreamPlan:
         return tuple(result)
 
     def distance(self, item: Filter) -> Fraction:
-        """How far the fresh noise of a filter can differ between neighbors, in lattice steps: ``D``."""
+        """Return how far the fresh noise of a filter can differ between neighbors, in lattice steps: ``D``."""
         change = math.ceil(arguments.sensitivity(self.sensitivity) * (1 << self.lattice_bits))
         return self._linear_distance(item) * change + self._rounding(item)
 
@@ -422,7 +422,7 @@ class StreamPlan:
             )
 
     def segment(self, step: int) -> Segment:
-        """The steps that share filter and noise with this one."""
+        """Return the steps that share filter and noise with this one."""
         most = self.horizon if self.horizon is not None else FIRST * ((1 << EPOCHS) - 1)
         if arguments.whole(step, "step") > most:
             raise InvalidArgument(
@@ -431,17 +431,17 @@ class StreamPlan:
         return self.segments[0 if self.horizon is not None else ((step - 1) // FIRST + 1).bit_length() - 1]
 
     def start(self, key: bytes, recorded: Mapping[str, Any] | None = None) -> NoiseStream:
-        """The noise of the running sums from the first step on, or from where a record of it ends, in constant
+        """Return the noise of the running sums from the first step on, or from where a record of it ends, in constant
         memory.
         """
         return NoiseStream(self.segment, _LAPLACE if self.pure else _NORMAL, self.series, key, recorded)
 
     def noises(self, key: bytes, steps: int) -> Lattice:
-        """The noise of the running sums of the first ``steps`` steps, a row for each, in lattice steps."""
+        """Return the noise of the running sums of the first ``steps`` steps, a row for each, in lattice steps."""
         return self.start(key).advance(steps)
 
     def noise(self, key: bytes, step: int) -> Lattice:
-        """The noise of the running sums of one step (from 1): one number for each series, in lattice steps."""
+        """Return the noise of the running sums of one step (from 1): one number for each series, in lattice steps."""
         stream = self.start(key)
         for block in _blocks(arguments.whole(step, "step")):
             noise = stream.advance(block)
@@ -449,14 +449,16 @@ class StreamPlan:
         return last
 
     def variance(self, step: int, window: int | None = None) -> float:
-        """The variance of the noise of a step (from 1): of the running sum, or of the sum of the last ``window`` steps;
-        in squared units of the values.
+        """Return the variance of the noise of a step (from 1): of the running sum, or of the sum of the last ``window``
+        steps; in squared units of the values.
         """
         unit = 2.0 if self.pure else 1.0
         return sum(unit * count * scale * scale for count, scale in self._terms(step, window))
 
     def _terms(self, step: int, window: int | None) -> list[tuple[float, float]]:
-        """What the noise of a step is made of: sums of squares of coefficients, and scales in units of the values."""
+        """Return what the noise of a step is made of: sums of squares of coefficients, and scales in units of the
+        values.
+        """
         result, last = [], arguments.whole(step, "step")
         first = 0 if window is None else max(0, last - arguments.whole(window, "window"))
         while last > first:
@@ -468,7 +470,7 @@ class StreamPlan:
         return result
 
     def error(self, step: int, confidence: float = 0.95, window: int | None = None) -> float:
-        """The ± of a step (from 1): how far what is released may be from the truth, with this confidence.
+        """Return the ± of a step (from 1): how far what is released may be from the truth, with this confidence.
 
         >>> plan = StreamPlan(horizon=365, budget=ApproxDP(1, 1e-9))
         >>> plan.error(365, window=7) < plan.error(365)
@@ -520,8 +522,8 @@ class StreamPlan:
     # records
 
     def record(self) -> dict[str, Any]:
-        """The plan as numbers and names for JSON, public and without secrets: all that the same noise needs, beside
-        the key.
+        """Return the plan as numbers and names for JSON, public and without secrets: all that the same noise needs,
+        beside the key.
         """
         return {
             "version": 1,
@@ -544,7 +546,7 @@ class StreamPlan:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> StreamPlan:
-        """The plan that was recorded, with the filters and scales that it had then.
+        """Return the plan that was recorded, with the filters and scales that it had then.
 
         >>> plan = StreamPlan(horizon=7, budget=PureDP(1))
         >>> StreamPlan.from_record(plan.record()).variance(7) == plan.variance(7)

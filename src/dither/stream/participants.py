@@ -70,11 +70,11 @@ class Participation:
         arguments.whole(self.min_separation, "min_separation")
 
     def is_bounded(self, horizon: int) -> bool:
-        """Whether somebody may have to be left out; otherwise no record is needed."""
+        """Return whether somebody may have to be left out; otherwise no record is needed."""
         return self.max_participations < horizon or self.min_separation > 1
 
     def widths(self, horizon: int) -> Widths:
-        """The bytes that hold how often, and when last, somebody took part, whoever did. When is not kept where
+        """Return the bytes that hold how often, and when last, somebody took part, whoever did. When is not kept where
         any two periods are far enough apart.
         """
         most = min(self.max_participations, horizon)
@@ -112,7 +112,7 @@ def identities(keys: Any, secret: bytes) -> NDArray[Any]:
 
 
 def _number(text: bytes) -> int | None:
-    """The number of 64 bits whose digits a text is, if it is one: neither 07 nor +7 nor -0 is."""
+    """Return the number of 64 bits whose digits a text is, if it is one: neither 07 nor +7 nor -0 is."""
     if not 0 < len(text) <= 20 or not text.lstrip(b"-").isdigit():
         return None
     try:
@@ -136,7 +136,7 @@ def _joined(columns: Sequence[NDArray[Any]], widths: Widths) -> bytes:
 
 
 def unpacked(part: bytes) -> tuple[dict[str, NDArray[Any]], Widths]:
-    """The columns of a part, which are not copied, and the bytes of the last two."""
+    """Return the columns of a part, which are not copied, and the bytes of the last two."""
     sizes, content = tuple(part[: len(_NAMES)]), memoryview(part)[len(_NAMES) :]
     if len(sizes) < len(_NAMES) or not {*sizes} <= {0, 1, 2, 4, 8} or not sizes[0] or len(content) % sum(sizes):
         raise LedgerError("series", "a record of people as it was written", "a changed record", "restore the ledger")
@@ -151,7 +151,7 @@ def unpacked(part: bytes) -> tuple[dict[str, NDArray[Any]], Widths]:
 
 
 def merged(parts: Sequence[bytes]) -> bytes:
-    """One part that says what several say; of a person in several, what the last one says."""
+    """Return one part that says what several say; of a person in several, what the last one says."""
     read = [unpacked(part) for part in parts]
     high, low, used, last = (np.concatenate([columns[name] for columns, _ in read]) for name in _NAMES)
     order = _in_order(high, low)  # stable: the newest of a person comes last
@@ -177,7 +177,9 @@ def parts_to_merge(advances: int) -> int | None:
 
 
 def _in_order(high: NDArray[np.uint64], low: NDArray[np.uint64]) -> NDArray[np.intp]:
-    """The order of identities; those that are equal stay as they were. Runs that are sorted already are merged."""
+    """Return the order of identities; those that are equal stay as they were. Runs that are sorted already are
+    merged.
+    """
     order = np.argsort(high, kind="stable")
     ordered = high[order]
     same = ordered[1:] == ordered[:-1]
@@ -191,7 +193,7 @@ def _in_order(high: NDArray[np.uint64], low: NDArray[np.uint64]) -> NDArray[np.i
 
 
 def look_up(people: NDArray[Any], parts: Sequence[bytes]) -> NDArray[Any]:
-    """The records of people by who they are; of somebody who never took part, ``used`` is 0."""
+    """Return the records of people by who they are; of somebody who never took part, ``used`` is 0."""
     result = people.copy()
     order = np.argsort(people["high"])  # sorted ones are found faster
     high, low = people["high"][order], people["low"][order]
@@ -236,6 +238,6 @@ def take_part(
 
 
 def changed(before: NDArray[Any], after: NDArray[Any], widths: Widths = (4, 4)) -> bytes:
-    """The records that an advance changed, as a part."""
+    """Return the records that an advance changed, as a part."""
     new = after[after["used"] != before["used"]]
     return packed(new[_in_order(new["high"], new["low"])], widths)

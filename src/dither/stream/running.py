@@ -59,7 +59,7 @@ class StreamSession(Stateful):
 
     @observed
     def release(self, values: Sequence[Any]) -> Floats:
-        """The running sums with noise, after the values of the next step."""
+        """Return the running sums with noise, after the values of the next step."""
         steps = [self._lattice(value) for value in values]
         if len(steps) != self.plan.series:
             raise InvalidArgument(
@@ -87,7 +87,7 @@ class StreamSession(Stateful):
 
 
 def _quotient(noisy: int, scale: int) -> float:
-    """A released number as the nearest float, or as the largest one where it is beyond all floats."""
+    """Return a released number as the nearest float, or as the largest one where it is beyond all floats."""
     try:
         return noisy / scale
     except OverflowError:
@@ -95,7 +95,7 @@ def _quotient(noisy: int, scale: int) -> float:
 
 
 def as_values(values: Any, series: int) -> Sequence[Any]:
-    """The values of one step of several series: a list, or a one-dimensional array of whole numbers."""
+    """Return the values of one step of several series: a list, or a one-dimensional array of whole numbers."""
     if isinstance(values, np.ndarray):
         if values.ndim != 1 or values.dtype.kind not in "biu":
             raise WrongType(
@@ -111,7 +111,7 @@ def as_values(values: Any, series: int) -> Sequence[Any]:
 
 
 def budget_of(epsilon: float | None, delta: float | None, rho: float | None) -> Guarantee:
-    """The guarantee that these arguments ask for."""
+    """Return the guarantee that these arguments ask for."""
     if rho is not None:
         if epsilon is not None or delta is not None:
             raise InvalidArgument("rho", "rho, or epsilon and delta", "both", "leave one of them out")
@@ -169,7 +169,7 @@ class _RunningSeries:
         return self.plan.fragment(title, self._released_is, self.error)
 
     def error(self, step: int | None = None, confidence: float = 0.95) -> float:
-        """The ± of a step (from 1), by default of the step released last."""
+        """Return the ± of a step (from 1), by default of the step released last."""
         return self.plan.error(self._at(step), confidence)
 
     def _at(self, step: int | None) -> int:
@@ -233,7 +233,7 @@ class RunningSum(_RunningSeries, Stateful):
         super().__init__((epsilon, delta, rho), schema, source, **chosen)
 
     def release(self, value: float) -> float:
-        """The running sum with noise, after the value of the next step."""
+        """Return the running sum with noise, after the value of the next step."""
         noisy = self._session.release([value])[0]
         result: float = mark(float(noisy), self._source)
         return result
@@ -271,14 +271,14 @@ class SlidingWindow(_RunningSeries, Stateful):
         super().__init__((epsilon, delta, rho), schema, source, window=window)
 
     def release(self, value: float) -> float:
-        """The sum over the last steps with noise, after the value of the next step."""
+        """Return the sum over the last steps with noise, after the value of the next step."""
         running = float(self._session.release([value])[0])
         self._released.append(running)
         result: float = mark(running - self._released[0], self._source)
         return result
 
     def error(self, step: int | None = None, confidence: float = 0.95) -> float:
-        """The ± of a step (from 1), by default of the step released last."""
+        """Return the ± of a step (from 1), by default of the step released last."""
         return self.plan.error(self._at(step), confidence, self.window)
 
 
@@ -296,12 +296,12 @@ class RunningMean(RunningSum):
     _released_is = "mean so far"
 
     def release(self, value: float) -> float:
-        """The mean of the values so far with noise, after the value of the next step."""
+        """Return the mean of the values so far with noise, after the value of the next step."""
         result: float = mark(float(super().release(value)) / self.step, self._source)
         return result
 
     def error(self, step: int | None = None, confidence: float = 0.95) -> float:
-        """The ± of a step (from 1), by default of the step released last."""
+        """Return the ± of a step (from 1), by default of the step released last."""
         return super().error(step, confidence) / self._at(step)
 
 
@@ -336,9 +336,9 @@ class Histogram(_RunningSeries, Stateful):
         super().__init__((epsilon, delta, rho), schema, source, **chosen)
 
     def release(self, values: Any) -> Floats:
-        """The running counts with noise, after the counts of the next step."""
+        """Return the running counts with noise, after the counts of the next step."""
         return self._session.release(as_values(values, self.plan.series))
 
     def error(self, step: int | None = None, confidence: float = 0.95) -> float:
-        """The ± of the count of each category at a step (from 1), by default of the step released last."""
+        """Return the ± of the count of each category at a step (from 1), by default of the step released last."""
         return self.plan.error(self._at(step), confidence)

@@ -104,8 +104,8 @@ class Lines(NamedTuple):
 
     @classmethod
     def read(cls, rows: Any, spec: SeriesSpec, people_key: bytes, first: int, last: int) -> Lines:
-        """The lines of a statement about some periods, an Arrow table. A line of another period, should an engine have
-        one, does not count: a period is measured once.
+        """Return the lines of a statement about some periods, an Arrow table. A line of another period, should an
+        engine have one, does not count: a period is measured once.
         """
         begins = np.array([spec.calendar.begin(step) for step in range(first, last + 1)], dtype="datetime64[us]")
         moments = rows.column("t").to_numpy().astype("datetime64[us]")
@@ -125,7 +125,7 @@ class Lines(NamedTuple):
         return cls(step, cell, measured, person, people.dictionary, identities(people.dictionary, people_key))
 
     def increments(self, first: int, last: int, cells: int, kept: NDArray[np.bool_] | None) -> Lattice:
-        """What each period adds, a row for each, over the lines that count: exactly, however large it is."""
+        """Return what each period adds, a row for each, over the lines that count: exactly, however large it is."""
         result: Lattice = np.zeros((last - first + 1, len(self.numbers) * cells), dtype=np.int64)
         chosen = slice(None) if kept is None else kept
         rows, cell = self.step[chosen] - first, self.cell[chosen]
@@ -187,11 +187,11 @@ class Over(NotIterable):
         return replace(self, query=steps.where(self.query, condition, self.table.card))
 
     def group_by(self, *groups: Grouping | Sequence[Grouping], **named: Grouping) -> Over:
-        """A series for each value of these columns or expressions, whose keys are public."""
+        """Return a series for each value of these columns or expressions, whose keys are public."""
         return replace(self, query=steps.group_by(self.query, groups, named, self.table.card))
 
     def agg(self, *unnamed: object, **aggregates: Aggregate) -> Series:
-        """What to add up: counts, people and sums, each with a name."""
+        """Return what to add up: counts, people and sums, each with a name."""
         steps.refuse_unnamed(unnamed)
         card = self.table.card
         spec = SeriesSpec(card, steps.agg(self.query, aggregates, card), **self.stated)
@@ -215,7 +215,7 @@ def over(
     arrived: str | None,
     name: str | None,
 ) -> Over:
-    """A table over time: see :meth:`dither.Table.over`."""
+    """Return a table over time: see :meth:`dither.Table.over`."""
     card = table.card
     if card.tables:
         fix = "open the one table by a card of its own, with the same ledger and population"
@@ -293,7 +293,9 @@ class Series(NotIterable):
     # -- before -------------------------------------------------------------------------------------------------------
 
     def explain(self, *, window: int | None = None, analyst: str | None = None) -> SeriesExplanation:
-        """The cost, the ± after every period, and whether it would be refused; reads no data and charges nothing."""
+        """Return the cost, the ± after every period, and whether it would be refused; reads no data and charges
+        nothing.
+        """
         spec, accounts = self.spec, self.table.accounts
         mechanism, calendar = spec.mechanism, spec.calendar
         periods = range(1, calendar.horizon + 1)
@@ -307,7 +309,8 @@ class Series(NotIterable):
     # -- release ------------------------------------------------------------------------------------------------------
 
     def release(self, through: object = None, *, window: int | None = None, analyst: str | None = None) -> SeriesAnswer:
-        """All points through a period, with their ±: those that are out as they were recorded, the others measured now.
+        """Return all points through a period, with their ±: those that are out as they were recorded, the others
+        measured now.
 
         Parameters
         ----------
@@ -342,8 +345,8 @@ class Series(NotIterable):
         return self._answer(released, target, window, remaining, replayed)
 
     def _recorded(self, record: SeriesRecord, before: _RecordedPoints | None = None) -> _RecordedPoints:
-        """The points that are out, and the mechanism that was recorded with the first of them; those that were read
-        ``before`` are not read again.
+        """Return the points that are out, and the mechanism that was recorded with the first of them; those that were
+        read ``before`` are not read again.
         """
         spec, lanes = self.spec, len(self.spec.lanes)
         mechanism = None if before is None or not before.advances else before.mechanism
@@ -393,7 +396,7 @@ class Series(NotIterable):
     # -- the statement ------------------------------------------------------------------------------------------------
 
     def _statement(self, first: int, last: int, rehearse: bool = False) -> Statement:
-        """The statement about some periods; tried on no rows first, where that is asked for."""
+        """Return the statement about some periods; tried on no rows first, where that is asked for."""
         spec, engine = self.spec, self.table.engine
         engine.check()
         context = StatementContext(
@@ -462,7 +465,7 @@ def _window(window: object) -> int | None:
 
 
 def named_series(table: dither.Table, name: str) -> Series:
-    """The series of a table's card that has this name.
+    """Return the series of a table's card that has this name.
 
     >>> import dither as dp
     >>> from dither.tables.card.model import Card

@@ -63,13 +63,13 @@ class SeriesAnswer(Answer):
         return result
 
     def describe(self, column: str) -> str:
-        """What one aggregate's numbers are."""
+        """Return what one aggregate's numbers are."""
         if self.window is None:
             return f"{column}, running total"
         return f"{column}, each {self.unit}" if self.window == 1 else f"{column}, last {self.window} {self.unit}s"
 
     def summary(self) -> str:
-        """What the numbers are, the cost of the whole series, what is left, and the notes, a line each.
+        """Return what the numbers are, the cost of the whole series, what is left, and the notes, a line each.
 
         >>> from dither.guarantees import PureDP
         >>> print(SeriesAnswer(("day", "n"), ("date", "number"), (), {"n": ()}, PureDP(1), unit="day").summary())

@@ -47,7 +47,7 @@ class Lane:
 
 
 def multipliers(lanes: Sequence[Lane], pure: bool) -> tuple[int, ...]:
-    """The whole numbers that aggregates are multiplied by, so that each has its share."""
+    """Return the whole numbers that aggregates are multiplied by, so that each has its share."""
     if len(lanes) == 1:
         return (1,)
     wanted = [float(lane.weight) if pure else math.sqrt(lane.weight) for lane in lanes]
@@ -56,7 +56,7 @@ def multipliers(lanes: Sequence[Lane], pure: bool) -> tuple[int, ...]:
 
 
 def joint_sensitivity(lanes: Sequence[Lane], factors: Sequence[int], pure: bool) -> Fraction:
-    """How far a person moves all lanes together in one period, each multiplied by its factor: rounded up."""
+    """Return how far a person moves all lanes together in one period, each multiplied by its factor: rounded up."""
     sizes = [q * lane.sensitivity for q, lane in zip(factors, lanes, strict=True)]
     return Fraction(sum(sizes)) if pure else root_up(Fraction(sum(size**2 for size in sizes)), _BITS)
 
@@ -113,7 +113,7 @@ class SeriesMechanism:
 
     @classmethod
     def from_record(cls, name: str, lanes: tuple[Lane, ...], groups: int, record: Mapping[str, Any]) -> SeriesMechanism:
-        """The mechanism with the plan and the multipliers that were recorded."""
+        """Return the mechanism with the plan and the multipliers that were recorded."""
         return cls(name, lanes, groups, StreamPlan.from_record(record["plan"]), tuple(record["multipliers"]))
 
     @property
@@ -136,8 +136,9 @@ class SeriesMechanism:
         return np.asarray((exact / scale).astype(np.float64) / factors.astype(np.float64) / units, dtype=np.float64)
 
     def errors(self, first: int, last: int, window: int | None = None) -> NDArray[np.float64]:
-        """The ± (95 %) of each aggregate after some periods, a row for each: of running sums, or of the sums of the
-        last ``window`` periods."""
+        """Return the ± (95 %) of each aggregate after some periods, a row for each: of running sums, or of the sums of
+        the last ``window`` periods.
+        """
         sizes = np.array([q * lane.unit for q, lane in zip(self.factors, self.lanes, strict=True)])
         whole = np.array([self.plan.error(step, 0.95, window) for step in range(first, last + 1)])
         return np.asarray(whole[:, None] / sizes, dtype=np.float64)

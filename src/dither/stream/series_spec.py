@@ -87,7 +87,7 @@ class Calendar:
         return InvalidArgument("start", f"the first moment of a {self.unit}", "a moment inside of one", fix)
 
     def begin(self, step: int) -> date:
-        """The first moment of a period; of the one after the last, the end of the series."""
+        """Return the first moment of a period; of the one after the last, the end of the series."""
         if self.unit == "month":
             months = self.start.year * 12 + self.start.month - 1 + step - 1
             if months // 12 > date.max.year:
@@ -97,7 +97,7 @@ class Calendar:
         return self.start + (step - 1) * length
 
     def step(self, moment: object) -> int:
-        """The number of the period that holds a moment; refused where the series has none."""
+        """Return the number of the period that holds a moment; refused where the series has none."""
         read = read_moment(moment, "through")
         place = self._place(read)
         if not 1 <= place <= self.horizon:
@@ -117,17 +117,17 @@ class Calendar:
         return (day - self.start).days // (7 if self.unit == "week" else 1) + 1
 
     def finished(self, now: datetime | None = None) -> int:
-        """How many periods have ended by now, by the clock in UTC; at most the horizon."""
+        """Return how many periods have ended by now, by the clock in UTC; at most the horizon."""
         moment = datetime.now(UTC).replace(tzinfo=None) if now is None else now
         return max(0, min(self.horizon, self._place(moment) - 1))
 
     def label(self, step: int) -> str:
-        """The first moment of a period, as text."""
+        """Return the first moment of a period, as text."""
         return self.begin(step).isoformat()
 
 
 def read_moment(value: object, name: str) -> date:
-    """A date or a timestamp without a zone, or the text of one in ISO 8601.
+    """Return a date or a timestamp without a zone, or the text of one in ISO 8601.
 
     >>> read_moment("2026-11-30", "through")
     datetime.date(2026, 11, 30)
@@ -209,7 +209,7 @@ class SeriesSpec:
         return case((col(self.arrived) > col(self.column), col(self.arrived)), otherwise=col(self.column))
 
     def query_of(self, first: int, last: int) -> Query:
-        """The question about the rows of some periods."""
+        """Return the question about the rows of some periods."""
         moment, is_date = self.moment, self.card.columns[self.column].type == "date"
 
         def edge(step: int) -> date:
@@ -295,7 +295,7 @@ class SeriesSpec:
         )
 
     def request(self) -> dict[str, Any]:
-        """What the ledger keeps of it: everything that the numbers and their noise depend on."""
+        """Return what the ledger keeps of it: everything that the numbers and their noise depend on."""
         calendar, rule = self.calendar, self.participation
         return {
             "version": VERSION,
@@ -316,7 +316,7 @@ class SeriesSpec:
         }
 
     def notes(self) -> tuple[Note, ...]:
-        """What is said beside every ±."""
+        """Return what is said beside every ±."""
         calendar, rule, unit = self.calendar, self.participation, self.calendar.unit
         if self.card.unit is None:
             result = [Note("series_row_is_person", {"unit": unit})]
@@ -335,7 +335,7 @@ class SeriesSpec:
 
 
 def _coarser(measure: Measure, rows: int) -> Measure:
-    """A sum on a grid that is coarse beside the noise, so that it is drawn fast."""
+    """Return a sum on a grid that is coarse beside the noise, so that it is drawn fast."""
     moments = measure.moments
     if measure.kind != "sum" or moments is None or moments.grid is None or moments.bounds is None:
         return measure

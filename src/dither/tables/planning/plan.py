@@ -112,7 +112,8 @@ def _bounds(name: str, aggregate: Aggregate, find: Lookup) -> tuple[tuple[float,
         card = find(aggregate.value)[1]
         kind, known = card.type, card.bounds
     else:
-        kind, known = "number", expressions.public_interval(aggregate.value, find)
+        whole = is_whole(aggregate.value, lambda column: find(column)[1])
+        kind, known = "integer" if whole else "number", expressions.public_interval(aggregate.value, find)
     if kind not in ("integer", "number"):
         raise InvalidArgument(name, "a number", kind, "count it, or group by it")
     given = aggregate.bounds if aggregate.bounds is not None else known

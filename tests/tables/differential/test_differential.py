@@ -15,6 +15,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from scipy.stats import binom
 
 from dither.errors import DitherError
 from dither.tables.card.model import Card
@@ -84,6 +85,8 @@ def test_answers_are_those_of_duckdb(part, tmp_path):
                 except Finding as finding:
                     findings.append(f"{finding}\ncheck_one({table_seed}, {question_seed}, folder)")
     assert not findings, f"{len(findings)} findings:\n\n" + "\n\n".join(findings[:8])
-    assert counts["refused"] < MOST_REFUSED * QUESTIONS / PARTS, counts
+    asked = QUESTIONS // PARTS // QUESTIONS_OF_A_TABLE * QUESTIONS_OF_A_TABLE
+    most = MOST_REFUSED * asked if fixed else binom.isf(1e-9, asked, MOST_REFUSED)  # by chance, few may have more
+    assert counts["refused"] < most, counts
     if fixed:  # by chance, other questions may lack one of them
         assert counts.keys() >= FEATURES

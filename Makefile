@@ -18,8 +18,8 @@ VENV := .venv
 BASE ?= HEAD
 VERSIONS ?=
 BIN := $(VENV)/bin
-LOCK := requirements/ci.txt
-DEMO := plot,learn,server
+UPGRADE ?=
+COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11.0 --generate-hashes --no-emit-index-url --no-header --no-annotate
 
 NEIGHBOR_QUESTIONS ?= 20000
 DIFFERENTIAL_QUESTIONS ?= 20000
@@ -31,17 +31,21 @@ DOCS := out/docs
 
 .PHONY: browser nginx demo docs serve-demo test check audit neighbors differential mutants coverage versions lint bench bench-compare which-noise lock clean
 
-$(VENV)/run.stamp: pyproject.toml $(LOCK)
+# with hashes pip installs only what the lock names; dither itself has none, and needs nothing more
+INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement
+
+$(VENV)/run.stamp: pyproject.toml requirements/run.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(LOCK) --editable '.[$(DEMO)]'
+	$(INSTALL) requirements/run.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	touch $@
 
-$(VENV)/dev.stamp: $(VENV)/run.stamp
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(LOCK) --editable '.[dev]'
+$(VENV)/dev.stamp: $(VENV)/run.stamp requirements/ci.txt
+	$(INSTALL) requirements/ci.txt
 	touch $@
 
-$(VENV)/docs.stamp: $(VENV)/run.stamp
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(LOCK) --editable '.[docs]'
+$(VENV)/docs.stamp: $(VENV)/run.stamp requirements/docs.txt
+	$(INSTALL) requirements/docs.txt
 	touch $@
 
 demo: $(VENV)/run.stamp
@@ -103,8 +107,14 @@ which-noise: $(VENV)/dev.stamp
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[data]'
 	$(BIN)/python benchmarks/which_noise.py
 
-lock: $(VENV)/dev.stamp
-	$(BIN)/python -m pip freeze --exclude-editable --exclude dither > $(LOCK)
+# ci.txt is resolved first; the smaller locks take its versions
+lock:
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(COMPILE) $(UPGRADE) --extra dev --output-file requirements/ci.txt pyproject.toml
+	$(COMPILE) --constraint requirements/ci.txt --extra plot --extra learn --extra server --output-file requirements/run.txt pyproject.toml
+	$(COMPILE) --constraint requirements/ci.txt --extra plot --extra learn --extra server --extra docs --output-file requirements/docs.txt pyproject.toml
+	$(COMPILE) --constraint requirements/ci.txt --extra server --extra postgresql --output-file requirements/server.txt pyproject.toml
 
 clean:
 	rm -rf $(VENV) .venv-* out .mypy_cache .ruff_cache .pytest_cache .hypothesis

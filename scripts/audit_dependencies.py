@@ -31,12 +31,14 @@ def normalized(name: str) -> str:
 
 
 def pins(text: str) -> dict[str, str]:
-    """The versions that a lock file states."""
-    result = {}
+    """Return the version that a lock file states for each package, the lowest where it depends on the platform."""
+    result: dict[str, str] = {}
     for line in text.splitlines():
-        name, mark, version = line.partition("#")[0].strip().partition("==")
+        name, mark, version = line.partition("#")[0].strip(" \\").partition("==")
         if mark:
-            result[normalized(name.partition("[")[0].strip())] = version.partition(";")[0].strip()
+            name, version = normalized(name.partition("[")[0].strip()), version.partition(";")[0].strip()
+            if name not in result or is_below(version, result[name]):
+                result[name] = version
     return result
 
 

@@ -24,12 +24,18 @@ def test_this_tree_passes(capsys):
 
 
 def test_what_is_wrong_is_said():
-    lock = audit.pins("jinja2==3.1.6  # a comment\npsycopg==3.2\n")
+    lock = audit.pins("jinja2==3.1.6  # a comment\npsycopg==3.2 \\\n    --hash=sha256:00 \\\n    --hash=sha256:11\n")
+    assert lock == {"jinja2": "3.1.6", "psycopg": "3.2"}
     assert audit.problems(PROJECT, lock, [ADVISORY]) == []
     (line,) = audit.problems(PROJECT, {**lock, "jinja2": "3.1.5"}, [ADVISORY])
     assert "CVE-0" in line
     (line,) = audit.problems(PROJECT, {"jinja2": "3.1.6"}, [ADVISORY])
     assert line.startswith("psycopg: ")
+
+
+def test_of_several_pins_the_lowest_is_audited():
+    lock = audit.pins("a==4.1 ; python_full_version >= '3.11.5' \\\na==2.10 ; python_full_version < '3.11.5' \\\n")
+    assert lock == {"a": "2.10"}
 
 
 @pytest.mark.parametrize(

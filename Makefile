@@ -31,8 +31,8 @@ DOCS := out/docs
 
 .PHONY: browser nginx demo docs serve-demo test check audit neighbors differential mutants coverage versions lint bench bench-compare which-noise lock clean
 
-# with hashes pip installs only what the lock names; dither itself has none, and needs nothing more
-INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement
+# the lock is complete, so nothing is resolved: a version published after the lock must not matter
+INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --requirement
 
 $(VENV)/run.stamp: pyproject.toml requirements/run.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

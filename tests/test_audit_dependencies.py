@@ -56,3 +56,15 @@ def test_a_database_that_was_not_asked_is_no_pass(monkeypatch, capsys):
     monkeypatch.setattr(audit.importlib.util, "find_spec", lambda _name: None)
     assert audit.main(["--online"]) == 2
     assert "not installed" in capsys.readouterr().err
+
+def test_installing_a_lock_resolves_nothing():
+    """A version that is published after the lock must not matter: old pips refuse a lock with hashes then."""
+    root = Path(__file__).parents[1]
+    lines = [
+        line
+        for name in ("Makefile", "deploy/Containerfile")
+        for line in (root / name).read_text().splitlines()
+        if "--require-hashes" in line
+    ]
+    assert len(lines) == 2
+    assert all("--no-deps" in line for line in lines)

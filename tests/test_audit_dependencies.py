@@ -57,6 +57,7 @@ def test_a_database_that_was_not_asked_is_no_pass(monkeypatch, capsys):
     assert audit.main(["--online"]) == 2
     assert "not installed" in capsys.readouterr().err
 
+
 def test_installing_a_lock_resolves_nothing():
     """A version that is published after the lock must not matter: old pips refuse a lock with hashes then."""
     root = Path(__file__).parents[1]

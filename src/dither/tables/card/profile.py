@@ -1,7 +1,7 @@
 """A profile: a small noisy description of the private tables of a card, which was released once and is public.
 
-Every histogram has weight 1 for a person, whatever the number of their rows: each of a person's N rows in a table counts
-``1 / N``. So the l1 sensitivity of a histogram is 1 when a person with all their rows is added or removed.
+Every histogram has weight 1 for a person, whatever the number of their rows: each of a person's N rows in a table
+counts ``1 / N``. So the l1 sensitivity of a histogram is 1 when a person with all their rows is added or removed.
 """
 
 from __future__ import annotations

@@ -29,7 +29,8 @@ DECIDED = {
         count count_distinct course covariance DataIncident DatasetClosed density DitherError Explanation Exponential
         Gaussian Guarantee histogram
         InvalidArgument InvalidData Laplace learn ledger LedgerError local mean median MissingPackage MixedNoise mode
-        Neighbors NoisyMax NotPrivate parallel people PermuteAndFlip present publish ProposeTestRelease PureDP quantile
+        Neighbors NoisyMax NotPrivate parallel people PermuteAndFlip present Profile publish ProposeTestRelease PureDP
+        quantile
         Question RandomizedResponse regression_intercept regression_r2 regression_slope ReleaseOptions ReplaceOne
         ReusableHoldout SampleAndAggregate sensitivity
         sequential ServerUnavailable SmoothNoise SparseVector Staircase stats std stream Table TopK var WrongType ZCDP

@@ -27,6 +27,7 @@ from dither.mechanisms import ContinuousExponential, Frequencies, HoldoutAnswer,
 from dither.stats.estimate import EstimateFloat, EstimateInt
 from dither.tables.card.model import ColumnCard
 from support import for_each, refuses
+from tables.profiles import table_profile
 
 PACKAGES = (dp, dp.accounting, audit, course, dp.density, learn, dp.ledger, dp.mechanisms, dp.stats)
 RECEIPT = Receipt(1, "ab" * 32)
@@ -122,6 +123,7 @@ WITHOUT_HASH: dict[type, Callable[[], Any]] = {
     dp.Answer: lambda: dp.Answer(("n",), ("integer",), ((41,),), {"n": (6.0,)}, dp.PureDP(0.5)),
     dp.Card: lambda: dp.Card("visits", "visits.csv", {"age": ColumnCard("integer", bounds=(0, 120))}),
     dp.Explanation: lambda: TABLE.agg(n=dp.count()).explain(epsilon=1),
+    dp.Profile: lambda: dp.Profile({"visits": table_profile([1, 1, 2], {"x": [1, 5, None]}, {"x": (0, 4, 8)})}, 1.0),
 }
 ONCE: dict[type, Callable[[], Any]] = {  # what counts, or is open
     SparseVectorSession: lambda: dp.SparseVector(1, 1).start(10),

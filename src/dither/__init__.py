@@ -86,6 +86,7 @@ if _typing.TYPE_CHECKING:
     from dither.tables.builder.expressions import sum_ as _sum
     from dither.tables.builder.steps import among
     from dither.tables.card.model import Card
+    from dither.tables.card.profile import Profile
     from dither.tables.options import ReleaseOptions
     from dither.tables.planning.explain import Explanation
     from dither.tables.question import Question
@@ -124,6 +125,7 @@ __all__ = [
     "NoisyMax",
     "NotPrivate",
     "PermuteAndFlip",
+    "Profile",
     "ProposeTestRelease",
     "PureDP",
     "Question",
@@ -196,6 +198,7 @@ _LATER = {
     "Connection": ("dither.client.connecting", "Connection"),
     "connect": ("dither.client.connecting", "connect"),
     "Explanation": ("dither.tables.planning.explain", "Explanation"),
+    "Profile": ("dither.tables.card.profile", "Profile"),
     "Question": ("dither.tables.question", "Question"),
     "ReleaseOptions": ("dither.tables.options", "ReleaseOptions"),
     "Table": ("dither.tables.table", "Table"),

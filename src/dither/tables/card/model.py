@@ -22,6 +22,7 @@ from dither.comparison import unhashable
 from dither.errors import InvalidArgument, NotPrivate
 from dither.guarantees import Guarantee
 from dither.public_module import public_in
+from dither.tables.card.profile import Profile
 from dither.tables.card.values import FORMATS, Value, clip, format_problem, literal_type, plain_keys, plain_value
 
 Type = Choice["integer", "number", "text", "boolean", "date", "timestamp"]
@@ -175,6 +176,8 @@ class Card:
     """Further tables of the same people, by their names in SQL."""
     series: Mapping[str, SeriesCard] = field(default_factory=dict, repr=False)
     """What is released over time, by name: ``dither series CARD NAME``. It changes no answer to a question."""
+    profile: Profile | None = field(default=None, repr=False)
+    """The newest profile that the ledger has recorded, set when a table is opened; no card file states it."""
 
     @property
     def private_tables(self) -> Mapping[str, PrivateTable]:

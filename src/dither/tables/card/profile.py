@@ -2,48 +2,86 @@
 
 Every histogram has weight 1 for a person, whatever the number of their rows: each of a person's N rows in a table
 counts ``1 / N``. So the l1 sensitivity of a histogram is 1 when a person with all their rows is added or removed.
+:mod:`dither.tables.profile` releases one; :mod:`dither.tables.compile.profiles` has the statements and the proofs.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import datetime
 from typing import Any
 
+from dither.comparison import unhashable
 from dither.public_module import public_in
 
 
-@dataclass(frozen=True)
-class NoisyHistogram:
-    """The noisy weights of bins. ``scale`` is that of the Laplace noise in each; ``edges`` are one more than bins.
+@dataclass(frozen=True, kw_only=True)
+class ProfileNoise:
+    """The noise in each number of a part of a profile: Laplace noise of this scale, or normal noise whose standard
+    deviation is the scale."""
 
-    A bin goes from its edge up to the next one; the first and the last take in what is beyond. In a histogram of whole
-    numbers ``edges`` are the largest numbers of the bins, and as many as these.
+    scale: float
+    normal: bool = False
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the noise in one number."""
+        return self.scale if self.normal else math.sqrt(2) * self.scale
+
+
+@dataclass(frozen=True)
+class NoisyHistogram(ProfileNoise):
+    """The noisy weights of people in bins.
+
+    A bin goes from its edge up to the next one; the first and the last take in what is beyond, and there is an edge
+    more than bins. In a histogram of people by a number (of rows, of keys) ``edges`` are the largest numbers of the
+    bins, and as many as these.
+
+    >>> NoisyHistogram((0, 10, 20), (103.0, 48.0), scale=4.0).deviation
+    5.656854249492381
     """
 
     edges: tuple[float, ...]
     weights: tuple[float, ...]
-    scale: float
 
 
 @dataclass(frozen=True)
-class NoisyKeys:
+class NoisyKeys(ProfileNoise):
     """The noisy weight of the people at each public key; a person whose rows have several keys is shared by them."""
 
     keys: tuple[Any, ...]
     weights: tuple[float, ...]
-    scale: float
+
+
+@dataclass(frozen=True)
+class NoisyNumber(ProfileNoise):
+    """One noisy number of people, or sum of their weights."""
+
+    value: float
 
 
 @dataclass(frozen=True)
 class ColumnProfile:
-    """What is known of one column: its values, its public keys, and the weight of people whose value is NULL."""
+    """What is known of one column. A part that was not measured is None."""
 
     values: NoisyHistogram | None = None
-    """In whole numbers or doubles; of dates and timestamps, in days since 1970-01-01."""
+    """Weights of people by value, in whole numbers or doubles; of dates and timestamps in days since 1970-01-01."""
     keys: NoisyKeys | None = None
+    """Weights of people by public key."""
     nulls: float | None = None
+    """The weight of people whose value is NULL (or NaN), with the noise of a bin of ``values`` or a key of ``keys``."""
+    whole: NoisyNumber | None = None
+    """The weight of people whose value is a whole number, in a column of numbers."""
+    by_rows: tuple[NoisyHistogram, ...] | None = None
+    """``values`` for people of each class of rows per person (:attr:`TableProfile.classes`), in fewer bins."""
+    private_keys: NoisyHistogram | None = None
+    """How keys that are not public are shared: with the weight s of a key (the sum over its people), a bin from ``a``
+    to ``b`` holds the sum over all keys of what s has between a and b. Divided by ``b - a`` it is at least the number
+    of keys of weight b, and at most the number of keys above a. Weight above the last edge is in no bin."""
+    keys_per_person: NoisyHistogram | None = None
+    """People by the number of different keys they have, where the keys are not public."""
 
 
 @dataclass(frozen=True)
@@ -53,18 +91,25 @@ class TableProfile:
     people: NoisyHistogram | None
     """People by their number of rows; None where every row is a person of its own."""
     columns: Mapping[str, ColumnProfile] = field(default_factory=dict)
-    rows: float | None = None
-    """About how many people there are, where every row is a person."""
+    total: NoisyNumber | None = None
+    """How many people there are."""
+    classes: tuple[int, ...] = ()
+    """The largest numbers of rows of the classes of :attr:`ColumnProfile.by_rows`; the last takes in what is beyond."""
 
 
 @public_in("dither")
+@unhashable
 @dataclass(frozen=True)
 class Profile:
     """A noisy description of the private tables of a card, by their names in SQL; what planning uses.
 
     It was charged once, and everything that is computed from it is post-processing.
+
+    >>> table = TableProfile(None, total=NoisyNumber(1012.0, scale=10.0))
+    >>> Profile({"visits": table}, epsilon=0.1).tables["visits"].total.value
+    1012.0
     """
 
     tables: Mapping[str, TableProfile]
     epsilon: float
-    released: datetime | date | None = None
+    released: datetime | None = None

@@ -46,7 +46,7 @@ VERSION = 1
 
 _ABOUT_ACCOUNTS = (
     "ledger", "budget", "each_analyst", "each_person", "population", "filter", "min_epsilon", "max_incidents",
-    "receipt", "incident_log", "rows", "series",
+    "receipt", "incident_log", "rows", "series", "profile",
 )  # fmt: skip
 """What a card says about accounts and forecasts, which does not change what an answer means."""
 

@@ -115,10 +115,33 @@ def test_the_classical_formula_is_valid_below_one_and_never_smaller(epsilon: flo
     assert classical.privacy_curve(epsilon) <= delta
 
 
-@pytest.mark.parametrize("epsilon", [1, 1.0, 2, 10, 1000])
-def test_the_classical_formula_is_refused_from_one_on(epsilon: float) -> None:
-    with refuses(NotPrivate):
-        Gaussian(1, epsilon, 1e-5, method="classical")
+def true_delta(epsilon: float, ratio: Any) -> Any:
+    """The curve of Balle and Wang in 60 digits."""
+    with mp.workdps(60):
+        e, r = mp.mpf(str(epsilon)), mp.mpf(ratio)
+        return mp.ncdf(1 / (2 * r) - e * r) - mp.exp(e) * mp.ncdf(-1 / (2 * r) - e * r)
+
+
+@each("epsilon", [1, 1.5, 4.46, 4.47, 6.77, 6.78, 8.41, 8.42, 10.24, 10.25, 30, 1000])
+@each("delta", [0.5, 0.01, 1e-5, 1e-12])
+def test_the_classical_formula_from_one_on_has_its_true_delta_or_is_refused(epsilon: float, delta: float) -> None:
+    with mp.workdps(60):
+        ratio = mp.sqrt(2 * mp.log(mp.mpf("1.25") / mp.mpf(str(delta)))) / mp.mpf(str(epsilon))
+    true = true_delta(epsilon, ratio)
+    if true <= delta:
+        m = Gaussian(1, epsilon, delta, method="classical")
+        assert m.sigma == pytest.approx(float(ratio), rel=1e-15)
+        assert isinstance(m.guarantee, ApproxDP)
+        assert m.guarantee.epsilon == pytest.approx(epsilon, rel=1e-15)
+        assert true_delta(epsilon, m.sigma) <= mp.mpf(m.guarantee.delta) <= delta
+        assert m.guarantee.delta == pytest.approx(float(true), rel=1e-12)
+    else:
+        with refuses(NotPrivate, f"at least {float(true):.6g}, the true delta"):
+            Gaussian(1, epsilon, delta, method="classical")
+
+
+def test_below_one_the_classical_formula_has_the_delta_of_its_theorem() -> None:
+    assert Gaussian(1, 0.5, 1e-5, method="classical").guarantee == ApproxDP(0.5, 1e-5)
 
 
 def test_what_is_promised_is_what_was_asked() -> None:

@@ -238,6 +238,8 @@ def theorem_37(figures: dict[str, Any]) -> None:
         assert rows[1]["last"] == pytest.approx(last**kappa)
         assert rows[1]["average"] == pytest.approx(sum(h**kappa for h in range(1, last)))
         assert all(row["composed"] < row["average"] for row in rows)
+        assert all(row["guarantee"] <= row["last"] for row in rows)
+        assert rows[1]["guarantee"] < 0.7 * rows[1]["last"] or kappa == 0.0
     growth = {name: terms[2][1999] / terms[2][999] for name, terms in figures["terms"].items()}
     constant, falling, growing = growth.values()
     assert constant == pytest.approx(4, rel=0.01)  # N^2

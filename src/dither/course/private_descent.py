@@ -236,7 +236,7 @@ class TheoremSGD:
 def private_bound(
     distance_squared: float, sgd: TheoremSGD, *, coordinates: int, printed: bool = True
 ) -> tuple[Floats, Floats, Floats]:
-    """Return the terms A1, A2, A3 of Theorem 37, whose sum bounds the mean of ``f(average) - f*`` after each of N steps.
+    """Return the terms A1, A2, A3 of Theorem 37, whose sum bounds the mean of ``f(average) - f*`` after each step.
 
     *Statement.* With D the distance of the start to the optimum and p coordinates,
 

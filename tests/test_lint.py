@@ -35,7 +35,7 @@ TESTED_BY = {
     "randomness/test_discrete.py": "coins discrete_gaussian",
     "present/test_deployment.py": "pages/deployment",
     "present/test_publication.py": "pages/publication",
-    "present/test_chart.py": "axes drawing",
+    "present/test_chart.py": "drawing",
     "present/test_pages.py": "pages/answer pages/audit pages/sheet words",
     "present/test_synthetic.py": "pages/synthetic",
     "present/test_treemap.py": "pages/treemap",

@@ -13,9 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dither as dp
-from dither.present.axes import draw
 from dither.present.chart import Axis, Chart, Mark, Style, bars, lines, spending, ticks
-from dither.present.drawing import svg
+from dither.present.drawing import draw, svg
 from dither.stream.series_answer import SeriesAnswer
 from support import refuses
 

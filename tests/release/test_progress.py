@@ -7,9 +7,15 @@ import io
 import itertools
 import sys
 
+import pyarrow as pa
 import pytest
 
+import dither as dp
+from dither.publish import Attribute, Domain
+from dither.publish.counting import Counting
 from dither.release import progress
+from dither.release.progress import with_progress
+from dither.tables.query.tree import Column
 from support import PATIENCE_S, eventually
 from tables.refusals.samples import flights
 
@@ -80,3 +86,18 @@ def test_a_question_shows_its_progress_on_a_terminal_only(monkeypatch, stream):
     texts = {text.strip() for text in out.getvalue().split("\r")}
     assert ("dither: statement 1 of 2, 0 s" in texts) is (stream is Terminal)
     assert stream is Terminal or out.getvalue() == ""
+
+
+def test_statements_are_counted_where_somebody_watches(monkeypatch):
+    shown = []
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setattr(progress.Progress, "next_statement", lambda self: shown.append(self.text(0)))
+    with dp.open(pa.table({"sex": ["f"]}), budget=dp.PureDP(1)) as table:
+        counting = Counting(table, Domain([Attribute.flat("sex", ["f", "m"])]), (Column("sex"),))
+        counting.release([(1,)], dp.PureDP(1), {}, lambda *_: b"")
+    assert shown == ["dither: statement 1 of 1, 0 s"]
+
+
+def test_nothing_is_counted_where_nobody_watches(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    assert with_progress(lambda run: run("statement"), lambda _: b"done", lambda: pytest.fail("counted")) == b"done"

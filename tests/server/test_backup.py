@@ -14,7 +14,8 @@ from serving import PASSWORD, fill
 
 import dither as dp
 from dither.errors import DitherError, InvalidArgument, LedgerError
-from dither.ledger import Receipt, receipts
+from dither.ledger import Receipt
+from dither.ledger.chain import keep_receipt
 from dither.server import schema
 from dither.server.backup import backup, read_manifest, restore
 from dither.server.config import Config
@@ -53,7 +54,7 @@ def charge(folder, count, receipt=True):
         for _ in range(count):
             ledger.release("visits", dp.PureDP(1), lambda: 1)
         if receipt:
-            receipts.keep(folder / "visits.toml.receipt", ledger.head)
+            keep_receipt(folder / "visits.toml.receipt", ledger.head)
         return ledger.head.seq
 
 
@@ -187,7 +188,7 @@ def test_accounts_of_people_and_analysts_are_closed_as_well(tmp_path):
     backup(config_of(folder), tmp_path / "copy")
     with dp.ledger.open(folder / "visits.sqlite", create=False) as ledger:
         ledger.release("visits", dp.PureDP(1), lambda _: 1, people=[1, 2], analyst="ann")
-        receipts.keep(folder / "visits.toml.receipt", ledger.head)
+        keep_receipt(folder / "visits.toml.receipt", ledger.head)
     remove(folder)
     restore(config_of(folder), tmp_path / "copy", accept_loss=True, signed_by="sam", reason="a fire")
     with dp.ledger.open(folder / "visits.sqlite", create=False) as ledger:

@@ -13,7 +13,7 @@ import pytest
 from serving import COUNT, PASSWORD, fill
 
 import dither as dp
-from dither.ledger import receipts
+from dither.ledger.chain import read_receipt
 from dither.server.cards import Pin, Pins
 from dither.server.config import Config
 from dither.server.errors import NotFound
@@ -194,7 +194,7 @@ def test_a_server_that_stops_keeps_the_last_receipt(tmp_path):
     ledger.charge("visits", dp.PureDP(0.1))
     head = ledger.head
     service.stop()
-    assert receipts.read(tmp_path / "visits.toml.receipt") == head
+    assert read_receipt(tmp_path / "visits.toml.receipt") == head
 
 
 def test_what_is_signed_off_is_what_is_served(tmp_path):

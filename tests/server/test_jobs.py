@@ -16,7 +16,8 @@ from serving import BY_REGION, COUNT, StillClock, fill
 
 import dither as dp
 from dither.errors import DataIncident
-from dither.ledger import chain, receipts
+from dither.ledger import chain
+from dither.ledger.chain import read_receipt
 from dither.server import jobs as jobs_module
 from dither.server import schema
 from dither.server.errors import NotFound, TooMany
@@ -175,7 +176,7 @@ def test_a_worker_that_dies_leaves_its_charge_and_an_incident(fragile):
     assert (job.state, job.problem["detail"]) == ("failed", str(DataIncident()))
     after = {kind: len(history(site, kind)) for kind in before}
     assert after == before | {"charge": before["charge"] + 1, "incident": before["incident"] + 1}
-    assert receipts.read(site.folder / "visits.toml.receipt") == site.service.context.folder.ledger("visits").head
+    assert read_receipt(site.folder / "visits.toml.receipt") == site.service.context.folder.ledger("visits").head
     answered(site, ask(site, again=True))  # another worker took its place
     assert site.service.chain.verify(site.people["aud"], "visits").ok
 
@@ -288,7 +289,7 @@ def test_what_a_killed_server_had_charged_is_an_incident(fragile, monkeypatch):
         assert restarted(site).get("0" * 32, "ann").state == "failed"
         assert {entry.charge for entry in history(site, "incident")} - before == {lost.receipt.seq}
     assert {old.receipt.seq, theirs.receipt.seq}.isdisjoint({entry.charge for entry in history(site, "incident")})
-    assert receipts.read(site.folder / "visits.toml.receipt") == ledger.head
+    assert read_receipt(site.folder / "visits.toml.receipt") == ledger.head
 
 
 @pytest.mark.slow

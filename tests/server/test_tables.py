@@ -10,7 +10,7 @@ import pytest
 from serving import COUNT, fill
 
 import dither as dp
-from dither.ledger import receipts
+from dither.ledger.chain import read_receipt
 from dither.server import schema
 from dither.server.cards import Folder, Pins
 from dither.server.errors import Conflict, NotFound, TooMany
@@ -215,7 +215,7 @@ def test_incidents_close_a_table_until_it_is_reopened(own):
     job = wait(own, "ann", own.service.questions.ask(own.people["ann"], "visits", COUNT, {"epsilon": 0.25}))
     assert job.problem["title"] == "DatasetClosed"
     assert own.service.budgets.reopen(own.people["sam"], "visits", reason="looked into").open
-    assert receipts.read(own.folder / "visits.toml.receipt") == ledger.head
+    assert read_receipt(own.folder / "visits.toml.receipt") == ledger.head
 
 
 def test_a_card_that_is_edited_counts_from_now_on(own):

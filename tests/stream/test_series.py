@@ -13,7 +13,7 @@ import pytest
 
 import dither as dp
 from dither.budget_hooks import observed_by
-from dither.ledger import receipts
+from dither.ledger.chain import read_receipt
 from dither.stream import series as series_module
 from dither.stream.series import Lines
 from support import refuses
@@ -199,7 +199,7 @@ def test_the_receipt_is_kept_with_the_charge_and_with_every_incident(tmp_path, m
     kept = []
 
     def broken(*_):
-        kept.append(receipts.read(tmp_path / "receipt") == table.ledger.head)
+        kept.append(read_receipt(tmp_path / "receipt") == table.ledger.head)
         raise KeyError
 
     with dp.open(_card(tmp_path, budget=dp.ApproxDP(1.5, 1e-5), receipt=str(tmp_path / "receipt"))) as table:
@@ -209,7 +209,7 @@ def test_the_receipt_is_kept_with_the_charge_and_with_every_incident(tmp_path, m
         for _ in range(2):
             with pytest.raises(dp.DataIncident):
                 series.release(through="2026-01-01")
-            assert receipts.read(tmp_path / "receipt") == table.ledger.head
+            assert read_receipt(tmp_path / "receipt") == table.ledger.head
         assert kept == [True, True]
 
 

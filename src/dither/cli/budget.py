@@ -16,6 +16,7 @@ from dither.cli.files import (
     LEDGER_ENDINGS,
     Outputs,
     check_receipt,
+    is_url,
     of_card,
     read_card,
     receipt_file,
@@ -24,11 +25,11 @@ from dither.cli.files import (
 )
 from dither.cli.options import BudgetOptions
 from dither.cli.printing import echo
-from dither.client.transport import is_url
 from dither.errors import InvalidArgument, LedgerError, LedgerMissing, LedgerRolledBack
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
-from dither.ledger import Account, Entry, Ledger, Receipt, receipts
+from dither.ledger import Account, Entry, Ledger, Receipt
 from dither.ledger.accounts import HEADER, promised
+from dither.ledger.chain import keep_receipt, read_receipt
 from dither.ledger.charging import DEFAULT_MAX_INCIDENTS, Closure
 from dither.ledger.units import Limit
 from dither.tables.card.model import Card
@@ -109,7 +110,7 @@ def report(path: str, output: str | None, force: bool) -> None:
 
 def _kept(path: str, card: Card) -> bool:
     """Return whether a receipt was kept: a ledger that is gone then was not lost unnoticed."""
-    return receipts.read(receipt_file(path, card)) is not None
+    return read_receipt(receipt_file(path, card)) is not None
 
 
 def _show(ledger: Ledger, where: Place, options: BudgetOptions, outputs: Outputs) -> None:
@@ -144,7 +145,7 @@ def _where(place: str, dataset: str | None) -> Place:
 def _open(where: Place, receipt: str | None, *, read_only: bool) -> Ledger:
     """Return the ledger, if it holds the receipt that is given and the one that was kept."""
     given = None if receipt is None else Receipt.read(receipt)
-    kept = None if where.receipt is None else receipts.read(where.receipt)
+    kept = None if where.receipt is None else read_receipt(where.receipt)
     try:
         if where.card is not None and "://" not in where.ledger and not Path(where.ledger).exists():
             raise _no_ledger(kept)
@@ -205,7 +206,7 @@ def _change(where: Place, change: BudgetOptions) -> None:
             ledger.reopen(where.dataset, **signed)
             echo(f"{where.dataset} takes questions again; the incidents stay in the history")
         if where.card is not None and where.card.receipt is not None:
-            receipts.keep(where.card.receipt, ledger.head)
+            keep_receipt(where.card.receipt, ledger.head)
 
 
 def _check_new_limit(ledger: Ledger, dataset: str, limit: Guarantee, change: BudgetOptions) -> None:

@@ -27,12 +27,12 @@ from pathlib import Path
 from typing import Any, Self
 
 import dither
-from dither.client.transport import is_url
 from dither.errors import DitherError, InvalidArgument, LedgerError, LedgerRolledBack, LimitsDiffer
 from dither.extras import need
 from dither.guarantees import ZCDP, Guarantee
-from dither.ledger import Receipt, receipts
-from dither.release.incidents import log_beside_card
+from dither.ledger import Receipt
+from dither.ledger.chain import check_receipt_file, read_receipt
+from dither.release.pipeline import incident_log_beside_card
 from dither.tables import table as session
 from dither.tables.card import toml
 from dither.tables.card.model import Card
@@ -42,6 +42,7 @@ LEDGER_ENDINGS = ("", "-wal", "-shm", "-journal", ".key", ".incidents.log")
 _RECEIPT = re.compile(rb"\s*[0-9]{1,18}:[0-9a-f]{64}\s*")
 _KEY = re.compile(rb"\s*[0-9a-fA-F]{64}\s*")
 _CARD = re.compile(rb"^\s*(source\s*=|\[\s*(columns|tables))", re.MULTILINE)
+_SCHEME = re.compile(r"https?://", re.IGNORECASE)
 _MAX_CARDS, _MAX_CARD_BYTES = 200, 1 << 20
 
 
@@ -249,6 +250,15 @@ def _unwritable(option: str) -> InvalidArgument:
     )
 
 
+def is_url(text: str) -> bool:
+    """Return whether an argument is the address of a server rather than the path of a card.
+
+    >>> is_url("https://host/visits"), is_url("visits.toml"), is_url("postgresql://host/db")
+    (True, False, False)
+    """
+    return _SCHEME.match(text) is not None
+
+
 def read_card(path: str) -> Card:
     """Return a card, with the files that it leaves to the command line beside it."""
     if is_url(path):
@@ -257,7 +267,7 @@ def read_card(path: str) -> Card:
     card = toml.read(path)
     if card.receipt is None:
         card = replace(card, receipt=str(receipt_file(path, card).absolute()))
-    return replace(card, incident_log=log_beside_card(card.incident_log, card.name, card.ledger, path))
+    return replace(card, incident_log=incident_log_beside_card(card.incident_log, card.name, card.ledger, path))
 
 
 def open_table(path: str, *, card: Card | None = None, receipt: str | None = None, read_only: bool = False) -> Table:
@@ -266,7 +276,7 @@ def open_table(path: str, *, card: Card | None = None, receipt: str | None = Non
     if not read_only:
         check_receipt(path, card)
     given = None if receipt is None else Receipt.read(receipt)
-    kept = receipts.read(receipt_file(path, card))
+    kept = read_receipt(receipt_file(path, card))
     try:
         table = session.open(card, receipt=given or kept, read_only=read_only)
     except LedgerError as error:
@@ -316,7 +326,7 @@ def check_receipt(path: str, card: Card) -> None:
             "one that cannot",
             f'name a file in the card: receipt = "/other/place/{card.name}.receipt"',
         )
-    receipts.check_writable(kept)
+    check_receipt_file(kept)
 
 
 def _cannot_start(ledger: str | None) -> bool:

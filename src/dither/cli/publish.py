@@ -146,7 +146,7 @@ def _write_publication_page(place: str, publication: Publication, plan: Plan) ->
 
 def _print_table(publication: Publication, names: tuple[str, ...]) -> None:
     """Print the first lines of a table."""
-    from dither.present.digits import rounded, two_digit_decimals, two_digits
+    from dither.present.text import rounded, two_digit_decimals, two_digits
 
     table = publication.table(*names)
     lines = []

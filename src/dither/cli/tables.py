@@ -9,11 +9,19 @@ from pathlib import Path
 from textwrap import indent
 from typing import Any
 
-from dither.cli.files import Outputs, of_card, open_remote, open_table, read_card, refuse_on_server, source_files
+from dither.cli.files import (
+    Outputs,
+    is_url,
+    of_card,
+    open_remote,
+    open_table,
+    read_card,
+    refuse_on_server,
+    source_files,
+)
 from dither.cli.guard import explaining_failures
 from dither.cli.options import OutputOptions
 from dither.cli.printing import busy, echo, is_terminal, item
-from dither.client.transport import is_url
 from dither.errors import InvalidArgument
 from dither.present.text import table as text_table
 from dither.tables import draft

@@ -10,7 +10,6 @@ from __future__ import annotations
 import http.client
 import ipaddress
 import json
-import re
 import ssl
 import threading
 import time
@@ -232,7 +231,6 @@ def _seconds(header: str | None) -> float | None:
 
 
 _PORTS = {"http": 80, "https": 443}
-_SCHEME = re.compile(r"https?://", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -249,15 +247,6 @@ class Address:
         host = f"[{self.host}]" if ":" in self.host else self.host
         port = "" if self.port == _PORTS[scheme] else f":{self.port}"
         return f"{scheme}://{host}{port}{self.prefix}/"
-
-
-def is_url(text: object) -> bool:
-    """Return whether a text is the address of a server, and not the path of a card.
-
-    >>> is_url("https://host/visits"), is_url("visits.toml"), is_url("postgresql://host/db")
-    (True, False, False)
-    """
-    return isinstance(text, str) and _SCHEME.match(text) is not None
 
 
 def parse(url: str, table: str | None = None, *, allow_http: bool = False) -> tuple[Address, str | None]:

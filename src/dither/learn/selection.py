@@ -41,8 +41,8 @@ from dither.learn.base import total_spent
 from dither.learn.budget import Floats
 from dither.mechanisms import Exponential
 from dither.neighbors import AddRemove, Neighbors, relation
-from dither.present.axes import draw
 from dither.present.chart import Axis, Chart, Mark
+from dither.present.drawing import draw
 from dither.randomness import Source
 
 _STEPS = 1 << 20  # to one record

@@ -17,55 +17,12 @@
 
 from __future__ import annotations
 
-from os import PathLike
-
 from dither.ledger.accounts import Account
 from dither.ledger.chain import Entry, Receipt
 from dither.ledger.charging import Charge
-from dither.ledger.ledger import Ledger, Released, Verified
+from dither.ledger.ledger import Ledger, Released, Verified, open
 from dither.public_module import name_by_home as _name_by_home
 
 __all__ = ["Account", "Charge", "Entry", "Ledger", "Receipt", "Released", "Verified", "open"]
 
 __dir__ = _name_by_home(__name__, __all__, globals())
-
-
-def open(
-    place: str | PathLike[str],
-    *,
-    secret: bytes | None = None,
-    receipt: Receipt | None = None,
-    create: bool = True,
-    read_only: bool = False,
-) -> Ledger:
-    """Open a ledger, or create one.
-
-    Parameters
-    ----------
-    place
-        A file (SQLite), or ``postgresql://…``.
-    secret
-        32 bytes under which keys of people are hashed; by default from a file beside the ledger, or the environment
-        (see :mod:`dither.ledger.files`).
-    receipt
-        The last receipt the caller has kept: a ledger that does not hold it is refused.
-    create
-        Whether to create a ledger where there is none.
-    read_only
-        Whether to read only: nothing is created or written, so that a folder without write permission will do.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder, open(folder + "/budget.sqlite") as ledger:
-    ...     ledger.accounts()
-    []
-    """
-    ledger = Ledger(place, secret=secret, create=create, read_only=read_only)
-    try:
-        if receipt is not None:
-            ledger.expect(receipt)
-    except BaseException:
-        ledger.close()
-        raise
-    return ledger

@@ -2,8 +2,9 @@
 
 Each entry is hashed together with the hash of the entry before. Whoever changes, removes or inserts an entry would have
 to recompute every later hash, which needs the secret. Somebody who has the secret is found out by a receipt (the number
-and the hash of a later entry) that was kept elsewhere. The numbers of the entries define their order. The time of an
-entry is recorded for the reader only, so a clock that runs backwards, or that of another host, does no harm.
+and the hash of a later entry) that was kept elsewhere (:func:`keep_receipt`). The numbers of the entries define their
+order. The time of an entry is recorded for the reader only, so a clock that runs backwards, or that of another host,
+does no harm.
 """
 
 from __future__ import annotations
@@ -11,17 +12,21 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from dither.errors import InvalidArgument, LedgerError, LedgerRolledBack, WrongType
 from dither.ledger import schema
+from dither.ledger.files import write_durably
 from dither.ledger.recorded import canonical
 from dither.ledger.store import LedgerStore
 
 START = bytes(32)
+_MAX_RECEIPT_BYTES = 200
 _PAGE = 200  # entries in memory at a time; the first are there at once
 
 
@@ -56,6 +61,48 @@ class Receipt:
                 "pass --receipt with all of the line that dither budget printed after the word receipt",
             )
         return cls(int(seq), digest)
+
+
+def read_receipt(path: str | os.PathLike[str]) -> Receipt | None:
+    """Return the receipt that is kept in a file; None where there is no file yet."""
+    try:
+        with open(path, "rb") as file:
+            text = file.read(_MAX_RECEIPT_BYTES).decode("ascii", "replace")
+    except FileNotFoundError:
+        return None
+    except OSError:
+        raise _unusable_receipt("that can be read", "check its path and who may read it") from None
+    return Receipt.read(text.strip())
+
+
+def keep_receipt(path: str | os.PathLike[str], receipt: Receipt) -> None:
+    """Write a receipt to a file, durably and whole, unless the file holds a later one.
+
+    Kept on another disk than the ledger, it detects that an older copy was restored. The file has one line, ``str`` of
+    the receipt.
+    """
+    stored = read_receipt(path)
+    if stored is not None and stored.seq >= receipt.seq:
+        return
+    try:
+        write_durably(Path(path), f"{receipt}\n".encode(), mode=0o666)
+    except OSError:
+        raise _unusable_receipt(
+            "that can be written",
+            "make room for it; the ledger holds what was charged and answered, and asking the same again is free",
+        ) from None
+
+
+def check_receipt_file(path: str | os.PathLike[str]) -> None:
+    """Refuse a file in which no receipt could be kept, before anything is charged."""
+    folder = Path(path).absolute().parent
+    if Path(path).is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise _unusable_receipt("in a folder that can be written to", "correct the card's receipt, or make the folder")
+
+
+def _unusable_receipt(expected: str, fix: str) -> LedgerError:
+    """Return the error for a receipt file that cannot be used."""
+    return LedgerError("receipt", f"a file {expected}", "a file that cannot be used", fix)
 
 
 @dataclass(frozen=True)

@@ -660,3 +660,44 @@ class Ledger:
 
     def _reached(self, step: str) -> None:
         """Called after each step of a release; tests override it to interrupt the release there."""
+
+
+def open(
+    place: str | PathLike[str],
+    *,
+    secret: bytes | None = None,
+    receipt: Receipt | None = None,
+    create: bool = True,
+    read_only: bool = False,
+) -> Ledger:
+    """Open a ledger, or create one.
+
+    Parameters
+    ----------
+    place
+        A file (SQLite), or ``postgresql://…``.
+    secret
+        32 bytes under which keys of people are hashed; by default from a file beside the ledger, or the environment
+        (see :mod:`dither.ledger.files`).
+    receipt
+        The last receipt the caller has kept: a ledger that does not hold it is refused.
+    create
+        Whether to create a ledger where there is none.
+    read_only
+        Whether to read only: nothing is created or written, so that a folder without write permission will do.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, open(folder + "/budget.sqlite") as ledger:
+    ...     ledger.accounts()
+    []
+    """
+    ledger = Ledger(place, secret=secret, create=create, read_only=read_only)
+    try:
+        if receipt is not None:
+            ledger.expect(receipt)
+    except BaseException:
+        ledger.close()
+        raise
+    return ledger

@@ -21,8 +21,8 @@ from dither.ledger.accounts import Account
 from dither.ledger.chain import Entry
 from dither.ledger.recorded import canonical
 from dither.ledger.units import LOSS_UNIT
-from dither.present.axes import draw
 from dither.present.chart import spending
+from dither.present.drawing import draw
 
 COLUMNS = ("seq", "at", "kind", "dataset", "key", "answers", "account", "loss", "delta", "details", "hash")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")

@@ -20,9 +20,10 @@ than what it measured; it then computes nothing.
 
 *An older state* does not fit the last entry of the series, so putting back the table alone is found out at once. An
 older copy of the whole ledger is one in which the last entries are missing, which a receipt finds out
-(:mod:`dither.ledger.receipts`), as for every charge. Keep one where a series runs: a series that goes on from an older
-copy releases the steps after it a second time, and what it costs is spent twice while the ledger says once. The noise
-of these steps is new, since their key is: what is seen is two releases, and not the exact difference of two tables.
+(:func:`dither.ledger.chain.keep_receipt`), as for every charge. Keep one where a series runs: a series that goes on
+from an older copy releases the steps after it a second time, and what it costs is spent twice while the ledger says
+once. The noise of these steps is new, since their key is: what is seen is two releases, and not the exact difference of
+two tables.
 
 *What is visible* to whoever reads the file of the ledger without its secret: when a series was advanced, its points,
 and the sizes of the parts, hence how many people took part for the first time or again in each advance. The number of

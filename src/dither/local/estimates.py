@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from dither import arguments
 from dither.comparison import ComparedByValue
 from dither.errors import InvalidArgument
-from dither.present.digits import with_error
-from dither.present.text import printable, table
+from dither.present.text import printable, table, with_error
 
 Floats = NDArray[np.float64]
 

@@ -31,8 +31,7 @@ from dither.local.bases import IndexProtocol, inside_float, inside_probability
 from dither.local.estimates import half_width, reports_line
 from dither.local.protocol import Codes, Floats, Tally, refuse_choice
 from dither.local.reports import WIRE_CODES, Records
-from dither.present.digits import significant, with_error
-from dither.present.text import table
+from dither.present.text import significant, table, with_error
 from dither.randomness import Source, bernoulli, trials, uniform_integers
 from dither.validation import as_values
 

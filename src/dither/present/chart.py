@@ -1,6 +1,6 @@
 """A chart as a value: marks over two axes, with intervals and labels.
 
-Nothing is drawn here. :func:`dither.present.drawing.svg` and :func:`dither.present.axes.draw` render the same value.
+Nothing is drawn here. :func:`dither.present.drawing.svg` and :func:`dither.present.drawing.draw` render the same value.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, Literal, NamedTuple
 
-from dither.present.digits import significant
+from dither.present.text import significant
 
 Style = Literal["bars", "line", "dashed", "steps", "points", "area", "reference"]
 """How a mark is drawn: an area has no line in its middle, a reference is a gray line to compare the others with."""

@@ -19,7 +19,7 @@ from typing import Any, Literal, get_args
 
 from dither.errors import InvalidArgument
 from dither.guarantees import Guarantee, restored
-from dither.present.digits import two_digits
+from dither.present.text import two_digits
 
 NoteKind = Literal[
     # people and their rows

@@ -29,8 +29,8 @@ from dither.mechanisms.bounded import BoundedLaplace
 from dither.mechanisms.densities import AddsNoise, density_at, grid
 from dither.mechanisms.mixed import MixedNoise
 from dither.mechanisms.smooth import SmoothNoise
-from dither.present.axes import draw
 from dither.present.chart import Axis, Chart, Mark, bars
+from dither.present.drawing import draw
 from dither.stream import StreamPlan
 
 _EPSILONS = 81

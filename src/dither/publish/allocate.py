@@ -30,7 +30,7 @@ import numpy as np
 
 from dither import arguments
 from dither.errors import InvalidArgument, NotPrivate, fix_by_options
-from dither.present.digits import rounded_up, two_digits
+from dither.present.text import rounded_up, two_digits
 from dither.publish.domain import Domain, Levels
 from dither.publish.residuals import Floats, Residuals, margins
 

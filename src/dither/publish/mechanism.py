@@ -47,7 +47,7 @@ from dither.budget_hooks import spends
 from dither.errors import InvalidArgument, WrongType
 from dither.exact import down, root_up, up
 from dither.guarantees import ZCDP, ApproxDP, Guarantee
-from dither.present.digits import rounded_up
+from dither.present.text import rounded_up
 from dither.publish.allocate import Allocation
 from dither.publish.domain import Domain, Levels, contains
 from dither.publish.residuals import Floats, Numbers, Residuals

@@ -21,9 +21,8 @@ from dither.errors import InvalidArgument
 from dither.guarantees import Guarantee
 from dither.ledger.accounts import Remaining
 from dither.present import markup
-from dither.present.digits import two_digits
 from dither.present.notes import Note, share_left_out
-from dither.present.text import printable
+from dither.present.text import printable, two_digits
 from dither.publish.allocate import normal_quantile
 from dither.publish.domain import Domain, Levels
 from dither.publish.integers import WholeCounts, records, whole_counts

@@ -25,9 +25,8 @@ from dither.errors import InvalidArgument, NotPrivate, WrongType, fix_by_options
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dither.ledger.accounts import Remaining
 from dither.present import markup
-from dither.present.digits import two_digits
 from dither.present.notes import Note
-from dither.present.text import printable
+from dither.present.text import printable, two_digits
 from dither.publish.allocate import Objective, TableSpec, importance, normal_quantile, table_spec
 from dither.publish.card_columns import CardColumn, ColumnReader, nested_levels
 from dither.publish.counting import Counting

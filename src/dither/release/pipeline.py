@@ -5,7 +5,8 @@
    the recorded bytes under it and pays nothing.
 3. *Charge*: one durable transaction of the ledger, before any row is read. There are no refunds.
 4. *Compute*: read the rows of the people who paid, add the noise. An error here may depend on a single row, so it
-   becomes an incident: the charge stays, and the error says nothing (:mod:`dither.release.incidents`).
+   becomes an incident: the charge stays, the steward's log tells the whole story, and the error that leaves the release
+   (:class:`dither.errors.DataIncident`) is always the same and holds nothing of its cause (:func:`hide_data_errors`).
 5. *Record*: the result is durable before it is returned.
 
 A process that dies has at most wasted budget. :func:`release` takes steps 3 to 5 for a question, a publication or
@@ -16,11 +17,16 @@ synthetic records. A series is charged once (:func:`charge_series`); each of its
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import secrets
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from dither import arguments
@@ -34,17 +40,93 @@ from dither.errors import (
     fix_by_options,
 )
 from dither.guarantees import ZCDP, Guarantee, stored
-from dither.ledger import Charge, Ledger, Receipt, receipts
+from dither.ledger import Charge, Ledger, Receipt
 from dither.ledger.accounts import Remaining
+from dither.ledger.chain import check_receipt_file, keep_receipt
 from dither.ledger.recorded import canonical
 from dither.ledger.series import Compute as ComputeAdvance
 from dither.ledger.series import SeriesRecord
 from dither.present.notes import Note
-from dither.release.incidents import IncidentLog, hide_data_errors
 
 C = TypeVar("C", covariant=True)
+R = TypeVar("R")
 Rows = TypeVar("Rows")
 Lines = TypeVar("Lines")
+
+
+# -- errors while rows are read ---------------------------------------------------------------------------------------
+
+withheld_errors: ContextVar[list[BaseException] | None] = ContextVar("withheld_errors", default=None)
+"""Where engines put their own errors for the steward's log; nowhere else, since they may hold data."""
+
+
+class IncidentLog:
+    """The steward's log: a file readable by its owner only, made when there is something to write."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+
+    def write(self, subject: str, *errors: BaseException) -> None:
+        """Add what happened, with the engine's own messages."""
+        details = "".join("".join(traceback.format_exception(error)) for error in errors)
+        text = f"---- {datetime.now(UTC).isoformat(timespec='seconds')} {subject}\n{details}"
+        handle = os.open(self.path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
+        try:
+            os.chmod(self.path, 0o600)
+            os.write(handle, text.encode("utf-8", "backslashreplace"))
+        finally:
+            os.close(handle)
+
+
+def incident_log_path(stated: str | None, dataset: str, ledger: str) -> str:
+    """Return the path of the incident log: as stated, else beside a ledger in a file, else in the working directory.
+
+    >>> incident_log_path(None, "visits", "visits.ledger"), incident_log_path(None, "visits", "postgresql://server/db")
+    ('visits.ledger.incidents.log', 'visits.incidents.log')
+    """
+    return stated or (f"{dataset}.incidents.log" if "://" in ledger else f"{ledger}.incidents.log")
+
+
+def incident_log_beside_card(
+    stated: str | None, dataset: str, ledger: str | None, card: str | os.PathLike[str]
+) -> str | None:
+    """Return the path of the incident log as a card file states it, or beside that file if the ledger is in a database.
+
+    None leaves the choice to :func:`incident_log_path`: the log is then beside the ledger.
+
+    >>> incident_log_beside_card(None, "visits", "postgresql://server/db", "/cards/visits.toml")
+    '/cards/visits.incidents.log'
+    """
+    if stated is not None or "://" not in (ledger or ""):
+        return stated
+    return str(Path(card).absolute().parent / f"{dataset}.incidents.log")
+
+
+def hide_data_errors(
+    work: Callable[[], R], log: IncidentLog, subject: str, after: Callable[[], object] = lambda: None
+) -> R:
+    """Do work that reads rows. If it fails, log why, call ``after``, and raise an error without a cause.
+
+    The error is raised outside of every handler, so that what failed is neither its cause nor its context. Ctrl-C and
+    the end of the process do not depend on data, and pass.
+    """
+    errors: list[BaseException] = []
+    token = withheld_errors.set(errors)
+    try:
+        return work()
+    except (KeyboardInterrupt, SystemExit) as stop:
+        stop.__cause__ = stop.__context__ = None
+        raise
+    except BaseException as error:
+        errors.append(error)
+    finally:
+        withheld_errors.reset(token)
+    with suppress(Exception):  # neither a full disk nor a ledger that is gone may change what is said
+        log.write(subject, *errors)
+    errors.clear()
+    with suppress(Exception):
+        after()
+    raise DataIncident
 
 
 # -- who is charged ---------------------------------------------------------------------------------------------------
@@ -156,7 +238,7 @@ def check(table: ChargedTable, cost: Guarantee) -> None:
         raise InvalidArgument("table", "one that was opened to ask", "one opened to read only", fix)
     check_least(table.card.min_epsilon, cost)
     if table.card.receipt is not None:
-        receipts.check_writable(table.card.receipt)
+        check_receipt_file(table.card.receipt)
 
 
 def check_least(min_epsilon: float, cost: Guarantee) -> None:
@@ -319,7 +401,7 @@ def finish(table: ChargedTable, receipt: Receipt, analyst: str | None) -> Remain
 def _keep_receipt(table: ChargedTable, receipt: Receipt) -> None:
     """Keep a receipt in the file that the card names, if it names one."""
     if table.card.receipt is not None:
-        receipts.keep(table.card.receipt, receipt)
+        keep_receipt(table.card.receipt, receipt)
 
 
 def _keep_charge(table: ChargedTable, receipt: Receipt) -> None:

@@ -32,8 +32,9 @@ import sqlalchemy as sa
 
 from dither.errors import DitherError, InvalidArgument, LedgerError
 from dither.guarantees import ZCDP, Guarantee, PureDP
-from dither.ledger import Ledger, Receipt, receipts
+from dither.ledger import Ledger, Receipt
 from dither.ledger import open as open_ledger
+from dither.ledger.chain import keep_receipt, read_receipt
 from dither.ledger.files import given_secret, journal_file, key_file, read_key, sync, write_durably
 from dither.server import schema
 from dither.server.cards import Pin, Pins
@@ -270,7 +271,7 @@ def _restore_ledger(
             if os.path.lexists(path):
                 os.replace(path, f"{path}.replaced-{stamp}")
         write_durably(place, (source / saved.copy).read_bytes())
-    kept = {path: receipts.read(path) for path in (folder / name for name in saved.receipts)}
+    kept = {path: read_receipt(path) for path in (folder / name for name in saved.receipts)}
     with open_ledger(place, create=False) as ledger:
         ahead = [known for known in kept.values() if known is not None and not _has(ledger, known)]
         lost = max((max(1, known.seq - ledger.head.seq) for known in ahead), default=0)
@@ -282,7 +283,7 @@ def _restore_ledger(
                     os.replace(path, f"{path}.entry-{known.seq}")
         if not ahead or accept_loss:
             for path in kept:
-                receipts.keep(path, ledger.head)
+                keep_receipt(path, ledger.head)
         return Restored(saved.place, outcome, head.seq, lost if says else None, bool(ahead) and not accept_loss)
 
 

@@ -31,11 +31,12 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import sqlalchemy as sa
 
 from dither.errors import DitherError, InvalidArgument, LedgerError, message
-from dither.ledger import Ledger, receipts
+from dither.ledger import Ledger
 from dither.ledger import open as open_ledger_at
+from dither.ledger.chain import check_receipt_file, keep_receipt, read_receipt
 from dither.ledger.recorded import canonical
 from dither.publish import plan_file
-from dither.release.incidents import log_beside_card
+from dither.release.pipeline import incident_log_beside_card
 from dither.server import schema
 from dither.server.config import FILE_NAME
 from dither.server.errors import NotFound
@@ -268,7 +269,7 @@ def served_card(document: dict[str, str]) -> Card:
     """Return the card of a worker's task, with the receipt that its ledger has to hold."""
     path = Path(document["path"])
     card = toml.parse(contents(document["text"].encode("utf-8"), "card"), path.parent)
-    card = replace(card, incident_log=log_beside_card(card.incident_log, card.name, card.ledger, path))
+    card = replace(card, incident_log=incident_log_beside_card(card.incident_log, card.name, card.ledger, path))
     return replace(card, receipt=document["receipt"])
 
 
@@ -446,12 +447,12 @@ class Folder:
                 if card.ledger is None:
                     fix = "state ledger in the card"
                     raise InvalidArgument("ledger", "where the budget is kept", "nowhere", fix)
-                kept = receipts.read(served.receipt_file)
+                kept = read_receipt(served.receipt_file)
                 if kept is None:
-                    receipts.check_writable(served.receipt_file)
+                    check_receipt_file(served.receipt_file)
                 ledger = open_ledger(card, card.ledger, kept)[0]
                 try:
-                    receipts.keep(served.receipt_file, ledger.head)
+                    keep_receipt(served.receipt_file, ledger.head)
                 except BaseException:
                     ledger.close()
                     raise
@@ -469,7 +470,7 @@ class Folder:
 
     def keep_receipt(self, name: str) -> None:
         """Keep the last receipt of a table's ledger, so that an older copy of it is refused at the next start."""
-        receipts.keep(self.get(name).receipt_file, self.ledger(name).head)
+        keep_receipt(self.get(name).receipt_file, self.ledger(name).head)
 
     # -- plans ------------------------------------------------------------------------------------------------------
 
@@ -492,14 +493,14 @@ class Folder:
         with self._lock:
             for name, ledger in self._ledgers.items():
                 with suppress(Exception):  # of a disk that is full, or a ledger that is gone: it is closed all the same
-                    receipts.keep(self._served[name].receipt_file, ledger.head)
+                    keep_receipt(self._served[name].receipt_file, ledger.head)
                 ledger.close()
             self._ledgers.clear()
 
 
 def _retire_receipt(served: Served) -> None:
     """Put a receipt aside that the ledger which was signed off does not hold: it is of the one before, and evidence."""
-    kept = receipts.read(served.receipt_file)
+    kept = read_receipt(served.receipt_file)
     if kept is None:
         return
     try:

@@ -20,7 +20,7 @@ from dither.ledger.accounts import Remaining, promised
 from dither.ledger.charging import Closure
 from dither.ledger.report import line, running_totals
 from dither.ledger.units import LOSS_UNIT, Limit
-from dither.release.incidents import log_path
+from dither.release.pipeline import incident_log_path
 from dither.server import schema
 from dither.server.cards import Served
 from dither.server.context import Context
@@ -500,7 +500,7 @@ class Budgets:
             for entry in ledger.history(table)
             if entry.kind == "incident"
         ]
-        log = Path(log_path(card.incident_log, card.name, card.ledger or "")).name
+        log = Path(incident_log_path(card.incident_log, card.name, card.ledger or "")).name
         closed_for = () if closure.everybody else closure.analysts
         return IncidentState(
             table, incidents.total(), card.max_incidents, closure.is_open, log, tuple(lines[::-1]), closed_for

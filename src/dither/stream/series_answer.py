@@ -12,11 +12,10 @@ from dither.extras import Axes
 from dither.guarantees import Guarantee
 from dither.ledger.accounts import Remaining
 from dither.present import markup
-from dither.present.axes import draw
 from dither.present.chart import Chart, Mark
-from dither.present.digits import keys_shown, two_digits
+from dither.present.drawing import draw
 from dither.present.notes import Note
-from dither.present.text import printable
+from dither.present.text import keys_shown, printable, two_digits
 from dither.public_module import public_in
 from dither.tables.answer import Answer
 from dither.tables.card.model import Type  # noqa: F401

@@ -19,11 +19,10 @@ from dither.ledger.accounts import Remaining
 from dither.ledger.report import safe
 from dither.present import markup
 from dither.present import text as plain_text
-from dither.present.axes import draw
 from dither.present.chart import MAX_BARS, Axis, Chart, bars, is_drawable
-from dither.present.digits import keys_shown, noisy, rounded, shown, two_digit_decimals
+from dither.present.drawing import draw
 from dither.present.notes import Note, kinds_of, lasting
-from dither.present.text import printable
+from dither.present.text import keys_shown, noisy, printable, rounded, shown, two_digit_decimals
 from dither.public_module import public_in
 from dither.tables.attribute_hints import missing_attribute
 from dither.tables.card.model import Type

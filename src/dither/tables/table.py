@@ -15,9 +15,9 @@ from dither.errors import InvalidArgument, WrongType, message
 from dither.guarantees import Guarantee
 from dither.ledger import Ledger, Receipt
 from dither.present import markup
-from dither.present.digits import shown
+from dither.present.text import shown
 from dither.public_module import public_in
-from dither.release import incidents
+from dither.release.pipeline import IncidentLog, incident_log_beside_card, incident_log_path
 from dither.tables.attribute_hints import NotIterable, missing_attribute
 from dither.tables.builder.expressions import Condition
 from dither.tables.builder.steps import Grouping
@@ -65,7 +65,7 @@ class Table(NotIterable):
         card: Card,
         source: object,
         accounts: TableAccounts,
-        log: incidents.IncidentLog,
+        log: IncidentLog,
         *,
         temporary_folder: PrivateFolder | None = None,
         read_only: bool = False,
@@ -356,7 +356,7 @@ def open(
 
     if isinstance(source, (str, Path)) and str(source).endswith(".toml"):
         card = toml.read(source)
-        log = incidents.log_beside_card(card.incident_log, card.name, ledger or card.ledger, source)
+        log = incident_log_beside_card(card.incident_log, card.name, ledger or card.ledger, source)
         card = replace(card, incident_log=log)
         return _opened(tightened(card, max_incidents, min_epsilon), card.sources, ledger, receipt, read_only)
     if isinstance(source, Card):
@@ -409,7 +409,7 @@ def _opened(
     elif where is not None:
         ledger, opened_now = open_ledger(card, where, receipt)
     accounts = TableAccounts(card, ledger, temporary=temporary_folder is not None, opened_now=opened_now)
-    log = incidents.IncidentLog(incidents.log_path(card.incident_log, card.name, where or ""))
+    log = IncidentLog(incident_log_path(card.incident_log, card.name, where or ""))
     return Table(card, source, accounts, log, temporary_folder=temporary_folder, read_only=read_only)
 
 

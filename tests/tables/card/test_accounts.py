@@ -11,7 +11,8 @@ import pytest
 
 import dither as dp
 from dither.errors import BudgetExceeded, DitherError, InvalidArgument, LedgerError
-from dither.ledger import Receipt, receipts
+from dither.ledger import Receipt
+from dither.ledger.chain import read_receipt
 from dither.tables.card import toml as cards
 from dither.tables.card.model import Card, ColumnCard
 from support import each, noted, refuses
@@ -283,9 +284,9 @@ def test_the_cards_receipt_is_kept_by_every_answer(tmp_path):
     with dp.open(stated) as table:
         for epsilon in (1, 2):
             receipt = table.sql(COUNT).release(epsilon).receipt
-            assert str(receipts.read(tmp_path / "receipt")) == receipt
+            assert str(read_receipt(tmp_path / "receipt")) == receipt
         table.sql(COUNT).release(1)  # an earlier answer does not put it back
-        assert str(receipts.read(tmp_path / "receipt")) == receipt
+        assert str(read_receipt(tmp_path / "receipt")) == receipt
 
 
 def test_a_receipt_that_cannot_be_kept_costs_nothing(tmp_path):

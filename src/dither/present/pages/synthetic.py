@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from dither.present import words
 from dither.present.chart import Axis, Chart, Mark
-from dither.present.digits import significant
 from dither.present.pages import sheet
+from dither.present.text import significant
 from dither.publish.record_values import RecordColumn
 from dither.publish.synthesizer import Synthesis, TableComparison, column_comparisons, comparisons
 from dither.publish.synthetic_table import SyntheticPlan, SyntheticRecords

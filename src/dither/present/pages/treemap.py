@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dither.present.digits import percent
 from dither.present.drawing import frame
-from dither.present.text import escaped
+from dither.present.text import escaped, percent
 
 Box = tuple[float, float, float, float]
 """Left, top, width and height."""

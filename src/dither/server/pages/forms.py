@@ -13,7 +13,7 @@ from starlette.datastructures import FormData
 
 from dither.errors import InvalidArgument
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
-from dither.present.digits import shown, significant
+from dither.present.text import shown, significant
 from dither.tables.card.model import Card, ColumnCard, PrivateTable
 from dither.tables.codec import decimal
 from dither.tables.query.operations import FUNCTIONS

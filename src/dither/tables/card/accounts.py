@@ -8,9 +8,10 @@ from typing import Any
 
 from dither.errors import BudgetExceeded, DatasetClosed, InvalidArgument, LedgerError, LedgerMissing, LedgerRolledBack
 from dither.guarantees import ApproxDP, Guarantee, stored
-from dither.ledger import Account, Ledger, Receipt, receipts
+from dither.ledger import Account, Ledger, Receipt
 from dither.ledger import open as open_at
 from dither.ledger.accounts import BY_CARD, Remaining, charge_each, opened, promised
+from dither.ledger.chain import read_receipt
 from dither.ledger.charging import check_person_limit
 from dither.ledger.units import Amount, Limit, Price, cost, guarantee_of
 from dither.present.notes import Note
@@ -55,7 +56,7 @@ def read_ledger(card: Card, place: str, receipt: Receipt | str | None = None) ->
 def _expected(card: Card, receipt: Receipt | str | None) -> Receipt | None:
     """Return the receipt that the ledger has to hold: the one given, else the card's; None for none."""
     if receipt is None:
-        return None if card.receipt is None else receipts.read(card.receipt)
+        return None if card.receipt is None else read_receipt(card.receipt)
     return receipt if isinstance(receipt, Receipt) else Receipt.read(receipt)
 
 

@@ -28,7 +28,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from dither.errors import DitherError, InvalidArgument, InvalidData
-from dither.release.incidents import withheld_errors
+from dither.release.pipeline import withheld_errors
 from dither.stateful import process
 from dither.tables.card.model import Card, ColumnCard, Type
 from dither.tables.card.values import Value, clip, literal_type

@@ -34,9 +34,8 @@ from dither.guarantees import Guarantee
 from dither.ledger.accounts import Remaining
 from dither.mechanisms import Gaussian
 from dither.present import markup
-from dither.present.digits import two_digits
 from dither.present.notes import Note, limit_words
-from dither.present.text import printable
+from dither.present.text import printable, two_digits
 from dither.public_module import public_in
 from dither.tables.card.model import Card, ColumnCard
 from dither.tables.card.values import Value

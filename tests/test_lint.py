@@ -48,10 +48,10 @@ TESTED_BY = {
     "server/test_tables.py": "questions users",
     "tables/builder/test_steps.py": "expressions",
     "tables/card/test_toml.py": "model",
-    "tables/compile/test_statements.py": "context queries",
+    "tables/compile/test_statements.py": "context",
     "tables/engines/test_base.py": "duckdb",
     "tables/planning/test_plan.py": "calibrate",
-    "tables/query/test_evaluate.py": "resolve tree",
+    "tables/query/test_evaluate.py": "tree",
     "tables/query/test_operations.py": " ".join(
         f"operations/{name}" for name in ("arithmetic", "base", "casts", "comparison", "dates", "text")
     ),

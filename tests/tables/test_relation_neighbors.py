@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from dither.tables.compile import relations
-from dither.tables.compile.queries import placeholder
 from dither.tables.compile.relations import relation_sql
 from dither.tables.engines import connect
 from dither.tables.options import ReleaseOptions
 from dither.tables.planning.calibrate import plan_question
 from dither.tables.query import nodes
+from dither.tables.query.nodes import placeholder
 from dither.tables.query.relations import relation_card
 from dither.tables.query.tree import PrivateRows, Source, Windowed, WindowFunction, sources
 from dither.tables.sql.parse import parse

@@ -48,7 +48,7 @@ from dither.tables.compile import expressions as compiled
 from dither.tables.planning.group_keys import PublicFacts
 from dither.tables.query import nodes
 from dither.tables.query.evaluate import require_boolean, typed
-from dither.tables.query.resolve import Rows, private_relation, resolve_columns, type_of
+from dither.tables.query.relations import Rows, private_relation, resolve_columns, type_of
 from dither.tables.query.tree import Call, Column, Expression, Literal, show
 from dither.tables.table import Table
 

@@ -34,7 +34,7 @@ from dither.publish.record_values import RecordColumn, inside, on_scale
 from dither.publish.residuals import Floats
 from dither.tables.builder.expressions import condition
 from dither.tables.query.evaluate import evaluate, require_boolean
-from dither.tables.query.resolve import Relation, Rows, resolve_columns
+from dither.tables.query.relations import Relation, Rows, resolve_columns
 from dither.tables.query.tree import Call, Column, Expression, Literal, columns, show, walk
 
 MAX_COMBINATIONS = 200_000

@@ -19,10 +19,10 @@ from dither.tables.compile import expressions
 from dither.tables.compile import statements as bounding
 from dither.tables.compile.context import StatementContext
 from dither.tables.compile.limits import Limits
-from dither.tables.compile.queries import alias, relation, select
 from dither.tables.compile.statements import Measure
 from dither.tables.query import nodes
 from dither.tables.query.evaluate import evaluate
+from dither.tables.query.nodes import alias, relation, select
 from dither.tables.query.operations import OPERATIONS
 from dither.tables.query.operations.casts import TYPES
 from dither.tables.query.tree import Aggregate, Call, Column, Group, Join, Literal, Query

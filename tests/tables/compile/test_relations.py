@@ -14,10 +14,10 @@ import pyarrow as pa
 import pytest
 
 from dither.tables.card.model import Card, ColumnCard
-from dither.tables.compile.queries import placeholder
 from dither.tables.compile.relations import relation_sql
 from dither.tables.engines import Engine, connect
 from dither.tables.query import nodes
+from dither.tables.query.nodes import placeholder
 from dither.tables.query.tree import Column, PerPerson, PersonAggregate, PrivateRows, Source
 from dither.tables.sql.parse import parse
 from tables.glass import card, table

@@ -19,9 +19,8 @@ import pytest
 from sqlglot import exp
 
 from dither.tables.compile import relations, statements
-from dither.tables.compile.context import StatementContext
+from dither.tables.compile.context import StatementContext, smallest
 from dither.tables.compile.limits import Limits
-from dither.tables.compile.queries import smallest
 from dither.tables.engines import duckdb as duckdb_engine
 from dither.tables.planning.plan import AggregationPlan, QuestionPlan
 from dither.tables.query import nodes

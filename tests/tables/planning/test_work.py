@@ -18,7 +18,6 @@ from dither.errors import InvalidArgument
 from dither.ledger.accounts import Remaining
 from dither.present.notes import Note
 from dither.tables.compile import expressions
-from dither.tables.compile.queries import placeholder
 from dither.tables.compile.relations import relation_sql
 from dither.tables.engines import connect
 from dither.tables.options import ReleaseOptions
@@ -29,6 +28,7 @@ from dither.tables.planning.plan import QuestionPlan, statements_of
 from dither.tables.planning.work import MAX_TEXT_OPERATIONS, MAX_WORK, with_limited_work
 from dither.tables.query import nodes
 from dither.tables.query.evaluate import evaluate, typed
+from dither.tables.query.nodes import placeholder
 from dither.tables.query.operations.casts import CASTS
 from dither.tables.query.operations.dates import DATE_ARITHMETIC, DATES
 from dither.tables.query.operations.text import MAX_MADE_BYTES, MAX_MIXED_PATTERN, MAX_PATTERN, TEXT

@@ -19,9 +19,9 @@ from dither.errors import DitherError, InvalidArgument
 from dither.tables.builder.expressions import term
 from dither.tables.card.model import Card, ColumnCard
 from dither.tables.compile import expressions
-from dither.tables.compile.queries import alias, relation, select
 from dither.tables.query import nodes
 from dither.tables.query.evaluate import check_arity, evaluate, require_number, typed
+from dither.tables.query.nodes import alias, relation, select
 from dither.tables.query.operations import FUNCTIONS, OPERATIONS, SPECIAL_FUNCTIONS, SYNTAX
 from dither.tables.query.tree import Call, Column, Literal, walk
 from dither.tables.sql.expressions import syntax

@@ -22,7 +22,7 @@ from dither.tables.planning.calibrate import plan_question
 from dither.tables.query import operations
 from dither.tables.query.evaluate import evaluate, typed
 from dither.tables.sql.expressions import AGGREGATES, syntax
-from dither.tables.sql.mistakes import FUNCTIONS, NODES
+from dither.tables.sql.mistakes import FUNCTION_HINTS, REFUSED_NODES
 from dither.tables.sql.parse import parse
 from support import each, refuses
 from tables.questions import CARD
@@ -56,18 +56,18 @@ def test_any_words_are_a_question_or_refused_in_order(words):
 KNOWN = {*operations.FUNCTIONS, *operations.SPECIAL_FUNCTIONS, *AGGREGATES}
 
 
-@each("name", sorted(FUNCTIONS))
+@each("name", sorted(FUNCTION_HINTS))
 def test_the_hint_for_a_function_is_said(name):
     assert name not in KNOWN
-    with refuses(InvalidArgument, FUNCTIONS[name].partition("{")[0].split(":")[0], "Fix: ") as refusal:
+    with refuses(InvalidArgument, FUNCTION_HINTS[name].partition("{")[0].split(":")[0], "Fix: ") as refusal:
         parse(f"SELECT {name}(age) FROM visits", CARD)
     assert "{" not in str(refusal.value)
 
 
 def test_functions_that_hints_name_are_known():
     """A fix must not lead to a function that is refused as well."""
-    named = {word for text in FUNCTIONS.values() for word in re.findall(r"\b([A-Z][A-Z_0-9]+)\(", text)}
-    named |= {word for _, text in NODES.values() for word in re.findall(r"\b([A-Z][A-Z_0-9]+)\(", text)}
+    named = {word for text in FUNCTION_HINTS.values() for word in re.findall(r"\b([A-Z][A-Z_0-9]+)\(", text)}
+    named |= {word for _, text in REFUSED_NODES.values() for word in re.findall(r"\b([A-Z][A-Z_0-9]+)\(", text)}
     assert named <= KNOWN | {"CAST", "COUNT", "EXTRACT", "AGE"}
 
 
@@ -151,7 +151,7 @@ def pieces(fix: str) -> Iterator[str]:
             yield piece
 
 
-WRITTEN = sorted(name for name, text in FUNCTIONS.items() if text.startswith("write ") and "{x}" in text)
+WRITTEN = sorted(name for name, text in FUNCTION_HINTS.items() if text.startswith("write ") and "{x}" in text)
 
 
 @pytest.mark.parametrize("name", WRITTEN)

@@ -8,7 +8,7 @@ import pytest
 from sqlglot import exp
 
 from dither.errors import InvalidArgument
-from dither.tables.query.resolve import Relation, Rows
+from dither.tables.query.relations import Relation, Rows
 from dither.tables.query.tree import Column
 from dither.tables.sql.parse import parse
 from dither.tables.sql.scopes import NameScope, bind_tables, means_alias, read_item, with_item

@@ -24,13 +24,14 @@ from dither.tables.builder.expressions import Operand, condition, distinct_keys,
 from dither.tables.card.model import Card, Type
 from dither.tables.card.values import Value, clip
 from dither.tables.query.evaluate import Types, check_shape, require_boolean, require_number, typed
-from dither.tables.query.relations import person_of, relation_card
-from dither.tables.query.resolve import (
+from dither.tables.query.relations import (
     Rows,
     answer_type,
     card_of,
+    person_of,
     private_relation,
     public_relation,
+    relation_card,
     resolve_columns,
     type_of,
 )

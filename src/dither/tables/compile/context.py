@@ -21,25 +21,29 @@ from dither.tables.card.values import Value
 from dither.tables.compile import expressions
 from dither.tables.compile.expressions import Lookup
 from dither.tables.compile.limits import Limits
-from dither.tables.compile.queries import (
+from dither.tables.compile.relations import public_join, relation_sql
+from dither.tables.query import nodes
+from dither.tables.query.nodes import (
+    Dialect,
     alias,
     all_of,
+    binary,
+    call,
+    cast,
+    coalesce,
     count_rows,
     dense_rank,
+    integer,
     join,
     over,
     placeholder,
+    plain_column,
     relation,
     row_number,
     select,
-    smallest,
     total,
     values,
-    with_weights,
 )
-from dither.tables.compile.relations import public_join, relation_sql
-from dither.tables.query import nodes
-from dither.tables.query.nodes import Dialect, binary, call, cast, coalesce, integer, plain_column
 from dither.tables.query.operations.base import TypedSql
 from dither.tables.query.relations import base_of, person_of
 from dither.tables.query.tree import Query, private_tables
@@ -415,3 +419,44 @@ def each_key_once(keys: exp.Expr, numbers: Sequence[str]) -> exp.Select:
     key = plain_column("k")
     least = [alias(call("MIN", plain_column(name)), name) for name in numbers]
     return select([key, *least], relation(keys, "d"), group_by=[key])
+
+
+def smallest(rows: exp.Select, by: Sequence[str], order: exp.Expr, most: int, columns: Sequence[str]) -> exp.Select:
+    """Return, for each value of ``by``, ``columns`` of the ``most`` rows that come first in ``order``; on DuckDB."""
+    packed = exp.Struct(
+        expressions=[exp.PropertyEQ(this=exp.to_identifier(name), expression=plain_column(name)) for name in columns]
+    )
+    chosen = call("UNNEST", call("MIN_BY", packed, order, integer(most)))
+    packs = select([alias(chosen, "s")], relation(rows, "l"), group_by=[plain_column(name) for name in by])
+    return select([alias(plain_column(name, "s"), name) for name in columns], relation(packs, "k"))
+
+
+def with_weights(
+    lines: exp.Select,
+    weights: Mapping[str, Callable[[bool], exp.Expr]],
+    dialect: Dialect,
+    keep_null: bool = False,
+) -> tuple[exp.Select, list[tuple[str, exp.Select]]]:
+    """Return the lines of a table with numbers that follow from all lines of the same person, and tables to read
+    before.
+
+    Each number is an expression of aggregates; asked for with True, of windows over the person's lines. The lines
+    are read once: were the source to change between two readings, a weight would be that of other rows. With
+    ``keep_null`` there are lines of no person, whose numbers are NULL.
+    """
+    u = plain_column("u")
+    if dialect == "spark":  # which would read a table twice that is named twice
+        windows = {name: number(True) for name, number in weights.items()}
+        if keep_null:
+            known = nodes.is_not_null(u)
+            windows = {name: nodes.case([(known, x)], nodes.literal(None)) for name, x in windows.items()}
+        numbers = [alias(x, name) for name, x in windows.items()]
+        return select([exp.Star(), *numbers], relation(lines, "l")), []
+    numbers = [alias(number(False), name) for name, number in weights.items()]
+    where = [nodes.is_not_null(u)] if keep_null else []
+    people = select([u, *numbers], relation(exp.to_table("lines"), "l"), where=where, group_by=[u])
+    every = exp.Column(this=exp.Star(), table=exp.to_identifier("l"))
+    equal = binary("=", plain_column("u", "l"), plain_column("u", "p"))
+    same = join(relation(people, "p"), equal, "LEFT" if keep_null else "")
+    shown = [every, *(plain_column(name, "p") for name in weights)]
+    return select(shown, relation(exp.to_table("lines"), "l"), joins=[same]), [("lines", lines)]

@@ -46,9 +46,8 @@ from typing import Literal
 
 from sqlglot import exp
 
-from dither.tables.compile.queries import shift_right
 from dither.tables.query import nodes
-from dither.tables.query.nodes import Dialect, binary, call, case, cast, double, integer
+from dither.tables.query.nodes import Dialect, binary, call, case, cast, double, integer, shift_right
 
 MAX_TOTAL = 1 << 20
 """The most rows that one person may count for."""

@@ -34,9 +34,8 @@ from dither.tables.compile import expressions
 from dither.tables.compile.context import StatementContext, built_once, each_key_once, key_values
 from dither.tables.compile.expressions import Lookup
 from dither.tables.compile.limits import Limits
-from dither.tables.compile.queries import alias, join, relation, select
 from dither.tables.query import nodes
-from dither.tables.query.nodes import binary, case, coalesce, integer, plain_column
+from dither.tables.query.nodes import alias, binary, case, coalesce, integer, join, plain_column, relation, select
 from dither.tables.query.operations.base import NUMBERS, TypedSql
 from dither.tables.query.tree import Column, Expression
 

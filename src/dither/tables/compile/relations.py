@@ -26,7 +26,7 @@ every other row stays the same, bit for bit, on every engine.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -36,20 +36,25 @@ from dither.tables.card.model import Card, ColumnCard, PublicTable
 from dither.tables.card.values import EXACT_INTEGERS
 from dither.tables.compile import expressions
 from dither.tables.compile.expressions import Lookup
-from dither.tables.compile.queries import (
+from dither.tables.query import nodes
+from dither.tables.query.nodes import (
+    Dialect,
+    alias,
     all_of,
+    binary,
+    call,
+    case,
+    cast,
     count_rows,
-    free_prefix,
+    integer,
     join,
-    once,
     over,
     placeholder,
+    plain_column,
     relation,
     row_number,
     select,
 )
-from dither.tables.query import nodes
-from dither.tables.query.nodes import Dialect, binary, call, case, cast, integer
 from dither.tables.query.operations.base import Range, TypedSql
 from dither.tables.query.relations import (
     LARGEST_STEPS,
@@ -584,3 +589,26 @@ _SIDES: dict[str, dict[str, str]] = {
     "right": {"side": "RIGHT"},
     "full": {"side": "FULL"},
 }
+
+
+def free_prefix(names: Iterable[str]) -> str:
+    """Return the beginning of names for what is computed on the way, which none of these columns has: were a column to
+    have such a name, it would stand for what was computed. Engines differ in whether they tell capitals.
+
+    >>> free_prefix(["day", "who"])
+    'dd'
+    """
+    taken, prefix = [name.casefold() for name in names], "d"
+    while any(name.startswith(prefix) for name in taken):
+        prefix += "d"
+    return prefix
+
+
+def once(table: exp.Expr, columns: Sequence[str], key: str) -> exp.Select:
+    """Return columns of a public table with one row at most for each value of its key, so that no row of ours has two
+    partners."""
+    place = f"{free_prefix(columns)}place"
+    number = alias(row_number([nodes.column(key)], [nodes.column(key)]), place)
+    numbered = select([*map(nodes.column, columns), number], relation(table, "p"))
+    first = binary("=", plain_column(place), integer(1))
+    return select([*map(nodes.column, columns)], relation(numbered, "q"), where=[first])

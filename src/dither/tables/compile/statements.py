@@ -79,24 +79,31 @@ from dither.inference import Grid
 from dither.tables.card.model import Type
 from dither.tables.card.values import Value
 from dither.tables.compile import expressions
-from dither.tables.compile.context import Statement, StatementContext, built_once
+from dither.tables.compile.context import Statement, StatementContext, built_once, with_weights
 from dither.tables.compile.expressions import Lookup, bin_of, bounded, whole_steps
 from dither.tables.compile.limits import Limits
-from dither.tables.compile.queries import (
+from dither.tables.query import nodes
+from dither.tables.query.nodes import (
+    Dialect,
     alias,
     all_of,
+    binary,
+    call,
+    case,
+    cast,
+    coalesce,
     count_rows,
     dense_rank,
+    double,
+    integer,
     over,
+    plain_column,
     relation,
     row_number,
     select,
     shift_right,
     total,
-    with_weights,
 )
-from dither.tables.query import nodes
-from dither.tables.query.nodes import Dialect, binary, call, case, cast, coalesce, double, integer, plain_column
 from dither.tables.query.relations import private_columns
 from dither.tables.query.tree import Expression, private_tables
 

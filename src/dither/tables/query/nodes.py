@@ -16,11 +16,11 @@ the whole statement once, which makes a tree of it; :func:`count_characters` say
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 import sqlglot
 from sqlglot import exp
@@ -137,6 +137,12 @@ def render(expression: exp.Expr, dialect: Dialect, replacing: Mapping[str, exp.E
 def _render(expression: exp.Expr, dialect: Dialect, replacing: Mapping[str, exp.Expr]) -> str:
     tree = _as_tree(expression, dialect, replacing)
     return tree.sql(dialect=dialect, unsupported_level=sqlglot.ErrorLevel.RAISE, copy=False)
+
+
+def placeholder(table: str) -> str:
+    """Return what stands in a statement for a private table, until it is known where its rows are; "" is the card's
+    own."""
+    return f"dither_source_{table}" if table else "dither_source"
 
 
 @lru_cache(maxsize=16)
@@ -508,3 +514,95 @@ def limit_text(x: exp.Expr, text: exp.Expr, dialect: Dialect) -> exp.Expr:
 def if_at_most(x: exp.Expr, size: exp.Expr, most: int) -> exp.Expr:
     """``x``, or NULL where a size is above ``most``."""
     return case([(binary("<=", size, integer(most)), x)], exp.null())
+
+
+# -- statements and their clauses -------------------------------------------------------------------------------
+
+
+def alias(x: exp.Expr, name: str) -> exp.Expr:
+    """Return a value of a SELECT under a plain name."""
+    return exp.Alias(this=x, alias=exp.to_identifier(name))
+
+
+def relation(source: Any, name: str) -> exp.Expr:
+    """Return a query or a table for FROM, under a plain name."""
+    if isinstance(source, exp.Query) and not isinstance(source, exp.Subquery):
+        return source.subquery(name, copy=False)
+    return exp.alias_(source, name, table=True)
+
+
+def select(
+    columns: Sequence[exp.Expr],
+    source: exp.Expr,
+    *,
+    joins: Sequence[exp.Join] = (),
+    where: Sequence[exp.Expr] = (),
+    group_by: Sequence[exp.Expr] = (),
+) -> exp.Select:
+    """Return a SELECT; of several conditions all must hold."""
+    query = exp.Select().select(*columns, copy=False).from_(source, copy=False)
+    for item in joins:
+        query.append("joins", item)
+    if where:
+        query.set("where", exp.Where(this=all_of(where)))
+    if group_by:
+        query.set("group", exp.Group(expressions=list(group_by)))
+    return query
+
+
+def all_of(conditions: Sequence[exp.Expr]) -> exp.Expr:
+    """Return one condition that holds where all of them hold."""
+    result = conditions[0]
+    for item in conditions[1:]:
+        result = binary("and", result, item)
+    return result
+
+
+def join(source: exp.Expr, on: exp.Expr, kind: Literal["", "LEFT", "SEMI"] = "") -> exp.Join:
+    """Return a join, for :func:`select`."""
+    side = {"side": "LEFT"} if kind == "LEFT" else {"kind": "SEMI"} if kind == "SEMI" else {}
+    return exp.Join(this=source, on=on, **side)
+
+
+def row_number(order: Sequence[exp.Expr], partition: Sequence[exp.Expr] = ()) -> exp.Expr:
+    """Return the number of a row from 1 on, in this order, within rows that are equal in ``partition``; NULLs come
+    last."""
+    ordered = [exp.Ordered(this=item, desc=False, nulls_first=False) for item in order]
+    return exp.Window(
+        this=exp.RowNumber(), partition_by=list(partition), order=exp.Order(expressions=ordered), over="OVER"
+    )
+
+
+def dense_rank(order: Sequence[exp.Expr], partition: Sequence[exp.Expr]) -> exp.Expr:
+    """Return the number of a row's value among the different values of ``order``, from 1 on, within the partition."""
+    ordered = [exp.Ordered(this=item, desc=False, nulls_first=False) for item in order]
+    return exp.Window(
+        this=exp.DenseRank(), partition_by=list(partition), order=exp.Order(expressions=ordered), over="OVER"
+    )
+
+
+def over(aggregate: exp.Expr, partition: Sequence[exp.Expr]) -> exp.Expr:
+    """Return an aggregate over all rows that are equal in ``partition``, for each of them."""
+    return exp.Window(this=aggregate, partition_by=list(partition), over="OVER")
+
+
+def values(rows: Sequence[Sequence[exp.Expr]], name: str, columns: Sequence[str]) -> exp.Expr:
+    """Return a table of constants, for FROM."""
+    tuples = [exp.Tuple(expressions=list(row)) for row in rows]
+    identifiers = [exp.to_identifier(item) for item in columns]
+    return exp.Values(expressions=tuples, alias=exp.TableAlias(this=exp.to_identifier(name), columns=identifiers))
+
+
+def count_rows() -> exp.Expr:
+    """Return how many rows there are."""
+    return exp.Count(this=exp.Star(), big_int=True)
+
+
+def total(x: exp.Expr) -> exp.Expr:
+    """Return the sum of whole numbers, 0 of none."""
+    return cast(coalesce(call("SUM", x), integer(0)), "integer")
+
+
+def shift_right(x: exp.Expr, places: int) -> exp.Expr:
+    """Return a whole number from 0 on, divided by ``2^places`` and rounded down."""
+    return exp.BitwiseRightShift(this=operand(x), expression=integer(places)) if places else x

@@ -34,7 +34,7 @@ from dither.errors import InvalidArgument
 from dither.tables.card.model import Type, arrow_type
 from dither.tables.card.values import LARGEST_INTEGER, clip
 from dither.tables.query.evaluate import representable
-from dither.tables.query.resolve import unique
+from dither.tables.query.relations import unique
 from dither.tables.query.tree import PostProcessing
 
 MEMORY = "512MB"

@@ -35,8 +35,7 @@ from dither.tables.card.model import Card
 from dither.tables.card.values import clip
 from dither.tables.query.evaluate import Types, require_boolean, require_number, typed
 from dither.tables.query.operations.base import describe, refuse_other_parts, refuse_sql
-from dither.tables.query.relations import base_of, types_of
-from dither.tables.query.resolve import Rows, card_of, spelling, type_of
+from dither.tables.query.relations import Rows, base_of, card_of, spelling, type_of, types_of
 from dither.tables.query.tree import (
     OF_PAIRS,
     Aggregate,

@@ -16,10 +16,9 @@ from dither.errors import InvalidArgument
 from dither.tables.card.values import clip, nearest
 from dither.tables.query.operations import FUNCTIONS, SPECIAL_FUNCTIONS, SYNTAX
 from dither.tables.query.operations.base import Syntax, refuse_other_parts, refuse_sql
-from dither.tables.query.resolve import Rows
+from dither.tables.query.relations import Rows
 from dither.tables.query.tree import Call, Column, Expression, Literal, show
-from dither.tables.sql.mistakes import COMMON, NODES, hint
-from dither.tables.sql.mistakes import FUNCTIONS as HINTS
+from dither.tables.sql.mistakes import COMMON, FUNCTION_HINTS, PLACEHOLDER_ADVICE, hint, refuse_node
 from dither.tables.sql.text import expression as parsed
 
 Leaf = Callable[[exp.Expr], Expression | None]
@@ -77,7 +76,7 @@ def _meant_instead(node: exp.Column, name: str) -> str | None:
     if name.casefold() in _SPECIAL_NAMES:
         return _SPECIAL_NAMES[name.casefold()]
     if name.startswith(("$", "@", ":")):
-        return "write the value itself in place of the placeholder, for example 3 or 'a'"
+        return PLACEHOLDER_ADVICE
     select = node.find_ancestor(exp.Select)
     items = select.expressions if select is not None else []
     alias = next((item for item in items if isinstance(item, exp.Alias) and item.alias == name), None)
@@ -165,14 +164,14 @@ def read(node: exp.Expr, leaf: Leaf) -> Expression:
         return _read_operation(node, known[0].name, known[1], leaf)
     reader = _READERS.get(type(node))
     if reader is None:
-        if isinstance(node, (exp.Filter, exp.WithinGroup)) and node.this.name.upper() in HINTS:
+        if isinstance(node, (exp.Filter, exp.WithinGroup)) and node.this.name.upper() in FUNCTION_HINTS:
             return _function(node.this, leaf)
         if isinstance(node, (exp.Select, exp.Subquery)) and outer_columns(node, node):
             fix = "in its WHERE compare the person of both, and nothing else of the row around it, and select one "
             fix += "aggregate; ask first what is of several people, and write its answer as a number"
             raise refuse_sql("a subquery about rows of the same person", "one that looks at the row around it", fix)
-        got, fix = NODES.get(type(node), (node.key.upper(), f"use comparisons, arithmetic, or one of {COMMON}"))
-        raise refuse_sql("an expression dither can bound", got, hint(fix, node))
+        otherwise = f"use comparisons, arithmetic, or one of {COMMON}"
+        raise refuse_node(node, "an expression dither can bound", otherwise)
     return reader(node, leaf)
 
 
@@ -243,7 +242,7 @@ def _function(node: exp.Expr, leaf: Leaf) -> Expression:
     if name in AGGREGATES:
         instead = "write a condition on columns of the row itself, such as age > 3"
         raise refuse_sql("values of one row here", f"{clip(name)}, which is of many rows", hint(instead, node))
-    fix = HINTS.get(name) or nearest(
+    fix = FUNCTION_HINTS.get(name) or nearest(
         name, sorted([*FUNCTIONS, *SPECIAL_FUNCTIONS, *AGGREGATES]), likeness=0.7, quote=None
     )
     raise refuse_sql("a function dither can bound", clip(name), hint(fix or f"use one of {COMMON}", node))

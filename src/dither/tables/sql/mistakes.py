@@ -10,9 +10,9 @@ first text that is no format of dates, so that what it says can be copied into t
 from __future__ import annotations
 
 import difflib
-import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
+from typing import NamedTuple
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
@@ -21,16 +21,9 @@ from dither.errors import InvalidArgument
 from dither.tables.card.values import clip
 from dither.tables.query.operations.base import refuse_sql
 
-_SIGNS = {
-    **dict.fromkeys("‘’‚‛＇´", "'"), **dict.fromkeys("“”„‟＂«»", "'"), "（": "(", "）": ")", "，": ",", "；": ";",
-    "＝": "=", "＞": ">", "＜": "<", "≥": ">=", "≤": "<=", "≠": "<>", "−": "-", "–": "-", "—": "-", "×": "*", "＊": "*",
-    "÷": "/", "％": "%", "．": ".", "、": ",", "…": "the rest",
-}  # fmt: skip
-"""Signs that look like those of SQL, and what SQL writes."""
-
 _NAMES = {TokenType.VAR, TokenType.IDENTIFIER}
 _COMPARISONS = {TokenType.EQ, TokenType.NEQ, TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE}
-_QUOTED = {TokenType.STRING, TokenType.IDENTIFIER}
+QUOTED = {TokenType.STRING, TokenType.IDENTIFIER}
 _KEYWORDS = {
     "select": "SELECT", "from": "FROM", "where": "WHERE", "groupby": "GROUP BY", "group": "GROUP BY",
     "having": "HAVING", "orderby": "ORDER BY", "order": "ORDER BY", "limit": "LIMIT", "between": "BETWEEN",
@@ -45,37 +38,14 @@ _OPEN_ENDED = {
     "WHERE", "AND", "OR", "NOT", "BY", "HAVING", "FROM", "SELECT", "ON", "IN", "LIKE", "BETWEEN", ",", "=",
     "<", ">", "<=", ">=", "<>", "!=", "+", "-", "/", "%", "||",
 }  # fmt: skip
-_PLACEHOLDER = "write the value itself in place of the placeholder, for example 3 or 'a'"
-
-
-def refuse_unusual_signs(tokens: Sequence[Token], text: str) -> None:
-    """Refuse typographic quotes, signs of full width and characters that nobody sees, where they are no part of a text
-    or of a quoted name; and the braces of a template.
-    """
-    if not text.isascii():
-        for token in tokens:
-            if token.token_type not in _QUOTED or text[token.start : token.start + 1] not in "'\"`":
-                _refuse_sign(text[token.start : token.end + 1])
-    kinds = [token.token_type for token in tokens]
-    for place, kind in enumerate(kinds):
-        if kind == TokenType.L_BRACE and TokenType.COLON not in kinds[place : place + 4]:
-            raise refuse_sql("a question with its values", "a template with braces", _PLACEHOLDER)
-
-
-def _refuse_sign(word: str) -> None:
-    for sign in word:
-        if sign in _SIGNS:
-            fix = f"write {_SIGNS[sign]} instead"
-            raise refuse_sql("the signs of SQL", f"{sign} (U+{ord(sign):04X})", fix)
-        if unicodedata.category(sign) in ("Cf", "Zs", "Zl", "Zp", "Cc") and sign not in " \t\r\n\f\v":
-            raise refuse_sql("the signs of SQL", f"U+{ord(sign):04X}, which nobody sees", "write a space instead")
+PLACEHOLDER_ADVICE = "write the value itself, for example 3 or 'a'"
 
 
 def unreadable(tokens: Sequence[Token], line: int | None, column: int | None, names: Sequence[str]) -> InvalidArgument:
     """Return the refusal of a text that the parser could not read beyond a token; ``names`` are columns of the
     table."""
     at = next((i for i, token in enumerate(tokens) if (token.line, token.col) == (line, column)), len(tokens) - 1)
-    words = [token.text if token.token_type in _QUOTED else token.text.upper() for token in tokens]
+    words = [token.text if token.token_type in QUOTED else token.text.upper() for token in tokens]
     for rule in _RULES:
         fix = rule(tokens, words, names)
         if fix is not None:
@@ -115,9 +85,9 @@ def _placeholders(tokens: Sequence[Token], words: list[str], _names: Sequence[st
     for place, word in enumerate(words):
         rest = words[place + 1 : place + 5]
         if word == "%" and (rest[:1] == ["S"] or (rest[:1] == ["("] and rest[2:4] == [")", "S"])):
-            return _PLACEHOLDER
+            return PLACEHOLDER_ADVICE
         if tokens[place].token_type in (TokenType.PLACEHOLDER, TokenType.PARAMETER):
-            return _PLACEHOLDER
+            return PLACEHOLDER_ADVICE
     return None
 
 
@@ -194,7 +164,7 @@ def _clauses(_tokens: Sequence[Token], words: list[str], _names: Sequence[str]) 
 
 def _names_by_as(tokens: Sequence[Token], words: list[str], _names: Sequence[str]) -> str | None:
     for place, word in enumerate(words[:-1]):
-        if word != "AS" or tokens[place + 1].token_type in _QUOTED:
+        if word != "AS" or tokens[place + 1].token_type in QUOTED:
             continue
         end = place + 2
         while end < len(words) and words[end] not in ("FROM", ",", ")"):
@@ -256,7 +226,6 @@ _RULES: tuple[_Rule, ...] = (
 
 
 SINGLE_VALUES = "single values are never released"
-_PLACEHOLDER_FIX = "write the value itself, for example 3 or 'a'"
 _PATTERN = "write {x} LIKE 'a%' for texts that begin so, '%a' for those that end so, '%a%' for those that contain it"
 _PERIOD = "write date_trunc('month', {x}), or MONTH({x}), or compare with a date: {x} >= '2024-01-01'"
 _TODAY = "write the date itself, for example '2024-01-31': an answer may not depend on when it is asked"
@@ -270,7 +239,7 @@ _WEEKDAY = "write ISODOW({x}): Monday is 1, Sunday is 7"
 _LOGARITHM = "write LN({x}), LOG10({x}) or LOG2({x}): engines mean different ones by LOG"
 _CAST = "write CAST({x} AS INTEGER), AS DOUBLE, AS TEXT or AS DATE"
 
-FUNCTIONS: Mapping[str, str] = MappingProxyType(
+FUNCTION_HINTS: Mapping[str, str] = MappingProxyType(
     {
         **dict.fromkeys(
             ["STRFTIME", "TO_CHAR", "DATE_FORMAT", "FORMAT_DATE", "FORMAT_TIMESTAMP", "TIME_BUCKET"], _PERIOD
@@ -354,8 +323,17 @@ COMMON = (
 )
 """Names of functions that most questions are asked with."""
 
-NODES: Mapping[type[exp.Expr], tuple[str, str]] = MappingProxyType(
-    {
+
+class RefusedNode(NamedTuple):
+    """What SQL calls a node that is refused, and what to write instead."""
+
+    name: str
+    advice: str
+
+
+REFUSED_NODES: Mapping[type[exp.Expr], RefusedNode] = MappingProxyType({
+    kind: RefusedNode(*words)
+    for kind, words in {
         exp.Window: ("a window function (OVER)", "use GROUP BY"),
         exp.Subquery: ("a subquery in an expression", "ask it first, and write its answer as a number"),
         exp.Select: ("a subquery in an expression", "ask it first, and write its answer as a number"),
@@ -366,10 +344,10 @@ NODES: Mapping[type[exp.Expr], tuple[str, str]] = MappingProxyType(
         exp.SimilarTo: ("SIMILAR TO", _PATTERN),
         exp.Glob: ("GLOB", _PATTERN),
         exp.Interval: ("an interval alone", "add it to a date: x + INTERVAL 5 DAY"),
-        exp.Placeholder: ("a placeholder", _PLACEHOLDER_FIX),
-        exp.Parameter: ("a placeholder", _PLACEHOLDER_FIX),
-        exp.SessionParameter: ("a placeholder", _PLACEHOLDER_FIX),
-        exp.Struct: ("braces", _PLACEHOLDER_FIX),
+        exp.Placeholder: ("a placeholder", PLACEHOLDER_ADVICE),
+        exp.Parameter: ("a placeholder", PLACEHOLDER_ADVICE),
+        exp.SessionParameter: ("a placeholder", PLACEHOLDER_ADVICE),
+        exp.Struct: ("braces", PLACEHOLDER_ADVICE),
         exp.GroupingSets: ("GROUPING SETS", "ask a question for each set of columns"),
         exp.Star: ("*", "write COUNT(*), or name the column: single rows are never released"),
         exp.Tuple: ("a tuple", "compare one column at a time, {x} = 'a' AND …, or with a list: {x} IN (1, 2)"),
@@ -377,6 +355,7 @@ NODES: Mapping[type[exp.Expr], tuple[str, str]] = MappingProxyType(
         exp.Alias: ("AS inside an expression", "name the column after the whole expression"),
         exp.Any: ("ANY", "write {x} IN ('a', 'b'), or {x} LIKE 'a%' OR {x} LIKE 'b%'"),
         exp.CurrentDate: ("CURRENT_DATE", _TODAY),
+        exp.CurrentTime: ("CURRENT_TIME", _TODAY),
         exp.CurrentTimestamp: ("CURRENT_TIMESTAMP", _TODAY),
         exp.Filter: ("FILTER after something that is no aggregate", "leave it out"),
         exp.WithinGroup: ("WITHIN GROUP after something else", "write PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY x)"),
@@ -387,10 +366,24 @@ NODES: Mapping[type[exp.Expr], tuple[str, str]] = MappingProxyType(
         exp.BitwiseAnd: ("&", "write AND"),
         exp.BitwiseOr: ("|", "write OR"),
         exp.Collate: ("COLLATE", "write LOWER({x}) = 'a', or {x} ILIKE 'a'"),
-        exp.Dot: ("a method", "write a function of the column, as AVG(x), CONTAINS(x, 'a') or UPPER(x)"),
-    }
-)  # fmt: skip
-"""What a node is called, and what to write instead."""
+        exp.Dot: ("a method, or a path", "write a function of the column, as AVG(x), CONTAINS(x, 'a') or UPPER(x)"),
+        exp.Lambda: ("a lambda", "write CASE WHEN {x} > 0 THEN 1 ELSE 0 END"),
+        exp.Pivot: ("PIVOT", "write SUM(CASE WHEN key = 'a' THEN n END) AS a for each column"),
+        exp.TableSample: ("SAMPLE", "leave it out, or use ORDER BY and LIMIT"),
+    }.items()
+})  # fmt: skip
+"""What is refused in expressions on rows, and in SQL on the answer where that does not allow it."""
+
+
+def refuse_node(node: exp.Expr, expected: str, otherwise: str) -> InvalidArgument:
+    """Return the refusal of a node where ``expected`` is read; ``otherwise`` is the advice for nodes without their own.
+
+    >>> from sqlglot import parse_one
+    >>> print(refuse_node(parse_one("x ^ 2", dialect="mysql"), "an expression", "use arithmetic"))
+    SQL: expected an expression, got ^. Fix: write POWER(x, 2).
+    """
+    known = REFUSED_NODES.get(type(node), RefusedNode(node.key.upper(), otherwise))
+    return refuse_sql(expected, known.name, hint(known.advice, node))
 
 
 def hint(template: str, node: exp.Expr) -> str:

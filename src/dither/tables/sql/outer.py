@@ -18,6 +18,7 @@ from sqlglot.errors import ErrorLevel, UnsupportedError
 
 from dither.tables.card.values import clip, closest
 from dither.tables.query.operations.base import refuse_other_parts, refuse_sql
+from dither.tables.sql.mistakes import FUNCTION_HINTS, hint, refuse_node
 from dither.tables.sql.scopes import with_item
 
 _NODES: frozenset[type[exp.Expr]] = frozenset(
@@ -33,18 +34,6 @@ _NODES: frozenset[type[exp.Expr]] = frozenset(
         exp.Cast, exp.TryCast, exp.DataType, exp.DataTypeParam, exp.Extract, exp.Interval, exp.Var, exp.Anonymous,
     }
 )  # fmt: skip
-_TIME = "write the date itself: DATE '2024-01-01'"
-_REFUSED: dict[type[exp.Expr], tuple[str, str]] = {
-    exp.CurrentDate: ("CURRENT_DATE", _TIME),
-    exp.CurrentTime: ("CURRENT_TIME", _TIME),
-    exp.CurrentTimestamp: ("CURRENT_TIMESTAMP", _TIME),
-    exp.Placeholder: ("a placeholder", "write the value into the query"),
-    exp.Parameter: ("a placeholder", "write the value into the query"),
-    exp.TableSample: ("SAMPLE", "leave it out, or use ORDER BY and LIMIT"),
-    exp.Pivot: ("PIVOT", "write SUM(CASE WHEN key = 'a' THEN n END) AS a for each column"),
-    exp.Lambda: ("a lambda", "write a CASE, or a CTE"),
-    exp.Dot: ("a path to a function or field", "use functions and columns by their own names"),
-}
 _SELECT = (
     "with_", "expressions", "from_", "joins", "where", "group", "having", "qualify", "windows", "order", "limit",
     "offset", "distinct",
@@ -75,9 +64,7 @@ FUNCTIONS = frozenset(
     }
 )  # fmt: skip
 """The functions of DuckDB that may be used on an answer."""
-_NEAREST = {
-    **dict.fromkeys(["random", "rand", "uuid", "gen_random_uuid", "setseed"], "leave it out: an answer stays the same"),
-    **dict.fromkeys(["now", "today", "current_localtimestamp", "get_current_timestamp"], _TIME),
+_HINTS = {
     **dict.fromkeys(["list", "array_agg"], "use STRING_AGG(CAST(x AS VARCHAR), ', ')"),
     "strptime": "use TRY_STRPTIME(text, format)",
     "repeat": "use LPAD or RPAD",
@@ -105,8 +92,7 @@ def render(tree: exp.Query, *noisy: str) -> str:
 def _check(node: exp.Expr, tables: Collection[str]) -> None:
     kind = type(node)
     if kind not in _NODES:
-        got, fix = _REFUSED.get(kind, (node.key.upper(), "use plain SELECTs, functions and windows over the answer"))
-        raise refuse_sql("SQL on the noisy answer", got, fix)
+        raise refuse_node(node, "SQL on the noisy answer", "use plain SELECTs, functions and windows over the answer")
     if isinstance(node, exp.Select):
         refuse_other_parts(node, *_SELECT)
     elif isinstance(node, exp.Table):
@@ -137,10 +123,11 @@ def _check_table(node: exp.Table, tables: Collection[str]) -> None:
 def _check_function(node: exp.Anonymous) -> None:
     name = str(node.this).casefold() if isinstance(node.this, str) else node.name.casefold()
     if name not in FUNCTIONS:
-        fix = _NEAREST.get(name) or closest(name.upper(), sorted(item.upper() for item in FUNCTIONS))
-        raise refuse_sql("a function of the answer", clip(name.upper()), fix)
+        fix = _HINTS.get(name) or FUNCTION_HINTS.get(name.upper())
+        fix = fix or closest(name.upper(), sorted(item.upper() for item in FUNCTIONS))
+        raise refuse_sql("a function of the answer", clip(name.upper()), hint(fix, node))
     if name == "age" and len(node.expressions) != 2:  # with one date it reads the clock
-        raise refuse_sql("AGE(later, earlier)", f"{len(node.expressions)} arguments", _TIME)
+        raise refuse_sql("AGE(later, earlier)", f"{len(node.expressions)} arguments", FUNCTION_HINTS["AGE"])
     if name in _PADDED:
         length = node.expressions[1] if len(node.expressions) > 1 else None
         if not isinstance(length, exp.Literal) or length.is_string or not length.name.isdigit():

@@ -36,8 +36,7 @@ from dither.errors import InvalidArgument
 from dither.tables.card.model import Card, Type
 from dither.tables.card.values import clip
 from dither.tables.query.operations.base import refuse_other_parts, refuse_sql
-from dither.tables.query.relations import relation_card
-from dither.tables.query.resolve import answer_type, spelling, unique
+from dither.tables.query.relations import answer_type, relation_card, spelling, unique
 from dither.tables.query.tree import Aggregate, Call, Expression, Group, Literal, PostProcessing, Query, Shape
 from dither.tables.sql.blocks import BlockLevel, NoisyNames, PrivateBlock, window_parts
 from dither.tables.sql.expressions import is_aggregate, outer_columns

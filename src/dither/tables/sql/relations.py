@@ -30,8 +30,20 @@ from dither.tables.card.model import Card, Type
 from dither.tables.card.values import clip
 from dither.tables.query.evaluate import Types, require_boolean, typed
 from dither.tables.query.operations.base import refuse_other_parts, refuse_sql
-from dither.tables.query.relations import own_name, person_of, private_columns, relation_card, relation_schema, types_of
-from dither.tables.query.resolve import Relation, Rows, private_relation, public_relation, spelling, type_of
+from dither.tables.query.relations import (
+    Relation,
+    Rows,
+    own_name,
+    person_of,
+    private_columns,
+    private_relation,
+    public_relation,
+    relation_card,
+    relation_schema,
+    spelling,
+    type_of,
+    types_of,
+)
 from dither.tables.query.tree import (
     Call,
     Column,

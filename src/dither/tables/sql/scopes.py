@@ -23,7 +23,7 @@ from sqlglot import exp
 
 from dither.tables.card.values import clip
 from dither.tables.query.operations.base import refuse_sql
-from dither.tables.query.resolve import Rows, ambiguous
+from dither.tables.query.relations import Rows, ambiguous
 from dither.tables.query.tree import Column, Expression
 from dither.tables.sql.expressions import is_aggregate, name_of, number, read, read_if_known, row_leaf
 

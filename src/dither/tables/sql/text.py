@@ -11,6 +11,7 @@ Quotes are those of the standard: 'text', "name", and also `name`. After WITH DI
 from __future__ import annotations
 
 import difflib
+import unicodedata
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -24,7 +25,7 @@ from sqlglot.tokens import Tokenizer
 from dither.errors import InvalidArgument, WrongType
 from dither.tables.card.values import clip
 from dither.tables.query.operations.base import refuse_other_parts, refuse_sql
-from dither.tables.sql.mistakes import refuse_unusual_signs, unreadable
+from dither.tables.sql.mistakes import PLACEHOLDER_ADVICE, QUOTED, unreadable
 
 MAX_CHARACTERS = 100_000
 MAX_TOKENS = 30_000
@@ -34,10 +35,16 @@ MAX_TREE_DEPTH = 150
 _OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE}
 _CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END}
 _PREFIX = {TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE}
-_TEXTS = {TokenType.STRING, TokenType.IDENTIFIER}
 _FIRST = {TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN, TokenType.FROM}
 _LISTING = {"DESCRIBE", "DESC", "SHOW", "PRAGMA", "SUMMARIZE", "TABLE", "USE"}
 _CHANGES = {"INSERT", "UPDATE", "DELETE", "DROP", "CREATE", "ALTER", "TRUNCATE", "MERGE", "COPY", "ATTACH", "REPLACE"}
+
+_SIGNS = {
+    **dict.fromkeys("‘’‚‛＇´", "'"), **dict.fromkeys("“”„‟＂«»", "'"), "（": "(", "）": ")", "，": ",", "；": ";",
+    "＝": "=", "＞": ">", "＜": "<", "≥": ">=", "≤": "<=", "≠": "<>", "−": "-", "–": "-", "—": "-", "×": "*", "＊": "*",
+    "÷": "/", "％": "%", "．": ".", "、": ",", "…": "the rest",
+}  # fmt: skip
+"""Signs that look like those of SQL, and what SQL writes."""
 
 
 class _Standard(Tokenizer):
@@ -161,7 +168,7 @@ def _tokens(text: str, example: str) -> list[Token]:
     tokens = _tokenize(text, _BigQuery) if "DIFFERENTIAL_PRIVACY" in text.upper() else None
     if tokens is None or [item.text.upper() for item in tokens[:3]] != ["SELECT", "WITH", "DIFFERENTIAL_PRIVACY"]:
         tokens = _tokenize(text, _Standard)
-    elif any(item.token_type in _TEXTS and "\\" in text[item.start : item.end + 1] for item in tokens):
+    elif any(item.token_type in QUOTED and "\\" in text[item.start : item.end + 1] for item in tokens):
         raise refuse_sql("texts without backslash", "a backslash", "write the character itself")
     if tokens is None:
         fix = "close it, and double a quote inside a text: 'O''Hare'"
@@ -175,7 +182,7 @@ def _tokens(text: str, example: str) -> list[Token]:
     if len(tokens) > MAX_TOKENS:
         raise refuse_sql(f"at most {MAX_TOKENS} words and signs", str(len(tokens)), "ask a shorter question")
     _check_nesting(tokens)
-    refuse_unusual_signs(tokens, text)
+    _refuse_unusual_signs(tokens, text)
     return tokens
 
 
@@ -193,6 +200,29 @@ def _check_nesting(tokens: list[Token]) -> None:
         depth += (item.token_type in _OPENING) - (item.token_type in _CLOSING)
         if depth > MAX_TOKEN_DEPTH or run > MAX_TOKEN_DEPTH:
             raise refuse_sql(f"at most {MAX_TOKEN_DEPTH} levels of parentheses", "more", "simplify the question")
+
+
+def _refuse_unusual_signs(tokens: Sequence[Token], text: str) -> None:
+    """Refuse typographic quotes, signs of full width and characters that nobody sees, where they are no part of a text
+    or of a quoted name; and the braces of a template.
+    """
+    if not text.isascii():
+        for token in tokens:
+            if token.token_type not in QUOTED or text[token.start : token.start + 1] not in "'\"`":
+                _refuse_sign(text[token.start : token.end + 1])
+    kinds = [token.token_type for token in tokens]
+    for place, kind in enumerate(kinds):
+        if kind == TokenType.L_BRACE and TokenType.COLON not in kinds[place : place + 4]:
+            raise refuse_sql("a question with its values", "a template with braces", PLACEHOLDER_ADVICE)
+
+
+def _refuse_sign(word: str) -> None:
+    for sign in word:
+        if sign in _SIGNS:
+            fix = f"write {_SIGNS[sign]} instead"
+            raise refuse_sql("the signs of SQL", f"{sign} (U+{ord(sign):04X})", fix)
+        if unicodedata.category(sign) in ("Cf", "Zs", "Zl", "Zp", "Cc") and sign not in " \t\r\n\f\v":
+            raise refuse_sql("the signs of SQL", f"U+{ord(sign):04X}, which nobody sees", "write a space instead")
 
 
 def _split_options(tokens: list[Token], text: str) -> tuple[list[Token], dict[str, exp.Expr]]:

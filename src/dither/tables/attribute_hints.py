@@ -70,7 +70,7 @@ ANSWER: Mapping[str, str] = {
 
 
 def missing_attribute(owner: object, name: str, columns: Collection[str] = ()) -> AttributeError:
-    """Return the error for an attribute that a table, a question or an answer does not have.
+    """Return the AttributeError for an attribute that a table, question or answer lacks, with what to write instead.
 
     >>> print(missing_attribute("a text", "foo"))
     str.foo: expected an attribute of str, got none of this name. Fix: see help(str).
@@ -95,7 +95,7 @@ def missing_attribute(owner: object, name: str, columns: Collection[str] = ()) -
 
 
 def _is_special(name: str) -> bool:
-    """Return whether a name is one of Python's own, such as ``__len__``."""
+    """Return whether a name is a special method of Python, such as ``__len__``."""
     return name.startswith("__")
 
 
@@ -108,6 +108,7 @@ class NotIterable:
     _completed: ClassVar[tuple[str, ...]] = ()
 
     def __dir__(self) -> list[str]:
+        """Return the names for completion: only those in ``_completed`` where there are any."""
         names = list(super().__dir__())
         return names if not self._completed else sorted([*filter(_is_special, names), *self._completed])
 
@@ -115,23 +116,26 @@ class NotIterable:
         return True
 
     def __len__(self) -> int:
+        """Raise: rows are never counted without noise."""
         raise self._no_rows(
             "len()", _COUNT if type(self).__name__ == "Table" else _RELEASE.format(after=", and len() of it")
         )
 
     def __iter__(self) -> NoReturn:
+        """Raise: rows are never read."""
         raise self._no_rows("iteration over rows", self._instead())
 
     def __getitem__(self, name: object) -> Any:
+        """Raise: columns and rows are never read; advise an expression or aggregate instead."""
         fix = self._instead()
         if type(self).__name__ == "Table" and isinstance(name, str):
             fix = f"write dp.col({name!r}), or table.agg(x=dp.mean({name!r})).release(epsilon=1)"
         raise self._no_rows("[…]", fix)
 
     def _instead(self) -> str:
-        """Return what to do instead of reading rows."""
+        """Return the advice for an attempt to read rows."""
         return _NO_ROWS if type(self).__name__ == "Table" else _RELEASE.format(after="")
 
     def _no_rows(self, what: str, fix: str) -> WrongType:
-        """Return the error for an operation that would need rows."""
+        """Return the error for an operation ``what`` that would need rows."""
         return WrongType(type(self).__name__, "questions to be asked and released", what, fix)

@@ -186,7 +186,7 @@ def _decode_fields(document: dict[str, Any], allowed: list[type], where: str) ->
 
 @cache
 def _hints(cls: type) -> dict[str, Any]:
-    """Return the annotated types of a class's fields."""
+    """Return the resolved type annotations of a dataclass's fields."""
     return typing.get_type_hints(cls)
 
 
@@ -283,7 +283,7 @@ _DECIMAL = re.compile(r"[+-]?([0-9]{1,400}(\.[0-9]{0,400})?|\.[0-9]{1,400})([eE]
 
 
 def fraction(text: str) -> Fraction | None:
-    """Return the fraction that a text is, of ASCII digits and of bounded length; None if it is none.
+    """Return the fraction that a text writes in ASCII digits, of bounded length; None for any other text.
 
     Python's own reader takes more: spaces, underscores, digits of other scripts, and exponents, of which
     ``1e-10000000`` is a short text and a number of ten million digits.
@@ -295,7 +295,7 @@ def fraction(text: str) -> Fraction | None:
 
 
 def decimal(text: str) -> float | None:
-    """Return the finite number that a text is, with a point and an exponent; None if it is none.
+    """Return the finite number that a text writes in decimal notation; None for any other text.
 
     >>> decimal("2.5e-3"), decimal("1_0"), decimal("1e999")
     (0.0025, None, None)

@@ -19,7 +19,7 @@ from dither.tables.card.model import Card
 
 
 def open_ledger(card: Card, place: str, receipt: Receipt | str | None = None) -> tuple[Ledger, bool]:
-    """Return the card's ledger, and whether its accounts were opened just now.
+    """Open the card's ledger and its accounts, and return the ledger and whether the accounts are new.
 
     With a receipt (given, or in the file that the card names) a ledger that does not hold it is refused, and none is
     made: somebody has asked before.
@@ -35,7 +35,7 @@ def open_ledger(card: Card, place: str, receipt: Receipt | str | None = None) ->
 
 
 def read_ledger(card: Card, place: str, receipt: Receipt | str | None = None) -> Ledger | None:
-    """Return the card's ledger, to read only; None where there is none yet, or no account for the card in it."""
+    """Open the card's ledger to read only; None where there is none yet, or none with an account for the card."""
     ledger = _open(place, _expected(card, receipt), read_only=True)
     if ledger is None:
         return None
@@ -54,14 +54,16 @@ def read_ledger(card: Card, place: str, receipt: Receipt | str | None = None) ->
 
 
 def _expected(card: Card, receipt: Receipt | str | None) -> Receipt | None:
-    """Return the receipt that the ledger has to hold: the one given, else the card's; None for none."""
+    """Return the receipt that the ledger must contain: the one given, else the one in the card's receipt file; None
+    where there is neither."""
     if receipt is None:
         return None if card.receipt is None else read_receipt(card.receipt)
     return receipt if isinstance(receipt, Receipt) else Receipt.read(receipt)
 
 
 def _open(place: str, expected: Receipt | None, read_only: bool) -> Ledger | None:
-    """Return the ledger, None where there is none and no receipt is expected; refuse one that a receipt proves lost."""
+    """Open the ledger; None where there is none and no receipt is expected. Refuse a ledger that a receipt proves to
+    be older or lost."""
     try:
         return open_at(place, receipt=expected, create=expected is None and not read_only, read_only=read_only)
     except LedgerMissing:
@@ -74,7 +76,8 @@ def _open(place: str, expected: Receipt | None, read_only: bool) -> Ledger | Non
 
 
 def _ensure(ledger: Ledger, card: Card) -> bool:
-    """Open the card's accounts, or refuse a card that does not say what they are; whether they were opened.
+    """Open the card's accounts where they are missing, and refuse a card that contradicts them. Return whether they
+    were opened.
 
     Until something is charged, a limit that was changed in the card is changed in the ledger, too.
     """
@@ -91,9 +94,8 @@ def _ensure(ledger: Ledger, card: Card) -> bool:
 
 
 def _limits_to_restate(ledger: Ledger, card: Card) -> dict[bool, Guarantee]:
-    """Return the limits of a card that were changed since its accounts were opened, by whether they are those of each
-    person; none once anything was charged to the dataset, or to another one with the same people.
-    """
+    """Return the limits that the card changed after its accounts were opened, keyed by whether they apply to each
+    person; none once anything was charged, to this dataset or another one with the same people."""
     accounts = ledger.accounts()
     here = next((a for a in accounts if (a.owner, a.kind) == (card.name, "dataset")), None)
     if here is None:
@@ -137,14 +139,14 @@ class TableAccounts:
 
     @property
     def ledger(self) -> Ledger:
-        """Where the accounts are kept; refused where there is no ledger yet."""
+        """The ledger with the accounts; refused where a table opened to read only has none yet."""
         ledger = self._ledger_if_any()
         if ledger is None:
             raise LedgerError("ledger", "a ledger for this table", "none yet", "open the table without read_only")
         return ledger
 
     def _ledger_if_any(self) -> Ledger | None:
-        """Return the ledger, or None where there is none yet; refused once the table is closed."""
+        """Return the ledger; None where there is none yet. Refuse after the table was closed."""
         if self._is_closed:
             fix = "this table is closed; open it again with dither.open"
             raise InvalidArgument("table", "one that is open", "one that was closed", fix)
@@ -152,34 +154,35 @@ class TableAccounts:
 
     @property
     def started_ledger(self) -> bool:
-        """Whether a new ledger was started together with the accounts: it holds no other tables."""
+        """Whether the ledger was created together with these accounts, so that it holds no other dataset."""
         return self.opened_now and not self._holds_others()
 
     @property
     def of_people(self) -> bool:
-        """Whether each person has an account."""
+        """Whether the budget is counted for each person."""
         return any(account.kind == "people" for account in self.ledger.accounts(self.card.name))
 
     def close(self) -> None:
-        """Let go of the ledger; nothing can be charged, nor asked about the accounts, afterwards."""
+        """Close the ledger; nothing can be charged or asked about the accounts afterwards."""
         self._is_closed = True
         if self._ledger is not None:
             self._ledger.close()
 
     def _holds_others(self) -> bool:
-        """Return whether other datasets have accounts in the ledger: then it was there before."""
+        """Return whether other datasets have accounts in the ledger, which then existed before this table."""
         return any(a.kind == "dataset" and a.owner != self.card.name for a in self.ledger.accounts())
 
     @property
     def never_charged(self) -> bool:
-        """Whether nothing was ever charged to this table in this ledger: then no answer is recorded, either."""
+        """Whether nothing was ever charged to this table in this ledger, so that no answer can be recorded."""
         if not self._charged:  # what was charged once stays so
             accounts = self.ledger.accounts(self.card.name)
             self._charged = all(account.spent is not None for account in accounts if account.kind == "dataset")
         return not self._charged
 
     def first_notes(self, analyst: str | None) -> list[Note]:
-        """Return what the first answer says: nothing was charged to this table before, in this ledger. Nothing later.
+        """Return the note that a first answer has: nothing was charged to this table in this ledger before. Later
+        answers have none.
 
         A ledger that is known to be older is refused: by its receipt, or by what is left of it. Beyond that only
         somebody who had answers before can tell that it was replaced, so it is said to analysts, who have accounts of
@@ -192,12 +195,12 @@ class TableAccounts:
         return [Note("first_answer")] if analyst is not None else []
 
     def note_answer(self) -> None:
-        """Note that an answer was recorded: the next one is not the first."""
+        """Remember that an answer was recorded, so that the next one is not the first."""
         self._unanswered = False
 
     def remaining(self, analyst: str | None = None) -> Remaining:
-        """Return what may still be spent: of people, who may each have another amount left, only their limit; of an
-        analyst with an account of their own, that too.
+        """Return what may still be spent: of the dataset or, where people pay, the limit of each; and what the analyst
+        has left.
 
         Where there is no ledger yet, what the card says.
         """
@@ -211,7 +214,7 @@ class TableAccounts:
         return Remaining(whole, own, None if people is None else people.limit, ledger is not None)
 
     def refusal(self, guarantee: Guarantee, analyst: str | None = None) -> str:
-        """Return why a question at this cost would be refused now; an empty text where it would not be."""
+        """Return why a question at this cost would be refused now; an empty text where it would be charged."""
         price = Price.of(guarantee)
         try:
             charged = self._charged_accounts(analyst)
@@ -227,8 +230,8 @@ class TableAccounts:
         return ""
 
     def _charged_accounts(self, analyst: str | None) -> list[Account]:
-        """Return the accounts that a question is charged to; those that the card would open where there is no ledger
-        yet.
+        """Return the accounts that a question is charged to; where there is no ledger yet, those that the card would
+        open.
 
         An analyst without an account of their own has what every analyst has.
         """
@@ -247,7 +250,8 @@ class TableAccounts:
         return [account for account in charged if account is not None]
 
     def check_people(self, guarantee: Guarantee, request: Mapping[str, Any], key: str) -> None:
-        """Refuse a question that nobody can pay for any more, as far as that is public: it would be noise alone.
+        """Refuse a question that no person can pay for any more, as far as that is public: its answer would be noise
+        alone.
 
         A question is charged to everybody with a row that it is about who can pay. So everybody whom this one is about
         was asked to pay for each earlier question about the same table without WHERE, GROUP BY and joins, and for each
@@ -279,7 +283,8 @@ class TableAccounts:
         )
 
     def people_notes(self, guarantee: Guarantee, paid: bool = False) -> tuple[Note, ...]:
-        """Return what limits for each person do to an answer; nothing where there are none.
+        """Return the note on people whose own budget does not suffice; none where the budget is not counted for each
+        person.
 
         Who has too little left is private. That a question costs so much is public, and so is the sum of all costs:
         nobody has spent more than it. ``paid`` says that the question is in the sum already.
@@ -320,9 +325,8 @@ _NOT_ABOUT_WHOM = frozenset({"is", "aggregates", "shape", "post", "epsilon", "de
 
 
 def _asked_the_same_people(charge: Mapping[str, Any], request: Mapping[str, Any]) -> bool:
-    """Return whether a charge was for a question, under the card of this request, about everybody whom the request is
-    about: of the same table, and either all its rows or those of the request.
-    """
+    """Return whether an earlier charge, under this request's card, was for a question about everybody whom this
+    request is about: about the same table, and either all its rows or those of the same WHERE and GROUP BY."""
     asked = json.loads(charge["asked"]) if charge.get("asked") else None
     if not isinstance(asked, dict) or asked.get("card") != request.get("card"):
         return False

@@ -48,6 +48,7 @@ class ColumnCard:
     format: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
+        """Make keys plain values, and refuse a format that the column's type cannot have."""
         object.__setattr__(self, "keys", plain_keys(self.keys))
         if self.format is not None:
             problem = format_problem(self.format, self.type) if self.type in FORMATS else "none for this type"
@@ -59,7 +60,7 @@ class ColumnCard:
 def column_card(
     name: str, type: Type, bounds: tuple[Any, Any] | None = None, keys: tuple[Value, ...] | None = None
 ) -> ColumnCard:
-    """Return a column whose bounds are numbers, or dates where it holds dates."""
+    """Return the card of one column; ``bounds`` are two dates for a column of dates, otherwise two numbers."""
     if bounds is None or type not in ("date", "timestamp"):
         return ColumnCard(type, None if bounds is None else arguments.bounds(bounds), keys)
     where, fix = f"bounds of {name}", "pass (date(2024, 1, 1), date(2024, 12, 31)), for example"
@@ -181,24 +182,25 @@ class Card:
 
     @property
     def private_tables(self) -> Mapping[str, PrivateTable]:
-        """All tables of people by their names in SQL; the card's own one, if it has columns, is the first."""
+        """All private tables by their names in SQL; the card's own table, if it has columns, comes first."""
         own = {self.name: PrivateTable(self.source, self.columns, self.unit, self.rows)} if self.columns else {}
         return {**own, **self.tables}
 
     @cached_property
     def counts_rows_without_unit(self) -> bool:
-        """Whether a row whose unit is NULL is a person of its own, who has this row only; in all tables alike."""
+        """Whether each row whose unit is NULL counts as a person with that row only, as the card says for all
+        tables."""
         units = [table.unit for table in self.private_tables.values()]
         return self.rows_without_unit == "each" and any(unit is not None for unit in units)
 
     @property
     def sources(self) -> str | Mapping[str, str]:
-        """Where the rows are: the source of the only table, or of each of several."""
+        """Where the rows are: one source, or the sources of several tables by name."""
         return {name: table.source for name, table in self.private_tables.items()} if self.tables else self.source
 
     def for_table(self, name: str, *others: str) -> Card:
-        """Return the card as a question about one of its tables sees it: that table is the card's own, and beside it
-        there are only those of ``others``.
+        """Return the card of a question about one of the tables, which becomes the card's own; of the other tables only
+        ``others`` stay.
 
         The budget, the limits and the public tables stay. Of a card with one table, the card itself.
         """
@@ -217,7 +219,7 @@ class Card:
 
 
 def limited(card: Card, max_incidents: int | None, min_epsilon: float | None) -> Card:
-    """Return the card with these limits where they are stated."""
+    """Return the card with ``max_incidents`` and ``min_epsilon`` replaced; None keeps the card's value."""
     return replace(
         card,
         max_incidents=card.max_incidents if max_incidents is None else max_incidents,
@@ -226,7 +228,7 @@ def limited(card: Card, max_incidents: int | None, min_epsilon: float | None) ->
 
 
 def tightened(card: Card, max_incidents: int | None, min_epsilon: float | None) -> Card:
-    """Return the card with these limits, refused where they are looser than its own, which the steward sets."""
+    """Return the card with stricter limits; refuse limits that are looser than the steward's, which the card states."""
     fix = "leave it out, or ask the steward to change the card"
     if max_incidents is not None and arguments.whole(max_incidents, "max_incidents") > card.max_incidents:
         expected = f"at most {card.max_incidents}, as the card says"
@@ -240,7 +242,7 @@ def tightened(card: Card, max_incidents: int | None, min_epsilon: float | None) 
 
 
 def arrow_type(type: Type) -> Any:
-    """Return the Arrow type of a type that a card can state."""
+    """Return the Arrow type of a column type."""
     import pyarrow as pa
 
     types: dict[Type, Any] = {
@@ -280,7 +282,7 @@ def check_private_tables(card: Card) -> None:
 
 
 def _check_unit(where: str, columns: Mapping[str, ColumnCard], unit: str | None) -> None:
-    """Refuse a unit that is not a whole number or text: of other values it is not sure which are equal."""
+    """Refuse a unit that is neither a whole number nor text: equality of doubles or times differs between engines."""
     column = None if unit is None else columns.get(unit)
     if unit is None or (column is not None and column.type in ("integer", "text")):
         return
@@ -289,7 +291,8 @@ def _check_unit(where: str, columns: Mapping[str, ColumnCard], unit: str | None)
 
 
 def _check_public_sources(card: Card) -> None:
-    """Refuse a public table read from where private rows are: its keys would be those that occur there."""
+    """Refuse a public table that is read from the source of a private table: its keys would reveal which values
+    occur."""
     private = {os.path.realpath(table.source) for table in card.private_tables.values() if table.source}
     for name, table in card.public.items():
         if os.path.realpath(table.source) in private:
@@ -300,7 +303,7 @@ def _check_public_sources(card: Card) -> None:
 
 
 def _check_names(card: Card) -> None:
-    """Refuse names of tables that SQL cannot write, or that are used twice, whatever their case."""
+    """Refuse table names that SQL cannot write, or that two tables share regardless of case."""
     taken = {card.name.casefold(): "the name of the card, which is that of the dataset"}
     for name in card.public:
         taken[name.casefold()] = "the name of a public table"

@@ -59,7 +59,7 @@ import math
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from pathlib import Path
@@ -101,7 +101,7 @@ EXAMPLES: dict[Type, str] = {
 
 
 def wrong(name: str, expected: str, got: str, fix: str) -> InvalidArgument:
-    """Return a mistake in a card."""
+    """Return the error for a mistake in a card."""
     return InvalidArgument(name, expected, got, fix)
 
 
@@ -477,10 +477,10 @@ def parse(given: Mapping[str, Any], folder: str | os.PathLike[str] = ".") -> Car
     unit = _unit(given, "", columns) if has_own else None
     any_unit = unit or next((table.unit for table in tables.values()), None)
     ledger = _text(given, "ledger", "")
-    budget, each_person, each_analyst = _budget(given.get("budget"), any_unit)
+    limits = _budget(given.get("budget"), any_unit)
     population, filter = _accounts(given.get("budget"))
-    for limit, where in ((budget or each_person, "budget"), (each_analyst, "budget.each_analyst")):
-        _check_limit(limit, where, filter)
+    _check_limit(limits.dataset or limits.each_person, "budget", filter)
+    _check_limit(limits.each_analyst, "budget.each_analyst", filter)
     card = Card(
         name=name,
         source=_place(_text(given, "source", "", required=True), home) if has_own else "",
@@ -490,18 +490,18 @@ def parse(given: Mapping[str, Any], folder: str | os.PathLike[str] = ".") -> Car
         max_rows="auto" if given.get("max_rows") == "auto" else _whole(given, "max_rows"),
         public=_public(given.get("public", {}), home),
         ledger=None if ledger is None else _place(ledger, home),
-        budget=budget,
-        each_analyst=each_analyst,
-        each_person=each_person,
-        delta=_delta(given.get("delta"), "delta"),
+        budget=limits.dataset,
+        each_analyst=limits.each_analyst,
+        each_person=limits.each_person,
+        delta=None if given.get("delta") is None else _number(given["delta"], "delta", *_PROBABILITY),
         version=_text(given, "version", ""),
         population=population,
         filter=filter,
-        min_epsilon=_least(given.get("min_epsilon", MIN_EPSILON)),
+        min_epsilon=_number(given.get("min_epsilon", MIN_EPSILON), "min_epsilon", *_LEAST_EPSILON),
         max_incidents=_whole(given, "max_incidents", MAX_INCIDENTS),
         receipt=_file(_text(given, "receipt", ""), "receipt", home),
         incident_log=_file(_text(given, "incident_log", ""), "incident_log", home),
-        rows_without_unit=_rows_without_unit(given.get("rows_without_unit"), any_unit, each_person is not None),
+        rows_without_unit=_rows_without_unit(given.get("rows_without_unit"), any_unit, limits.each_person is not None),
         rows=None if given.get("rows") is None else _whole(given, "rows"),
         tables=tables,
         series=series_of(given.get("series"), columns),
@@ -617,21 +617,16 @@ def _public(given: object, home: Path) -> dict[str, PublicTable]:
     return result
 
 
-def _delta(given: object, name: str) -> float | None:
-    """Return the card's delta; None where none is stated."""
-    if given is None:
-        return None
-    if isinstance(given, bool) or not isinstance(given, (int, float)) or not 0 < given < 1:
-        got = str(given) if isinstance(given, (int, float)) and not isinstance(given, bool) else kind_of(given)
-        raise wrong(name, "a number strictly between 0 and 1", got, "write delta = 1e-6, for example")
-    return float(given)
+_PROBABILITY = ("a number strictly between 0 and 1", lambda number: 0 < number < 1, "1e-6")
+_LEAST_EPSILON = ("a number above 0 and at most 1000", lambda number: 0 < number <= 1000, f"{MIN_EPSILON}")
 
 
-def _least(given: object) -> float:
-    """Return the least epsilon of a question."""
-    if isinstance(given, bool) or not isinstance(given, (int, float)) or not 0 < given <= 1000:
-        got = str(given) if isinstance(given, (int, float)) and not isinstance(given, bool) else kind_of(given)
-        raise wrong("min_epsilon", "a number above 0 and at most 1000", got, f"write min_epsilon = {MIN_EPSILON}")
+def _number(given: object, name: str, expected: str, is_allowed: Callable[[float], bool], example: str) -> float:
+    """Return a stated number as a float; refuse what is no number or not allowed, with what was ``expected``."""
+    if isinstance(given, bool) or not isinstance(given, (int, float)):
+        raise wrong(name, expected, kind_of(given), f"write {name} = {example}")
+    if not is_allowed(given):
+        raise wrong(name, expected, str(given), f"write {name} = {example}")
     return float(given)
 
 
@@ -653,10 +648,19 @@ def _accounts(given: object) -> tuple[str | None, Literal["sum", "advanced"]]:
     return population, filter
 
 
-def _budget(given: object, unit: str | None) -> tuple[Guarantee | None, Guarantee | None, Guarantee | None]:
-    """Return the limits for the dataset, for each person and for each analyst; None where there is none."""
+@dataclass(frozen=True)
+class _Limits:
+    """The limits that a card sets; None where it sets none."""
+
+    dataset: Guarantee | None = None
+    each_person: Guarantee | None = None
+    each_analyst: Guarantee | None = None
+
+
+def _budget(given: object, unit: str | None) -> _Limits:
+    """Return the limits in the section ``[budget]``; ``unit`` names the person, where the card has one."""
     if given is None:
-        return None, None, None
+        return _Limits()
     check_names(given, _BUDGET, "budget")
     assert isinstance(given, Mapping)
     per = given.get("per", "dataset")
@@ -675,7 +679,7 @@ def _budget(given: object, unit: str | None) -> tuple[Guarantee | None, Guarante
     if analyst is not None:
         check_names(analyst, _GUARANTEE, "budget.each_analyst")
     item = None if analyst is None else _guarantee(analyst, "budget.each_analyst")
-    return (whole, None, item) if per == "dataset" else (None, whole, item)
+    return _Limits(whole, None, item) if per == "dataset" else _Limits(None, whole, item)
 
 
 def _guarantee(stated: Mapping[str, Any], where: str) -> Guarantee:

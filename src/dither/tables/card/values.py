@@ -44,9 +44,9 @@ if TYPE_CHECKING:
 
 
 def nearest(name: str, names: Iterable[str], likeness: float = 0.6, quote: str | None = "'") -> str | None:
-    """Return what to write instead of an unknown name, if a known one is near, as difflib measures likeness.
+    """Return advice to write the known name that is most like an unknown one; None where none is similar.
 
-    In SQL (``quote=None``) it is written without quotes, and in double ones where it has spaces or signs.
+    With ``quote=None`` the name is written as in SQL: without quotes, or in double quotes where it has spaces or signs.
     """
     known = {item.casefold(): item for item in names}
     near = difflib.get_close_matches(name.casefold()[:200], known, n=1, cutoff=likeness)
@@ -58,13 +58,13 @@ def nearest(name: str, names: Iterable[str], likeness: float = 0.6, quote: str |
 
 
 def closest(name: str, names: Iterable[str]) -> str:
-    """Return what to write instead of an unknown name: the nearest known one, or all of them."""
+    """Return advice on an unknown name: the most similar known one, or the list of them."""
     known = list(names)
     return nearest(name, known) or (f"use one of {', '.join(known[:20])}" if known else "there is none")
 
 
 def clip(text: str, length: int = 60) -> str:
-    """Return the text, or its beginning."""
+    """Return a text shortened to a length for messages, with … where it was cut."""
     return text if len(text) <= length else f"{text[:length]}…"
 
 
@@ -81,7 +81,7 @@ _EXPECTED = "a number, text, boolean, date, datetime or None"
 
 
 def plain_value(value: Any) -> Value:
-    """Return the value itself, of exactly one of the plain types; other types are refused."""
+    """Return a constant as exactly one of Python's plain types, without subclasses; refuse other types."""
     if type(value) in _PLAIN:
         plain: Value = value
         return plain
@@ -117,7 +117,8 @@ def _plain_datetime(value: datetime) -> datetime:
 
 
 def literal_type(value: Value) -> Type | None:
-    """Return the type of a constant that can be written down in any engine."""
+    """Return the type of a constant, None for NULL; refuse constants that some engine cannot hold, such as NaN or
+    times with a zone."""
     value = plain_value(value)
     if value is None or isinstance(value, bool):
         return None if value is None else "boolean"
@@ -179,7 +180,7 @@ class NumberFormat:
 
 
 def format_problem(format: str, kind: str) -> str:
-    """Return what a format should have been; nothing where it can be used."""
+    """Return what a column's format is expected to be; an empty text where the format is valid."""
     if len(format) > _LONGEST:
         return f"at most {_LONGEST} characters"
     if kind in ("integer", "number"):
@@ -197,7 +198,7 @@ def format_problem(format: str, kind: str) -> str:
 
 
 def parts_of(format: str) -> list[DatePart]:
-    """Return the parts of a format of dates, in order."""
+    """Split a format of dates into its parts, in order."""
     pieces = re.findall(r"%([YmdHMS])|([^%])", format)
     result = []
     for place, (name, sign) in enumerate(pieces):
@@ -208,7 +209,7 @@ def parts_of(format: str) -> list[DatePart]:
 
 
 def number_format(format: str, kind: str) -> NumberFormat | None:
-    """Return how the format of a column of numbers writes them; None where it is none."""
+    """Return how a format writes numbers; None where the format is not 1234.56 in some notation."""
     match = _NUMBER.fullmatch(format)
     if match is None:
         return None
@@ -219,8 +220,8 @@ def number_format(format: str, kind: str) -> NumberFormat | None:
 
 
 def _is_unit(text: str) -> bool:
-    """Return whether a text may stand beside a number: letters, signs of currencies, % and points, such as ``Fr.``;
-    nothing that is an operator of patterns, nor a point alone, which might be taken for a decimal sign."""
+    """Return whether a text may stand before or after a number: letters, currency signs, % and points, such as
+    ``Fr.``, but not a point alone, which could be a decimal sign."""
     kinds = [sign if sign in "%." else unicodedata.category(sign)[:2] for sign in text]
     letters = all(kind in ("%", ".", "Sc") or kind.startswith("L") for kind in kinds)
     return letters and set(text) != {"."} and len(text) <= 8

@@ -40,14 +40,15 @@ Types = Callable[[Column], Type]
 
 
 def typed(expression: Expression, types: Types) -> TypedExpression:
-    """Return the expression with its dates as dates, and its type; refused if it makes no sense."""
+    """Return an expression with its type, after texts that are compared with dates became dates; refuse one that has
+    no single meaning on all engines."""
     check_size(expression)
     return _typed(expression, types)
 
 
 def require_number(expression: Expression, types: Types, what: str) -> Expression:
-    """Return the expression as a number, which ``what`` needs: true is 1 and false 0, and what is neither is
-    refused."""
+    """Return an expression as a number, for the function or clause ``what``: TRUE is 1 and FALSE 0; refuse other
+    types."""
     checked, kind = typed(expression, types)
     if kind == "boolean":
         return Call("cast", (Literal("integer"), checked))
@@ -64,7 +65,7 @@ def require_number(expression: Expression, types: Types, what: str) -> Expressio
 
 
 def require_boolean(expression: Expression, types: Types, what: str) -> Expression:
-    """Return the expression, which is refused unless it is true or false."""
+    """Return an expression that is a condition, for the clause ``what``; refuse other types."""
     checked, kind = typed(expression, types)
     if kind != "boolean":
         got = f"{show(expression)}, which is {describe(kind)}"
@@ -73,6 +74,7 @@ def require_boolean(expression: Expression, types: Types, what: str) -> Expressi
 
 
 def _typed(expression: Expression, types: Types) -> TypedExpression:
+    """Return an expression and its type, from the types of its arguments upwards."""
     if isinstance(expression, Column):
         return expression, types(expression)
     if isinstance(expression, Literal):
@@ -96,7 +98,7 @@ Row = Mapping[str, Any]
 
 
 def check_shape(shape: Shape, names: Sequence[str]) -> None:
-    """Refuse a shape that cannot be applied to a noisy table with these columns."""
+    """Refuse a shape that names columns which the noisy table does not have, or whose LIMIT is negative."""
     for item in (*shape.columns.values(), shape.having, *(key.value for key in shape.order)):
         if item is None:
             continue
@@ -111,7 +113,7 @@ def check_shape(shape: Shape, names: Sequence[str]) -> None:
 
 
 def check_arity(expression: Expression) -> None:
-    """Refuse an expression that is too large, or has operations that do not exist or lack arguments."""
+    """Refuse an expression that is too large, or whose operations are unknown or have too few or too many arguments."""
     check_size(expression)
     for node in walk(expression):
         if isinstance(node, Call):
@@ -119,8 +121,8 @@ def check_arity(expression: Expression) -> None:
 
 
 def apply(shape: Shape, names: Sequence[str], rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Return the rows of the answer: those kept, in order, with the columns shown (all of ``names`` where none are
-    stated)."""
+    """Return the rows of the answer: HAVING keeps rows, ORDER BY sorts them with NULLs last, LIMIT cuts them, and
+    the columns are computed (all of ``names`` where the shape states none)."""
     check_shape(shape, names)
     kept = [row for row in rows if shape.having is None or evaluate(shape.having, row) is True]
     for key in reversed(shape.order):
@@ -136,7 +138,7 @@ def apply(shape: Shape, names: Sequence[str], rows: Sequence[Row]) -> list[dict[
 
 
 def evaluate(expression: Expression, row: Row) -> Any:
-    """Return the value of an expression on one row."""
+    """Return the value of an expression on one row of the noisy answer; None is NULL."""
     if isinstance(expression, Literal):
         return representable(expression.value)
     if isinstance(expression, Column):
@@ -155,9 +157,8 @@ def evaluate(expression: Expression, row: Row) -> Any:
 
 
 def folded(expression: Expression) -> Expression:
-    """Return the expression with every part that has no column computed; a part that is NULL, which would have no type,
-    and a whole number that a double may not hold stay as they are written.
-    """
+    """Return an expression with its constant parts computed. A part stays as written where it is NULL, which would
+    have no type, or a number so large that a double may not hold it exactly."""
     if not isinstance(expression, Call):
         return expression
     result = Call(expression.op, tuple(map(folded, expression.args)))
@@ -172,9 +173,9 @@ def folded(expression: Expression) -> Expression:
 
 
 def representable(value: Any) -> Any:
-    """Return a value that can be recorded, shown and exported: a whole number beyond 64 bits is a float, and a number
-    that is not finite is None. Every step of :func:`evaluate` ends here, so numbers do not grow with the expression.
-    """
+    """Return a value that can be recorded, shown and exported: an integer beyond 64 bits becomes a float, and a
+    number that is not finite None. Every step of :func:`evaluate` ends here, so numbers do not grow with the
+    expression."""
     if isinstance(value, int) and not -LARGEST_INTEGER - 1 <= value <= LARGEST_INTEGER:
         try:
             return float(value)
@@ -184,4 +185,5 @@ def representable(value: Any) -> Any:
 
 
 def _mixed(what: str) -> InvalidArgument:
+    """Return the error for an operation on values of different types."""
     return InvalidArgument(what, "values of one kind", "values of different kinds", "use one kind in a column")

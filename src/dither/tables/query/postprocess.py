@@ -115,7 +115,7 @@ class IsolatedDatabase:
         self._timer.start()
 
     def run(self, *tables: Rows) -> PostProcessedTable:
-        """Return the answer that the statement makes of these rows, those of each noisy table."""
+        """Return the answer that the statement makes of the rows of each noisy table."""
         for (name, columns), rows in zip(self._columns.items(), tables, strict=True):
             self._load(rows, name, columns)
         statements = self._connection.extract_statements(self._post.sql)
@@ -135,8 +135,8 @@ class IsolatedDatabase:
         return PostProcessedTable(names, types, lines)
 
     def run_each(self, answers: Sequence[Sequence[Rows]]) -> list[list[tuple[Any, ...]]]:
-        """Return the rows of the answer for each of several noisy answers, each with the rows of all noisy tables, by
-        one statement; they are in no order."""
+        """Return the answer's rows for each of several noisy answers, computed by one statement. ``answers`` holds
+        the rows of all noisy tables for each; result rows are in no order."""
         named = []
         for place, (name, columns) in enumerate(self._columns.items()):
             every = f"{_EVERY}_{place}"
@@ -157,6 +157,7 @@ class IsolatedDatabase:
         return result
 
     def _load(self, rows: Sequence[Sequence[Any]], table: str, columns: Mapping[str, Type]) -> None:
+        """Create a table of these rows; whole numbers are 128 bits wide where the database is ``wide``."""
         whole = [name for name, kind in columns.items() if kind == "integer"] if self._wide else []
         schema = pa.schema(
             [pa.field(name, _DIGITS if name in whole else arrow_type(kind)) for name, kind in columns.items()]
@@ -172,7 +173,7 @@ class IsolatedDatabase:
         self._connection.unregister(_SOURCE)
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Stop the timer and close the database."""
         self._timer.cancel()
         with suppress(Exception):
             self._connection.close()
@@ -187,7 +188,7 @@ class IsolatedDatabase:
 def run_on_any_numbers(
     post: PostProcessing, columns: Sequence[Mapping[str, Type]], keys: Sequence[int], tables: Sequence[Rows]
 ) -> PostProcessedTable | None:
-    """Return the answer that a statement that was rehearsed makes of these tables; None if it makes none.
+    """Return the answer that a rehearsed statement makes of these noisy tables; None where it fails on them.
 
     Where whole numbers become too large for 64 bits, they are computed with in 128, and where these are too few, as
     doubles. No rehearsal
@@ -224,9 +225,9 @@ def run_on_any_numbers(
 
 
 def rehearse(post: PostProcessing, *columns: Mapping[str, Type], one_row: Collection[str] = ()) -> PostProcessedTable:
-    """Run the statement on made-up tables: without rows, with a row, and with zeros, negative and large numbers and
-    NULL; ``one_row`` names the tables that have one row always. What fails on any of them is refused; nothing here
-    depends on the data. Returns the columns that it makes, without rows.
+    """Try a statement on made-up tables before the charge, and return the columns it makes; refuse it where it fails.
+    The tables have no rows, one row, and zeros, negative and large numbers and NULL; those in ``one_row`` always have
+    one row. Nothing here depends on the data.
 
     >>> rehearse(PostProcessing("SELECT m FROM noisy"), {"n": "integer"})
     Traceback (most recent call last):
@@ -240,8 +241,8 @@ def rehearse(post: PostProcessing, *columns: Mapping[str, Type], one_row: Collec
 def _rehearsed_once(
     post: PostProcessing, columns: tuple[tuple[tuple[str, Type], ...], ...], one_row: frozenset[str]
 ) -> PostProcessedTable:
-    """Rehearse a statement once: it is asked for when it is read, explained and released, and opening a database takes
-    longer than everything else. Refusals are not remembered, nor are rows, of which there may be many."""
+    """Rehearse a statement with integers of 64 bits, then 128 bits, then as doubles, until none overflows. Results
+    are cached: a statement is rehearsed when it is read, explained and released, and opening a database takes long."""
     for wide in (False, True):  # it is computed in 128 bits, or as doubles, see run_on_any_numbers
         with suppress(duckdb.OutOfRangeException):
             return _rehearsed(post, [dict(item) for item in columns], one_row, wide)
@@ -253,6 +254,7 @@ def _rehearsed_once(
 def _rehearsed(
     post: PostProcessing, columns: Sequence[Mapping[str, Type]], one_row: Collection[str], wide: bool = False
 ) -> PostProcessedTable:
+    """Run a statement on made-up tables of growing size and return its columns without rows."""
     result = None
     rows = [_made_up_rows(item) for item in columns]
     with IsolatedDatabase(post, *columns, strict=True, wide=wide) as database:
@@ -270,8 +272,8 @@ def _rehearsed(
 
 @contextmanager
 def _refusing(*other: type[Exception]) -> Iterator[None]:
-    """What DuckDB says of a statement on made-up rows, as a refusal, but for some ``other`` errors. It quotes the
-    statement and nothing else."""
+    """Turn DuckDB's errors about made-up rows into refusals, except the types in ``other``. DuckDB's message quotes
+    the statement and nothing else."""
     said = None
     try:
         yield
@@ -289,7 +291,7 @@ def _refusing(*other: type[Exception]) -> Iterator[None]:
 
 
 def _made_up_rows(columns: Mapping[str, Type]) -> list[tuple[Any, ...]]:
-    """Return rows of a noisy table as it might be, all different, the last of NULL."""
+    """Return varied rows that a noisy table could have; the last is all NULL."""
     rows: list[tuple[Any, ...]] = []
     for place, number in enumerate(_NUMBERS):
         values: dict[Type, Any] = {
@@ -305,7 +307,7 @@ def _made_up_rows(columns: Mapping[str, Type]) -> list[tuple[Any, ...]]:
 
 
 def _fetch(relation: Any) -> list[tuple[Any, ...]]:
-    """Return all rows of the answer, unless there are too many or their texts are too long to be recorded."""
+    """Return all rows of a result; refuse one with too many rows, or texts too long to record."""
     result: list[tuple[Any, ...]] = relation.fetchall()
     if len(result) > MAX_ROWS:
         raise InvalidArgument("SQL", f"at most {MAX_ROWS} rows", "more", "join answers on their keys")
@@ -316,7 +318,8 @@ def _fetch(relation: Any) -> list[tuple[Any, ...]]:
 
 
 def _type(name: str, native: str) -> Type:
-    """Return the type of a column of the answer."""
+    """Return the card's type for a DuckDB type of a result column; refuse lists and other types that answers do not
+    have."""
     if native.startswith("DECIMAL"):
         return "integer" if native.replace(" ", "").endswith(",0)") else "number"
     kind = _TYPES.get("VARCHAR" if native.startswith("ENUM") else native)
@@ -328,13 +331,13 @@ def _type(name: str, native: str) -> Type:
 
 
 def _quoted(name: str) -> str:
-    """Return a name as SQL writes it."""
+    """Return a name in double quotes for SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def _held(value: Any, kind: Type, most: int) -> Any:
-    """Return a value as a column of the noisy table holds it; raises OverflowError for a whole number beyond
-    ``most``."""
+    """Return a value as the noisy table's column stores it; raise OverflowError for a whole number above ``most`` in
+    size."""
     if value is None:
         return None
     if kind == "integer":
@@ -346,7 +349,7 @@ def _held(value: Any, kind: Type, most: int) -> Any:
 
 
 def _plain(value: Any, kind: Type) -> Any:
-    """Return a value of DuckDB as an answer holds it: NULL where it is beyond what can be written down."""
+    """Return a value of DuckDB as an answer stores it; None where it cannot be represented."""
     if isinstance(value, Decimal):
         value = int(value) if kind == "integer" else float(value)
     if kind == "date":
@@ -357,7 +360,7 @@ def _plain(value: Any, kind: Type) -> Any:
 
 
 def _distinct(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the names, with a number after one that occurred already."""
+    """Return the column names with a number behind each repeated one."""
     result: list[str] = []
     for name in names:
         result.append(unique(name or "value", result, normalize=str))

@@ -109,7 +109,8 @@ class RelationSchema:
     copies: int = 1
 
     def keeps_one_row(self, where: Expression | None) -> bool:
-        """Return whether nobody has two rows that meet a condition: of rows with numbers it keeps the first."""
+        """Return whether each person has at most one row that meets a condition: there is only one, or the condition
+        keeps the row numbered 1."""
         if self.one_row or where is None:
             return self.one_row
         if isinstance(where, Call) and where.op == "and":
@@ -129,15 +130,15 @@ class RelationCard(Card):
 
 
 def base_of(card: Card) -> Card:
-    """Return the card of the tables that a relation is made of; tables are made of nothing else."""
+    """Return the card of the private tables that a relation is made of; the card itself where it describes a table."""
     return card.base if isinstance(card, RelationCard) else card
 
 
 def describe_type(
     expression: Expression, card: Card, _where: Expression | None, _joins: tuple[Join, ...]
 ) -> ColumnCard:
-    """Return what is known of an expression without compiling it: all that the card says of a column, otherwise its
-    type."""
+    """Return what is public about an expression without compiling it: the card's entry for a column, otherwise the
+    type alone."""
     if isinstance(expression, Column):
         known = card.columns if expression.table is None else card.public[expression.table].columns
         return known[expression.name]
@@ -149,8 +150,8 @@ def describe_type(
 def relation_card(
     card: Card, source: Source | None, describe: Describe = describe_type, where: Expression | None = None
 ) -> Card:
-    """Return the card that a question is planned under which is asked of the rows of a relation that meet a
-    condition."""
+    """Return the card under which a question about a relation is planned: its columns, and no unit where ``where``
+    leaves each person at most one row. None, the card's own table, gives the card itself."""
     if source is None:
         return card
     if isinstance(source, PrivateRows) and card.counts_rows_without_unit:
@@ -164,13 +165,13 @@ def relation_card(
 
 
 def types_of(rows: Rows, card: Card) -> Types:
-    """Return the types of the columns of rows."""
+    """Return the function that looks up the type of a column of these rows."""
     known = relation_card(card, rows.source)
     return lambda column: type_of(known, column)
 
 
 def person_of(card: Card) -> str:
-    """Return the column of the person in every relation of a card; refused where every row is a person of its own."""
+    """Return the name of the person's column in every relation of a card; refuse a card without a unit."""
     if card.unit is None:
         fix = "ask of the table itself; state unit in the card if people have several rows"
         expected = "a card that names the column of the person, for tables per person and joins on the person"
@@ -179,7 +180,7 @@ def person_of(card: Card) -> str:
 
 
 def private_columns(card: Card, table: str | None) -> tuple[Mapping[str, ColumnCard], str]:
-    """Return the columns of a private table, and which of them is the person."""
+    """Return the columns of a private table, the card's own for None, and the name of the one that holds the person."""
     if table is None:
         return card.columns, person_of(card)
     unit = card.tables[table].unit
@@ -190,13 +191,13 @@ def private_columns(card: Card, table: str | None) -> tuple[Mapping[str, ColumnC
 
 
 def own_name(card: Card, name: str) -> str:
-    """Return the name of a column of a private table in its relation: another one if the person has it in this
-    question."""
+    """Return the name of a private table's column in its relation: with the prefix "own." where the person's column
+    has that name."""
     return f"own.{name}" if name.casefold() == person_of(card).casefold() else name
 
 
 def relation_schema(card: Card, source: Source, describe: Describe = describe_type) -> RelationSchema:
-    """Return the columns of a relation, and what is known of its rows."""
+    """Return what is public about a relation: its columns, and how many rows a person may have in it."""
     if isinstance(source, PrivateRows):
         columns, unit = private_columns(card, source.table)
         known = {own_name(card, name): column for name, column in columns.items() if name != unit}
@@ -241,25 +242,25 @@ def relation_schema(card: Card, source: Source, describe: Describe = describe_ty
 
 
 def extent_of(column: ColumnCard) -> Range | None:
-    """Return the range that every value of an open column lies in; None for a column with bounds, or of a private
+    """Return the range of an open column, which has no stated bounds; None for a column with bounds or of a private
     table."""
     return column.extent if isinstance(column, ComputedColumn) and column.bounds is None else None
 
 
 def is_double_in_sql(column: ColumnCard) -> bool:
-    """Return whether SQL computes a column of whole numbers as doubles."""
+    """Return whether engines compute a column of whole numbers as doubles, as they do FLOOR(x)."""
     return isinstance(column, ComputedColumn) and column.double_in_sql
 
 
 def with_null(column: ColumnCard) -> ColumnCard:
-    """Return what is public about a column that is NULL in further rows: NULL is one of its keys."""
+    """Return the card of a column after an outer join, which adds NULL to its public keys."""
     if column.keys is None or None in column.keys:
         return column
     return replace(column, keys=(*column.keys, None))
 
 
 def shown_expressions(query: Query) -> list[Expression]:
-    """Return the expressions that are columns of the relation asked of, or of one inside it."""
+    """Return the expressions that define columns or groups of the relation that a question is asked about."""
     result: list[Expression] = []
     for item in () if query.source is None else sources(query.source):
         if isinstance(item, Projection):
@@ -270,7 +271,7 @@ def shown_expressions(query: Query) -> list[Expression]:
 
 
 def describe_relation(source: Source, card: Card) -> str:
-    """Return what a question is asked of, in a few words."""
+    """Return a short description of a relation for plans, such as "visits joined with drugs on patient"."""
     if isinstance(source, PrivateRows):
         return source.table or card.name
     if isinstance(source, PersonJoin):
@@ -290,14 +291,18 @@ def describe_relation(source: Source, card: Card) -> str:
 def _described(
     value: Expression | None, card: Card, where: Expression | None, joins: tuple[Join, ...], describe: Describe
 ) -> ColumnCard:
+    """Return what is public about the argument of an aggregate or window function; COUNT(*), whose argument is None,
+    counts integers."""
     return ColumnCard("integer") if value is None else describe(value, card, where, joins)
 
 
 def _is_person(value: Expression, people: frozenset[str], person: str) -> bool:
+    """Return whether an expression is the person's column or one of ``people``, which hold the person or NULL."""
     return isinstance(value, Column) and value.table is None and (value.name in people or value.name == person)
 
 
 def _of_join(card: Card, source: PersonJoin, describe: Describe) -> RelationSchema:
+    """Return the schema of a join on the person. A semi or anti join has the left side's columns alone."""
     left, right = (relation_schema(card, item, describe) for item in (source.left, source.right))
     if source.kind in ("semi", "anti"):
         if source.on is not None:  # an engine compares each row of a person with each other one
@@ -322,8 +327,8 @@ def _of_join(card: Card, source: PersonJoin, describe: Describe) -> RelationSche
 
 
 def _checked(degree: int, copies: int) -> tuple[int, int]:
-    """Return how often rows of a person are combined with each other and written again; more than the limits is
-    refused."""
+    """Return how many rows of a person are combined (degree) and how often each is repeated (copies); refuse more
+    than the limits."""
     if degree > MAX_DEGREE:
         expected = f"rows of a person joined with each other in at most {MAX_DEGREE} tables"
         fix = "aggregate by person before joining, which leaves one row for each"
@@ -335,6 +340,7 @@ def _checked(degree: int, copies: int) -> tuple[int, int]:
 
 
 def _of_union(card: Card, source: UnionAll, describe: Describe) -> RelationSchema:
+    """Return the schema of UNION ALL: each column has what is public about that column of all its parts."""
     schemas = [relation_schema(card, item, describe) for item in source.sources]
     columns = {name: _union_card([schema.columns[name] for schema in schemas]) for name in schemas[0].columns}
     people = frozenset.intersection(*(schema.people for schema in schemas))
@@ -343,7 +349,7 @@ def _of_union(card: Card, source: UnionAll, describe: Describe) -> RelationSchem
 
 
 def _union_card(columns: list[ColumnCard]) -> ColumnCard:
-    """Return what is public about the values of several columns of one type."""
+    """Return what is public about a column of UNION ALL: bounds and keys exist only where all parts have them."""
     bounds = [column.bounds for column in columns if column.bounds is not None]
     keys = [column.keys for column in columns if column.keys is not None]
     periods = [column.period for column in columns if column.period is not None]
@@ -360,7 +366,7 @@ def _union_card(columns: list[ColumnCard]) -> ColumnCard:
 
 
 def _of_person(aggregate: PersonAggregate, value: ColumnCard) -> ColumnCard:
-    """Return what is public about an aggregate of one person's rows."""
+    """Return what is public about an aggregate of one person's rows, given what is public about its argument."""
     kind = aggregate.kind
     if kind in ("count", "count_value", "count_distinct"):
         return _count_card(1 if kind == "count" else 0)
@@ -372,7 +378,7 @@ def _of_person(aggregate: PersonAggregate, value: ColumnCard) -> ColumnCard:
 
 
 def _of_window(window: WindowFunction, value: ColumnCard) -> ColumnCard:
-    """Return what is public about a window function over one person's rows."""
+    """Return what is public about a window function over one person's rows, given what is public about its argument."""
     kind = window.kind
     if kind in ("row_number", "rank", "dense_rank", "count", "count_value"):
         return _count_card(0 if kind == "count_value" else 1)
@@ -384,11 +390,13 @@ def _of_window(window: WindowFunction, value: ColumnCard) -> ColumnCard:
 
 
 def _count_card(least: int) -> ColumnCard:
+    """Return what is public about a count of a person's rows: it lies between ``least`` and :data:`MAX_COUNT`."""
     return ComputedColumn("integer", extent=Range.whole(least, MAX_COUNT))
 
 
 def _mean_card(value: ColumnCard) -> ColumnCard:
-    """Means lie between the values; of multiples of q, one that is not 0 is at least q / 2^63."""
+    """Return what is public about a mean: it lies within the values' range. Means of multiples of q that are not 0
+    are at least q / 2^63 in size."""
     known = extent_of(value)
     if known is None:
         return ColumnCard("number", value.bounds)
@@ -397,9 +405,8 @@ def _mean_card(value: ColumnCard) -> ColumnCard:
 
 
 def _sum_card(value: ColumnCard) -> ColumnCard:
-    """Sums of a person's values. Of whole numbers they are held within 2^53; others have at most :data:`MOST_VALUES`
-    values, and are multiples of the least digit of what these are split into.
-    """
+    """Return what is public about a sum of a person's values. Sums of whole numbers are held within 2^53; other sums
+    have at most :data:`MOST_VALUES` values, and are multiples of the least digit that these are split into."""
     known = extent_of(value)
     if known is not None:
         low, high, size = known.low, known.high, known.size
@@ -419,8 +426,8 @@ def _sum_card(value: ColumnCard) -> ColumnCard:
 
 
 def sum_scale(size: float) -> float:
-    """Return the power of two by which numbers up to a size are multiplied before they are split: they stay below
-    2^26."""
+    """Return the power of two that scales numbers of at most this size to below 2^26, before they are split into
+    whole numbers."""
     return math.ldexp(1.0, PART_BITS - 1 - math.frexp(size)[1]) if size else 1.0
 
 
@@ -431,13 +438,13 @@ Cards = Callable[[Column], ColumnCard]
 
 
 def is_whole(expression: Expression, cards: Cards) -> bool:
-    """Return whether SQL computes an expression as a whole number."""
+    """Return whether SQL computes an expression as an integer type rather than as a double."""
     checked, kind = typed(expression, lambda column: cards(column).type)
     return kind == "integer" and not _is_double(checked, cards)
 
 
 def _is_double(expression: Expression, cards: Cards) -> bool:
-    """Return whether SQL computes a number as a double, or with digits after the point."""
+    """Return whether SQL computes a number as a double or decimal."""
     if isinstance(expression, Column):
         card = cards(expression)
         return card.type == "number" or is_double_in_sql(card)
@@ -478,22 +485,22 @@ class Rows:
     source: Source | None = None
 
     def find(self, column: Column) -> Expression:
-        """Return what a column, as written, stands for. In one table an exact name goes before one that differs in
-        case."""
+        """Return the expression that a column name stands for. Within one table an exact match goes before one that
+        differs in case; an unknown name is refused."""
         relation, name = self._located(column)
         return relation.columns[name]
 
     def spelling_of(self, column: Column) -> str:
-        """Return the column's name, in the spelling of the card or of whoever named it."""
+        """Return a column's name as the card, or the query that made it, spells it."""
         return self._located(column)[1]
 
     def has_table(self, name: str) -> bool:
-        """Return whether some of the rows are called so."""
+        """Return whether a table among the rows has this name or alias."""
         return any(item.name.casefold() == name.casefold() for item in self.relations)
 
     def lookup(self, column: Column) -> tuple[Relation, str] | None:
-        """Return where a column, as written, is found, and its spelling; None where there is none of the name, and
-        refused where the name stands for several."""
+        """Return the relation and the spelled name of a column; None where no column has the name. Refuse a name
+        that stands for several different columns."""
         matches: list[tuple[Relation, str]] = []
         for item in self.relations:
             if column.table is not None and item.name.casefold() != column.table.casefold():
@@ -506,6 +513,7 @@ class Rows:
         return matches[0] if matches else None
 
     def _located(self, column: Column) -> tuple[Relation, str]:
+        """Return the relation and the spelled name of a column; refuse an unknown name with the nearest one."""
         match = self.lookup(column)
         if match is not None:
             return match
@@ -518,24 +526,26 @@ class Rows:
 
 
 def ambiguous(column: Column, match: tuple[Relation, str]) -> InvalidArgument:
-    """Return the refusal of a name that several columns have; one of them is the match."""
+    """Return the refusal of a name that several columns have; ``match`` is one of them."""
     relation, name = match
     fix = f"write {relation.name}.{name}, in the spelling of the card"
     return InvalidArgument("column", "one meaning", f"several of {clip(column.name)!r}", fix)
 
 
 def _values(matches: list[tuple[Relation, str]]) -> set[Expression]:
-    """Return the different things that a name can stand for: a person who is joined on is the same on both sides."""
+    """Return the different expressions that a name may stand for; the person of both sides of a join is one
+    expression."""
     return {relation.columns[name] for relation, name in matches}
 
 
 def private_relation(card: Card, name: str | None = None) -> Relation:
-    """Return the card's table, under its name or another."""
+    """Return the card's own table as a relation, under its name or an alias."""
     return Relation(name or card.name, {item: Column(item) for item in card.columns})
 
 
 def public_relation(card: Card, table: str, name: str | None = None) -> tuple[str, Relation]:
-    """Return a public table of the card, in the card's spelling, under its name or another."""
+    """Return a public table of the card: its name in the card's spelling, and the relation under that name or an
+    alias."""
     key = spelling(table, card.public)
     if key is None:
         if spelling(table, [card.name]):
@@ -547,7 +557,7 @@ def public_relation(card: Card, table: str, name: str | None = None) -> tuple[st
 
 
 def spelling(name: str, names: Mapping[str, object] | list[str]) -> str | None:
-    """Return the name as the card writes it: itself, or the only one that differs in case."""
+    """Return a name in the card's spelling: an exact match, or the only one that differs in case; None otherwise."""
     if name in names:
         return name
     matches = [item for item in names if item.casefold() == name.casefold()]
@@ -555,7 +565,8 @@ def spelling(name: str, names: Mapping[str, object] | list[str]) -> str | None:
 
 
 def unique(name: str, taken: Collection[str], normalize: Callable[[str], str] = str.casefold) -> str:
-    """Return the name, with a number after it where it is among ``taken``, which are normalized names."""
+    """Return a name that is not among ``taken``, with a number behind it where needed; ``taken`` holds names that
+    ``normalize`` was applied to."""
     number, result = 1, name
     while normalize(result) in taken:
         number += 1
@@ -564,17 +575,17 @@ def unique(name: str, taken: Collection[str], normalize: Callable[[str], str] = 
 
 
 def card_of(card: Card, column: Column) -> ColumnCard:
-    """Return what is public about a column that was found."""
+    """Return what is public about a resolved column of the table or of a public table."""
     return card.columns[column.name] if column.table is None else card.public[column.table].columns[column.name]
 
 
 def type_of(card: Card, column: Column) -> Type:
-    """Return the type of a column that was found."""
+    """Return the type of a resolved column."""
     return card_of(card, column).type
 
 
 def resolve_columns(expression: Expression, rows: Rows) -> Expression:
-    """Return the expression with every column as written replaced by what it stands for."""
+    """Return an expression with every column name replaced by what it stands for in these rows."""
     check_size(expression)
 
     def resolve(item: Expression) -> Expression:
@@ -586,7 +597,7 @@ def resolve_columns(expression: Expression, rows: Rows) -> Expression:
 
 
 def answer_type(aggregate: Aggregate, card: Card) -> Type:
-    """Return the type of an aggregate's answer."""
+    """Return the type of the column that an aggregate has in the answer."""
     if aggregate.kind in ("count", "count_value", "count_distinct", "people"):
         return "integer"
     if aggregate.kind == "mode" and aggregate.value is not None:

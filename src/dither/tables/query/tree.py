@@ -37,6 +37,7 @@ class Literal:
     value: Value
 
     def __post_init__(self) -> None:
+        """Make the value a plain Python value."""
         object.__setattr__(self, "value", plain_value(self.value))
 
 
@@ -94,6 +95,7 @@ class Aggregate:
     discrete: bool = False
 
     def __post_init__(self) -> None:
+        """Make the keys plain Python values."""
         object.__setattr__(self, "keys", plain_keys(self.keys))
 
 
@@ -106,6 +108,7 @@ class Group:
     keys: tuple[Value, ...] | None = None
 
     def __post_init__(self) -> None:
+        """Make the keys plain Python values."""
         object.__setattr__(self, "keys", plain_keys(self.keys))
 
 
@@ -286,7 +289,7 @@ class PostProcessing:
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """The names of all noisy tables."""
+        """The names of all noisy tables that the SQL reads, the first aggregation's first."""
         return (self.table, *self.more)
 
 
@@ -320,12 +323,12 @@ class Query:
 
     @property
     def aggregations(self) -> tuple[Query, ...]:
-        """Every private aggregation of the question, this one first."""
+        """All private aggregations of the question as questions of their own, this one first."""
         return (replace(self, more=()), *self.more) if self.more else (self,)
 
 
 def sources(source: Source) -> Iterator[Source]:
-    """Yield the relation, and all that it is made of."""
+    """Yield a relation and, recursively, the relations it is made of."""
     yield source
     inside: tuple[Source, ...] = ()
     if isinstance(source, PersonJoin):
@@ -339,7 +342,7 @@ def sources(source: Source) -> Iterator[Source]:
 
 
 def private_tables(query: Query) -> list[str | None]:
-    """Return the private tables that a question reads, each once; None is the card's own."""
+    """Return the names of the private tables that a question reads, each once; None stands for the card's own table."""
     if query.source is None:
         return [None]
     names = [item.table for item in sources(query.source) if isinstance(item, PrivateRows)]
@@ -347,7 +350,7 @@ def private_tables(query: Query) -> list[str | None]:
 
 
 def public_joins(query: Query) -> list[Join]:
-    """Return all joins with public tables, also those inside the relation that is asked of."""
+    """Return all joins with public tables, including those inside the relation that is asked about."""
     inside = [] if query.source is None else list(sources(query.source))
     return [
         *query.joins,
@@ -356,14 +359,14 @@ def public_joins(query: Query) -> list[Join]:
 
 
 def conditions(query: Query) -> list[Expression]:
-    """Return all conditions on rows, also those inside the relation that is asked of."""
+    """Return all conditions on rows, including those inside the relation that is asked about."""
     inside = [] if query.source is None else list(sources(query.source))
     every = [query.where, *(item.where for item in inside if isinstance(item, (Projection, PerPerson)))]
     return [item for item in every if item is not None]
 
 
 def public_tables(query: Query) -> list[str]:
-    """Return the public tables that a question reads, each once."""
+    """Return the names of the public tables that a question reads, each once."""
     inside = [] if query.source is None else list(sources(query.source))
     names = [join.table for join in public_joins(query)]
     names += [item.table for item in inside if isinstance(item, PublicMembership)]
@@ -371,7 +374,7 @@ def public_tables(query: Query) -> list[str]:
 
 
 def walk(expression: Expression) -> Iterator[Expression]:
-    """Yield the expression and everything in it."""
+    """Yield an expression and all expressions inside it."""
     waiting = [expression]
     while waiting:
         node = waiting.pop()
@@ -381,7 +384,7 @@ def walk(expression: Expression) -> Iterator[Expression]:
 
 
 def conjuncts(condition: Expression | None) -> Iterator[Expression]:
-    """Yield the conditions that must all hold for a condition to hold; none for None."""
+    """Yield the conditions that a condition joins by AND; nothing for None."""
     if isinstance(condition, Call) and condition.op == "and":
         for item in condition.args:
             yield from conjuncts(item)
@@ -390,7 +393,7 @@ def conjuncts(condition: Expression | None) -> Iterator[Expression]:
 
 
 def replaced(expression: Expression, old: Expression, new: Expression) -> Expression:
-    """Return the expression with another in the place of a part of it."""
+    """Return an expression in which every occurrence of a part is replaced by another expression."""
     if expression == old:
         return new
     if isinstance(expression, Call):
@@ -399,12 +402,12 @@ def replaced(expression: Expression, old: Expression, new: Expression) -> Expres
 
 
 def columns(*expressions: Expression | None) -> set[Column]:
-    """Return every column in the expressions."""
+    """Return all columns in some expressions; None counts as an expression without columns."""
     return {node for item in expressions if item is not None for node in walk(item) if isinstance(node, Column)}
 
 
 def check_size(expression: Expression) -> None:
-    """Refuse an expression too large or too deep to be worked on."""
+    """Refuse an expression with more than :data:`MAX_NODES` nodes, or nested deeper than :data:`MAX_DEPTH`."""
     pending: list[tuple[Expression, int]] = [(expression, 1)]
     count = 0
     while pending:
@@ -418,7 +421,7 @@ def check_size(expression: Expression) -> None:
 
 
 def show(expression: Expression) -> str:
-    """Return the expression in few words, for messages."""
+    """Return an expression as short text for messages."""
     if isinstance(expression, Column):
         return clip(f"{expression.table}.{expression.name}" if expression.table else expression.name)
     if isinstance(expression, Literal):
@@ -435,7 +438,7 @@ def show(expression: Expression) -> str:
 
 
 def conjunction(first: Expression | None, second: Expression | None) -> Expression | None:
-    """Return both conditions, where stated."""
+    """Return a condition that holds where both hold; None is a condition that always holds."""
     if first is None or second is None:
         return second if first is None else first
     return Call("and", (first, second))

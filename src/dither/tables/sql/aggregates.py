@@ -99,7 +99,8 @@ class _AggregateCall:
 
 
 def aggregate(node: exp.Expr, rows: Rows, card: Card) -> ParsedAggregate:
-    """Return the aggregate a node stands for."""
+    """Return the aggregate over groups that a node asks for, with what its bounds state; refuse what cannot be
+    released."""
     call = _aggregate_call(node, rows, card)
     name = call.name
     if name in _NEAREST:
@@ -139,7 +140,8 @@ def aggregate(node: exp.Expr, rows: Rows, card: Card) -> ParsedAggregate:
 
 
 def default_name(aggregate: Aggregate) -> str:
-    """Return what an aggregate is called if the question does not say."""
+    """Return the name of an aggregate's column in the answer where AS gives none: "sum_amount", "count" or
+    "median_age"."""
     kind = {"count_value": "count", "quantile": "median" if aggregate.at == 0.5 else "quantile"}.get(
         aggregate.kind, aggregate.kind
     )
@@ -147,10 +149,12 @@ def default_name(aggregate: Aggregate) -> str:
 
 
 def _types(card: Card) -> Types:
+    """Return the function that looks up the type of a resolved column in the card."""
     return lambda column: type_of(card, column)
 
 
 def _aggregate_call(node: exp.Expr, rows: Rows, card: Card) -> _AggregateCall:
+    """Split an aggregate into its name, arguments, bounds, and the clauses FILTER and WITHIN GROUP that follow it."""
     condition = ordered = None
     if isinstance(node, exp.Filter):
         refuse_other_parts(node, "this", "expression")
@@ -183,6 +187,7 @@ def _aggregate_call(node: exp.Expr, rows: Rows, card: Card) -> _AggregateCall:
 
 
 def _bounds(node: exp.Expr, key: str) -> tuple[float, float]:
+    """Return the pair (low, high) that a named argument states, both constants and low below high."""
     if not isinstance(node, exp.Tuple) or len(node.expressions) != 2:
         raise refuse_sql(f"{key} => (low, high)", clip(node.sql("duckdb"), 30), f"write {key} => (0, 100)")
     low, high = (number(item, key) for item in node.expressions)
@@ -190,7 +195,7 @@ def _bounds(node: exp.Expr, key: str) -> tuple[float, float]:
 
 
 def _single_argument(call: _AggregateCall) -> exp.Expr:
-    """Return the only argument."""
+    """Return the only argument of an aggregate; refuse DISTINCT, WITHIN GROUP and any other number of arguments."""
     if call.ordered is not None:
         raise refuse_sql(f"{call.name}(x)", "WITHIN GROUP", f"write {call.name}(x)")
     if len(call.args) != 1:
@@ -203,17 +208,20 @@ def _single_argument(call: _AggregateCall) -> exp.Expr:
 
 
 def _refuse_bounds(call: _AggregateCall) -> None:
+    """Refuse contribution bounds for an aggregate that has no values to bound."""
     if call.named:
         raise refuse_sql(f"{call.name} without bounds", next(iter(call.named)), "leave the bounds out")
 
 
 def _count_where(condition: Expression | None) -> Aggregate:
+    """Return COUNT(*) over the rows for which a condition holds; over all rows for None."""
     if condition is None:
         return Aggregate("count")
     return Aggregate("count_value", _where(Literal(1), condition))
 
 
 def _count(call: _AggregateCall, rows: Rows, card: Card) -> ParsedAggregate:
+    """Return what COUNT asks for: rows, rows where the argument is not NULL, or its distinct values."""
     if len(call.args) == 1 and isinstance(call.args[0], exp.Distinct):
         return ParsedAggregate(_distinct(call, call.args[0], rows, card))
     if PER_ROW in call.named:
@@ -239,7 +247,8 @@ def _count(call: _AggregateCall, rows: Rows, card: Card) -> ParsedAggregate:
 
 
 def _distinct(call: _AggregateCall, distinct: exp.Distinct, rows: Rows, card: Card) -> Aggregate:
-    """Return different values of a column or an expression; of the column of people, the people."""
+    """Return COUNT(DISTINCT x): the number of people where x is the column that names the person, otherwise the
+    number of distinct values."""
     _refuse_bounds(call)
     refuse_other_parts(distinct, "expressions")
     if len(distinct.expressions) != 1:
@@ -257,8 +266,8 @@ def _distinct(call: _AggregateCall, distinct: exp.Distinct, rows: Rows, card: Ca
 
 
 def _mode(call: _AggregateCall, rows: Rows, card: Card) -> Aggregate:
-    """Return the most common key; where the card lists none for a column, they are derived when the question is
-    planned."""
+    """Return MODE(x), the most common of the public keys of x. A column without keys in the card gets its keys when
+    the question is planned."""
     if call.condition is not None:
         raise refuse_sql("MODE without FILTER", "FILTER", "put the condition into WHERE")
     node = call.ordered if call.ordered is not None and not call.args else _single_argument(call)
@@ -270,7 +279,8 @@ def _mode(call: _AggregateCall, rows: Rows, card: Card) -> Aggregate:
 
 
 def _of_pair(call: _AggregateCall, rows: Rows, card: Card) -> Aggregate:
-    """Return a covariance, correlation or regression: of a line the first argument is what is predicted."""
+    """Return a covariance, correlation or regression of two numbers. A regression predicts its first argument from
+    its second."""
     names = "y, x" if call.name.startswith("REGR") else "x, y"
     if call.ordered is not None or len(call.args) != 2 or any(isinstance(item, exp.Distinct) for item in call.args):
         raise refuse_sql(
@@ -282,6 +292,8 @@ def _of_pair(call: _AggregateCall, rows: Rows, card: Card) -> Aggregate:
 
 
 def _quantile(call: _AggregateCall) -> tuple[exp.Expr, float]:
+    """Return the expression whose quantile is asked for, and the probability, from either spelling:
+    PERCENTILE_CONT(p) WITHIN GROUP (ORDER BY x) or QUANTILE(x, p)."""
     use = f"write {call.name}(x, 0.5)"
     if call.ordered is not None:
         if call.name != "PERCENTILE_CONT" or len(call.args) != 1:
@@ -312,7 +324,8 @@ _AGGREGATES = "use COUNT, COUNTIF, SUM, AVG, MIN, MAX, BOOL_OR or BOOL_AND insid
 
 
 def is_person_aggregate(node: exp.Expr) -> bool:
-    """Return whether the node is an aggregate with all that belongs to it."""
+    """Return whether a node is an aggregate of one person's rows: of those over groups, or BOOL_OR and its like,
+    also with FILTER."""
     if is_aggregate(node):
         return True
     while isinstance(node, exp.Filter):
@@ -321,7 +334,7 @@ def is_person_aggregate(node: exp.Expr) -> bool:
 
 
 def person_aggregate(node: exp.Expr, rows: Rows, card: Card) -> PersonAggregate:
-    """Return the aggregate of a person's rows that a node stands for."""
+    """Return the exact aggregate of one person's rows that a node asks for, as in a SELECT with GROUP BY person."""
     types = types_of(rows, card)
     condition: Expression | None = None
     if isinstance(node, exp.Filter):
@@ -359,7 +372,7 @@ def person_aggregate(node: exp.Expr, rows: Rows, card: Card) -> PersonAggregate:
 
 
 def _checked(name: str, value: Expression, types: Types) -> Expression:
-    """Return the argument of an aggregate, refused where it is of the wrong type."""
+    """Return the argument of a person's aggregate as the type it needs; refuse any other type."""
     kind = _KINDS[name]
     if kind in ("sum", "mean"):
         return require_number(value, types, name)
@@ -372,10 +385,13 @@ def _checked(name: str, value: Expression, types: Types) -> Expression:
 
 
 def _where(value: Expression, condition: Expression | None) -> Expression:
+    """Return a value that is NULL in rows where the condition does not hold, so that aggregates skip them; the value
+    itself for None."""
     return value if condition is None else Call("case", (condition, value, Literal(None)))
 
 
 def _count_rows(condition: Expression | None) -> PersonAggregate:
+    """Return the count of a person's rows for which a condition holds; of all rows for None."""
     if condition is None:
         return PersonAggregate("count")
     return PersonAggregate("count_value", _where(Literal(1), condition))
@@ -384,7 +400,8 @@ def _count_rows(condition: Expression | None) -> PersonAggregate:
 def window_function(
     node: exp.Window, value_of: Callable[[exp.Expr], Expression], types: Types, person: Column
 ) -> WindowFunction:
-    """Return the window function that a node stands for; ``value_of`` reads its arguments."""
+    """Return the window function over one person's rows that a node asks for; ``value_of`` reads its arguments. A
+    window must be partitioned by the person: over rows of several people it would mix them."""
     refuse_other_parts(node, "this", "partition_by", "order", "spec", "over")
     function = node.this
     if isinstance(function, (exp.IgnoreNulls, exp.RespectNulls, exp.Filter)):
@@ -436,10 +453,12 @@ def window_function(
 
 
 def _others(partition: list[Expression], person: Column, types: Types) -> tuple[Expression, ...]:
+    """Return the expressions of PARTITION BY without the person, by whom every window is partitioned anyway."""
     return tuple(typed(item, types)[0] for item in partition if item != person)
 
 
 def _order(node: exp.Expr, value_of: Callable[[exp.Expr], Expression], types: Types) -> Order:
+    """Return one key of ORDER BY inside OVER; NULLs come last."""
     if node.args.get("nulls_first"):
         raise refuse_sql("NULLS LAST", "NULLS FIRST", "leave it out; NULLs come last")
     refuse_other_parts(node, "this", "desc", "nulls_first")
@@ -447,6 +466,7 @@ def _order(node: exp.Expr, value_of: Callable[[exp.Expr], Expression], types: Ty
 
 
 def _offset(name: str, args: list[exp.Expr]) -> int:
+    """Return the constant number of rows that LAG(x, n) or LEAD(x, n) looks back or ahead."""
     if len(args) > 2:
         raise refuse_sql(f"{name}(x, n)", "a default", f"write COALESCE({name}(x, n) OVER (…), default)")
     offset = number(args[1], name)
@@ -456,6 +476,8 @@ def _offset(name: str, args: list[exp.Expr]) -> int:
 
 
 def _frame(spec: exp.Expr | None, ordered: bool) -> Frame:
+    """Return the rows that a window aggregates: ``all`` of the partition, those up to the current row (``rows``), or
+    also its peers in the order (``peers``), which is SQL's default with ORDER BY. Refuse other frames."""
     if spec is None:
         return "peers" if ordered else "all"
     refuse_other_parts(spec, "kind", "start", "start_side", "end", "end_side")

@@ -67,7 +67,8 @@ Columns = tuple[exp.Expr, ...]
 
 
 def grouping_sets(group: exp.Expr | None) -> list[Columns] | None:
-    """Return the sets of columns of a GROUP BY in the order of SQL; None where it has one plain list of columns."""
+    """Return the sets of columns that ROLLUP, CUBE and GROUPING SETS expand to, in SQL's order; None for a plain
+    GROUP BY."""
     if group is None:
         return None
     sets = [_sets(item) for item in group.expressions]
@@ -87,7 +88,7 @@ def grouping_sets(group: exp.Expr | None) -> list[Columns] | None:
 
 
 def _sets(node: exp.Expr) -> list[Columns]:
-    """Return the sets that one item of GROUP BY stands for."""
+    """Return the sets of columns that one item of GROUP BY expands to; a plain column is one set."""
     if isinstance(node, exp.GroupingSets):
         refuse_other_parts(node, "expressions")
         return [columns for item in node.expressions for columns in _sets(item)]
@@ -104,7 +105,7 @@ def _sets(node: exp.Expr) -> list[Columns]:
 
 
 def _columns(node: exp.Expr) -> Columns:
-    """Return a column, or several in brackets."""
+    """Return the columns of one element of a grouping set: itself, or those listed in brackets."""
     if isinstance(node, exp.Tuple):
         return tuple(column for item in node.expressions for column in _columns(item))
     return _columns(node.this) if isinstance(node, exp.Paren) else (node,)
@@ -126,7 +127,8 @@ class BlockLevel:
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """What aggregations have in common that can be one."""
+        """Return what two levels must share to be answered by one aggregation: groups, joins, relation and stated
+        options."""
         values = (tuple(item.value for item in groups) for groups in (self.groups, self.rolled_up))
         return (*values, self.rows.joins, self.rows.source, self.options)
 
@@ -172,6 +174,7 @@ class PrivateBlock:
         self.asked = [self._asked(names, stated) for names in self.levels]
 
     def _read_groups(self, group: exp.Group | None) -> None:
+        """Read GROUP BY into ``groups``; an expression that is listed twice counts once."""
         if group is None:
             return
         refuse_other_parts(group, "expressions")
@@ -187,11 +190,12 @@ class PrivateBlock:
                 self._add_group(written, self.rows.spelling_of(column) if column else _group_name(written))
 
     def _group_name(self, node: exp.Expr) -> str:
-        """Return the name of the group that a part of GROUP BY stands for."""
+        """Return the name of the group that an element of GROUP BY refers to."""
         written = read(group_node(node, self.items, self.rows), row_leaf(self.rows, "GROUP BY"))
         return next(name for name, value in self.written.items() if value == written)
 
     def _add_group(self, written: Expression, default: str) -> None:
+        """Add a group with its name and type; refuse grouping by the person, which makes groups of one person."""
         unit, known = self.base_card.unit, self.base_card.columns
         if unit is not None and written == Column(unit) and not (unit in known and known[unit].keys):
             fix = f"group by another column; COUNT(DISTINCT {unit}) counts people"
@@ -207,7 +211,7 @@ class PrivateBlock:
         self.types[name] = kind
 
     def _aggregate(self, node: exp.Expr, alias: str | None = None) -> str:
-        """Return the aggregate that a node stands for, by its name in the answer."""
+        """Return the name under which an aggregate is asked for; one that is asked for already is measured once."""
         result = aggregate(node, self.rows, self.card)
         if result.max_rows is not None:
             self._max_rows.add(result.max_rows)
@@ -221,7 +225,8 @@ class PrivateBlock:
         return name
 
     def _release_options(self, options: dict[str, exp.Expr]) -> dict[str, Any]:
-        """Return what OPTIONS and bounds per group say of the release."""
+        """Return the release options that OPTIONS and contribution bounds per group state, such as epsilon and
+        limits on a person's rows."""
         stated: dict[str, Any] = {}
         for name, node in options.items():
             if name == "epsilon":
@@ -246,6 +251,7 @@ class PrivateBlock:
         return stated
 
     def _check_unit(self, node: exp.Expr) -> None:
+        """Refuse a ``privacy_unit_column`` other than the card's unit: who is protected is for the card to say."""
         name = node.name if isinstance(node, (exp.Column, exp.Literal)) else ""
         unit = self.base_card.unit
         if unit is None or spelling(name, self.base_card.columns) != unit:
@@ -253,8 +259,8 @@ class PrivateBlock:
             raise refuse_sql("the card's column of people", clip(name) or "something else", fix)
 
     def shape(self) -> Shape | InvalidArgument | None:
-        """Return what is shown of the answer, where dither's own operations compute it; None where the block has parts
-        that only SQL has, and a refusal where an operation or a type is not dither's: DuckDB may have it."""
+        """Return what is done with the noisy answer where dither's own operations compute it. None: the block has
+        clauses that only SQL has. A refusal: an operation or type is not dither's, which DuckDB may still compute."""
         if self.asked_by_level or any(self.select.args.get(name) for name in _ONLY_SQL):
             return None
         try:
@@ -263,6 +269,8 @@ class PrivateBlock:
             return refusal
 
     def _own_shape(self) -> Shape:
+        """Return the columns, HAVING, ORDER BY and LIMIT of the block as expressions on the noisy table; raise where
+        one is not dither's."""
         shown = {
             name: typed(self._on_answer(item.this), self._type)[0]
             for name, item in zip(self._names, self._items, strict=True)
@@ -274,10 +282,11 @@ class PrivateBlock:
         return Shape(shown, kept, keys, _limit(self._rest["limit"]))
 
     def _on_answer(self, node: exp.Expr) -> Expression:
-        """Return a node on the noisy table as an expression on the answer."""
+        """Return a node as an expression on the columns of the noisy table."""
         return read(node, lambda item: Column(item.name) if isinstance(item, exp.Column) else None)
 
     def _order(self, node: exp.Expr, shown: list[Expression]) -> Order:
+        """Return one key of ORDER BY, where a number is the position of a column in SELECT."""
         if node.args.get("nulls_first"):
             raise refuse_sql("NULLS LAST", "NULLS FIRST", "leave it out; NULLs come last")
         refuse_other_parts(node, "this", "desc", "nulls_first")
@@ -289,12 +298,14 @@ class PrivateBlock:
         return Order(value, bool(node.args.get("desc")))
 
     def _asked(self, names: frozenset[str], stated: dict[str, Any]) -> BlockLevel:
+        """Return what the block asks for at one level: its aggregates by the named groups, and the groups that are
+        rolled up there."""
         groups = tuple(group for group in self.groups if group.name in names)
         rest = tuple(group for group in self.groups if group.name not in names) if self.asked_by_level else ()
         return BlockLevel(groups, self.aggregates, self.rows, self.types, stated, rest, self.asked_by_level)
 
     def outer(self, tables: list[NoisyNames]) -> exp.Select:
-        """Return the block as SQL on its noisy table, or on those of its levels."""
+        """Return the block as SQL that reads its noisy table, or the union of the tables of its levels."""
         noisy, names = tables[0]
         source: exp.Expr = exp.Table(this=exp.to_identifier(noisy, quoted=True))
         if self.asked_by_level:
@@ -317,13 +328,14 @@ class PrivateBlock:
         return result
 
     def _queries(self) -> list[exp.Expr]:
-        """Return the queries inside of what is done with the noisy table."""
+        """Return the subqueries in the clauses that are evaluated on the noisy table."""
         parts = [*self._items, self._having, *self._rest.values(), *self._windows]
         return [query for part in parts if part is not None for query in part.find_all(exp.Query)]
 
     def _hidden(self, source: exp.Expr, noisy: str, names: dict[str, str]) -> tuple[exp.Expr, dict[str, str]]:
-        """Return the noisy table under names that a query inside cannot mean: what is called so there is a column of
-        rows, of another block, or what AS says, which it finds by itself."""
+        """Return the noisy table as a subquery under column names that nested queries cannot refer to, and these
+        names by the block's own. A name in a nested query then means a column of rows, of another block, or what AS
+        names."""
         for column in (column for query in self._queries() for column in query.find_all(exp.Column)):
             alias, column_of_rows = self._alias(column), None
             if alias is not None:
@@ -340,8 +352,8 @@ class PrivateBlock:
         return exp.Subquery(this=inside, alias=exp.TableAlias(this=exp.to_identifier(noisy, quoted=True))), hidden
 
     def _all_levels(self, tables: list[NoisyNames]) -> exp.Subquery:
-        """Return the rows of all levels: NULL in the columns that a level does not group by, and what GROUPING is of
-        each."""
+        """Return the union of the noisy tables of all levels: NULL in the columns that a level does not group by,
+        and a column with the value of GROUPING for each group."""
         selects = []
         for level, (noisy, names) in zip(self.levels, tables, strict=True):
             columns: list[exp.Expr] = []
@@ -358,7 +370,8 @@ class PrivateBlock:
         return exp.Subquery(this=every, alias=exp.TableAlias(this=exp.to_identifier(tables[0][0], quoted=True)))
 
     def _grouping(self, node: exp.Anonymous) -> exp.Expr:
-        """GROUPING(a, b): a bit for each of its columns, 1 where the row's level does not group by it."""
+        """Return GROUPING(a, b) as arithmetic: one bit for each column, 1 where the row's level does not group by
+        it."""
         result: exp.Expr = exp.Literal.number(0)
         for item in node.expressions:
             column = self._group(item)
@@ -371,6 +384,8 @@ class PrivateBlock:
         return exp.Paren(this=result)
 
     def _part(self, name: str, clause: Clause) -> exp.Expr | None:
+        """Return a clause such as HAVING or ORDER BY rewritten to read the noisy table; None where the SELECT has
+        none."""
         part = self.select.args.get(name)
         if part is None:
             return None
@@ -384,6 +399,7 @@ class PrivateBlock:
         return part if isinstance(part, exp.Order) else self._rewritten(part, clause)
 
     def _output_columns(self) -> list[exp.Expr]:
+        """Return the columns after SELECT rewritten to read the noisy table, and remember their names."""
         for alias, node in self.items:
             if is_aggregate(node):
                 self._aggregate(node, alias)
@@ -403,7 +419,7 @@ class PrivateBlock:
         return result
 
     def _rewritten(self, node: exp.Expr, clause: Clause = "SELECT") -> exp.Expr:
-        """Return the node on the noisy table: aggregates and groups have become its columns."""
+        """Return a node that reads the noisy table: each aggregate and group in it becomes a column of that table."""
         if isinstance(node, exp.Query):
             return node
         if isinstance(node, exp.Dot):  # a method, as in df.mean()
@@ -425,6 +441,8 @@ class PrivateBlock:
         return node
 
     def _group(self, node: exp.Expr) -> exp.Expr | None:
+        """Return the column of the noisy table with the group that a node is equal to; None where it is no group.
+        WIDTH_BUCKET, whose group is the bin, is the column plus 1."""
         if isinstance(node, exp.Literal):
             return None
         written = self._on_rows(node)
@@ -437,8 +455,8 @@ class PrivateBlock:
         return None
 
     def _named(self, node: exp.Column, clause: Clause) -> exp.Expr:
-        """Return what a name stands for: a group, what AS calls so in this SELECT, or a column that is not
-        aggregated."""
+        """Return what a column's name means in a clause: a group, or an output column by AS. Refuse a column that is
+        neither grouped nor aggregated."""
         alias, group = self._alias(node, clause), self._group(node)
         known = group is not None or self.rows.lookup(name_of(node)) is not None
         column = (node if group is None else group) if known else None
@@ -453,16 +471,16 @@ class PrivateBlock:
         raise ungrouped(self.select, value, self._is_numeric(value))
 
     def _refuse_unknown(self, node: exp.Expr) -> None:
-        """Refuse an operation around a column that is not grouped, if dither has none of that name: it is likelier
-        meant as an aggregate than the column as a group."""
+        """Refuse the innermost unknown operation around an ungrouped column before the column itself is refused: it
+        is more likely meant as an aggregate."""
         while isinstance(node.parent, exp.Condition) and not isinstance(node.parent, (exp.Alias, exp.Query)):
             node = node.parent
         if not isinstance(node, exp.Window):
             read(node, lambda item: Column("") if is_aggregate(item) or isinstance(item, exp.Column) else None)
 
     def _alias(self, node: exp.Expr, clause: Clause = "SELECT") -> exp.Expr | None:
-        """Return what a name stands for by AS in this SELECT; after it also by the name that a column has by default,
-        where no column of the rows has it."""
+        """Return the output column that a name stands for by AS; behind SELECT also by the name a column has by
+        default. None where there is none."""
         if not isinstance(node, exp.Column) or node.table:
             return None
         alias = self._aliases.get(node.name.casefold())
@@ -471,19 +489,21 @@ class PrivateBlock:
         return next((value for name, value in self._names.items() if name.casefold() == node.name.casefold()), None)
 
     def _copied(self, meant: exp.Expr) -> exp.Expr:
-        """Return an expression on the noisy table at another place."""
+        """Return a copy of an expression on the noisy table, whose columns are renamed together with the original's."""
         copy = meant.copy()
         for old, new in zip(meant.find_all(exp.Column), copy.find_all(exp.Column), strict=True):
             self.columns += [_NoisyColumn(new, item.name) for item in self.columns if item.node is old]
         return exp.Paren(this=copy)
 
     def _column(self, name: str) -> exp.Column:
+        """Return a new column node for a group or aggregate, which is renamed when the noisy table's names are
+        known."""
         node = exp.column(exp.to_identifier(name, quoted=True))
         self.columns.append(_NoisyColumn(node, name))
         return node
 
     def _on_rows(self, node: exp.Expr) -> Expression | None:
-        """Return a node as an expression on rows; None where it is none."""
+        """Return a node as an expression on the block's rows; None where it is none."""
         return read_if_known(node, row_leaf(self.rows, "SELECT"))
 
     def _is_numeric(self, expression: Expression) -> bool:
@@ -491,9 +511,11 @@ class PrivateBlock:
         return isinstance(expression, Column) and type_of(self.card, expression) in ("integer", "number")
 
     def _type(self, column: Column) -> Type:
+        """Return the type of a column of the noisy table."""
         return self.types[column.name]
 
     def _unique(self, name: str) -> str:
+        """Return a name that no other column of the block has, and reserve it."""
         result = unique(name, self._taken)
         self._taken.add(result.casefold())
         return result
@@ -507,26 +529,30 @@ class _NoisyColumn:
     name: str = field(default="")
 
     def rename(self, names: dict[str, str]) -> None:
+        """Write the name that the column has in the noisy table."""
         self.node.set("this", exp.to_identifier(names[self.name], quoted=True))
 
 
 def _copied_in_place(node: exp.Expr) -> exp.Expr:
-    """Return a copy that knows what is around it, which refusals ask for."""
+    """Return a copy of a node that keeps its parent, which refusals look at."""
     copy = node.copy()
     copy.parent = node.parent
     return copy
 
 
 def _quoted_column(name: str) -> exp.Column:
+    """Return a column node whose name is quoted."""
     return exp.column(exp.to_identifier(name, quoted=True))
 
 
 def _named(value: exp.Expr, name: str) -> exp.Alias:
+    """Return a value with a quoted name by AS."""
     return exp.Alias(this=value, alias=exp.to_identifier(name, quoted=True))
 
 
 def _bin_of_bucket(expression: Expression) -> Expression | None:
-    """Return the bin in WIDTH_BUCKET."""
+    """Return the operation ``bin`` inside ``bin(x) + 1``, which is how WIDTH_BUCKET is read; None for any other
+    expression."""
     if isinstance(expression, Call) and expression.op == "+" and expression.args[1] == Literal(1):
         inside = expression.args[0]
         return inside if isinstance(inside, Call) and inside.op == "bin" else None
@@ -534,6 +560,7 @@ def _bin_of_bucket(expression: Expression) -> Expression | None:
 
 
 def _group_name(expression: Expression) -> str:
+    """Return a default name for a group that is an expression, such as "date_trunc_day"."""
     inside = _bin_of_bucket(expression) or expression
     names = sorted(item.name for item in columns(expression))
     op = inside.op if isinstance(inside, Call) and inside.op.isidentifier() else "group"
@@ -541,6 +568,7 @@ def _group_name(expression: Expression) -> str:
 
 
 def _whole(node: exp.Expr, name: str) -> int:
+    """Return the whole number that an option states as a constant."""
     value = number(node, name)
     if not isinstance(value, int):
         raise refuse_sql(f"a whole number for {name}", str(value), f"write {name} = 1")
@@ -548,6 +576,7 @@ def _whole(node: exp.Expr, name: str) -> int:
 
 
 def _limit(node: exp.Expr | None) -> int | None:
+    """Return the constant n of LIMIT n; None without LIMIT."""
     if node is None:
         return None
     if not isinstance(node, exp.Limit):
@@ -560,7 +589,7 @@ def _limit(node: exp.Expr | None) -> int | None:
 
 
 def window_parts(node: exp.Window) -> list[exp.Expr]:
-    """Return the parts of a window function that are about the answer: its arguments, and what is behind OVER."""
+    """Return the arguments of a window function and the parts of its OVER clause, which are evaluated on the answer."""
     function = node.this
     while isinstance(function, (exp.IgnoreNulls, exp.RespectNulls)):
         function = function.this

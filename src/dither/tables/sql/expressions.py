@@ -42,14 +42,15 @@ _SPECIAL_NAMES = {
 
 
 def syntax(text: str) -> Expression:
-    """Return the expression in the text, its columns as they are written."""
+    """Return the expression that a text of SQL writes, with column names as they are written."""
     return read(parsed(text), lambda node: name_of(node) if isinstance(node, exp.Column) else None)
 
 
 def row_leaf(rows: Rows, clause: str) -> Leaf:
-    """Reads columns of rows, and refuses aggregates: the clause is about rows."""
+    """Return the reader of leaf nodes for a clause about rows: it resolves columns and refuses aggregates."""
 
     def leaf(node: exp.Expr) -> Expression | None:
+        """Return the expression of a column; None for nodes that are no leaf."""
         if is_aggregate(node):
             fix = "conditions on aggregates stand in HAVING" if clause == "WHERE" else "aggregate once, over plain rows"
             raise refuse_sql(f"rows in {clause}", "an aggregate", fix)
@@ -59,7 +60,7 @@ def row_leaf(rows: Rows, clause: str) -> Leaf:
 
 
 def find_column(node: exp.Column, rows: Rows) -> Expression:
-    """Return what a column as written stands for; a name that is none is refused in words of the mistake."""
+    """Return what a column name stands for in these rows; an unknown name is refused with the most likely mistake."""
     column = name_of(node)
     if column.table is not None or rows.lookup(column) is not None:
         return rows.find(column)
@@ -72,7 +73,8 @@ def find_column(node: exp.Column, rows: Rows) -> Expression:
 
 
 def _meant_instead(node: exp.Column, name: str) -> str | None:
-    """Return what an unknown name was meant to be, where that can be guessed."""
+    """Return advice for an unknown name by where it stands: a placeholder, an alias used too early, or a text in
+    double quotes. None where nothing is likely."""
     if name.casefold() in _SPECIAL_NAMES:
         return _SPECIAL_NAMES[name.casefold()]
     if name.startswith(("$", "@", ":")):
@@ -95,7 +97,8 @@ def _meant_instead(node: exp.Column, name: str) -> str | None:
 
 
 def ungrouped(select: exp.Select, column: Expression, numeric: bool) -> InvalidArgument:
-    """Return the refusal of a column that is neither grouped nor aggregated, by where it stands."""
+    """Return the refusal of a column that is neither grouped nor aggregated, with advice by the clause that names
+    it."""
     name = show(column)
     items = [item.unalias() for item in select.expressions]
     plain = [item for item in items if not any(map(is_aggregate, item.walk()))]
@@ -112,7 +115,7 @@ def ungrouped(select: exp.Select, column: Expression, numeric: bool) -> InvalidA
 
 
 def _mentions(part: exp.Expr | None, column: Expression) -> bool:
-    """Return whether a column is named in a part of the question, outside of its aggregates."""
+    """Return whether a clause names a column outside of its aggregates."""
     waiting = [] if part is None else [part]
     while waiting:
         node = waiting.pop()
@@ -127,25 +130,26 @@ def _mentions(part: exp.Expr | None, column: Expression) -> bool:
 
 
 def is_aggregate(node: exp.Expr) -> bool:
-    """Return whether the node is an aggregate with all that belongs to it."""
+    """Return whether a node is an aggregate function, also with FILTER or WITHIN GROUP behind it."""
     while isinstance(node, (exp.Filter, exp.WithinGroup)):
         node = node.this
     return isinstance(node, exp.Anonymous) and node.name.upper() in AGGREGATES
 
 
 def tables_in(query: exp.Expr) -> set[str]:
-    """Return what tables are called inside of a query, without regard to case."""
+    """Return the names and aliases of the tables and subqueries inside a query, in lower case."""
     return {item.alias_or_name.casefold() for item in query.find_all(exp.Table, exp.Subquery)}
 
 
 def outer_columns(node: exp.Expr, query: exp.Expr) -> list[exp.Column]:
-    """Return the columns in a part of a query that are of a table outside of it."""
+    """Return the qualified columns in part of a query whose table is outside of the query: a correlated subquery has
+    some."""
     tables = tables_in(query)
     return [item for item in node.find_all(exp.Column) if item.table and item.table.casefold() not in tables]
 
 
 def name_of(node: exp.Column) -> Column:
-    """Return a column as it is written."""
+    """Return a column node as the name it writes, unresolved; refuse * and paths of more than table.column."""
     if isinstance(node.this, exp.Star):
         raise refuse_sql("named columns", "*", "name the columns; single rows are never released")
     if len(node.parts) > 2:
@@ -155,7 +159,8 @@ def name_of(node: exp.Column) -> Column:
 
 
 def read(node: exp.Expr, leaf: Leaf) -> Expression:
-    """Return the expression a node stands for."""
+    """Return the expression that a node stands for. ``leaf`` reads columns and whatever else is special to the
+    clause; it returns None for other nodes."""
     result = leaf(node)
     if result is not None:
         return result
@@ -176,7 +181,7 @@ def read(node: exp.Expr, leaf: Leaf) -> Expression:
 
 
 def read_if_known(node: exp.Expr, leaf: Leaf) -> Expression | None:
-    """Return the expression a node stands for; None where it is none that dither has, or names what there is not."""
+    """Return the expression that a node stands for; None where dither has no such operation or column."""
     try:
         return read(node, leaf)
     except InvalidArgument:
@@ -184,6 +189,8 @@ def read_if_known(node: exp.Expr, leaf: Leaf) -> Expression | None:
 
 
 def _read_operation(node: exp.Expr, name: str, syntax: Syntax, leaf: Leaf) -> Expression:
+    """Return the call of an operation that SQL writes as an operator or clause, as its row in the table of
+    operations says."""
     if syntax.refuse is not None:
         syntax.refuse(node)
     if syntax.read is not None:
@@ -198,7 +205,7 @@ def _read_operation(node: exp.Expr, name: str, syntax: Syntax, leaf: Leaf) -> Ex
 
 
 def number(node: exp.Expr, what: str) -> int | float:
-    """Return a number written as a constant."""
+    """Return the number that a node writes as a constant; refuse anything else as the value of ``what``."""
     value = read(node, lambda _node: None) if isinstance(node, (exp.Literal, exp.Neg, exp.Paren)) else None
     if not isinstance(value, Literal) or not isinstance(value.value, (int, float)) or isinstance(value.value, bool):
         raise refuse_sql(f"a number for {what}", clip(node.sql("duckdb"), 30), "write it as a constant, for example 10")
@@ -206,10 +213,13 @@ def number(node: exp.Expr, what: str) -> int | float:
 
 
 def _literal(node: exp.Expr, _leaf: Leaf) -> Expression:
+    """Return a text or number constant."""
     return Literal(node.name) if node.is_string else Literal(_parsed_number(node.name))
 
 
 def _parsed_number(text: str) -> int | float:
+    """Return the number that digits write: an int where there is no point or exponent, else a float. Refuse what 64
+    bits or a double cannot hold."""
     digits = text.isascii() and text.isdigit()
     try:
         value = int(text) if digits and len(text) < 20 else float(text)
@@ -225,11 +235,14 @@ def _parsed_number(text: str) -> int | float:
 
 
 def _paren(node: exp.Expr, leaf: Leaf) -> Expression:
+    """Return the expression inside parentheses."""
     refuse_other_parts(node, "this")
     return read(node.this, leaf)
 
 
 def _function(node: exp.Expr, leaf: Leaf) -> Expression:
+    """Return the call of an operation that SQL writes as a function; an unknown function is refused with the nearest
+    one."""
     refuse_other_parts(node, "this", "expressions")
     name, args = node.name.upper(), node.expressions
     if name in FUNCTIONS:

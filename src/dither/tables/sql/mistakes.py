@@ -42,8 +42,8 @@ PLACEHOLDER_ADVICE = "write the value itself, for example 3 or 'a'"
 
 
 def unreadable(tokens: Sequence[Token], line: int | None, column: int | None, names: Sequence[str]) -> InvalidArgument:
-    """Return the refusal of a text that the parser could not read beyond a token; ``names`` are columns of the
-    table."""
+    """Return the refusal of a text that the parser could not read at a line and column. The first rule that
+    recognizes a mistake gives the advice; ``names`` are the table's columns."""
     at = next((i for i, token in enumerate(tokens) if (token.line, token.col) == (line, column)), len(tokens) - 1)
     words = [token.text if token.token_type in QUOTED else token.text.upper() for token in tokens]
     for rule in _RULES:
@@ -60,6 +60,7 @@ _Rule = Callable[[Sequence[Token], list[str], Sequence[str]], str | None]
 
 
 def _other_operators(_tokens: Sequence[Token], words: list[str], _names: Sequence[str]) -> str | None:
+    """Return advice on operators of other languages, such as && and =>; None where there is none."""
     for first, second in zip(words, [*words[1:], ""], strict=True):
         pair = f"{first} {second}"
         if first == "&&":
@@ -82,6 +83,7 @@ def _other_operators(_tokens: Sequence[Token], words: list[str], _names: Sequenc
 
 
 def _placeholders(tokens: Sequence[Token], words: list[str], _names: Sequence[str]) -> str | None:
+    """Return advice on placeholders for parameters, such as ? and %s; None where there is none."""
     for place, word in enumerate(words):
         rest = words[place + 1 : place + 5]
         if word == "%" and (rest[:1] == ["S"] or (rest[:1] == ["("] and rest[2:4] == [")", "S"])):
@@ -92,12 +94,14 @@ def _placeholders(tokens: Sequence[Token], words: list[str], _names: Sequence[st
 
 
 def _comments(_tokens: Sequence[Token], words: list[str], _names: Sequence[str]) -> str | None:
+    """Return advice on # and //, which begin no comment in SQL; None where neither occurs."""
     if "#" in words or "//" in words:
         return "begin a comment with --, and write a date in quotes: '2024-01-31'"
     return None
 
 
 def _first_rows(tokens: Sequence[Token], words: list[str], _names: Sequence[str]) -> str | None:
+    """Return advice on SELECT TOP n, which is LIMIT n here; None where there is none."""
     if words[1:2] == ["TOP"] and len(tokens) > 2:
         count = tokens[2].text if tokens[2].token_type == TokenType.NUMBER else "10"
         return f"leave TOP {clip(count, 10)} out, and end the question with LIMIT {clip(count, 10)}"
@@ -105,6 +109,7 @@ def _first_rows(tokens: Sequence[Token], words: list[str], _names: Sequence[str]
 
 
 def _brackets_around_names(_tokens: Sequence[Token], words: list[str], _names: Sequence[str]) -> str | None:
+    """Return advice on [name], as SQL Server quotes names; None where there is none."""
     for place, word in enumerate(words):
         if word == "[" and words[place + 2 : place + 3] == ["]"]:
             return f"write {_tokens[place + 1].text} without square brackets, and a name with spaces in double quotes"
@@ -112,6 +117,8 @@ def _brackets_around_names(_tokens: Sequence[Token], words: list[str], _names: S
 
 
 def _lists(tokens: Sequence[Token], words: list[str], _names: Sequence[str]) -> str | None:
+    """Return advice on lists of values and the operators before them: IN, BETWEEN, LIKE, chained comparisons,
+    numbers with separators; None where these are right."""
     for place, word in enumerate(words):
         following = words[place + 1] if place + 1 < len(words) else ""
         kinds = [token.token_type for token in tokens[place : place + 3]]
@@ -135,6 +142,7 @@ def _lists(tokens: Sequence[Token], words: list[str], _names: Sequence[str]) -> 
 
 
 def _cases(_tokens: Sequence[Token], words: list[str], _names: Sequence[str]) -> str | None:
+    """Return advice on a CASE without END or WHEN; None where there is none."""
     if "CASE" in words and words.count("CASE") > words.count("END"):
         return "close CASE with END: CASE WHEN x > 0 THEN 1 ELSE 0 END"
     if "CASE" in words and "WHEN" not in words:
@@ -143,6 +151,7 @@ def _cases(_tokens: Sequence[Token], words: list[str], _names: Sequence[str]) ->
 
 
 def _parentheses(_tokens: Sequence[Token], words: list[str], _names: Sequence[str]) -> str | None:
+    """Return advice on parentheses that do not match; None where they do."""
     depth = 0
     for word in words:
         depth += (word == "(") - (word == ")")
@@ -152,6 +161,8 @@ def _parentheses(_tokens: Sequence[Token], words: list[str], _names: Sequence[st
 
 
 def _clauses(_tokens: Sequence[Token], words: list[str], _names: Sequence[str]) -> str | None:
+    """Return advice on clauses that are incomplete or in the wrong order, such as GROUP without BY; None where they
+    are right."""
     for place, word in enumerate(words[:-1]):
         if word in ("GROUP", "ORDER") and words[place + 1] not in ("BY", ")", ",", ".") and words[place - 1] != ".":
             return f"write {word} BY instead of {word}"
@@ -163,6 +174,8 @@ def _clauses(_tokens: Sequence[Token], words: list[str], _names: Sequence[str]) 
 
 
 def _names_by_as(tokens: Sequence[Token], words: list[str], _names: Sequence[str]) -> str | None:
+    """Return advice on a name after AS that needs double quotes, as it has spaces or is a keyword; None where there
+    is none."""
     for place, word in enumerate(words[:-1]):
         if word != "AS" or tokens[place + 1].token_type in QUOTED:
             continue
@@ -178,6 +191,7 @@ def _names_by_as(tokens: Sequence[Token], words: list[str], _names: Sequence[str
 
 
 def _names_with_spaces(tokens: Sequence[Token], words: list[str], names: Sequence[str]) -> str | None:
+    """Return advice on a column that is written in several words, with its real name; None where there is none."""
     known = {name.casefold(): name for name in names}
     for place in range(len(words)):
         for end in range(place + 2, min(place + 6, len(words) + 1)):
@@ -189,6 +203,7 @@ def _names_with_spaces(tokens: Sequence[Token], words: list[str], names: Sequenc
 
 
 def _operators_in_words(tokens: Sequence[Token], words: list[str], _names: Sequence[str]) -> str | None:
+    """Return advice on operators written as words, such as CONTAINS and EQUALS; None where there is none."""
     for place, word in enumerate(words[1:], 1):
         following = words[place + 1 : place + 2]
         if word in _WORD_OPERATORS and tokens[place - 1].token_type in _NAMES and following != ["("]:
@@ -199,6 +214,7 @@ def _operators_in_words(tokens: Sequence[Token], words: list[str], _names: Seque
 
 
 def _misspelled_keywords(tokens: Sequence[Token], words: list[str], names: Sequence[str]) -> str | None:
+    """Return advice on a word that resembles a keyword, such as FORM for FROM; None where there is none."""
     columns = {name.casefold() for name in names}
     for place, token in enumerate(tokens):
         if token.token_type != TokenType.VAR or token.text.casefold() in columns or words[place - 1] in ("AS", "."):
@@ -210,6 +226,7 @@ def _misspelled_keywords(tokens: Sequence[Token], words: list[str], names: Seque
 
 
 def _missing_commas(tokens: Sequence[Token], words: list[str], names: Sequence[str]) -> str | None:
+    """Return advice on two names beside each other between SELECT and FROM; None where there are none."""
     columns = {name.casefold() for name in names}
     end = words.index("FROM") if "FROM" in words else len(words)
     for place in range(1, end - 1):
@@ -387,7 +404,8 @@ def refuse_node(node: exp.Expr, expected: str, otherwise: str) -> InvalidArgumen
 
 
 def hint(template: str, node: exp.Expr) -> str:
-    """Return the template with the columns and texts of the node."""
+    """Return advice with ``{x}`` and ``{s}`` replaced by the first column and the first text among the arguments of
+    a node."""
     columns = (item for item in node.find_all(exp.Column, bfs=False) if not isinstance(item.this, exp.Star))
     column = next((item for item in columns if item.name.upper() not in _TYPES), None)
     texts = (item for item in node.find_all(exp.Literal, bfs=False) if item.is_string)

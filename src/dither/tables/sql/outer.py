@@ -78,8 +78,8 @@ _MOST_PADDING = 1000
 
 
 def render(tree: exp.Query, *noisy: str) -> str:
-    """Return the statement for the isolated database, with these noisy tables, after everything in it was found to be
-    allowed."""
+    """Return the SQL for the isolated database, which reads these noisy tables; refuse any node, function or table
+    that is not known to be safe there."""
     tables = {name.casefold() for name in noisy}
     for node in list(tree.walk()):
         _check(node, tables)
@@ -90,6 +90,7 @@ def render(tree: exp.Query, *noisy: str) -> str:
 
 
 def _check(node: exp.Expr, tables: Collection[str]) -> None:
+    """Refuse a node that SQL on the answer may not have."""
     kind = type(node)
     if kind not in _NODES:
         raise refuse_node(node, "SQL on the noisy answer", "use plain SELECTs, functions and windows over the answer")
@@ -110,6 +111,7 @@ def _check(node: exp.Expr, tables: Collection[str]) -> None:
 
 
 def _check_table(node: exp.Table, tables: Collection[str]) -> None:
+    """Refuse a table in FROM that is neither a noisy table nor an item of WITH."""
     fix = "read what a WITH names, or an aggregation of the table: FROM (SELECT …, COUNT(*) … GROUP BY …)"
     if not isinstance(node.this, exp.Identifier):
         raise refuse_sql("tables of this question", "a function as table", fix)
@@ -121,6 +123,8 @@ def _check_table(node: exp.Table, tables: Collection[str]) -> None:
 
 
 def _check_function(node: exp.Anonymous) -> None:
+    """Refuse a function that is not among :data:`FUNCTIONS`, or whose arguments could read the clock or use much
+    memory."""
     name = str(node.this).casefold() if isinstance(node.this, str) else node.name.casefold()
     if name not in FUNCTIONS:
         fix = _HINTS.get(name) or FUNCTION_HINTS.get(name.upper())
@@ -139,8 +143,8 @@ def _check_function(node: exp.Anonymous) -> None:
 
 
 def _qualify(node: exp.Column) -> None:
-    """Write the table before a column of a name to which DuckDB gives a value where there is no such column: after a
-    table, a name is a column or an error."""
+    """Write its table before a column whose bare name DuckDB would read as a built-in value, such as CURRENT_USER,
+    where there is no such column."""
     select = node.find_ancestor(exp.Select)
     source = select.args.get("from_") if select is not None and not select.args.get("joins") else None
     name = source.this.alias_or_name if source is not None else ""
@@ -152,8 +156,7 @@ def _qualify(node: exp.Column) -> None:
 
 @lru_cache(maxsize=4096)
 def reads_database(name: str) -> bool:
-    """Return whether DuckDB gives a name a value where no column is called so, quoted or not: the time, a user, a
-    catalog.
+    """Return whether DuckDB gives a bare name a value although no column has it, as for CURRENT_USER or LOCALTIMESTAMP.
 
     DuckDB is asked, so that what another version of it has is known, too.
 
@@ -171,8 +174,8 @@ def reads_database(name: str) -> bool:
 
 
 def total(tree: exp.Query) -> exp.Query:
-    """Return the tree with divisions that are NULL for a divisor of 0, and casts that are NULL for what does not
-    fit."""
+    """Rewrite a tree so that no value makes it fail: division by zero is NULL, and so is a CAST of a value that does
+    not fit."""
     for node in list(tree.walk()):
         if isinstance(node, (exp.Div, exp.Mod, exp.IntDiv)):
             divisor = node.expression
@@ -187,10 +190,11 @@ def total(tree: exp.Query) -> exp.Query:
 
 
 def _or_null(divisor: exp.Expr) -> exp.Expr:
+    """Return NULLIF(divisor, 0)."""
     return exp.Anonymous(this="NULLIF", expressions=[divisor.copy(), exp.Literal.number(0)])
 
 
 def _constant(node: exp.Cast) -> bool:
-    """Return whether it is a constant that is written with its type, as DATE '2024-01-01', where a rehearsal computes
-    it: not in a branch, which made-up rows may not take."""
+    """Return whether a CAST is of a literal, as DATE '2024-01-01', that every rehearsal computes: not in a branch or
+    argument, which made-up rows may not reach."""
     return isinstance(node.this, exp.Literal) and node.find_ancestor(exp.Case, exp.If, exp.Anonymous) is None

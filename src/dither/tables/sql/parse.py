@@ -95,7 +95,7 @@ def parse(text: str, card: Card) -> Query:
 def _post_processing(
     tree: exp.Query, blocks: Sequence[PrivateBlock], merged: Sequence[MergedAggregation], card: Card
 ) -> PostProcessing:
-    """Return the statement as SQL on noisy tables, after it was rehearsed."""
+    """Return the statement as SQL on the noisy tables of its blocks, after a rehearsal on made-up tables."""
     from dither.tables.query.postprocess import rehearse  # it loads DuckDB, which other questions may not need
 
     free_names = _free_names(tree)
@@ -114,9 +114,8 @@ def _post_processing(
 
 
 def has_outer_part(tree: exp.Query) -> bool:
-    """Return whether the statement has more than the clauses of one aggregation: other queries, windows, levels, or
-    functions of aggregates. What is wrong in it is then said as post-processing sees it.
-    """
+    """Return whether a statement needs SQL on the noisy answer: it has subqueries, windows, levels, or functions of
+    aggregates. What is wrong in it is then explained as post-processing sees it."""
     outer_nodes = (exp.Window, exp.Qualify, exp.Distinct, exp.Offset, exp.With, exp.Rollup, exp.Cube, exp.GroupingSets)
     calls = (exp.Anonymous, exp.Cast, exp.TryCast, exp.DPipe, exp.Mod, exp.IntDiv, exp.ILike, exp.Extract)
     for node in tree.walk():
@@ -130,13 +129,13 @@ def has_outer_part(tree: exp.Query) -> bool:
 
 
 def _types(question: Query, card: Card, known: dict[str, Type]) -> dict[str, Type]:
-    """Return the types of the columns of the noisy table, of which those of the groups are known."""
+    """Return the types of the columns of a noisy table; ``known`` has those of the groups."""
     groups = {group.name: known[group.name] for group in question.groups}
     return groups | {name: answer_type(aggregate, card) for name, aggregate in question.aggregates.items()}
 
 
 def _with_outer_sql(tree: exp.Query, outer: list[exp.Select]) -> exp.Query:
-    """Return the tree with SQL on noisy tables in the place of each private block, also where that is inside of
+    """Return the tree with each private block replaced by its SQL on noisy tables, also where one block is inside
     another."""
     while True:
         block = next((node for node in tree.find_all(exp.Select) if _PLACE in node.meta), None)
@@ -150,7 +149,7 @@ def _with_outer_sql(tree: exp.Query, outer: list[exp.Select]) -> exp.Query:
 
 
 def _write_rows_in_place(tree: exp.Query, card: Card) -> None:
-    """Write each WITH of rows of the table where it is read, in FROM."""
+    """Replace each item of WITH that is a relation of private rows by a subquery in every FROM that reads it."""
     written = 0
     for place, item in enumerate(bind_tables(tree)):
         name = item.alias
@@ -178,7 +177,7 @@ def _write_rows_in_place(tree: exp.Query, card: Card) -> None:
 
 
 def _reads_rows(select: exp.Select, card: Card) -> bool:
-    """Return whether FROM has rows of the card's table."""
+    """Return whether a SELECT reads private rows in FROM or a join."""
     start = select.args.get("from_")
     sources = [start.this] if start is not None else []
     sources += [join.this for join in select.args.get("joins") or ()]
@@ -186,6 +185,7 @@ def _reads_rows(select: exp.Select, card: Card) -> bool:
 
 
 def _is_rows(source: exp.Expr, card: Card) -> bool:
+    """Return whether an element of FROM is a private table, has one in its joins, or is a subquery of private rows."""
     if isinstance(source, exp.Table):
         named = isinstance(source.this, exp.Identifier) and not source.args.get("db")
         nested = [join.this for join in source.args.get("joins") or ()]
@@ -195,7 +195,8 @@ def _is_rows(source: exp.Expr, card: Card) -> bool:
 
 
 def _is_relation(query: exp.Expr, card: Card) -> bool:
-    """Return whether every row of a query is of one person: it has rows of the table, or a table per person."""
+    """Return whether every row of a query's result belongs to one person: it has rows of a private table, or a table
+    per person."""
     if isinstance(query, exp.Union):
         return _is_relation(query.this, card) and _is_relation(query.expression, card)
     if isinstance(query, exp.Subquery):
@@ -206,7 +207,7 @@ def _is_relation(query: exp.Expr, card: Card) -> bool:
 
 
 def _aggregates(select: exp.Select) -> bool:
-    """Return whether the SELECT groups or has an aggregate of its own, which is not that of a window or a subquery."""
+    """Return whether a SELECT groups or aggregates itself, rather than in a window function or a subquery."""
     if select.args.get("group"):
         return True
     parts = [*select.expressions, *(select.args.get(name) for name in ("having", "qualify", "order"))]
@@ -225,8 +226,8 @@ def _aggregates(select: exp.Select) -> bool:
 
 
 def _private_blocks(tree: exp.Query, card: Card) -> list[exp.Select]:
-    """Return the aggregations of the card's table, outermost first, after each WITH of rows was written where it is
-    read."""
+    """Return the SELECTs that aggregate private rows, outermost first, after items of WITH that are private rows were
+    moved to where they are read; refuse a SELECT that would release rows."""
     _write_rows_in_place(tree, card)
     result: list[exp.Select] = []
     consumed: set[int] = set()
@@ -243,7 +244,8 @@ def _private_blocks(tree: exp.Query, card: Card) -> list[exp.Select]:
 
 
 def _single_rows(select: exp.Select, card: Card) -> InvalidArgument:
-    """Return the refusal of a SELECT that would show rows of the table."""
+    """Return the refusal of a SELECT that would release rows, with advice by where it stands: in EXISTS, IN, a set
+    operation or alone."""
     person = card.unit or "person"
     around = select.parent
     while isinstance(around, exp.Subquery):
@@ -272,7 +274,7 @@ def _single_rows(select: exp.Select, card: Card) -> InvalidArgument:
 
 
 def _of_rows(block: exp.Select) -> list[exp.Expr]:
-    """Everything in the part of a block that is about rows."""
+    """Return all nodes in the clauses of a block that are about rows: FROM, WHERE, GROUP BY and joins."""
     parts = [
         block.args.get("from_"),
         block.args.get("where"),
@@ -301,11 +303,12 @@ class MergedAggregation:
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        """What it groups by."""
+        """What the aggregation groups by."""
         return self.items[0].groups
 
     def takes(self, asked: BlockLevel) -> bool:
-        """Return whether this is measured along with what is asked of it already."""
+        """Return whether this aggregation can also measure what a block asks for: the groups, joins and relation are
+        equal, and WHERE is, too, or can become a condition of each aggregate."""
         first = self.items[0]
         if asked.identity != first.identity:
             return False
@@ -320,7 +323,8 @@ class MergedAggregation:
         return conditional and not any(item.is_level for item in items)
 
     def query(self) -> tuple[Query, list[dict[str, str]]]:
-        """Return the question that it is, and for each item what its groups and aggregates are called there."""
+        """Return the question that measures everything asked for, and for each item the names of its groups and
+        aggregates in that question."""
         first = self.items[0]
         every_name: list[dict[str, str]] = []
         same_rows = all(item.rows.where == first.rows.where for item in self.items)
@@ -349,9 +353,8 @@ class MergedAggregation:
 
 
 def aggregations(asked: Sequence[BlockLevel]) -> list[MergedAggregation]:
-    """Return the aggregations that answer everything that is asked, in the order in which it is asked; levels come
-    first to theirs, so that what else is asked of the same rows and groups is taken from a level.
-    """
+    """Merge what all blocks ask for into as few private aggregations as possible, in the order in which it is asked.
+    Levels are placed first, so that other blocks with their rows and groups are answered from a level."""
     result: list[MergedAggregation] = []
     for place, item in sorted(enumerate(asked), key=lambda pair: not pair[1].is_level):
         taking = next((other for other in result if other.takes(item)), None)
@@ -367,7 +370,8 @@ def aggregations(asked: Sequence[BlockLevel]) -> list[MergedAggregation]:
 
 
 def _of_rows_where(aggregate: Aggregate, condition: Expression | None) -> Aggregate:
-    """Return the aggregate of the rows for which a condition holds."""
+    """Return an aggregate whose value is NULL in rows where a condition does not hold, so that they do not count;
+    the aggregate itself for None."""
     if condition is None:
         return aggregate
     value = Literal(1) if aggregate.value is None else aggregate.value
@@ -376,7 +380,7 @@ def _of_rows_where(aggregate: Aggregate, condition: Expression | None) -> Aggreg
 
 
 def example(card: Card) -> str:
-    """Return a question about the table, for refusals."""
+    """Return a question about the table that would be answered, as an example in refusals."""
     columns = {name: item for name, item in card.columns.items() if name != card.unit}
     suitable = [name for name, item in columns.items() if item.keys or item.type == "boolean"]
     suitable += [name for name, item in columns.items() if item.type == "text"]
@@ -387,12 +391,12 @@ def example(card: Card) -> str:
 
 
 def _written(name: str) -> str:
-    """Return a name as SQL writes it: in quotes where it has spaces or signs."""
+    """Return a name as SQL writes it: in double quotes where it needs them."""
     return exp.to_identifier(name).sql("duckdb")
 
 
 def _refuse_single_rows(tree: exp.Query, card: Card) -> None:
-    """Refuse a SELECT of the table's rows, and say which question would be answered."""
+    """Refuse a SELECT of rows of the card's table without an aggregate, with a question to ask instead."""
     start = tree.args.get("from_")
     if not isinstance(tree, exp.Select) or start is None or start.this.name.casefold() != card.name.casefold():
         return
@@ -414,8 +418,8 @@ def _refuse_single_rows(tree: exp.Query, card: Card) -> None:
 
 
 def named_tables(text: str, card: Card) -> tuple[str, ...]:
-    """Return the private tables of the card that a statement names, in the card's spelling and the order of the
-    statement."""
+    """Return the private tables that a statement names, in the card's spelling and the order of the statement;
+    refuse a statement without any."""
     names = list(card.private_tables)
     tree, _ = statement(text, names[0])
     for item in tree.find_all(exp.CTE):

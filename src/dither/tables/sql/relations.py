@@ -75,7 +75,8 @@ _KINDS: dict[str, JoinKind] = {
 
 
 def rows_of(select: exp.Select, card: Card) -> Rows:
-    """Return the rows a SELECT is about."""
+    """Return the rows that a SELECT reads: FROM with its joins, filtered by WHERE. EXISTS and IN of queries in WHERE
+    become semi and anti joins."""
     where = select.args.get("where")
     waiting = [] if where is None else conjuncts(where.this)
     rows = from_and_joins(select, card, waiting)
@@ -92,7 +93,8 @@ def rows_of(select: exp.Select, card: Card) -> Rows:
 
 
 def from_and_joins(select: exp.Select, card: Card, where: list[exp.Expr]) -> Rows:
-    """Return the rows of FROM and its joins; equalities of people that a comma leaves to WHERE are taken out of it."""
+    """Return the rows of FROM and its joins. Equalities of the person that belong to a join by comma are removed
+    from ``where``."""
     start = select.args.get("from_")
     if start is None:
         raise refuse_sql(f"FROM {card.name}", "no FROM", f"end with FROM {card.name}")
@@ -108,26 +110,26 @@ def from_and_joins(select: exp.Select, card: Card, where: list[exp.Expr]) -> Row
 
 
 def conjuncts(node: exp.Expr) -> list[exp.Expr]:
-    """Return the conditions of which all must hold."""
+    """Return the conditions that a condition joins by AND; itself if it has none."""
     while isinstance(node, exp.Paren):
         node = node.this
     return [*conjuncts(node.this), *conjuncts(node.expression)] if isinstance(node, exp.And) else [node]
 
 
 def is_subquery_condition(node: exp.Expr) -> bool:
-    """Return whether a condition is EXISTS, NOT EXISTS, IN or NOT IN of a query."""
+    """Return whether a condition is EXISTS or IN of a query, or the negation of one."""
     while isinstance(node, (exp.Paren, exp.Not)):
         node = node.this
     return isinstance(node, exp.Exists) or (isinstance(node, exp.In) and bool(node.args.get("query")))
 
 
 def is_private(name: str, card: Card) -> bool:
-    """Return whether a private table of the card has this name."""
+    """Return whether a name is that of a private table of the card."""
     return spelling(name, [card.name, *card.tables]) is not None
 
 
 def relation_rows(node: exp.Expr, card: Card) -> Rows:
-    """Return the rows of one thing in FROM: a private table, or a query of rows."""
+    """Return the rows of one element of FROM: a private table, or a subquery of private rows."""
     if isinstance(node, exp.Subquery):
         refuse_other_parts(node, "this", "alias")
         return query_rows(node.this, card, _alias(node) or "")
@@ -147,6 +149,7 @@ def relation_rows(node: exp.Expr, card: Card) -> Rows:
 
 
 def _table_name(node: exp.Expr, expected: str, fix: str) -> str:
+    """Return the name of a table in FROM; refuse functions, lists and paths."""
     if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
         raise refuse_sql(expected, "a function or a list as table", fix)
     if node.args.get("db") or node.args.get("catalog"):
@@ -156,6 +159,7 @@ def _table_name(node: exp.Expr, expected: str, fix: str) -> str:
 
 
 def _alias(node: exp.Expr) -> str | None:
+    """Return the alias of an element of FROM; None without one."""
     alias = node.args.get("alias")
     if alias is not None:
         refuse_other_parts(alias, "this")
@@ -166,6 +170,7 @@ def _alias(node: exp.Expr) -> str | None:
 
 
 def _with_join(rows: Rows, join: exp.Join, card: Card, where: list[exp.Expr]) -> Rows:
+    """Return the rows with one join added, of a private relation or of a public table."""
     private = isinstance(join.this, exp.Subquery) or (
         isinstance(join.this, exp.Table) and is_private(join.this.name, card)
     )
@@ -173,6 +178,8 @@ def _with_join(rows: Rows, join: exp.Join, card: Card, where: list[exp.Expr]) ->
 
 
 def _with_private(rows: Rows, join: exp.Join, card: Card, where: list[exp.Expr]) -> Rows:
+    """Return the rows joined with a private relation; one condition must be that the person is the same. For a join
+    by comma that equality is taken out of ``where``."""
     refuse_other_parts(join, "this", "side", "kind", "using", "on")
     kind = _KINDS.get(" ".join(filter(None, (join.side.upper(), join.kind.upper().replace("OUTER", "")))))
     if join.method or kind is None:
@@ -218,14 +225,14 @@ class PersonJoinReader:
         self.right_person = unique_name(f"{prefix}.{self.person}", prefix, taken) if outer else None
 
     def is_person_equality(self, node: exp.Expr) -> bool:
-        """Return whether a condition says that the person of both sides is the same."""
+        """Return whether a condition compares the person of one side with the person of the other."""
         if not isinstance(node, exp.EQ):
             return False
         people = [self._person_side(item) for item in (node.this, node.expression)]
         return sorted(side for side in people if side) == ["left", "right"]
 
     def _person_side(self, node: exp.Expr) -> str | None:
-        """Return the side whose person a name stands for; None where it is no person."""
+        """Return "left" or "right" where a node names the person of that side; None where it does not."""
         match = self.scope.find(name_of(node)) if isinstance(node, exp.Column) else None
         if match is None:
             return None
@@ -234,25 +241,28 @@ class PersonJoinReader:
         return side if isinstance(value, Column) and (value.name == self.person or value.name in people) else None
 
     def sides_of(self, node: exp.Expr, clause: str) -> set[str]:
-        """Return the sides whose columns are named in a condition."""
+        """Return which sides, "left" or "right", a condition has columns of."""
         sides: set[str] = set()
         read(node, self._leaf(clause, sides))
         return sides
 
     def condition(self, node: exp.Expr, clause: str) -> Expression:
-        """Return a condition on columns of both sides, by the names that the join gives them."""
+        """Return a condition on columns of both sides, under the names that the joined relation gives them."""
         return require_boolean(read(node, self._leaf(clause, set())), self._types, clause)
 
     @property
     def _types(self) -> Types:
-        """The types of the columns of both sides, of which a semi join shows those of the left one alone."""
+        """The types of the columns of both sides, also of the right side of a semi or anti join, whose condition
+        names them."""
         kind: JoinKind = "inner" if self.kind in ("semi", "anti") else self.kind
         return types_of(Rows((), source=self._join(kind, None)), self.card)
 
     def _leaf(self, clause: str, sides: set[str]) -> Leaf:
+        """Return the reader of leaf nodes that finds columns of both sides and adds the sides it meets to ``sides``."""
         other = row_leaf(self.scope.rows, clause)
 
         def leaf(node: exp.Expr) -> Expression | None:
+            """Return the column under its name in the joined relation; other nodes as in a clause about rows."""
             match = self.scope.find(name_of(node)) if isinstance(node, exp.Column) else None
             if match is None:
                 return other(node)
@@ -263,7 +273,7 @@ class PersonJoinReader:
         return leaf
 
     def joined(self, conditions: list[exp.Expr]) -> Rows:
-        """Return the rows of both, under these conditions."""
+        """Return the joined rows; the conditions must contain that the person of both sides is the same."""
         equalities = [node for node in conditions if self.is_person_equality(node)]
         if not equalities:
             fix = f"add {self.person_in(self.left)} = {self.person_in(self.right)} to ON: only public tables are "
@@ -278,19 +288,21 @@ class PersonJoinReader:
         return self.rows(on)
 
     def person_in(self, rows: Rows) -> str:
-        """Return how the person is written for one side of the join."""
+        """Return how SQL names the person of one side, for example ``visits.patient``."""
         named = [(item.name, name) for item in rows.relations for name, value in item.columns.items()
                  if value == Column(self.person)]  # fmt: skip
         table, name = named[0] if named else ("…", self.person)
         return f"{table}.{name}" if table else name
 
     def is_plain(self, node: exp.Expr) -> bool:
-        """Return whether an equality is of the persons themselves: one that may be NULL is a condition of its own."""
+        """Return whether an equality compares the persons themselves; a column that an outer join can make NULL is a
+        further condition."""
         people = [self.scope.find(name_of(item)) for item in (node.this, node.expression)]
         return all(item is not None and item[1] == Column(self.person) for item in people)
 
     def joined_using(self, names: list[str]) -> Rows:
-        """Return the rows of both, where the columns of these names are equal; one of them is the person."""
+        """Return the joined rows of JOIN … USING: columns of these names are equal, and one pair of them must be the
+        person."""
         pairs = [(self.left.find(Column(name)), self._renamed(self.right.find(Column(name)))) for name in names]
         if not any(self._are_people(left, right) for left, right in pairs):
             fix = f"name a column that is the person of both, or write ON {self.person_in(self.left)} = "
@@ -315,7 +327,8 @@ class PersonJoinReader:
         return replace(rows, relations=merged)
 
     def _are_people(self, left: Expression, right: Expression) -> bool:
-        """Return whether a column of each side, by their names in the join, is its person."""
+        """Return whether a column of the left side and one of the right side, as the join names them, both hold
+        their side's person."""
         people = {self.person, *self._left_schema.people}
         others = {
             self._right_value.name,
@@ -325,14 +338,17 @@ class PersonJoinReader:
 
     @property
     def _right_value(self) -> Column:
+        """The column with the right side's person: one of its own in an outer join, otherwise the shared one."""
         return Column(self.right_person or self.person)
 
     def _renamed(self, value: Expression) -> Expression:
+        """Return a column of the right side under its name in the joined relation."""
         new = {old: name for name, old in self.names.items()}
         assert isinstance(value, Column)
         return self._right_value if value.name == self.person else Column(new[value.name])
 
     def _both(self) -> Rows:
+        """Return the relations of both sides with the columns' names in the joined relation."""
         left = tuple(
             replace(item, columns={name: self._of_left(value) for name, value in item.columns.items()})
             for item in self.left.relations
@@ -344,14 +360,17 @@ class PersonJoinReader:
         return Rows((*left, *right))
 
     def _of_left(self, value: Expression) -> Expression:
+        """Return a column of the left side under its name in the joined relation, where an outer join may make its
+        person NULL."""
         return Column(self.left_person) if self.left_person and value == Column(self.person) else value
 
     def rows(self, on: Expression | None) -> Rows:
-        """Return the rows of both, on the same person and a condition."""
+        """Return the rows joined on the person and a further condition; None for no further condition."""
         relations = self.left.relations if self.kind in ("semi", "anti") else self._both().relations
         return Rows(relations, source=self._join(self.kind, on))
 
     def _join(self, kind: JoinKind, on: Expression | None) -> PersonJoin:
+        """Return the join as a node of the query tree."""
         assert self.left.source is not None
         assert self.right.source is not None
         return PersonJoin(
@@ -360,7 +379,8 @@ class PersonJoinReader:
 
 
 def materialized(rows: Rows, card: Card) -> Rows:
-    """Return the same rows as a relation of their own: every column is one of the relation's."""
+    """Return the rows as a relation whose every column is a plain name, so that they can be joined: expressions,
+    WHERE and public joins move into a projection. Rows that are so already stay."""
     source: Source = rows.source or PrivateRows()
     values = [value for item in rows.relations for value in item.columns.values()]
     if rows.where is None and not rows.joins and all(isinstance(item, Column) and not item.table for item in values):
@@ -382,7 +402,8 @@ def materialized(rows: Rows, card: Card) -> Rows:
 
 
 def unique_name(name: str, prefix: str, taken: set[str]) -> str:
-    """Return a name that no other column of a relation has, also in other case; it is then taken."""
+    """Return a column name that is not taken, regardless of case, with a prefix or number where needed, and reserve
+    it."""
     number, result = 1, name
     while result.casefold() in taken:
         result = f"{prefix}.{name}" if number == 1 else f"{prefix}.{name}.{number}"
@@ -392,6 +413,7 @@ def unique_name(name: str, prefix: str, taken: set[str]) -> str:
 
 
 def _with_public(rows: Rows, join: exp.Join, card: Card) -> Rows:
+    """Return the rows joined with a public table on one equality of a private and a public column."""
     side, kind = join.side.upper(), join.kind.upper()
     condition, using = join.args.get("on"), join.args.get("using")
     fix = "write JOIN table ON own_column = table.key, or LEFT JOIN"
@@ -426,6 +448,7 @@ def _with_public(rows: Rows, join: exp.Join, card: Card) -> Rows:
 
 
 def _equality(node: exp.Expr | None, rows: Rows, fix: str) -> tuple[Expression, Expression]:
+    """Return both sides of a join's condition, which must be one equality."""
     while isinstance(node, exp.Paren):
         node = node.this
     if not isinstance(node, exp.EQ):
@@ -459,7 +482,7 @@ class _Known(Column):
 
 
 def query_rows(query: exp.Expr, card: Card, alias: str) -> Rows:
-    """Return the rows of a query in FROM or IN, under an alias."""
+    """Return the rows of a subquery in FROM or IN, under an alias."""
     while isinstance(query, exp.Subquery) and not query.alias:
         refuse_other_parts(query, "this")
         query = query.this
@@ -476,7 +499,7 @@ def query_rows(query: exp.Expr, card: Card, alias: str) -> Rows:
 
 
 def _group_nodes(select: exp.Select, rows: Rows) -> list[exp.Expr]:
-    """Return what is grouped by, where positions and names by AS stand for items of SELECT."""
+    """Return the expressions of GROUP BY, with positions and names by AS resolved; none without GROUP BY."""
     group = select.args.get("group")
     if group is None:
         return []
@@ -486,8 +509,8 @@ def _group_nodes(select: exp.Select, rows: Rows) -> list[exp.Expr]:
 
 
 def groups_by_person(select: exp.Select, card: Card) -> bool:
-    """Return whether a SELECT has GROUP BY or DISTINCT with the person, so that each row of its result is of one
-    person."""
+    """Return whether GROUP BY or DISTINCT of a SELECT contains the person, so that each row of the result belongs to
+    one person."""
     if card.unit is None or not (select.args.get("group") or select.args.get("distinct")):
         return False
     try:
@@ -540,7 +563,7 @@ class _SelectRows:
             self.source_rows = materialized(self.source_rows, card)
 
     def rows(self, alias: str) -> Rows:
-        """Return the rows of the SELECT."""
+        """Return the rows that the SELECT makes, under an alias, after checking every clause."""
         if self.grouped:
             self._read_groups()
         having = self._condition("having") if self.grouped else None
@@ -565,7 +588,8 @@ class _SelectRows:
         return _distinct(result, alias, self.card) if self.select.args.get("distinct") else result
 
     def _source(self, having: Expression | None) -> Source | None:
-        """Return the relation that the columns are of."""
+        """Return the relation that the SELECT's columns are computed on: per person where it groups, with window
+        functions where it has some."""
         base = self.source_rows
         if not self.grouped and not self.windowed:
             return base.source
@@ -578,6 +602,7 @@ class _SelectRows:
         return Windowed(source, self.windows) if self.windowed else source
 
     def _types(self, column: Column) -> Type:
+        """Return the type of a column of the relation as far as it is read."""
         source: Source | None = self.source_rows.source
         if self.grouped:
             source = PerPerson(source or PrivateRows(), self.aggregates, self.groups)
@@ -586,6 +611,7 @@ class _SelectRows:
         return type_of(relation_card(self.card, source), column)
 
     def _read_groups(self) -> None:
+        """Read GROUP BY of a table per person; refuse one that does not contain the person."""
         person = Column(person_of(self.card))
         has_person = False
         for node in _group_nodes(self.select, self.source_rows):
@@ -603,6 +629,7 @@ class _SelectRows:
             )
 
     def _name(self, default: str) -> str:
+        """Return a new column name that neither the source nor the person has."""
         if not self.taken:
             self.taken.add(person_of(self.card).casefold())
             if not self.grouped:
@@ -611,6 +638,7 @@ class _SelectRows:
         return unique_name(default, "of", self.taken)
 
     def _condition(self, name: str) -> Expression | None:
+        """Return HAVING or QUALIFY as a condition on the relation; None where the SELECT has none."""
         part = self.select.args.get(name)
         if part is None:
             return None
@@ -621,6 +649,7 @@ class _SelectRows:
         return condition
 
     def _shown(self) -> dict[str, Expression]:
+        """Return the output columns of the SELECT by name; refuse a name that is given twice."""
         result: dict[str, Expression] = {}
         for item in self.select.expressions:
             for name, value in self._columns(item):
@@ -631,7 +660,7 @@ class _SelectRows:
         return result
 
     def _columns(self, item: exp.Expr) -> list[tuple[str, Expression]]:
-        """Return the columns one item adds."""
+        """Return the output columns that one item of SELECT stands for: several for *, otherwise one."""
         star = item.this if isinstance(item, exp.Column) else item
         if isinstance(star, exp.Star):
             refuse_other_parts(star)
@@ -647,7 +676,7 @@ class _SelectRows:
         raise refuse_sql("a name for each expression in FROM (SELECT …)", "none", "write expression AS name")
 
     def _every_column(self, table: str) -> list[tuple[str, Expression]]:
-        """Return the columns that * stands for; one that USING has merged stands where it is first."""
+        """Return the columns that * or table.* stands for, in order; a column merged by USING occurs once."""
         rows, merged = self.source_rows, set[str]()
         result: list[tuple[str, Expression]] = []
         for relation in rows.relations:
@@ -662,9 +691,10 @@ class _SelectRows:
         return result
 
     def _value(self, node: exp.Expr, clause: Clause = "SELECT") -> Expression:
-        """Return an expression on the relation: of groups and aggregates where the rows are grouped."""
+        """Return an expression on the relation: on its groups and aggregates where the SELECT groups."""
 
         def leaf(item: exp.Expr) -> Expression | None:
+            """Return the expression of a window function, an aggregate or a column; None for other nodes."""
             if isinstance(item, exp.Window):
                 return self._window(item)
             if is_person_aggregate(item):
@@ -677,7 +707,7 @@ class _SelectRows:
         return self._resolved(value)
 
     def _named(self, node: exp.Column, clause: Clause) -> Expression:
-        """Return what a name stands for: a column of the rows, or an item of SELECT by AS."""
+        """Return what a column's name stands for: a column of the rows, or an output column by AS."""
         alias = self.aliases.get(node.name.casefold()) if clause != "SELECT" and not node.table else None
         if alias is None:
             return find_column(node, self.source_rows)
@@ -692,7 +722,8 @@ class _SelectRows:
         return _Known(node.name, value=column)
 
     def _resolved(self, value: Expression) -> Expression:
-        """Return the expression on columns of the relation alone."""
+        """Return an expression in which groups, aggregates and windows are columns of the relation; refuse a column
+        that is not grouped."""
         if isinstance(value, _Known):
             return value.value
         if isinstance(value, _Computed):
@@ -712,14 +743,17 @@ class _SelectRows:
         return value
 
     def _aggregate(self, node: exp.Expr) -> Expression:
+        """Return a column for an aggregate of the person's rows."""
         return self._computed(node, person_aggregate(node, self.source_rows, self.card), self.aggregates)
 
     def _window(self, node: exp.Window) -> Expression:
+        """Return a column for a window function over the person's rows."""
         result = window_function(node, self._value, self._types, Column(person_of(self.card)))
         return self._computed(node, result, self.windows)
 
     def _computed(self, node: exp.Expr, function: _Function, known: dict[str, _Function]) -> _Computed:
-        """Return what a function computes, under the name that it is known by, or under a new one."""
+        """Return the column of an aggregate or window function among ``known``, added under a new name where it is
+        not there yet."""
         name = next((name for name, other in known.items() if other == function), None)
         if name is None:
             name = self._name(_default_name(node, function.kind))
@@ -728,14 +762,15 @@ class _SelectRows:
 
 
 def _default_name(node: exp.Expr, default: str) -> str:
-    """Return what a column of a relation is called: what AS says, or its own name."""
+    """Return the name of a column by AS or by its own name, otherwise a default."""
     if isinstance(node.parent, exp.Alias):
         return node.parent.alias
     return node.name if isinstance(node, exp.Column) else default
 
 
 def _contains(part: exp.Expr, wanted: Callable[[exp.Expr], bool]) -> bool:
-    """Return whether a part of a SELECT has such a node, outside of queries inside it and of window functions."""
+    """Return whether a clause has a node of some kind, outside of nested queries. The function of a window is not
+    looked at, since it is no aggregate of groups; its arguments are."""
     waiting = [part]
     while waiting:
         node = waiting.pop()
@@ -755,7 +790,7 @@ def _contains(part: exp.Expr, wanted: Callable[[exp.Expr], bool]) -> bool:
 
 
 def _distinct(rows: Rows, alias: str, card: Card) -> Rows:
-    """Return each different row once, of each person."""
+    """Return SELECT DISTINCT of rows: each distinct row of a person once. The person must be among the columns."""
     person = Column(person_of(card))
     (relation,) = rows.relations
     if person not in relation.columns.values():
@@ -775,8 +810,7 @@ def _distinct(rows: Rows, alias: str, card: Card) -> Rows:
 
 
 def _union(query: exp.Union, card: Card, alias: str) -> Rows:
-    """Return the rows of both queries, by the places of their columns; without ALL each different row of a person
-    once."""
+    """Return UNION ALL of two queries, matched by position; for UNION the distinct rows of it."""
     refuse_other_parts(query, "this", "expression", "distinct")
     person = Column(person_of(card))
     sides = [materialized(query_rows(item, card, ""), card) for item in (query.this, query.expression)]
@@ -809,7 +843,7 @@ def _union(query: exp.Union, card: Card, alias: str) -> Rows:
 
 
 def with_condition(rows: Rows, node: exp.Expr, card: Card) -> Rows:
-    """Return the rows for which EXISTS, IN, or the opposite of one of them, holds."""
+    """Return the rows for which EXISTS, IN, or the negation of one holds."""
     negated = False
     while isinstance(node, (exp.Paren, exp.Not)):
         negated ^= isinstance(node, exp.Not)
@@ -821,6 +855,7 @@ def with_condition(rows: Rows, node: exp.Expr, card: Card) -> Rows:
 
 
 def _query(node: exp.Expr) -> exp.Expr:
+    """Return the query inside of parentheses."""
     while isinstance(node, exp.Subquery):
         refuse_other_parts(node, "this")
         node = node.this
@@ -828,6 +863,7 @@ def _query(node: exp.Expr) -> exp.Expr:
 
 
 def _exists(rows: Rows, node: exp.Exists, negated: bool, card: Card) -> Rows:
+    """Return the rows with, or if negated without, rows of the same person in a subquery: a semi or anti join."""
     query, person = _query(node.this), person_of(card)
     fix = f"write {person} IN (SELECT {person} FROM … GROUP BY {person} HAVING …)"
     if not isinstance(query, exp.Select):
@@ -869,7 +905,7 @@ def _exists(rows: Rows, node: exp.Exists, negated: bool, card: Card) -> Rows:
 
 
 def _refuse_public(query: exp.Select, conditions: list[exp.Expr], negated: bool, card: Card) -> None:
-    """Refuse EXISTS about a public table, and say how the table is joined instead, so that the same rows are kept."""
+    """Refuse EXISTS about a public table, with the JOIN that keeps the same rows as advice."""
     table = query.args["from_"].this if query.args.get("from_") else None
     if not isinstance(table, exp.Table) or spelling(table.name, card.public) is None:
         return
@@ -877,10 +913,11 @@ def _refuse_public(query: exp.Select, conditions: list[exp.Expr], negated: bool,
     inner = Rows((relation,))
 
     def is_inner(node: exp.Expr) -> bool:
+        """Return whether a node is a column of the public table."""
         return isinstance(node, exp.Column) and inner.lookup(name_of(node)) is not None
 
     def written(node: exp.Expr) -> str:
-        """As SQL, with the table before its columns."""
+        """Return a condition as SQL with the table's name before its columns."""
         result = node.transform(lambda item: exp.column(item.name, relation.name) if is_inner(item) else item)
         return result.sql("duckdb")
 
@@ -899,6 +936,8 @@ def _refuse_public(query: exp.Select, conditions: list[exp.Expr], negated: bool,
 
 
 def _member(rows: Rows, node: exp.In, negated: bool, card: Card) -> Rows:
+    """Return the rows whose value is, or if negated is not, in a subquery: people of another private relation, or a
+    column of a public table."""
     refuse_other_parts(node, "this", "query")
     query = _query(node.args["query"])
     value = read(node.this, row_leaf(rows, "IN"))
@@ -920,7 +959,8 @@ def _member(rows: Rows, node: exp.In, negated: bool, card: Card) -> Rows:
 
 
 def _public_column(query: exp.Expr, card: Card) -> tuple[str, str] | None:
-    """Return the public table and column of ``SELECT column FROM public_table``."""
+    """Return the table and column of ``SELECT column FROM public_table``; None where the query reads no public
+    table."""
     if not isinstance(query, exp.Select) or not query.args.get("from_"):
         return None
     table = query.args["from_"].this

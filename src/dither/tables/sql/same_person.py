@@ -28,7 +28,7 @@ _PERSON = "person"
 
 
 def with_person_joins(tree: exp.Query, card: Card) -> None:
-    """Write joins in the place of subqueries of the same person.
+    """Rewrite subqueries about the rows of the same person, inside of expressions, as joins on the person.
 
     >>> from sqlglot import parse_one
     >>> tree = parse_one("SELECT COUNT(*) FROM v WHERE a OR p IN (SELECT p FROM c)", dialect="duckdb")
@@ -51,7 +51,8 @@ def with_person_joins(tree: exp.Query, card: Card) -> None:
 
 
 def _write_set_operation(node: exp.SetOperation, units: set[str]) -> None:
-    """Write people in both of two queries, or in the first alone, as people of the first by IN or NOT IN."""
+    """Rewrite INTERSECT and EXCEPT of two lists of people as IN and NOT IN in the first query; leave other set
+    operations as they are."""
     left, right = _query(node.this), _query(node.expression)
     if left is None or right is None or not node.args.get("distinct"):
         return
@@ -81,7 +82,8 @@ class _PersonJoins:
         """The names of the joins, by what they join."""
 
     def write(self) -> None:
-        """Write a join for each subquery of this SELECT that can be one."""
+        """Write a join for each subquery of this SELECT that has one value per person; the others stay, and are
+        refused where they are read."""
         where = self.select.args.get("where")
         conditions = [] if where is None else conjuncts(where.this)
         demanded = [_bare(node) for node in conditions if is_subquery_condition(node)]
@@ -99,6 +101,8 @@ class _PersonJoins:
                 self._join_value(node)
 
     def _subqueries(self) -> Iterator[exp.Expr]:
+        """Yield the scalar subqueries, EXISTS and IN in SELECT, WHERE and GROUP BY, without those nested in other
+        queries."""
         group, where = self.select.args.get("group"), self.select.args.get("where")
         for part in (*self.select.expressions, where, group):
             for node in () if part is None else part.walk(prune=lambda item: isinstance(item, exp.Query)):
@@ -108,7 +112,8 @@ class _PersonJoins:
                     yield node
 
     def _as_exists(self, node: exp.In) -> None:
-        """IN whose query names columns of the row around it, as EXISTS."""
+        """Rewrite ``person IN (SELECT person … WHERE …)`` whose query names columns of the row around it as EXISTS;
+        leave other forms."""
         inner, person = self._members(node)
         if inner is None or person is None or not outer_columns(inner, inner) or not inner.args.get("where"):
             return
@@ -125,6 +130,7 @@ class _PersonJoins:
         node.replace(exp.Exists(this=inner))
 
     def _join_members(self, node: exp.In) -> None:
+        """Replace ``person IN (SELECT person …)`` by whether a LEFT JOIN with these people has a partner."""
         inner, person = self._members(node)
         if inner is None or person is None or outer_columns(inner, inner):
             return
@@ -132,6 +138,8 @@ class _PersonJoins:
         node.replace(_is_there(exp.column(_PERSON, column, quoted=True)))
 
     def _join_existing(self, node: exp.Exists) -> None:
+        """Replace EXISTS about rows of the same person by whether a LEFT JOIN with the people who have such rows has
+        a partner."""
         inner = _query(node.this)
         pair = self._same_person(inner)
         if inner is None or pair is None:
@@ -141,6 +149,8 @@ class _PersonJoins:
         node.replace(_is_there(exp.column(_PERSON, column, quoted=True)))
 
     def _join_value(self, node: exp.Expr) -> None:
+        """Replace a scalar subquery, an aggregate of the same person's rows, by a column of a LEFT JOIN with one row
+        per person; COUNT of no rows is 0."""
         inner = _query(node)
         shown = [] if inner is None else [item.unalias() for item in inner.expressions]
         if len(shown) != 1 or not is_aggregate(shown[0]):
@@ -156,7 +166,7 @@ class _PersonJoins:
         node.replace(value)
 
     def _members(self, node: exp.In) -> tuple[exp.Select | None, exp.Column | None]:
-        """Return the query after IN and its column, where both sides are the person."""
+        """Return the query of IN and its column, where both sides of IN are the person; (None, None) otherwise."""
         inner = _query(node.args["query"])
         if inner is None or self.has_nulls or len(inner.expressions) != 1 or not self._is_person(node.this):
             return None, None
@@ -164,8 +174,8 @@ class _PersonJoins:
         return (inner, person) if self._is_person(person) else (None, None)
 
     def _same_person(self, inner: exp.Select | None) -> tuple[exp.Column, exp.Column] | None:
-        """Return the persons inside and outside that WHERE of a plain query says to be the same, which is taken out of
-        it; None where it says something else of the row around it."""
+        """Take the equality of the inner and the outer person out of a plain query's WHERE and return both columns;
+        None where the query depends on the row around it in another way."""
         if inner is None or any(part and name not in _PARTS for name, part in inner.args.items()):
             return None
         where = inner.args.get("where")
@@ -185,10 +195,11 @@ class _PersonJoins:
         return None
 
     def _is_person(self, node: exp.Expr) -> bool:
+        """Return whether a node is a column named like the unit of a private table."""
         return isinstance(node, exp.Column) and node.name.casefold() in self.units
 
     def _joined(self, inner: exp.Select, shown: list[exp.Expr], around: exp.Expr, distinct: bool) -> str:
-        """Return the name of a join with a query that has a row for each person."""
+        """Add a LEFT JOIN with a query that has one row per person, unless it is there already, and return its name."""
         person = shown[0].this
         table = inner.copy()
         table.set("expressions", [item.copy() for item in shown])
@@ -208,27 +219,31 @@ class _PersonJoins:
 
 
 def _bare(node: exp.Expr) -> exp.Expr:
+    """Return a condition without parentheses and NOT around it."""
     while isinstance(node, (exp.Paren, exp.Not)):
         node = node.this
     return node
 
 
 def _query(node: exp.Expr) -> exp.Select | None:
-    """Return the SELECT inside of brackets; None where it is something else."""
+    """Return the SELECT inside of parentheses; None where it is another kind of query or has no FROM."""
     while isinstance(node, exp.Subquery) and not node.alias:
         node = node.this
     return node if isinstance(node, exp.Select) and node.args.get("from_") else None
 
 
 def _function(node: exp.Expr) -> str:
+    """Return the name of an aggregate function, without FILTER and WITHIN GROUP."""
     while isinstance(node, (exp.Filter, exp.WithinGroup)):
         node = node.this
     return node.name.upper()
 
 
 def _named(node: exp.Expr, name: str) -> exp.Alias:
+    """Return a copy of a node under a quoted name by AS."""
     return exp.Alias(this=node.copy(), alias=exp.to_identifier(name, quoted=True))
 
 
 def _is_there(column: exp.Expr) -> exp.Expr:
+    """Return ``column IS NOT NULL`` in parentheses: whether a LEFT JOIN found a partner."""
     return exp.Paren(this=exp.Not(this=exp.Is(this=column, expression=exp.Null())))

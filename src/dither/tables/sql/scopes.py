@@ -37,7 +37,7 @@ _READS = "the item of WITH that is read"
 
 
 def with_item(table: exp.Table) -> exp.CTE | None:
-    """Return the item of WITH that a name in FROM stands for; None where it is a table, or the path to one.
+    """Return the item of WITH that a name in FROM refers to; None for a table of the card or a path.
 
     >>> from dither.tables.sql.text import statement
     >>> text = "WITH a AS (SELECT * FROM t) SELECT * FROM (WITH a AS (SELECT x FROM a) SELECT * FROM a)"
@@ -64,7 +64,9 @@ def with_item(table: exp.Table) -> exp.CTE | None:
 
 
 def bind_tables(tree: exp.Query) -> list[exp.CTE]:
-    """Return the items of every WITH, each after those that it may read, where each table knows what it reads.
+    """Return the items of all WITH clauses, each after those it may read, and mark every table with the item that it
+    reads. Copies keep the mark (:func:`read_item`), so that a subtree can be moved without changing what its names
+    mean.
 
     Copies of a table know it too (:func:`read_item`): what is written elsewhere in the tree means what it meant before.
     """
@@ -81,12 +83,14 @@ def bind_tables(tree: exp.Query) -> list[exp.CTE]:
 
 
 def read_item(table: exp.Table) -> int | None:
-    """Return which of the items of :func:`bind_tables` a table reads."""
+    """Return the index, among the items of :func:`bind_tables`, of the one that a table reads; None where it reads
+    none."""
     place: int | None = table.meta.get(_READS)
     return place
 
 
 def _in_order(node: exp.Expr) -> Iterator[exp.CTE]:
+    """Yield the items of WITH below a node, inner ones before the item that contains them."""
     clause = node.args.get("with_")
     if clause is not None:
         yield from _in_order(clause)
@@ -107,7 +111,8 @@ class NameScope:
     levels: tuple[Mapping[str, Rows], ...]
 
     def find(self, column: Column) -> tuple[str, Expression] | None:
-        """In which rows a column, as written, is found, and what it stands for there; None where it is in none."""
+        """Return the name of the rows that have a column, and the expression it stands for there; None where no rows
+        have it. The inner query is searched first."""
         for level in self.levels:
             matches = [(name, match) for name, rows in level.items() if (match := rows.lookup(column)) is not None]
             if len(matches) > 1:
@@ -121,7 +126,7 @@ class NameScope:
 
     @property
     def rows(self) -> Rows:
-        """All rows in the scope, for the words of a refusal."""
+        """All rows in the scope, which refusals list."""
         return Rows(tuple(item for level in self.levels for rows in level.values() for item in rows.relations))
 
 
@@ -129,7 +134,7 @@ class NameScope:
 
 
 def select_items(select: exp.Select) -> list[Item]:
-    """Return the columns after SELECT with their names by AS, which are different."""
+    """Return the columns after SELECT, each with its name by AS or None; refuse a name that is given twice."""
     items: list[Item] = [
         (item.alias, item.this) if isinstance(item, exp.Alias) else (None, item) for item in select.expressions
     ]
@@ -142,7 +147,7 @@ def select_items(select: exp.Select) -> list[Item]:
 
 
 def write_groups_out(select: exp.Select) -> None:
-    """Write the columns into GROUP BY ALL: those without an aggregate or a window function."""
+    """Replace GROUP BY ALL by its meaning: all columns of SELECT without an aggregate or a window function."""
     group = select.args.get("group")
     if group is not None and group.args.get("all") is True and not group.expressions:
         items = [item.unalias() for item in select.expressions]
@@ -175,7 +180,8 @@ def write_windows_out(tree: exp.Query) -> None:
 
 
 def group_node(node: exp.Expr, items: Sequence[Item], rows: Rows) -> exp.Expr:
-    """Return what a part of GROUP BY stands for: itself, or an item of SELECT by its position or its name."""
+    """Return the expression that an element of GROUP BY refers to: a column of SELECT by position or by its name, or
+    the element itself."""
     written = unwrapped(node)
     if isinstance(written, exp.Literal) and not written.is_string:
         return items[position(written, len(items), "GROUP BY")][1]
@@ -192,10 +198,11 @@ def group_node(node: exp.Expr, items: Sequence[Item], rows: Rows) -> exp.Expr:
 
 
 def means_alias(name: str, clause: Clause, column: object, alias: object, usable: bool) -> bool:
-    """Return whether a name stands in a clause for what AS calls so, rather than for a column of the rows.
+    """Return whether a name in a clause means an output column by AS rather than a column of the rows; refuse it
+    where engines disagree.
 
-    ``column`` and ``alias`` are what it would be, None where there is none; ``usable`` is whether the column could be
-    in the clause: it is grouped, or rows are not. (A name alone in ORDER BY is that of AS.)
+    ``column`` and ``alias`` are the two meanings, None where there is none. ``usable`` says that the column may stand
+    in the clause, because it is grouped or because rows are not grouped. (A name alone in ORDER BY is that of AS.)
 
     >>> means_alias("n", "SELECT", "a column", "an alias", usable=True)
     False
@@ -213,14 +220,14 @@ def means_alias(name: str, clause: Clause, column: object, alias: object, usable
 
 
 def unwrapped(node: exp.Expr) -> exp.Expr:
-    """Return a node without brackets around it."""
+    """Return a node without the parentheses around it."""
     while isinstance(node, exp.Paren):
         node = node.this
     return node
 
 
 def position(node: exp.Expr, count: int, clause: str) -> int:
-    """Return which of so many columns a number stands for, from 0 on."""
+    """Return the index, from 0, of the column that a position such as GROUP BY 1 refers to among ``count`` columns."""
     place = number(node, clause)
     if not isinstance(place, int) or not 1 <= place <= count:
         expected = f"a position from 1 to {count} in {clause}"

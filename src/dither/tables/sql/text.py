@@ -74,13 +74,14 @@ class _Parser(Parser):
     }
 
     def substring_call(self) -> exp.Expr:
-        """SUBSTRING(x, 1, 2), also as SUBSTRING(x FROM 1 FOR 2)."""
+        """Parse SUBSTRING(x, 1, 2) and SUBSTRING(x FROM 1 FOR 2) as one function call."""
         node = self._parse_substring()
         parts = [node.args.get(name) for name in ("this", "start", "length")]
         return exp.Anonymous(this="SUBSTRING", expressions=[part for part in parts if part is not None])
 
     def trim_call(self) -> exp.Expr:
-        """TRIM(x), also as TRIM(BOTH ' ' FROM x): characters other than a space are a second argument."""
+        """Parse TRIM(x) and TRIM(BOTH ' ' FROM x) as one function call; characters other than a space are its second
+        argument."""
         node = self._parse_trim()
         name = {"LEADING": "LTRIM", "TRAILING": "RTRIM"}.get(str(node.args.get("position")), "TRIM")
         signs = node.args.get("expression")
@@ -94,15 +95,19 @@ class _Parser(Parser):
     # ROLLUP (a > 5, b): conditions are grouped by there as elsewhere; sqlglot reads arithmetic alone
 
     def _parse_grouping_set(self) -> exp.Expr | None:
+        """Parse an element of GROUPING SETS, which may be nested ROLLUP, CUBE or GROUPING SETS."""
         return self._parse_grouping_sets() or self._parse_cube_or_rollup() or self._parse_disjunction()
 
     def _parse_cube_or_rollup(self, with_prefix: bool = False) -> exp.Cube | exp.Rollup | None:
+        """Parse ROLLUP (…) or CUBE (…), whose elements may be conditions, which sqlglot does not read there; None
+        for anything else."""
         kind = exp.Cube if self._match(TokenType.CUBE) else exp.Rollup if self._match(TokenType.ROLLUP) else None
         if kind is None:
             return None
         return kind(expressions=[] if with_prefix else self._parse_wrapped_csv(self._parse_disjunction))
 
     def _warn_unsupported(self) -> None:
+        """Raise where sqlglot would log a warning and read the text as a command."""
         # it would be logged and read as a command
         self.raise_error("no question")
 
@@ -110,8 +115,8 @@ class _Parser(Parser):
 def statement(
     text: str, table: str, names: Sequence[str] = (), example: str | None = None
 ) -> tuple[exp.Query, dict[str, exp.Expr]]:
-    """Return the one query in the text, with WITH, UNION and parentheses where it has them, and the options of
-    differential privacy it states.
+    """Parse the one query in a text, which may have WITH, UNION and parentheses, and the options of differential
+    privacy that it states.
 
     ``names``, the columns of the table, and an ``example`` of a question serve refusals.
     """
@@ -129,7 +134,7 @@ def statement(
 
 
 def _no_question(tokens: list[Token], table: str, names: Sequence[str], example: str) -> InvalidArgument:
-    """Return the refusal of a text that begins with something else than a question."""
+    """Return the refusal of a text that does not begin like a query, such as DESCRIBE or DELETE."""
     first = tokens[0].text.upper()
     fix = f"write for example {example}"
     if first in _LISTING and names:
@@ -146,7 +151,7 @@ def _no_question(tokens: list[Token], table: str, names: Sequence[str], example:
 
 
 def expression(text: str) -> exp.Expr:
-    """Return the one expression in the text."""
+    """Parse the one expression in a text."""
     tokens = _tokens(text, "amount > 5")
     tree = _parse([Token(TokenType.SELECT, "SELECT"), *tokens], text)
     extra = [name for name, value in tree.args.items() if value and name != "expressions"]
@@ -157,7 +162,8 @@ def expression(text: str) -> exp.Expr:
 
 
 def _tokens(text: str, example: str) -> list[Token]:
-    """Return the tokens of one statement; with an example for a text without any."""
+    """Split a text into the tokens of one statement; refuse what is too long, too deeply nested or no SQL.
+    ``example`` is shown where the text is empty."""
     if not isinstance(text, str):
         raise WrongType("SQL", "a text", type(text).__name__, "pass the query as a str")
     if len(text) > MAX_CHARACTERS:
@@ -187,6 +193,7 @@ def _tokens(text: str, example: str) -> list[Token]:
 
 
 def _tokenize(text: str, tokenizer: type[Tokenizer]) -> list[Token] | None:
+    """Return the tokens of a text; None where a quote or comment is not closed."""
     try:
         return tokenizer(dialect=DuckDB()).tokenize(text)
     except TokenError:
@@ -194,6 +201,7 @@ def _tokenize(text: str, tokenizer: type[Tokenizer]) -> list[Token] | None:
 
 
 def _check_nesting(tokens: list[Token]) -> None:
+    """Refuse tokens whose parentheses, brackets or signs nest so deeply that the parser would recurse too far."""
     depth = run = 0
     for item in tokens:
         run = run + 1 if item.token_type in _PREFIX else 0
@@ -203,9 +211,8 @@ def _check_nesting(tokens: list[Token]) -> None:
 
 
 def _refuse_unusual_signs(tokens: Sequence[Token], text: str) -> None:
-    """Refuse typographic quotes, signs of full width and characters that nobody sees, where they are no part of a text
-    or of a quoted name; and the braces of a template.
-    """
+    """Refuse typographic quotes, full-width signs and invisible characters outside of texts and quoted names, and
+    the braces of a template."""
     if not text.isascii():
         for token in tokens:
             if token.token_type not in QUOTED or text[token.start : token.start + 1] not in "'\"`":
@@ -217,6 +224,7 @@ def _refuse_unusual_signs(tokens: Sequence[Token], text: str) -> None:
 
 
 def _refuse_sign(word: str) -> None:
+    """Refuse a word that contains a sign which only looks like one of SQL, or an invisible character."""
     for sign in word:
         if sign in _SIGNS:
             fix = f"write {_SIGNS[sign]} instead"
@@ -226,7 +234,8 @@ def _refuse_sign(word: str) -> None:
 
 
 def _split_options(tokens: list[Token], text: str) -> tuple[list[Token], dict[str, exp.Expr]]:
-    """Return the tokens without BigQuery's head, and what it states."""
+    """Split BigQuery's ``WITH DIFFERENTIAL_PRIVACY OPTIONS (…)`` off a statement's tokens and return the rest and
+    the options by name."""
     words = [item.text.upper() for item in tokens[:5]]
     if words[:3] != ["SELECT", "WITH", "DIFFERENTIAL_PRIVACY"]:
         return tokens, {}
@@ -251,6 +260,8 @@ def _split_options(tokens: list[Token], text: str) -> tuple[list[Token], dict[st
 
 
 def _parse(tokens: list[Token], text: str, names: Sequence[str] = ()) -> exp.Expr:
+    """Parse tokens into one tree of bounded depth; ``names`` are the table's columns, which the advice on a mistake
+    uses."""
     parser = _Parser(dialect=DuckDB(), error_level=ErrorLevel.IMMEDIATE)
     try:
         trees = [item for item in parser.parse(tokens, text) if item is not None]

@@ -17,7 +17,7 @@ import dither as dp
 from dither.audit import measure, replay
 from dither.audit.blackbox.features import collect_outputs
 from dither.audit.outputs.canonical import Raised, Warned, digest
-from dither.audit.outputs.observe import Watch, observe, observe_each, observe_runs, remembered
+from dither.audit.outputs.observe import Watch, observe, observe_each, observe_runs, snapshot
 
 
 def warn_and_return(x, category=UserWarning):
@@ -174,10 +174,23 @@ def test_what_a_function_stores_is_put_back():
         memory["n"] += 1
         calls.append(2)
 
-    put_back = remembered(store)
+    put_back = snapshot(store)
     store()
     put_back()
     assert (memory, calls) == ({"n": 0}, [1])
+
+
+def test_a_variable_that_had_no_value_has_none_again():
+    def store():
+        nonlocal late
+        late = 1
+
+    put_back = snapshot(store)
+    late = 2
+    store()
+    put_back()
+    with pytest.raises(NameError):
+        print(late)
 
 
 def test_nothing_is_recorded_where_nothing_happens():

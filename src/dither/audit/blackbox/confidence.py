@@ -29,9 +29,7 @@ _GUESS_RATE_SHARE = 0.05
 
 
 def clopper_pearson_upper(successes: int, trials: int, failure: float) -> float:
-    """Return the Clopper-Pearson upper confidence bound on a binomial probability, valid with probability ``1 -
-    failure``.
-    """
+    """Return the Clopper-Pearson upper confidence bound on a binomial probability at level ``1 - failure``."""
     from scipy.special import betainccinv
 
     if successes >= trials:
@@ -40,9 +38,7 @@ def clopper_pearson_upper(successes: int, trials: int, failure: float) -> float:
 
 
 def clopper_pearson_lower(successes: int, trials: int, failure: float) -> float:
-    """Return the Clopper-Pearson lower confidence bound on a binomial probability, valid with probability ``1 -
-    failure``.
-    """
+    """Return the Clopper-Pearson lower confidence bound on a binomial probability at level ``1 - failure``."""
     from scipy.special import betaincinv
 
     if successes <= 0:
@@ -53,8 +49,7 @@ def clopper_pearson_lower(successes: int, trials: int, failure: float) -> float:
 def epsilon_lower_bound(
     right: int, wrong: int, trials: int, failure: float, delta: float = 0.0, sides: int = 2
 ) -> float:
-    """Return a lower confidence bound on epsilon from the outcome of a guessing game, valid with probability ``1 -
-    failure``.
+    """Return a lower confidence bound on epsilon, at level ``1 - failure``, from the results of a guessing game.
 
     *The game.* In each round a fair coin chooses x or its neighbor, the code runs on it, and a rule fixed in advance
     guesses from the output which one it was, or abstains: it guesses the neighbor on a set S and x on a disjoint set
@@ -100,22 +95,28 @@ def epsilon_estimate(right: int, wrong: int, trials: int, delta: float = 0.0, si
 def approximate_epsilon(
     right: Any, wrong: Any, trials: float, failure: float, delta: float = 0.0, sides: Any = 2
 ) -> Floats:
-    """Return an approximation of :func:`epsilon_lower_bound` for arrays, by Wilson's score interval; negative values
-    allowed.
+    """Return an approximation of :func:`epsilon_lower_bound` for arrays, by Wilson's score interval.
+
+    It may be negative.
 
     It is used to choose among candidate rules, never to state a result.
     """
-    from scipy.special import ndtri
-
-    z2 = float(ndtri(failure)) ** 2
     guesses = np.asarray(right + wrong, dtype=np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
-        frequency = wrong / guesses
-        margin = np.sqrt(z2 * frequency * (1 - frequency) / guesses + (z2 / (2 * guesses)) ** 2)
-        error_rate = (frequency + z2 / (2 * guesses) + margin) / (1 + z2 / guesses)
+        error_rate = _wilson_upper(wrong, guesses, failure)
         success_rate = 1 - error_rate - delta * sides / 2 * trials / guesses
         result = np.log(success_rate / error_rate)
     return np.where(np.isfinite(result), result, -np.inf)
+
+
+def _wilson_upper(count: Any, total: Any, failure: float) -> Any:
+    """Return the upper end of Wilson's score interval for a binomial probability (Wilson 1927), for arrays."""
+    from scipy.special import ndtri
+
+    z2 = float(ndtri(failure)) ** 2
+    frequency = count / total
+    margin = np.sqrt(z2 * frequency * (1 - frequency) / total + (z2 / (2 * total)) ** 2)
+    return (frequency + z2 / (2 * total) + margin) / (1 + z2 / total)
 
 
 _MU_SLACK = 1e-9
@@ -123,8 +124,11 @@ _MAX_MU = 1e6
 
 
 def mu_lower_bound(hits: int, neighbor_runs: int, false_alarms: int, trials: int, failure: float) -> float:
-    """Return a lower confidence bound on mu, where ``hits`` of ``neighbor_runs`` outputs on the neighbor fell into the
-    region and ``false_alarms`` of ``trials`` outputs on x did.
+    """Return a lower confidence bound on mu of Gaussian DP, at level ``1 - failure``, from a test of x against its
+    neighbor.
+
+    ``hits`` of ``neighbor_runs`` outputs on the neighbor fell into the region of the test, and ``false_alarms`` of
+    ``trials`` outputs on x did.
 
     *Statement.* If the code is mu-Gaussian-DP for x and its neighbor, the returned number is at most mu with
     probability ``1 - failure``.
@@ -143,19 +147,15 @@ def mu_lower_bound(hits: int, neighbor_runs: int, false_alarms: int, trials: int
 
 
 def approximate_mu(hits: Any, neighbor_runs: float, false_alarms: Any, trials: float, failure: float) -> Floats:
-    """Return an approximation of :func:`mu_lower_bound` for arrays, used to choose a threshold, never to state a
-    result.
+    """Return an approximation of :func:`mu_lower_bound` for arrays, by Wilson's score interval.
+
+    It is used to choose a threshold, never to state a result.
     """
     from scipy.special import ndtri
 
-    z2 = float(ndtri(failure / 2)) ** 2
-
-    def wilson_upper(count: Any, total: float) -> Any:
-        frequency = count / total
-        margin = np.sqrt(z2 * frequency * (1 - frequency) / total + (z2 / (2 * total)) ** 2)
-        return (frequency + z2 / (2 * total) + margin) / (1 + z2 / total)
-
-    result = -ndtri(wilson_upper(false_alarms, trials)) - ndtri(wilson_upper(neighbor_runs - hits, neighbor_runs))
+    level = _wilson_upper(false_alarms, trials, failure / 2)
+    miss_rate = _wilson_upper(neighbor_runs - hits, neighbor_runs, failure / 2)
+    result = -ndtri(level) - ndtri(miss_rate)
     return np.where(np.isfinite(result), result, -np.inf)
 
 
@@ -163,9 +163,8 @@ def gdp_epsilon(mu: float, delta: float) -> float:
     """Return the epsilon of mu-GDP at ``delta``, rounded down: that of Gaussian noise with sigma = sensitivity / mu."""
     if mu <= 0:
         return 0.0
-    ratio = Fraction(
-        (1 + _MU_SLACK) / min(mu, _MAX_MU)
-    )  # slightly more noise than mu stands for, hence a smaller epsilon
+    # slightly more noise than mu stands for, hence a smaller epsilon
+    ratio = Fraction((1 + _MU_SLACK) / min(mu, _MAX_MU))
     return float(gaussian_epsilon(ratio, Fraction(delta))) * (1 - _MU_SLACK)
 
 

@@ -38,7 +38,7 @@ class Outputs:
 
     @property
     def opaque(self) -> tuple[str, ...]:
-        """What could not be decomposed in some run, each with its place."""
+        """Return what could not be decomposed in some run, each with its location in the output."""
         kinds: dict[str, None] = {}
         for name in (*self.constants, *self.columns):
             if name.endswith(" kind"):
@@ -70,7 +70,7 @@ class Outputs:
 
 
 def concatenate(parts: Sequence[Outputs]) -> Outputs:
-    """Return all runs of all parts, in order."""
+    """Concatenate the runs of all parts, in order, and keep the columns that :func:`_kept_paths` selects."""
     parts = [part for part in parts if part.size] or list(parts[:1])
     if len(parts) == 1:
         return parts[0]
@@ -92,9 +92,10 @@ def concatenate(parts: Sequence[Outputs]) -> Outputs:
 
 
 def _kept_paths(paths: Iterable[str], size: int) -> set[str]:
-    """Return the paths to keep. If there are too many, those are kept that come first in an order independent of the
-    data, and the more runs there are the fewer are kept; a path kept for all runs was therefore kept for every part of
-    them.
+    """Return the paths of the columns to keep, fewer of them the more runs there are, so that memory is bounded.
+
+    If there are too many, those are kept that come first in an order independent of the data; a path that is kept for
+    all runs was therefore kept for every part of them.
     """
     unique_paths, limit = set(paths), max(MAX_COLUMNS, min(_COLUMN_LIMIT, MAX_CELLS // max(1, size)))
     if len(unique_paths) <= limit:
@@ -106,6 +107,7 @@ def _kept_paths(paths: Iterable[str], size: int) -> set[str]:
 
 
 def _stacked(columns: list[Array]) -> Array:
+    """Concatenate the columns of several parts, padded to one width and converted to one type."""
     width = max((column.shape[1] for column in columns if column.ndim == 2), default=0)
     if width:
         columns = [_padded(column, width) for column in columns]
@@ -115,6 +117,7 @@ def _stacked(columns: list[Array]) -> Array:
 
 
 def _padded(column: Array, width: int) -> Array:
+    """Pad a column of numbers or vectors with NaN to vectors of the given width."""
     matrix = column if column.ndim == 2 else column[:, None]
     if matrix.shape[1] == width:
         return matrix
@@ -161,13 +164,14 @@ def _constants(output: Any) -> dict[str, Any]:
 
 
 def _numeric(array: Array) -> Array:
-    """Numbers as 64-bit floats or integers; vectors of length one become scalars."""
+    """Convert numbers to 64-bit floats or integers, and vectors of length one to scalars."""
     array = array.astype(np.int64 if array.dtype.kind == "i" else np.float64, copy=False)
     return array[:, 0] if array.shape[1] == 1 else array
 
 
 def _uniform(outputs: list[Any]) -> Array | None:
-    """Return the column for outputs that are all numbers of one type or vectors of one shape and type, else None."""
+    """Return the column for outputs that are all numbers of one type, or vectors of one shape and type; None for
+    others."""
     kinds = set(map(type, outputs))
     if len(kinds) != 1:
         return None
@@ -207,7 +211,11 @@ def _as_columns(
 
 
 def _numbers(values: dict[int, Any], size: int) -> Array | None:
-    """Integers if every run has one, else floats with NaN for missing values; vectors are padded to one length."""
+    """Return the numbers at one path as a column: integers if every run has one, else floats with NaN for missing
+    values.
+
+    Vectors are padded to one length; None if no run has a number.
+    """
     if not values:
         return None
     vectors = {run: value for run, value in values.items() if isinstance(value, np.ndarray)}

@@ -61,11 +61,11 @@ class Measurement:
 
     @property
     def refuted(self) -> bool:
-        """Whether the claim is false, at the stated confidence."""
+        """Return whether the claim is false, at the stated confidence."""
         return self.claim is not None and self.epsilon > self.claim
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return the measurement as plain values, for JSON."""
         names = [item.name for item in fields(self) if item.name not in ("region", "points")]
         result = {name: getattr(self, name) for name in names}
         return {
@@ -76,7 +76,7 @@ class Measurement:
         }
 
     def _repr_html_(self) -> str:
-        """For a notebook: the bound, and what the tests reached: their power at each level."""
+        """Return the measurement for a notebook: the bound, and the observed power of the tests at each level."""
         points = sorted(self.points)
         lines = [("observed", [a for a, _ in points], [b for _, b in points])] if points else []
         if self.claim is not None:
@@ -325,7 +325,7 @@ def _points(scores: NDArray[np.float64], labels: NDArray[np.bool_]) -> tuple[tup
 
 
 def _note(outputs: Outputs) -> str:
-    """Return a warning if all runs raised the same error."""
+    """Return a warning if every run raised one and the same error, and an empty string otherwise."""
     kinds = {outputs.constants[" kind"]} if " kind" in outputs.constants else set(outputs.columns.get(" kind", ()))
     if len(kinds) == 1 and str(*kinds).startswith("raised"):
         return f"every run {kinds.pop()}: nothing was measured"

@@ -23,12 +23,11 @@ from numpy.typing import NDArray
 
 from dither.audit.blackbox.confidence import approximate_epsilon, approximate_mu
 from dither.audit.blackbox.features import Array, Outputs, collect_outputs
-from dither.audit.blackbox.views import JointView, View, label_hash, views
+from dither.audit.blackbox.views import OutputView, View, label_hash, views
 from dither.audit.outputs.canonical import ContentEquality
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.bool_]
-AnyView = View | JointView
 
 _PRIOR = 1.0
 _MAX_BINS = 128
@@ -48,7 +47,7 @@ class Bins(ContentEquality):
 
     @classmethod
     def of(cls, column: Array) -> Bins:
-        """Bins of roughly equal counts; a frequent value gets a bin of its own."""
+        """Learn bins of roughly equal counts from a column; a frequent value gets a bin of its own."""
         if column.dtype == object:
             frequencies = Counter(map(str, column))
             names = sorted(frequencies, key=lambda name: (-frequencies[name], name))[:_MAX_LABELS]
@@ -65,11 +64,11 @@ class Bins(ContentEquality):
 
     @property
     def count(self) -> int:
-        """The number of bins."""
+        """Return the number of bins."""
         return (len(self.labels) if self.labels else self.edges.size) + 1
 
     def __call__(self, column: Array) -> NDArray[np.intp]:
-        """The bin of each value."""
+        """Return the bin of each value."""
         if self.labels:
             indices = {label: index for index, label in enumerate(self.labels)}
             return np.array([indices.get(str(value), len(indices)) for value in column], dtype=np.intp)
@@ -94,38 +93,39 @@ def _printable(label: str) -> str:
 
 @dataclass(frozen=True)
 class ValueScore:
-    """Scores by the value of the view itself; ``sign`` is -1 if small values favor the neighbor."""
+    """Score outputs by the value of the view itself; ``sign`` is -1 if small values favor the neighbor."""
 
-    view: AnyView
+    view: OutputView
     sign: float
 
     def __call__(self, outputs: Outputs) -> Floats:
-        """One score for each run; NaN where the value is NaN."""
+        """Return the score of each run; NaN where the value is NaN."""
         return finite(self.sign * self.view(outputs))
 
     def where(self, low: float, high: float) -> tuple[str, str]:
-        """Descriptions of the outputs with scores of at least ``high`` and of at most ``low``."""
+        """Describe the outputs with scores of at least ``high``, and those with scores of at most ``low``."""
         more, less = (">=", "<=") if self.sign > 0 else ("<=", ">=")
         return f"{self.view.name} {more} {self.sign * high:.6g}", f"{self.view.name} {less} {self.sign * low:.6g}"
 
 
 @dataclass(frozen=True, eq=False)
 class LikelihoodRatioScore(ContentEquality):
-    """Scores by the log-likelihood ratio of the bin."""
+    """Score outputs by the log-likelihood ratio of the bin that the value of the view falls into."""
 
-    view: AnyView
+    view: OutputView
     bins: Bins
     ratios: Floats
 
     def __call__(self, outputs: Outputs) -> Floats:
-        """One score for each run."""
+        """Return the score of each run."""
         return np.asarray(self.ratios[self.bins(self.view(outputs))], dtype=np.float64)
 
     def where(self, low: float, high: float) -> tuple[str, str]:
-        """Descriptions of the outputs with scores of at least ``high`` and of at most ``low``."""
+        """Describe the outputs with scores of at least ``high``, and those with scores of at most ``low``."""
         return self._describe(self.ratios >= high), self._describe(self.ratios <= low)
 
     def _describe(self, chosen: Labels) -> str:
+        """Describe the bins that are selected by a mask."""
         names = [self.bins.name(index) for index in np.flatnonzero(chosen).tolist()]
         listed = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
         return f"{self.view.name} in {{{listed}}}"
@@ -133,14 +133,15 @@ class LikelihoodRatioScore(ContentEquality):
 
 @dataclass(frozen=True, eq=False)
 class AtomScore(ContentEquality):
-    """Scores by the log-likelihood ratio of the exact value, for values observed more than once; others score 0."""
+    """Score outputs by the log-likelihood ratio of the exact value, learned where it occurs more than once, 0
+    elsewhere."""
 
-    view: AnyView
+    view: OutputView
     values: Array
     ratios: Floats
 
     @classmethod
-    def of(cls, view: AnyView, column: Array, labels: Labels) -> AtomScore:
+    def of(cls, view: OutputView, column: Array, labels: Labels) -> AtomScore:
         """Learn the ratios from labeled values."""
         values, codes, counts = np.unique(column, return_inverse=True, return_counts=True)
         repeated = counts > 1
@@ -149,28 +150,29 @@ class AtomScore(ContentEquality):
         return cls(view, values[repeated], ratios[repeated])
 
     def __call__(self, outputs: Outputs) -> Floats:
-        """One score for each run."""
+        """Return the score of each run."""
         return self.of_values(exact_values(self.view(outputs)))
 
     def of_values(self, column: Array) -> Floats:
-        """Return the scores of given values."""
+        """Return the score of each value, 0 for values that were not learned."""
         if not self.values.size:
             return np.zeros(column.size)
         indices = np.minimum(np.searchsorted(self.values, column), self.values.size - 1)
         return np.where(self.values[indices] == column, self.ratios[indices], 0.0)
 
     def where(self, low: float, high: float) -> tuple[str, str]:
-        """Descriptions of the outputs with scores of at least ``high`` and of at most ``low``."""
+        """Describe the outputs with scores of at least ``high``, and those with scores of at most ``low``."""
         return self._describe(self.ratios >= high), self._describe(self.ratios <= low)
 
     def _describe(self, chosen: Labels) -> str:
+        """Describe the exact values that are selected by a mask."""
         values = self.values[chosen]
         listed = ", ".join(f"{value:.6g}" for value in values[:4].tolist())
         return f"{self.view.name} is exactly one of {{{listed}{f' and {values.size - 4} more' * (values.size > 4)}}}"
 
 
 def exact_values(column: Array) -> Array:
-    """Numbers themselves, or hashes of labels, so that equal values map to equal floats."""
+    """Return the numbers of a column, or hashes of its labels, so that equal values map to equal floats."""
     if column.dtype != object:
         with np.errstate(invalid="ignore"):
             return column.astype(np.float64) if column.dtype.kind != "f" else column
@@ -179,20 +181,20 @@ def exact_values(column: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class BlendedScore(ContentEquality):
-    """Scores by a weighted sum of log-likelihood ratios."""
+    """Score outputs by a weighted sum of log-likelihood ratios of several views."""
 
     parts: tuple[LikelihoodRatioScore, ...]
     weights: Floats
 
     def __call__(self, outputs: Outputs) -> Floats:
-        """One score for each run."""
+        """Return the score of each run."""
         total = np.zeros(outputs.size)
         for part, weight in zip(self.parts, self.weights.tolist(), strict=True):
             total += weight * part(outputs)
         return total
 
     def where(self, low: float, high: float) -> tuple[str, str]:
-        """Descriptions of the outputs with scores of at least ``high`` and of at most ``low``."""
+        """Describe the outputs with scores of at least ``high``, and those with scores of at most ``low``."""
         names = ", ".join(part.view.name for part in self.parts[:4])
         names += f" and {len(self.parts) - 4} more" if len(self.parts) > 4 else ""
         return f"score of {names} >= {high:.3g}", f"score of {names} <= {low:.3g}"
@@ -202,13 +204,13 @@ Score = ValueScore | LikelihoodRatioScore | AtomScore | BlendedScore
 
 
 def finite(scores: Array) -> Floats:
-    """Scores clipped to finite floats, since an infinite threshold stands for an empty set."""
+    """Clip scores to finite floats, since an infinite threshold stands for an empty set."""
     largest = np.finfo(np.float64).max
     return np.clip(scores.astype(np.float64), -largest, largest)
 
 
 def log_ratios(neighbor: Array, x: Array) -> Floats:
-    """Log-likelihood ratios of the bins, shrunk towards 0 where counts are small."""
+    """Return the log-likelihood ratios of the bins from their counts, shrunk towards 0 where counts are small."""
     total, other = neighbor.sum() + _PRIOR, x.sum() + _PRIOR
     return np.asarray(np.log((neighbor + _PRIOR) / total * other / (x + _PRIOR)), dtype=np.float64)
 
@@ -223,31 +225,31 @@ _RARE = 0.1
 
 @dataclass(frozen=True)
 class Region:
-    """A guessing rule: the neighbor if the score is at least ``high``, x if it is at most ``low``, else abstain."""
+    """Guess the neighbor if the score is at least ``high``, x if it is at most ``low``, and abstain otherwise."""
 
     score: Score
     low: float
     high: float
 
     def __call__(self, output: Any) -> str | None:
-        """The guess for one output: "x", "x_neighbor", or None if the rule abstains."""
+        """Return the guess for one output: "x", "x_neighbor", or None if the rule abstains."""
         guess = int(self.guesses(collect_outputs([output]))[0])
         return {1: "x_neighbor", -1: "x", 0: None}[guess]
 
     def guesses(self, outputs: Outputs, scores: Floats | None = None) -> NDArray[np.int8]:
-        """1 for the neighbor, -1 for x, 0 for abstention."""
+        """Return a guess for each run: 1 for the neighbor, -1 for x, 0 for abstention."""
         result = self.score(outputs) if scores is None else scores
         with np.errstate(invalid="ignore"):
             return (result >= self.high).astype(np.int8) - (result <= self.low).astype(np.int8)
 
     @property
     def sides(self) -> int:
-        """The number of nonempty sets among the two on which the rule guesses."""
+        """Return the number of nonempty sets among the two on which the rule guesses."""
         return int(self.high < math.inf) + int(self.low > -math.inf)
 
     @property
     def description(self) -> str:
-        """A description for reports."""
+        """Return a description for reports."""
         for_neighbor, for_x = self.score.where(self.low, self.high)
         parts = [f"x_neighbor where {for_neighbor}"] * (self.high < math.inf)
         parts += [f"x where {for_x}"] * (self.low > -math.inf)
@@ -256,8 +258,11 @@ class Region:
 
 @dataclass(frozen=True)
 class Objective:
-    """The approximate bound on ``fresh_ratio`` times as many runs, by which regions are compared; the observed counts
-    are first made worse by ``pessimism`` standard deviations."""
+    """Approximate the bound on epsilon that ``fresh_ratio`` times as many runs would give: the score by which regions
+    are compared.
+
+    The observed counts are first made worse by ``pessimism`` standard deviations.
+    """
 
     failure: float
     delta: float
@@ -265,7 +270,7 @@ class Objective:
     pessimism: float = 0.0
 
     def __call__(self, right: Any, wrong: Any, trials: int, sides: Any) -> Floats:
-        """The approximate bound."""
+        """Return the approximate bound for arrays of counts of right and wrong guesses."""
         right, wrong = right - self.pessimism * np.sqrt(right), wrong + self.pessimism * np.sqrt(wrong)
         return approximate_epsilon(
             self.fresh_ratio * right,
@@ -280,8 +285,10 @@ class Objective:
 def learn_regions(
     outputs: Outputs, labels: Labels, failure: float, delta: float = 0.0, mode: str = "region", fresh_ratio: float = 1.0
 ) -> list[Region]:
-    """Return one or two regions to try, best first. ``labels`` are True for runs on the neighbor, and ``fresh_ratio``
-    is the number of fresh runs to come relative to this sample.
+    """Learn one or two regions to test on fresh runs, best first.
+
+    ``labels`` are True for runs on the neighbor, and ``fresh_ratio`` is the number of fresh runs to come relative to
+    this sample.
     """
     objectives: list[Objective] = [Objective(_SELECTION_FACTOR * failure, delta)]
     if mode != "gaussian":
@@ -306,9 +313,8 @@ def _same_region(one: Region, other: Region) -> bool:
 
 
 def _transferred(region: Region, held_out_scores: Floats, scores: Floats) -> Region:
-    """Return the same region for the score learned on the whole sample: its thresholds are set so that it contains the
-    same fraction of runs as under the held-out scores.
-    """
+    """Set thresholds for the score learned on all runs so that the region contains the fraction of runs it has under
+    held-out scores."""
     ranked = np.sort(scores)
     factor = ranked.size / max(1, int((~np.isnan(held_out_scores)).sum()))
     upper, lower = (
@@ -324,7 +330,7 @@ def _transferred(region: Region, held_out_scores: Floats, scores: Floats) -> Reg
 
 
 def _candidates(outputs: Outputs, labels: Labels) -> Iterator[tuple[Score, Floats]]:
-    """Candidate scores, each with the held-out scores of all runs (learned on the other half of the sample)."""
+    """Yield candidate scores, each with the held-out score of every run (learned on the other half of the sample)."""
     even = np.arange(labels.size) % 2 == 0
     ratios: list[tuple[float, LikelihoodRatioScore, Floats]] = []
     for view in views(outputs, labels):
@@ -361,8 +367,8 @@ def _candidates(outputs: Outputs, labels: Labels) -> Iterator[tuple[Score, Float
         yield _blend([ratio for ratio, _ in best], np.stack([scores for _, scores in best], axis=1), labels, even)
 
 
-def _atoms(view: AnyView, column: Array, labels: Labels, even: Labels) -> Iterator[tuple[Score, Floats]]:
-    """Yield the score of every exact value observed more than once, if there are any."""
+def _atoms(view: OutputView, column: Array, labels: Labels, even: Labels) -> Iterator[tuple[Score, Floats]]:
+    """Yield the score of exact values with its held-out scores, if some value was observed more than once."""
     values = exact_values(column)
     atoms = AtomScore.of(view, values, labels)
     if not atoms.values.size:
@@ -372,12 +378,13 @@ def _atoms(view: AnyView, column: Array, labels: Labels, even: Labels) -> Iterat
     yield atoms, held_out_only(held_out, view)
 
 
-def held_out_only(scores: Floats, view: AnyView) -> Floats:
-    """Scores for judging a view: NaN for the runs from which its weights were learned."""
+def held_out_only(scores: Floats, view: OutputView) -> Floats:
+    """Return the scores with NaN for the runs from which the weights of the view were learned."""
     return np.where(np.arange(scores.size) < view.training_runs, np.nan, scores) if view.training_runs else scores
 
 
 def _rank_difference(column: Array, labels: Labels, usable: Labels) -> float:
+    """Return a median test statistic: positive if large values are more frequent on the neighbor than on x."""
     with np.errstate(over="ignore"):  # the mean of two of the largest floats
         middle = np.median(column[usable])
     above = (column > middle) * 1.0 - (column < middle) * 1.0
@@ -387,13 +394,14 @@ def _rank_difference(column: Array, labels: Labels, usable: Labels) -> float:
 def _blend(
     parts: list[LikelihoodRatioScore], matrix: Floats, labels: Labels, even: Labels
 ) -> tuple[BlendedScore, Floats]:
+    """Learn the weights of a blend on both halves of the runs, and score each half with the weights of the other."""
     first, second = (_weights(matrix[half], labels[half]) for half in (even, ~even))
     held_out = np.where(even, matrix @ second, matrix @ first)
     return BlendedScore(tuple(parts), (first + second) / 2), held_out
 
 
 def _weights(matrix: Floats, labels: Labels) -> Floats:
-    """Ridge-penalized logistic regression, by Newton's method."""
+    """Fit a ridge-penalized logistic regression of the labels on the scores, by Newton's method."""
     matrix, target = matrix[:_BLEND_RUNS], labels[:_BLEND_RUNS].astype(np.float64)
     weights = np.full(matrix.shape[1], 1.0 / matrix.shape[1])
     for _ in range(8):
@@ -405,9 +413,8 @@ def _weights(matrix: Floats, labels: Labels) -> Floats:
 
 
 def _candidate_cuts(changes: NDArray[np.intp], start: float, stop: float) -> NDArray[np.intp]:
-    """Return some of the indices between ``start`` and ``stop`` at which the sorted score changes, denser at
-    both ends.
-    """
+    """Return up to about 32 of the indices between ``start`` and ``stop`` at which the sorted score changes, denser at
+    both ends."""
     inside = changes[(changes >= start) & (changes <= stop)]
     if inside.size <= 2 * _CUTS:
         return inside
@@ -420,7 +427,7 @@ Ranking = tuple[Floats, NDArray[np.intp], NDArray[np.intp]]
 
 
 def _sorted(scores: Floats, labels: Labels) -> Ranking:
-    """Sorted scores, the number of neighbor runs before each index, and the indices at which the score changes."""
+    """Sort the scores; count the neighbor runs before each index, and find the indices at which the score changes."""
     usable = ~np.isnan(scores)
     order = np.argsort(scores[usable], kind="stable")
     ranked = scores[usable][order]
@@ -432,7 +439,7 @@ def _sorted(scores: Floats, labels: Labels) -> Ranking:
 def _best_cuts(
     scores: Floats, labels: Labels, objectives: list[Objective], mode: str
 ) -> list[tuple[float, float, float]]:
-    """For each objective, its best value and the two cuts that attain it."""
+    """Return the best value of each objective, with the two cuts of the score that attain it."""
     ranking = _sorted(scores, labels)
     if mode == "gaussian":
         return [_best_threshold(ranking, labels, objective.failure) for objective in objectives]
@@ -440,7 +447,10 @@ def _best_cuts(
 
 
 def _best_interval(ranking: Ranking, labels: Labels, objective: Objective) -> tuple[float, float, float]:
-    """Return the best rule that guesses x below one cut of the sorted scores and the neighbor above another."""
+    """Return the best rule that guesses x below one cut of the sorted scores and the neighbor above another.
+
+    The result is the value of the objective and the thresholds ``low`` and ``high``.
+    """
     ranked, before, changes = ranking
     size, total = ranked.size, before[-1]
     firsts = lasts = _candidate_cuts(changes, 0, size)
@@ -464,13 +474,17 @@ def _best_interval(ranking: Ranking, labels: Labels, objective: Objective) -> tu
 
 
 def _refined(changes: NDArray[np.intp], tried: NDArray[np.intp], best: int) -> NDArray[np.intp]:
+    """Return candidate cuts between the neighbors of the best cut among those that were tried."""
     below, above = tried[tried < best], tried[tried > best]
     start, stop = below[-1] if below.size else best, above[0] if above.size else best
     return np.unique(np.append(_candidate_cuts(changes, start, stop), best))
 
 
 def _best_threshold(ranking: Ranking, labels: Labels, failure: float) -> tuple[float, float, float]:
-    """Return the best rule that guesses the neighbor above one cut and x below it."""
+    """Return the best rule that guesses the neighbor above one cut and x below it, judged by its bound on mu.
+
+    The result is that bound and the thresholds ``low`` and ``high``.
+    """
     ranked, before, changes = ranking
     total, size = int(before[-1]), ranked.size
     indices = changes[(changes > 0) & (changes < size)]

@@ -41,7 +41,7 @@ Labels = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Runs:
-    """Outputs with labels that are True for runs on the neighbor."""
+    """Outputs of many runs, with labels that are True for runs on the neighbor."""
 
     outputs: Outputs
     labels: Labels
@@ -50,7 +50,7 @@ class Runs:
         return Runs(concatenate([self.outputs, other.outputs]), np.concatenate([self.labels, other.labels]))
 
     def split(self, rounds: int) -> tuple[Runs, Runs]:
-        """Return the first ``rounds`` rounds, and the rest."""
+        """Split into the first ``rounds`` rounds and the rest."""
         size = self.labels.size
         return self._part(0, rounds), self._part(rounds, size)
 
@@ -59,7 +59,7 @@ class Runs:
 
 
 def coin_flips(count: int) -> Labels:
-    """Independent fair coins."""
+    """Draw independent fair coins from the operating system."""
     words = SYSTEM.words(-(-count // _BITS_PER_WORD))
     return np.unpackbits(words.view(np.uint8))[:count].astype(bool)
 
@@ -92,7 +92,7 @@ def run_function(fn: Any, batch: bool, features: Callable[[Any], Any] | None = N
 def _sides(
     draw: Callable[[Any, int], Any], pair: DataSets, labels: Labels, features: Callable[[Any], Any] | None
 ) -> Any:
-    """Return the outputs of each data set in one call, put in the order of the labels."""
+    """Return the outputs of both data sets, each computed in one call, in the order of the labels."""
     sizes = int((~labels).sum()), int(labels.sum())
     parts = [draw(x, size) for x, size in zip(pair, sizes, strict=True) if size]
     if features is not None:
@@ -110,12 +110,14 @@ def _sides(
 
 
 def _released(mechanism: Any, x: Any, size: int) -> Any:
+    """Release ``x`` independently ``size`` times, in one vectorized call where ``x`` is a single number."""
     if np.ndim(x) or isinstance(x, str) or hasattr(x, "__len__"):
         return observe_each(mechanism.release, [x] * size)
     return _batch(lambda value, count: mechanism.release(np.full(count, value)), x, size)
 
 
 def _batch(fn: Callable[[Any, int], Any], x: Any, size: int) -> Any:
+    """Return ``size`` outputs of a batch function, or the error that it raises on every run."""
     try:
         outputs = fn(x, size)
     except Exception as error:
@@ -129,7 +131,10 @@ def _batch(fn: Callable[[Any, int], Any], x: Any, size: int) -> Any:
 
 
 def _constant_error(fn: Callable[[Any, int], Any], x: Any, error: Exception) -> Raised:
-    """Return the error, provided that every run on x raises it; an occasional failure must not stand for all runs."""
+    """Return the error as an output, provided that every run on x raises it.
+
+    An error that is raised only sometimes must not stand for all runs: then it is refused.
+    """
     result = Raised.by(error)
     for _ in range(_PROBE):
         try:
@@ -147,7 +152,8 @@ def _constant_error(fn: Callable[[Any, int], Any], x: Any, error: Exception) -> 
 
 
 class Sampler:
-    """Draws rounds of the game; used as a context manager, which ends the worker processes."""
+    """Draw rounds of the game, in worker processes where more than one is asked for; a context manager, which ends
+    them."""
 
     def __init__(self, draw: Draw, x: Any, neighbor: Any, processes: int, bar: ProgressBar | None) -> None:
         self._draw, self._data, self._bar = draw, (x, neighbor), bar
@@ -155,6 +161,7 @@ class Sampler:
         self._pool: Any = None
 
     def __enter__(self) -> Sampler:
+        """Start the worker processes, and refuse them if they would draw identical noise."""
         if self._processes > 1:
             if "fork" not in multiprocessing.get_all_start_methods():
                 raise InvalidArgument(
@@ -178,7 +185,7 @@ class Sampler:
             self._pool.join()
 
     def rounds(self, count: int) -> Runs:
-        """``count`` rounds, each with a coin of its own."""
+        """Draw ``count`` rounds, each with an independent coin."""
         labels = coin_flips(count)
         size = _CHUNK if self._bar is None else max(_MIN_CHUNK, count // 50)
         if self._pool is not None:
@@ -202,6 +209,7 @@ _worker: tuple[Draw, DataSets] | None = None
 
 
 def _start_worker(draw: Draw, data: DataSets, first: Any) -> None:
+    """Prepare a worker process, and report the hashes of its first outputs so that copied generators are noticed."""
     global _worker
     _worker = draw, data
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and ends the workers
@@ -212,6 +220,7 @@ def _start_worker(draw: Draw, data: DataSets, first: Any) -> None:
 
 
 def _work(labels: Labels) -> Outputs:
+    """Run one chunk of rounds in a worker process."""
     assert _worker is not None
     draw, data = _worker
     return collect_outputs(draw(data, labels))
@@ -261,7 +270,9 @@ class ProgressBar:
 
 
 def _own_stderr() -> Any:
-    """Standard error by a descriptor of its own, since that of the process is captured while audited code runs."""
+    """Return standard error on a duplicated descriptor, since that of the process is captured while audited
+    code runs.
+    """
     try:
         return os.fdopen(os.dup(sys.stderr.fileno()), "w", encoding=sys.stderr.encoding, buffering=1)
     except (OSError, ValueError, AttributeError):
@@ -270,7 +281,7 @@ def _own_stderr() -> Any:
 
 @contextmanager
 def progress_bar(shown: bool, total: int, text: str) -> Iterator[ProgressBar | None]:
-    """A bar for ``total`` runs, or None if it is not shown."""
+    """Show a progress bar for ``total`` runs while the context is open; yield None if it is not to be shown."""
     if not shown:
         yield None
         return

@@ -43,7 +43,7 @@ class Pair(ContentEquality):
 def standard_neighbors(
     bounds: tuple[float, float], neighbors: Neighbors, *, records: int = _RECORDS, unusual: bool = True
 ) -> list[Pair]:
-    """Standard pairs of neighboring arrays, for functions of an array of numbers with public ``bounds``.
+    """Return standard pairs of neighboring arrays, for functions of an array of numbers with public ``bounds``.
 
     They include equal records, ties, one outlier at each bound, an empty data set, a single record, and many records.
     With ``unusual`` they also include values that a column may contain in spite of its bounds: NaN, infinities, values
@@ -69,6 +69,7 @@ def standard_neighbors(
 
 
 def _bases(low: Any, high: Any, count: int) -> Iterator[tuple[str, Any]]:
+    """Yield named data sets with extreme distributions, to each of which one record is added or changed."""
     middle = type(low)((low + high) / 2)
     yield "all at the lower bound", np.full(count, low)
     yield "all at the upper bound", np.full(count, high)
@@ -81,6 +82,7 @@ def _bases(low: Any, high: Any, count: int) -> Iterator[tuple[str, Any]]:
 
 
 def _added(low: Any, high: Any, count: int) -> Iterator[Pair]:
+    """Yield pairs of which the second data set has one record more, at a bound."""
     empty = np.full(0, low)
     yield Pair("nothing, one record at the lower bound", empty, np.array([low]))
     yield Pair("nothing, one record at the upper bound", empty, np.array([high]))
@@ -91,6 +93,7 @@ def _added(low: Any, high: Any, count: int) -> Iterator[Pair]:
 
 
 def _replaced(low: Any, high: Any, count: int) -> Iterator[Pair]:
+    """Yield pairs in which one record is moved to a bound."""
     yield Pair("a single record, lower to upper bound", np.array([low]), np.array([high]))
     for bound, value in (("lower", low), ("upper", high)):
         for name, base in _bases(low, high, count):
@@ -102,6 +105,7 @@ def _replaced(low: Any, high: Any, count: int) -> Iterator[Pair]:
 
 
 def _unusual(low: Any, high: Any, count: int, neighbors: Neighbors) -> Iterator[Pair]:
+    """Yield pairs that differ in a value which a column may contain in spite of its bounds, such as NaN."""
     usual = np.full(count, float(low))
     numbers = {"NaN": np.nan, "infinity": np.inf, "minus infinity": -np.inf, "1e308": 1e308, "minus zero": -0.0}
     for name, value in numbers.items():
@@ -119,6 +123,7 @@ def _unusual(low: Any, high: Any, count: int, neighbors: Neighbors) -> Iterator[
 
 
 def _with_record(name: str, base: Any, value: Any, neighbors: Neighbors) -> Pair:
+    """Return a pair in which ``value`` is added to a data set, or replaces its last record."""
     if neighbors is AddRemove:
         return Pair(f"{name}, added", base, np.append(base, np.array([value], dtype=base.dtype)))
     changed = base.copy()
@@ -129,8 +134,9 @@ def _with_record(name: str, base: Any, value: Any, neighbors: Neighbors) -> Pair
 def multi_row_neighbors(
     bounds: tuple[float, float], neighbors: Neighbors, *, rows: int = _ROWS_PER_PERSON
 ) -> list[Pair]:
-    """Pairs of lists of rows ``{"id": ..., "value": ...}`` in which one person has many rows, for functions whose
-    guarantee is per person rather than per row.
+    """Return pairs of lists of rows ``{"id": ..., "value": ...}`` in which one person has many rows.
+
+    They are for functions whose guarantee is per person rather than per row.
 
     >>> import dither as dp
     >>> [pair.name for pair in multi_row_neighbors((0, 1), dp.AddRemove)]
@@ -190,12 +196,12 @@ class Search:
 
     @property
     def epsilon(self) -> float:
-        """The lower bound for the worst pair."""
+        """Return the lower bound on epsilon for the worst pair."""
         return self.worst.epsilon
 
     @property
     def refuted(self) -> bool:
-        """Whether the claim is false, at the stated confidence."""
+        """Return whether the claim is false, at the stated confidence."""
         return self.worst.refuted
 
     def table(self) -> list[dict[str, Any]]:
@@ -213,7 +219,7 @@ class Search:
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return the search as plain values, for JSON."""
         worst = {**self.worst.to_dict(), "confidence": self.confidence}
         return {"pair": self.name, "worst": worst, "refuted": self.refuted, "tried": self.table()}
 
@@ -301,6 +307,7 @@ def _with_delta(options: dict[str, Any], claim: Any) -> dict[str, Any]:
 
 
 def _pairs(make_pairs: Any, bounds: Any, neighbors: Neighbors | None, unusual: bool) -> list[tuple[str, Any, Any]]:
+    """Return the pairs to try, made by ``make_pairs`` or the standard ones, each as ``(name, x, x_neighbor)``."""
     if make_pairs is None:
         if neighbors is None or bounds is None:
             missing = "neighbors" if neighbors is None else "bounds"

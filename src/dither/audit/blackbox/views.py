@@ -27,7 +27,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +39,7 @@ _FRACTION_STEPS = 2.0**20
 _NO_BIT = 2000.0
 UNORDERED_TRANSFORMS = frozenset(
     {"significant bits", "fraction", "kind of number", "place of the largest", "place of the smallest"}
-    | {"bit", "stored bit", "residue", "letter"}
+    | {"bit", "stored bit", "residue", "letter", "parity", "pattern", "hash"}
 )
 """Transforms whose order carries no meaning, so that large and small values need not favor different data sets."""
 
@@ -95,6 +94,8 @@ def number_class(values: Array) -> Floats:
 
 
 def _without_warnings(summary: Callable[[Array], Array]) -> Callable[[Array], Floats]:
+    """Return the summary with NaN counted as 0 and floating-point warnings turned off."""
+
     def summarize(matrix: Array) -> Floats:
         with np.errstate(all="ignore"):
             filled = np.where(np.isnan(matrix), 0.0, matrix) if matrix.dtype.kind == "f" else matrix.astype(np.float64)
@@ -145,7 +146,7 @@ class Bit:
     stored: bool = False
 
     def __call__(self, outputs: Outputs) -> Bits:
-        """0 or 1 for each run."""
+        """Return the bit of each run, 0 or 1."""
         column = outputs.column(self.column)
         if column.dtype == object:
             return np.fromiter((label_hash(label) >> self.number & 1 for label in column), np.uint8, column.size)
@@ -153,7 +154,7 @@ class Bit:
 
     @property
     def name(self) -> str:
-        """A description for reports."""
+        """Return a description for reports."""
         index = "" if self.index is None else f"[{self.index}]"
         return f"bit {self.number} of {self.column or 'output'}{index}"
 
@@ -197,7 +198,7 @@ def _stored_words(values: Array) -> NDArray[np.int64]:
 
 
 def bit(values: Array, number: int, *, stored: bool = False) -> Bits:
-    """Return one bit of each number.
+    """Return bit ``number`` of each number: of its integer part or, if ``stored``, of its representation in memory.
 
     >>> bit(np.array([1, 2, 3]), 0).tolist(), bit(np.array([1.0, -1.0]), 63, stored=True).tolist()
     ([1, 0, 1], [0, 1])
@@ -235,9 +236,12 @@ def chi_square_score(codes: Array, labels: Labels) -> float:
     return (chi - degrees) / math.sqrt(2 * degrees)
 
 
-def bit_z_scores(values: Array, labels: Labels, *, raw: bool) -> NDArray[np.float64]:
-    """Return the two-sample z-score of the proportion of ones, for each of the 64"""
-    words = _stored_words(values) if raw else integer_part(values)
+def bit_z_scores(values: Array, labels: Labels, *, stored: bool) -> NDArray[np.float64]:
+    """Return the two-sample z-score of the proportion of ones for each of the 64 bits of a number, lowest bit first.
+
+    The bits are those of the integer part or, if ``stored``, of the representation in memory.
+    """
+    words = _stored_words(values) if stored else integer_part(values)
     ones = np.unpackbits(words.astype("<i8").view(np.uint8).reshape(-1, 8), axis=1, bitorder="little")
     return proportion_z_scores(ones, labels)
 
@@ -279,7 +283,9 @@ def strongest_parities(matrix: Bits, labels: Labels, count: int = 3) -> list[lis
 
 
 def constant_parities(matrix: Bits, labels: Labels, count: int = 3) -> list[list[int]]:
-    """Sets of columns whose parity is constant on one data set and not on the other.
+    """Return sets of columns whose parity is constant on one data set and not on the other.
+
+    They are the null space modulo 2 of the runs on either data set.
 
     >>> from dither.randomness import SYSTEM
     >>> free = (SYSTEM.words(60_000) % 2).astype(np.uint8).reshape(600, 100)
@@ -360,27 +366,45 @@ def numeric_matrix(outputs: Outputs, positions: tuple[Position, ...]) -> Floats:
     return result
 
 
+class OutputView:
+    """A function of an output that returns one number or label: what the learner compares between the data sets."""
+
+    transform: str
+    """The name of the function."""
+    only_atoms: bool = False
+    """Whether only values that recur can distinguish the data sets, as those of a hash."""
+    training_runs: int = 0
+    """The number of runs, counted from the first, from which the weights of the view were learned."""
+
+    @property
+    def ordered(self) -> bool:
+        """Return whether large and small values can be expected to favor different data sets."""
+        return self.transform not in UNORDERED_TRANSFORMS
+
+    @property
+    def name(self) -> str:
+        """Return a description for reports."""
+        raise NotImplementedError
+
+    def __call__(self, outputs: Outputs) -> Array:
+        """Return the value of the view for each run."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True)
-class JointSummary:
+class JointSummary(OutputView):
     """A summary, or a projection by ``weights``, of the numbers at several positions."""
 
     positions: tuple[Position, ...]
     transform: str
     weights: tuple[float, ...] = ()
-    only_atoms: bool = False
     training_runs: int = 0
-    """The number of runs, counted from the first, from which the weights were learned."""
 
     @property
     def name(self) -> str:
-        """A description for reports."""
+        """Return a description for reports."""
         names = [f"{name or 'output'}{'' if index is None else f'[{index}]'}" for name, index in self.positions]
         return f"{self.transform} of {_listed(names)}"
-
-    @property
-    def ordered(self) -> bool:
-        """Whether large and small values can be expected to favor different data sets."""
-        return self.transform not in UNORDERED_TRANSFORMS
 
     def __call__(self, outputs: Outputs) -> Array:
         """One number for each run."""
@@ -393,29 +417,24 @@ class JointSummary:
 
 
 @dataclass(frozen=True)
-class _BitView:
+class _BitView(OutputView):
     """A function of several bits of an output; its values are codes without an order."""
 
     bits: tuple[Bit, ...]
-    ordered: bool = False
-    only_atoms: bool = False
-    training_runs: int = 0
-
-    operation: ClassVar[str]
 
     @property
     def name(self) -> str:
-        """A description for reports."""
-        return f"{self.operation} of {_listed([bit.name for bit in self.bits])}"
+        """Return a description for reports."""
+        return f"{self.transform} of {_listed([bit.name for bit in self.bits])}"
 
 
 class Parity(_BitView):
-    """The parity of several"""
+    """The parity of several bits: the remainder of their sum modulo 2."""
 
-    operation = "parity"
+    transform = "parity"
 
     def __call__(self, outputs: Outputs) -> Array:
-        """0 or 1 for each run."""
+        """Return the parity of each run, 0 or 1."""
         result = np.zeros(outputs.size, dtype=np.uint8)
         for bit in self.bits:
             result ^= bit(outputs)
@@ -425,10 +444,10 @@ class Parity(_BitView):
 class Pattern(_BitView):
     """Several bits, read as one binary number."""
 
-    operation = "pattern"
+    transform = "pattern"
 
     def __call__(self, outputs: Outputs) -> Array:
-        """One number for each run."""
+        """Return the binary number of each run."""
         result = np.zeros(outputs.size)
         for index, bit in enumerate(self.bits):
             result += bit(outputs) * float(1 << index)
@@ -441,22 +460,22 @@ def _listed(names: list[str]) -> str:
 
 
 @dataclass(frozen=True)
-class Digest:
+class Digest(OutputView):
     """A hash of several columns, which detects that all of them recur together."""
 
     columns: tuple[tuple[str, int], ...]
     subject: str
-    ordered: bool = False
-    only_atoms: bool = True
-    training_runs: int = 0
+
+    transform = "hash"
+    only_atoms = True
 
     @property
     def name(self) -> str:
-        """A description for reports."""
-        return f"hash of {self.subject}"
+        """Return a description for reports."""
+        return f"{self.transform} of {self.subject}"
 
     def __call__(self, outputs: Outputs) -> Array:
-        """One number for each run."""
+        """Return the hash of each run: a multilinear hash of the columns' words, cut to the 53 bits of a float."""
         total = np.zeros(outputs.size, dtype=np.uint64)
         for index, (name, width) in enumerate(self.columns):
             column = outputs.column(name)
@@ -471,18 +490,16 @@ class Digest:
 
 
 def _splitmix64(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return the finalizer of SplitMix64, a bijection of 64-bit words in which every input bit affects all output"""
+    """Return the finalizer of SplitMix64, a bijection of 64-bit words in which every input bit affects every output
+    bit."""
     words = words + np.uint64(0x9E3779B97F4A7C15)
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return words ^ (words >> np.uint64(31))
 
 
-JointView = JointSummary | Parity | Pattern | Digest
-
-
-def joint_views(outputs: Outputs, labels: Labels, columns: list[tuple[str, Array]]) -> Iterator[JointView]:
-    """Views of the varying columns taken jointly."""
+def joint_views(outputs: Outputs, labels: Labels, columns: list[tuple[str, Array]]) -> Iterator[OutputView]:
+    """Yield views of the varying columns taken jointly: summaries, projections, parities and hashes."""
     numeric = [(name, column) for name, column in columns if column.dtype != object]
     positions = tuple(_positions(numeric))
     if len(numeric) > 1:
@@ -513,6 +530,7 @@ def _parts(widths: tuple[tuple[str, int], ...]) -> dict[str, list[tuple[str, int
 
 
 def _positions(numeric: list[tuple[str, Array]]) -> Iterator[Position]:
+    """Yield the numeric columns and coordinates of vectors, up to a total number."""
     remaining = _MAX_POSITIONS
     for name, column in numeric:
         width = column.shape[1] if column.ndim == 2 else 1
@@ -552,6 +570,8 @@ def _projections(outputs: Outputs, labels: Labels, positions: tuple[Position, ..
 def _parities(
     outputs: Outputs, labels: Labels, columns: list[tuple[str, Array]], positions: tuple[Position, ...]
 ) -> Iterator[Parity | Pattern]:
+    """Yield parities of bits that distinguish the two data sets on a sample of the runs, and the pattern of the first
+    bits."""
     step = max(1, labels.size // _SCREENED_RUNS)
     sample, chosen = outputs.select(np.arange(0, labels.size, step)), labels[::step]
     text_names = [name for name, column in columns if column.dtype == object][:_MAX_POSITIONS]
@@ -589,7 +609,7 @@ _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 
 
 @dataclass(frozen=True)
-class View:
+class View(OutputView):
     """One transform of one column.
 
     ``weights`` defines a projection and ``index`` selects a coordinate. ``number`` is the bit, the modulus, or the
@@ -601,13 +621,11 @@ class View:
     index: int | None = None
     weights: tuple[float, ...] = ()
     number: int = 0
-    only_atoms: bool = False
     training_runs: int = 0
-    """The number of runs, counted from the first, from which the weights were learned."""
 
     @property
     def name(self) -> str:
-        """A description for reports."""
+        """Return a description for reports."""
         column = self.column or "output"
         if self.column.startswith(" "):
             column = f"output{self.column}"
@@ -615,13 +633,8 @@ class View:
         transform = f"{self.transform} {self.number}" if self.transform in _NUMBERED else self.transform
         return f"{column}{index}" if self.transform == "value" else f"{transform} of {column}{index}"
 
-    @property
-    def ordered(self) -> bool:
-        """Whether large and small values can be expected to favor different data sets."""
-        return self.transform not in UNORDERED_TRANSFORMS
-
     def __call__(self, outputs: Outputs) -> Array:
-        """One number or label for each run."""
+        """Return the number or label of each run."""
         column = outputs.column(self.column)
         if self.column.endswith(" kind") and column.dtype == object:
             return _TEXT[self.transform](column, self.number) if self.transform in _TEXT else column
@@ -653,6 +666,7 @@ def _character(column: Array, number: int) -> Array:
 
 
 def _word(column: Array, number: int) -> Array:
+    """Return the word at a position of each text; an empty string if the text has fewer."""
     result = np.empty(column.size, dtype=object)
     for index, text in enumerate(column):
         words = _TOKEN.findall(text)
@@ -661,6 +675,7 @@ def _word(column: Array, number: int) -> Array:
 
 
 def _number_in_text(column: Array, number: int) -> Array:
+    """Return the number at a position of each text; NaN if the text has fewer."""
     result = np.full(column.size, np.nan)
     for index, text in enumerate(column):
         written = _NUMBER.findall(text)
@@ -674,12 +689,13 @@ _NUMBERED = {"bit", "stored bit", "residue", *_TEXT}
 
 
 def _projection(column: Array, weights: tuple[float, ...]) -> Floats:
+    """Return the inner product of each vector with the weights; what is not finite counts as 0."""
     matrix = np.nan_to_num((column if column.ndim == 2 else column[:, None]).astype(np.float64), posinf=0.0, neginf=0.0)
     width = min(matrix.shape[1], len(weights))
     return np.asarray(matrix[:, :width] @ np.asarray(weights[:width]), dtype=np.float64)
 
 
-def views(outputs: Outputs, labels: Labels) -> Iterator[View | JointView]:
+def views(outputs: Outputs, labels: Labels) -> Iterator[OutputView]:
     """Yield the views worth trying; ``labels`` are True for runs on the neighbor."""
     columns = [(name, column) for name, column in outputs.columns.items() if _is_varying(column)]
     transforms = NUMBER_TRANSFORMS if len(columns) <= _MANY_COLUMNS else ("kind of number",)
@@ -700,6 +716,7 @@ def views(outputs: Outputs, labels: Labels) -> Iterator[View | JointView]:
 
 
 def _is_varying(column: Array) -> bool:
+    """Return whether a column has more than one value; numbers are compared bit by bit."""
     if column.dtype == object:
         first = column[0] if column.size else None
         return any(label != first for label in column)
@@ -708,6 +725,7 @@ def _is_varying(column: Array) -> bool:
 
 
 def _vector_views(name: str, column: Array, labels: Labels) -> Iterator[View]:
+    """Yield views of a column of vectors: summaries, a projection, its strongest coordinates and their bits."""
     yield from (View(name, transform) for transform in VECTOR_SUMMARIES)
     training_runs = labels.size // 2
     numbers, first = (
@@ -738,9 +756,9 @@ def _bit_views(name: str, column: Array, labels: Labels, indices: list[int | Non
     sample, chosen = column[:rows], labels[:rows]
     for index in indices:
         values = coordinate(sample, index)
-        for transform, raw in (("stored bit", True), ("bit", False)):
+        for transform, stored in (("stored bit", True), ("bit", False)):
             if transform == "bit" or values.dtype.kind == "f":
-                scores = bit_z_scores(values, chosen, raw=raw)
+                scores = bit_z_scores(values, chosen, stored=stored)
                 best = np.argsort(-scores, kind="stable")[:3].tolist()
                 result += [
                     (float(scores[position]), View(name, transform, index, number=position)) for position in best

@@ -73,17 +73,21 @@ class InputChange:
 
 @singledispatch
 def input_change(mechanism: Any, one: Arguments, other: Arguments) -> InputChange:
-    """Return the change between the arguments ``one`` and ``other`` of a release of a supported mechanism."""
+    """Return the change between the arguments ``one`` and ``other`` of a release of a supported mechanism.
+
+    Implementations raise :class:`ShapeMismatch` where the arguments differ in something that no noise covers.
+    """
     raise AssertionError(mechanism, one, other)
 
 
 def is_supported(mechanism: Any) -> bool:
-    """Return whether the inputs of this mechanism's releases can be compared."""
+    """Return whether :func:`input_change` knows how far the inputs of a mechanism's releases may move."""
     return input_change.dispatch(type(mechanism)) is not input_change.dispatch(object)
 
 
 @input_change.register
-def _(mechanism: Additive, one: Arguments, other: Arguments) -> InputChange:
+def _additive_change(mechanism: Additive, one: Arguments, other: Arguments) -> InputChange:
+    """Return the l1, l2 (normal noise) or largest change of the coordinates, in units of the sensitivities."""
     changes, noise = _coordinate_changes(one["value"], other["value"]), mechanism.noise
     copies = len(changes) if noise.joint else 1
     ratios = [change / limit for change, limit in zip(changes, noise.sensitivities * copies, strict=True)]
@@ -102,14 +106,16 @@ def _(mechanism: Additive, one: Arguments, other: Arguments) -> InputChange:
 
 
 @input_change.register
-def _(mechanism: BoundedLaplace, one: Arguments, other: Arguments) -> InputChange:
+def _bounded_change(mechanism: BoundedLaplace, one: Arguments, other: Arguments) -> InputChange:
+    """Return the change of the one number, which costs the whole guarantee."""
     (change,) = _coordinate_changes(one["value"], other["value"])
     ratio = float(change / Fraction(mechanism.sensitivity))
     return InputChange(ratio, *_full_guarantee(mechanism, ratio))
 
 
 @input_change.register
-def _(mechanism: RandomizedResponse, one: Arguments, other: Arguments) -> InputChange:
+def _response_change(mechanism: RandomizedResponse, one: Arguments, other: Arguments) -> InputChange:
+    """Return the number of reports whose true category changes, each of which costs epsilon."""
     _same_container(one["value"], other["value"])
     first, second = (np.atleast_1d(np.asarray(item["value"], dtype=object)) for item in (one, other))
     if first.shape != second.shape:
@@ -119,7 +125,8 @@ def _(mechanism: RandomizedResponse, one: Arguments, other: Arguments) -> InputC
 
 
 @input_change.register(LocalProtocol)
-def _(mechanism: LocalProtocol[Any], one: Arguments, other: Arguments) -> InputChange:
+def _local_change(mechanism: LocalProtocol[Any], one: Arguments, other: Arguments) -> InputChange:
+    """Return the number of reports whose encoded value changes, each of which costs epsilon."""
     first, second = mechanism.encode(one["values"]), mechanism.encode(other["values"])
     if first.shape != second.shape:
         raise ShapeMismatch("as many reports")
@@ -128,7 +135,9 @@ def _(mechanism: LocalProtocol[Any], one: Arguments, other: Arguments) -> InputC
 
 
 @input_change.register
-def _(mechanism: PaddedSets, one: Arguments, other: Arguments) -> InputChange:
+def _sets_change(mechanism: PaddedSets, one: Arguments, other: Arguments) -> InputChange:
+    """Return the number of reports whose set changes, each of which costs epsilon."""
+
     def codes(own: Any) -> frozenset[int]:
         return frozenset(mechanism.encode(list(own)).tolist() if len(own) else ())
 
@@ -141,7 +150,8 @@ def _(mechanism: PaddedSets, one: Arguments, other: Arguments) -> InputChange:
 
 @input_change.register(SelectionMechanism)
 @input_change.register(TopK)
-def _(mechanism: Any, one: Arguments, other: Arguments) -> InputChange:
+def _score_change(mechanism: Any, one: Arguments, other: Arguments) -> InputChange:
+    """Return the change of the scores of candidates, of all integers, or of an interval."""
     if "score" in one:  # over all integers
         centers = one["center"], other["center"]
         integers = range(min(centers) - _INTEGERS, max(centers) + _INTEGERS)
@@ -177,7 +187,10 @@ def _selection_change(mechanism: Any, up: float, down: float) -> InputChange:
 
 
 @input_change.register
-def _(mechanism: SmoothNoise, one: Arguments, other: Arguments) -> InputChange:
+def _smooth_change(mechanism: SmoothNoise, one: Arguments, other: Arguments) -> InputChange:
+    """Return the change of the answer in units of the smaller smooth sensitivity, or that of the sensitivities
+    if larger.
+    """
     change = abs(_number(one["value"]) - _number(other["value"]))
     sizes = sorted(_number(item["smooth_sensitivity"]) for item in (one, other))
     if one["width"] != other["width"]:
@@ -188,7 +201,8 @@ def _(mechanism: SmoothNoise, one: Arguments, other: Arguments) -> InputChange:
 
 
 @input_change.register
-def _(mechanism: ProposeTestRelease, one: Arguments, other: Arguments) -> InputChange:
+def _proposed_change(mechanism: ProposeTestRelease, one: Arguments, other: Arguments) -> InputChange:
+    """Return the change of the distance or, where the test can pass, of the answer in units of the bound."""
     change = abs(_number(one["value"]) - _number(other["value"]))
     # where some neighbor is farther away than the bound, the distance is 0
     test_passes = min(one["distance"], other["distance"]) > 0
@@ -199,20 +213,22 @@ def _(mechanism: ProposeTestRelease, one: Arguments, other: Arguments) -> InputC
 
 
 @input_change.register
-def _(mechanism: SparseVector, one: Arguments, other: Arguments) -> InputChange:
+def _threshold_change(mechanism: SparseVector, one: Arguments, other: Arguments) -> InputChange:
+    """Return no change, and the cost of the whole session, which is charged at its start."""
     if one["threshold"] != other["threshold"]:
         raise ShapeMismatch("the same threshold")
     return InputChange(0.0, epsilon=float(mechanism.epsilon))  # the whole session is charged here
 
 
 @input_change.register
-def _(session: SparseVectorSession, one: Arguments, other: Arguments) -> InputChange:
+def _question_change(session: SparseVectorSession, one: Arguments, other: Arguments) -> InputChange:
+    """Return the change of a question or its answer in units of the sensitivity; its cost was charged at the start."""
     changes = [abs(change) for change in _query_changes(one, other)]
     return InputChange(float(max(changes) / Fraction(session.mechanism.sensitivity)))
 
 
 def _query_changes(one: Arguments, other: Arguments) -> list[Fraction]:
-    """Return the changes of a query and of the answer that it may get."""
+    """Return the signed changes of the query and, in a numeric session, of the answer that is released with noise."""
     names = [name for name in ("value", "answer") if (one.get(name), other.get(name)) != (None, None)]
     if any(isinstance(scalar(one.get(name)), int) != isinstance(scalar(other.get(name)), int) for name in names):
         raise ShapeMismatch("numbers of the same type")
@@ -220,8 +236,10 @@ def _query_changes(one: Arguments, other: Arguments) -> list[Fraction]:
 
 
 def monotone_violation(session: SparseVectorSession, queries: Sequence[tuple[Arguments, Arguments]]) -> float:
-    """Return the range of the changes of all queries in a session in units of the sensitivity: above 1, queries that
-    are declared monotone do not move in the same direction. It is 0 for other sessions.
+    """Return the range of the changes of all queries in a session, in units of the sensitivity.
+
+    Above 1, queries that are declared monotone do not all move in one direction. It is 0 for sessions that are not
+    monotone.
     """
     if not session.mechanism.monotone:
         return 0.0
@@ -230,8 +248,11 @@ def monotone_violation(session: SparseVectorSession, queries: Sequence[tuple[Arg
 
 
 @input_change.register
-def _(mechanism: KeySelection, one: Arguments, other: Arguments) -> InputChange:
-    """Common keys are compared; a key of one data set only is released with probability at most delta / groups."""
+def _keys_change(mechanism: KeySelection, one: Arguments, other: Arguments) -> InputChange:
+    """Return the change of the counts of common keys, and of those that only one data set has.
+
+    A key of one data set only is released with probability at most delta / groups.
+    """
     first, second, noises = one["lines"], other["lines"], one["noises"]
     people = list(noises).index(Measure("people"))
     unshared_counts = [
@@ -252,8 +273,11 @@ def _(mechanism: KeySelection, one: Arguments, other: Arguments) -> InputChange:
 
 
 @input_change.register
-def _(mechanism: MarginalMechanism, one: Arguments, other: Arguments) -> InputChange:
-    """Return what is declared is the l1 norm of the change of every table; what it costs is that of the contrasts."""
+def _marginals_change(mechanism: MarginalMechanism, one: Arguments, other: Arguments) -> InputChange:
+    """Return the largest l1 norm of a table's change, which is declared, and the squared distance of the residuals.
+
+    The cost is that of the noise, which is added to the residuals.
+    """
     first, second = one["counts"], other["counts"]
     if [*first] != [*second] or any(np.shape(first[levels]) != np.shape(second[levels]) for levels in first):
         raise ShapeMismatch("the same tables")
@@ -267,16 +291,16 @@ def _(mechanism: MarginalMechanism, one: Arguments, other: Arguments) -> InputCh
 
 
 @input_change.register
-def _(mechanism: SeriesMechanism, one: Arguments, other: Arguments) -> InputChange:
-    """Return one advance of a series; :func:`series_ratio` looks at all of them together."""
+def _series_change(mechanism: SeriesMechanism, one: Arguments, other: Arguments) -> InputChange:
+    """Return the change of one advance of a series; :func:`series_ratio` looks at all of them together."""
     if np.shape(one["increments"]) != np.shape(other["increments"]):
         raise ShapeMismatch("the same periods")
     return InputChange(series_ratio(mechanism, [(one, other)]))
 
 
 @input_change.register
-def _(mechanism: Request, one: Arguments, other: Arguments) -> InputChange:
-    """Return a function that releases from records, which must be neighbors."""
+def _request_change(mechanism: Request, one: Arguments, other: Arguments) -> InputChange:
+    """Return the number of records that a function of records gains or loses: one between neighbors."""
     first, second = (_records(next(iter(item.values()))) for item in (one, other))
     removed, added = sum((Counter(first) - Counter(second)).values()), sum((Counter(second) - Counter(first)).values())
     ratio = max(removed, added)
@@ -305,6 +329,7 @@ def _records(x: Any) -> list[Any]:
 
 
 def _number(value: Any) -> Fraction:
+    """Return one exact number; anything else is refused."""
     result = scalar(value)
     if result is None:
         raise ShapeMismatch("one number")
@@ -334,6 +359,7 @@ def _coordinates(value: Any) -> list[Any]:
 
 
 def _released_number(value: Any) -> Any:
+    """Return one number in the type in which a mechanism releases it; anything else is refused."""
     number = scalar(value)
     if number is None:
         raise ShapeMismatch("numbers")
@@ -352,7 +378,7 @@ def _same_container(one: Any, other: Any) -> None:
 
 
 def _strict_ratio(changes: Sequence[Fraction], ratio: float, beyond: bool) -> float:
-    """Return the ratio; above the tolerance if it exceeds 1 for integers, which are not rounded."""
+    """Return the ratio, raised above the tolerance if it exceeds 1 for integers, which are not rounded."""
     return max(ratio, 1 + 2 * ROUNDING) if beyond and all(change.denominator == 1 for change in changes) else ratio
 
 
@@ -366,8 +392,9 @@ def _largest(ratios: Sequence[Fraction]) -> float:
 
 
 def _piecewise_change(one: Sequence[Any], other: Sequence[Any]) -> tuple[float, float]:
-    """Return the largest rise and fall of a piecewise quadratic score: differences are extremal at ends and at
-    vertices.
+    """Return the largest rise and the largest fall of a piecewise quadratic score between two data sets.
+
+    The difference of two pieces is extremal at their ends or at its vertex.
     """
     ends = sorted({float(end) for pieces in (one, other) for start, stop, _ in pieces for end in (start, stop)})
     up = down = 0.0
@@ -386,11 +413,15 @@ def _piecewise_change(one: Sequence[Any], other: Sequence[Any]) -> tuple[float, 
 
 
 def _coefficients(coefficients: Sequence[float]) -> list[float]:
+    """Return the coefficients of 1, t and t^2, with zeros for those that are left out."""
     return [*coefficients, 0.0, 0.0][:3]
 
 
 def series_ratio(mechanism: SeriesMechanism, releases: Sequence[tuple[Arguments, Arguments]]) -> float:
-    """Return how far what is measured moved in all releases so far, in units of what the schema allows."""
+    """Return how far all releases of a series moved its input, in units of what the participation schema allows.
+
+    The ratio is the largest of three: of the number of periods, of their separation, and of the l1 norm in one period.
+    """
     plan = mechanism.plan
     change = np.concatenate([np.asarray(a["increments"]) - np.asarray(b["increments"]) for a, b in releases])
     moved = np.flatnonzero(np.any(change != 0, axis=1))
@@ -404,7 +435,9 @@ def series_ratio(mechanism: SeriesMechanism, releases: Sequence[tuple[Arguments,
 
 
 def series_cost(mechanism: SeriesMechanism, releases: Sequence[tuple[Arguments, Arguments]]) -> tuple[float, float]:
-    """Epsilon and the square of mu, charged with the first release that differs: the whole series costs this once."""
+    """Return epsilon and mu squared of the whole series if this is the first release that differs, and zeros
+    otherwise.
+    """
     differs = [np.any(np.asarray(a["increments"]) != np.asarray(b["increments"])) for a, b in releases]
     if not differs[-1] or any(differs[:-1]):
         return 0.0, 0.0

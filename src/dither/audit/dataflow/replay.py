@@ -50,7 +50,7 @@ from dither.audit.dataflow.distance import (
     series_ratio,
 )
 from dither.audit.outputs.canonical import Frozen, Raised, Stopped, Warned, difference, differing, first_difference
-from dither.audit.outputs.observe import observe, remembered
+from dither.audit.outputs.observe import observe, snapshot
 from dither.budget_hooks import Request, current_observer, observed_by
 from dither.errors import WrongType
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
@@ -96,17 +96,17 @@ class Replay:
 
     @property
     def passed(self) -> bool:
-        """Whether there are no findings, and everything could be compared."""
+        """Return whether there are no findings, and everything could be compared."""
         return not self.findings and not self.incomparable
 
     def _repr_html_(self) -> str:
-        """For a notebook: what leaks, or that nothing does, and how far each release moved."""
+        """Return the replay for a notebook: its findings, and how far the input of each release moved."""
         rows = [(release.name, f"{release.change.ratio:.4g}") for release in self.releases]
         table = markup.table(("release", "moved, in sensitivities"), rows, [False, True]) if rows else ""
         return markup.block(markup.lines(str(self).splitlines()), table)
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the replay as plain values, for JSON."""
         return {
             "passed": self.passed,
             "findings": list(self.findings),
@@ -191,7 +191,7 @@ class _Finding(NamedTuple):
 
 
 class _Varying:
-    """What differs between runs on the same data."""
+    """The differences between runs on one data set with identical releases, as the time of day makes them: no leaks."""
 
     def __init__(self) -> None:
         self._places: set[_Place] = set()
@@ -200,7 +200,7 @@ class _Varying:
         """From where on nothing corresponds."""
 
     def add(self, one: _Run, other: _Run) -> None:
-        """Everything in which two runs on the same data differ."""
+        """Add everything in which two runs on one data set differ."""
         shorter = min(len(one.moved), len(other.moved))
         for index, (a, b) in enumerate(zip(one.moved, other.moved, strict=False)):
             if a != b and not abs(a - b) <= ROUNDING * max(1.0, a):
@@ -220,24 +220,24 @@ class _Varying:
 
     @property
     def releases(self) -> bool:
-        """Whether the releases of two runs on the same data do not correspond: then nothing after them does."""
+        """Return whether the releases of two runs on one data set do not correspond: then nothing after them does."""
         return _RELEASE in self._ends
 
     def covers(self, place: _Place) -> bool:
-        """Return whether a release, or whether there is an error, varies."""
+        """Return whether a release, or whether an error is raised, varies between runs on one data set."""
         name, where = place
         if name == _RELEASE:
             return place in self._places or int(where) >= self._ends.get(_RELEASE, int(where) + 1)
         return self.releases or place in self._places
 
     def leaf(self, name: str, index: int) -> bool:
-        """Return whether a leaf of an output varies."""
+        """Return whether a leaf of an output varies between runs on one data set."""
         return self.releases or index in self._leaves.get(name, ()) or index >= self._ends.get(name, index + 1)
 
 
 @dataclass(frozen=True)
 class _Outcome:
-    """What one run gave, decomposed when it ended."""
+    """What one run returned and left behind, decomposed when it ended."""
 
     parts: Mapping[str, Frozen]
     """The result, and what was left behind."""
@@ -245,7 +245,7 @@ class _Outcome:
     """The type of the error, if there was one."""
 
     def part(self, name: str) -> Frozen:
-        """Return one of the parts, which is empty where there is none."""
+        """Return one of the parts; an empty one if there is none of that name."""
         return self.parts.get(name, Frozen(()))
 
 
@@ -269,17 +269,18 @@ class _Pair:
 
     @classmethod
     def of(cls, pipeline: Callable[[Any], Any], one: Any, other: Any) -> _Pair:
-        """Record a run on ``one`` and replay it on ``other``, from the same state of everything that it stores."""
+        """Record a run on ``one`` and replay it on ``other``, from an identical state of everything that the pipeline
+        stores."""
         seed = int.from_bytes(os.urandom(16), "big")
         recorder = _Recorder(_SharedCoins(seed))
-        put_back = remembered(pipeline)
+        put_back = snapshot(pipeline)
         first = _outcome(pipeline, one, recorder)
         put_back()
         player = _Player(_SharedCoins(seed), recorder.log)
         return cls(recorder, player, first, _outcome(pipeline, other, player), seed, put_back)
 
     def repeated(self, pipeline: Callable[[Any], Any], one: Any, other: Any) -> _Varying:
-        """Return what differs between these runs and others on the same data, with the same releases."""
+        """Repeat both runs on unchanged data with the recorded releases, and return what varies between repetitions."""
         varying = _Varying()
         recorded = _Run([0.0] * len(self.recorder.log), self.first)
         for x, run in ((one, recorded), (other, self.player.run(self.second))):
@@ -291,23 +292,26 @@ class _Pair:
 
     @property
     def effects(self) -> set[str]:
-        """The names of what was left behind."""
+        """Return the names of everything that the runs left behind besides their result."""
         return {name for item in (self.first, self.second) if item for name in item.parts if name != _RESULT}
 
     @property
     def ended(self) -> str:
-        """The type of the error that both runs raised, if they did."""
+        """Return the type of the error that both runs raised; an empty string if they did not."""
         return self.first.raised if self.first and self.second and self.second.raised else ""
 
     @property
     def opaque(self) -> list[str]:
-        """What could not be decomposed, if both runs came to their end."""
+        """Return what could not be decomposed, if both runs came to their end."""
         parts = self.first.parts if self.first and self.second else {}
         return [f"{name}: {part}" for name, item in parts.items() for part in item.opaque]
 
     def differences(self, claim: Guarantee | None, varying: _Varying | None = None) -> list[_Finding]:
-        """Everything that depends on the data. Where an output differs in several places, this is the first that does
-        not vary."""
+        """Return everything that depends on the data.
+
+        Where an output differs in several locations, the first that does not vary between runs on one data set is
+        returned.
+        """
         varying = varying or _Varying()
         released = [finding._replace(varies=varying.covers(finding.place)) for finding in self.player.findings]
         differences = [*self.recorder.findings, *released]
@@ -335,7 +339,10 @@ class _Pair:
 
 
 def _different(name: str, says: str, one: _Outcome, other: _Outcome, varying: _Varying) -> list[_Finding]:
-    """Return whether a part of two outcomes differs, in the first place that does not vary where there is one."""
+    """Return the finding that a part of two outcomes differs, if it does.
+
+    It names the first location that does not vary between runs on one data set, where there is one.
+    """
     first, second = one.part(name), other.part(name)
     certain = first_difference(first, second, lambda index: varying.leaf(name, index))
     place = first_difference(first, second) if certain is None else certain
@@ -346,7 +353,7 @@ def _different(name: str, says: str, one: _Outcome, other: _Outcome, varying: _V
 
 
 def _overspent(changes: list[InputChange], claim: Guarantee) -> list[_Finding]:
-    """Return whether the composition of all releases, for these neighbors, costs more than is claimed."""
+    """Return a finding if the composition of all releases, for these neighbors, costs more than is claimed."""
     epsilon, mu_squared, delta = (
         sum(getattr(change, name) for change in changes) for name in ("epsilon", "mu_squared", "delta")
     )
@@ -363,7 +370,7 @@ def _overspent(changes: list[InputChange], claim: Guarantee) -> list[_Finding]:
 
 
 def _outcome(pipeline: Callable[[Any], Any], x: Any, witness: _Recorder | _Player) -> _Outcome | None:
-    """Return the result or error of one run, and what it left behind; None if its releases do not correspond."""
+    """Return the result or error of one run and what it left behind; None if its releases do not correspond."""
     with observed_by(witness), drawn_from(witness.coins), _inherited_by_threads(witness.coins):
         try:
             observed = observe(pipeline, _copied(x), keep=Frozen.of)
@@ -382,14 +389,13 @@ def _outcome(pipeline: Callable[[Any], Any], x: Any, witness: _Recorder | _Playe
 
 @contextmanager
 def _inherited_by_threads(coins: _SharedCoins) -> Iterator[None]:
-    """Threads that are started inside, and what is given to those of a pool, are observed like the thread
-    that starts them.
-    """
+    """Observe threads that are started inside, and tasks of pools, like the thread that starts them."""
     threads: Any = Thread
     pools: Any = ThreadPoolExecutor
     start, submit = threads.start, pools.submit
 
     def handed_on(function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the function with the observer and the coins of the thread that calls this."""
         observer = current_observer()
 
         def run(*given: Any, **named: Any) -> Any:
@@ -399,6 +405,7 @@ def _inherited_by_threads(coins: _SharedCoins) -> Iterator[None]:
         return run
 
     def started(thread: Any) -> None:
+        """Start a thread whose work is observed like that of the present one."""
         work = handed_on(thread.run)
 
         def run() -> None:
@@ -420,8 +427,8 @@ def _inherited_by_threads(coins: _SharedCoins) -> Iterator[None]:
 
 
 def _copied(x: Any) -> Any:
-    """Return a copy for one run where possible, so that changes which the pipeline makes to its data do not reach the
-    next.
+    """Return a copy for one run where possible, so that a pipeline that changes its data does not affect the
+    next run.
     """
     try:
         return copy.deepcopy(x)
@@ -434,7 +441,7 @@ class _Diverged(Stopped):
 
 
 class _SharedCoins:
-    """The same random words in both runs: a new stream after every release, however much that release drew."""
+    """A source of identical random words for both runs: a new stream after every release, however much that drew."""
 
     private = True  # so that releases behave as usual; nothing drawn here is published
 
@@ -483,18 +490,20 @@ def _arguments(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _parameters(what: Any) -> Any:
-    """Return the parameters of a release, which must not depend on the data; the state of a session is not part of
-    them.
+    """Return the parameters of a release, which must not depend on the data; the state of a session is not one
+    of them.
     """
     return (what.mechanism, what.threshold) if isinstance(what, SparseVectorSession) else what
 
 
 def _seed(given: Mapping[str, Any]) -> Any:
+    """Return the type and the seed of the source from which a release draws."""
     source = given.get("source")
     return type(source), getattr(source, "seed", None)
 
 
 def _index(sessions: list[Any], what: Any) -> int:
+    """Return the index of a session among those that the pipeline started, by identity; -1 if it is none of them."""
     return next((index for index, item in enumerate(sessions) if item is what), -1)
 
 
@@ -590,10 +599,11 @@ class _Player:
         return _copied(expected.outcome)
 
     def run(self, outcome: _Outcome | None) -> _Run:
-        """Return what this run gave, with what was seen of its releases."""
+        """Return how far the input of each release moved, with the outcome of the run."""
         return _Run([release.change.ratio for release in self.releases], outcome)
 
     def _stop(self, finding: str) -> None:
+        """Record a finding and end the run, since its releases no longer correspond to the record."""
         self.findings.append(_Finding((_RELEASE, len(self.releases)), finding))
         self.diverged = True
         raise _Diverged

@@ -126,8 +126,10 @@ class Raised:
 
 @dataclass(frozen=True)
 class Warned:
-    """An output together with the category and message of every warning issued while it was computed, and everything
-    else that was left behind: what was printed, logged, written or set.
+    """An output with the warnings that were issued while it was computed, and with everything else that was left
+    behind.
+
+    Warnings are pairs of category and message; effects are what was printed, logged, written or set.
     """
 
     output: Any
@@ -143,7 +145,7 @@ class Leaf(NamedTuple):
 
     @property
     def exact(self) -> bytes:
-        """The number or vector in bytes: equal if and only if every bit is."""
+        """Return the number or vector in bytes: equal if and only if every bit is."""
         value = self.value
         if isinstance(value, np.ndarray):
             return value.tobytes()
@@ -152,7 +154,9 @@ class Leaf(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Frozen:
-    """An output as the leaves that it had when it was observed: a later change of the object does not reach them."""
+    """An output as the leaves that it had when it was observed, so that a later change of the object does not
+    matter.
+    """
 
     leaves: tuple[tuple[str, str, Leaf], ...]
 
@@ -163,7 +167,7 @@ class Frozen:
 
     @property
     def opaque(self) -> tuple[str, ...]:
-        """What cannot be compared, each with its place."""
+        """Return what cannot be compared, each with its location in the output."""
         return tuple(
             dict.fromkeys(
                 f"{leaf.kind.removeprefix(OPAQUE)}{location(shown)}"
@@ -256,8 +260,9 @@ def digest(output: Any) -> bytes:
 
 
 def difference(one: Any, other: Any) -> str | None:
-    """Return where two outputs differ first, or None if they do not; what cannot be compared differs. No value is
-    shown.
+    """Return where two outputs first differ, without any value, or None if they do not.
+
+    What cannot be compared differs.
     """
     if one is other:
         return None
@@ -269,7 +274,9 @@ def difference(one: Any, other: Any) -> str | None:
 
 
 def differing(one: Frozen, other: Frozen) -> Iterator[tuple[int, bool]]:
-    """Yield the index of every leaf that differs, up to the first whose path does; whether it is that one."""
+    """Yield the index of every leaf that differs, and whether the paths differ there: nothing after that is
+    compared.
+    """
     for index, ((path, _, leaf), (other_path, _, other_leaf)) in enumerate(zip(one.leaves, other.leaves, strict=False)):
         if path != other_path:
             yield index, True
@@ -281,8 +288,9 @@ def differing(one: Frozen, other: Frozen) -> Iterator[tuple[int, bool]]:
 
 
 def first_difference(one: Frozen, other: Frozen, varies: Callable[[int], bool] = lambda _: False) -> str | None:
-    """Return where two outputs differ first; what cannot be compared, and leaves for which ``varies``, are
-    passed over.
+    """Return where two outputs first differ, except in leaves for which ``varies``; None if they do not.
+
+    What cannot be compared counts as equal here.
     """
     index = next((index for index, _ in differing(one, other) if not varies(index)), None)
     if index is None:
@@ -295,7 +303,9 @@ def first_difference(one: Frozen, other: Frozen, varies: Callable[[int], bool] =
 
 
 def _first_position(one: Leaf, other: Leaf) -> str:
-    """Return where two vectors of one length differ first."""
+    """Return the first index at which two vectors of one length differ, in brackets; an empty string for other
+    leaves.
+    """
     first, second = one.value, other.value
     if not (isinstance(first, np.ndarray) and isinstance(second, np.ndarray) and first.shape == second.shape):
         return ""
@@ -304,7 +314,7 @@ def _first_position(one: Leaf, other: Leaf) -> str:
 
 
 def location(shown: str, in_type: bool = False) -> str:
-    """Return a path in words."""
+    """Return the part of a path that is public, in words for a finding."""
     head = _PLACE.match(shown)
     assert head is not None
     place = f" at {head[0].removeprefix('.')}" if head[0] else ""
@@ -357,7 +367,7 @@ class _How(NamedTuple):
 
 
 def _how_of(kind: Any) -> _How:
-    """Return the same as for the class itself, which need not be hashable."""
+    """Return how values of a type are decomposed, also where its metaclass forbids hashing, which the cache needs."""
     try:
         return _how(kind)
     except TypeError:
@@ -366,6 +376,7 @@ def _how_of(kind: Any) -> _How:
 
 @lru_cache(maxsize=1 << 12)
 def _how(kind: type) -> _How:
+    """Return how values of a type are decomposed: by its first known base class, or by its slots and ``__dict__``."""
     for base in kind.__mro__:
         if base is not object and base in _BASES:
             return _How(base, _BASES[base], base in _SHARED, _INTERNALS.get(base, frozenset()))
@@ -388,7 +399,7 @@ def _parts(value: Any, how: _How) -> list[Child]:
 
 
 def is_library(name: str) -> bool:
-    """Return whether a module belongs to Python or to an installed package, and not to the audited code."""
+    """Return whether a module is part of Python, dither or an installed package, rather than of the audited code."""
     top = name.partition(".")[0]
     if top in ("__main__", "__mp_main__"):
         return False
@@ -399,6 +410,7 @@ def is_library(name: str) -> bool:
 
 
 def _is_importable(value: Any) -> bool:
+    """Return whether an object is found under its own name in the module that it names."""
     # a class that a package names as its own is loaded there only when it is asked for
     home = defining_module(value) if isinstance(value, type) else module_of(value)
     item: Any = sys.modules.get(home)
@@ -417,6 +429,7 @@ def _is_of_library(kind: type) -> bool:
 
 
 def _class(value: type) -> list[Child]:
+    """Decompose a class into its name, bases and attributes; of one that can be imported, only what it stores."""
     result: list[Child] = [("", Leaf(f"class {module_of(value)}.{value.__qualname__}"))]
     if _is_of_library(value):
         return result
@@ -428,11 +441,13 @@ def _class(value: type) -> list[Child]:
 
 
 def _is_code(name: str, item: Any) -> bool:
+    """Return whether a class attribute is code (a method, a descriptor, a special name) rather than data."""
     return (name.startswith("__") and name.endswith("__")) or callable(item) or hasattr(item, "__get__")
 
 
 def _named(items: Attributes) -> list[Child]:
-    """Attributes by name; a first leaf lists the names, so that a name is shown only where it is common."""
+    """Return attributes as children by name; a first leaf lists the names, so that a name is shown only if both outputs
+    have it."""
     if not items:
         return []
     names = sorted(items, key=str)
@@ -441,12 +456,13 @@ def _named(items: Attributes) -> list[Child]:
 
 
 def _attribute_parts(value: Any, internals: frozenset[str] = frozenset()) -> list[Child]:
+    """Return the attributes of an object as children, except those named in ``internals``."""
     stored = attributes(value)
     return _named({name: item for name, item in stored.items() if name not in internals} if internals else stored)
 
 
 def attributes(instance: Any) -> Attributes:
-    """Everything stored in an object: its slots and its ``__dict__``, without the caches of library classes."""
+    """Return everything stored in an object: its slots and its ``__dict__``, without the caches of library classes."""
     result: Attributes = {}
     kind = type(instance)
     for base in kind.__mro__:
@@ -467,6 +483,7 @@ def attributes(instance: Any) -> Attributes:
 
 
 def _is_cache(kind: type, name: Any) -> bool:
+    """Return whether an attribute is a cached property of a library class."""
     for base in kind.__mro__:
         item = vars(base).get(name)
         if item is not None:
@@ -475,9 +492,7 @@ def _is_cache(kind: type, name: Any) -> bool:
 
 
 def _hidden_state(kind: type) -> type | None:
-    """Return the class of C whose fields are neither slots nor in a ``__dict__``; None if all is stored where it is
-    seen.
-    """
+    """Return the base class in C whose fields are neither slots nor in a ``__dict__``; None if there is none."""
     step: type | None = kind
     while step is not None and step is not object:
         base: type = step.__base__ or object
@@ -499,7 +514,9 @@ def _plain_object(value: Any) -> list[Child]:
 
 
 def _hidden(value: Any) -> list[Child]:
-    """Return an object with a state of C: what pickling it would write, what it iterates over, or its bytes."""
+    """Decompose an object with a state in C: what pickling would write, its items if it is an iterator, or its
+    bytes.
+    """
     kind = type(value)
     hidden = _hidden_state(kind)
     assert hidden is not None
@@ -518,7 +535,7 @@ def _hidden(value: Any) -> list[Child]:
 
 
 def _reduced(value: Any, kind: type, hidden: Any) -> Any:
-    """Return what the class of C itself writes when it is pickled; None if it does not, or if a subclass interferes."""
+    """Return what the class in C itself writes when it is pickled; None if it does not, or if a subclass interferes."""
     import copyreg
 
     names = ("__reduce_ex__", "__reduce__", "__getstate__", "__getnewargs__", "__getnewargs_ex__")
@@ -546,7 +563,7 @@ def _reduced(value: Any, kind: type, hidden: Any) -> Any:
 
 
 def _drained(value: Any) -> list[Child]:
-    """Return the items that an iterator gives, and the error with which it ends."""
+    """Return the items that are left in an iterator, up to a limit, and the error that it raises."""
     items: list[Any] = []
     try:
         items.extend(islice(value, _MAX_ITEMS))
@@ -565,7 +582,7 @@ def _generator(value: Any) -> list[Child]:
 
 
 def _file(value: Any) -> list[Child]:
-    """Return an open file: its name, and all of its bytes, whatever was read of them."""
+    """Decompose an open file into its name, mode and whole content, and the position that was reached."""
     parts: list[Child] = [
         _type_leaf(value),
         (" name", getattr(value, "name", None)),
@@ -593,7 +610,7 @@ def _quoted(text: str | bytes) -> str:
 
 
 def _long(value: int, kind: str) -> list[Child]:
-    """Return an integer that no float represents exactly: its residues, its low bits and all of its digits."""
+    """Decompose an integer that no float represents exactly into residues, low bits and all of its digits."""
     short = value if -(1 << 63) <= value < 1 << 63 else _real(value)
     return [
         ("", Leaf(kind, short)),
@@ -604,6 +621,7 @@ def _long(value: int, kind: str) -> list[Child]:
 
 
 def _real(value: Any) -> float:
+    """Return the float nearest to a number; infinity where it is too large for a float."""
     try:
         return float(value)
     except OverflowError:
@@ -611,6 +629,7 @@ def _real(value: Any) -> float:
 
 
 def _int(value: Any) -> list[Child]:
+    """Decompose an integer, or an instance of a subclass."""
     kind, whole = type(value).__qualname__, int.__int__(value)
     if type(value) is int:
         return [("", Leaf("int", whole))] if -_EXACT <= whole <= _EXACT else _long(whole, "int")
@@ -623,6 +642,7 @@ def _complex(value: Any) -> list[Child]:
 
 
 def _text(value: Any) -> list[Child]:
+    """Decompose a text or bytes, or an instance of a subclass."""
     if type(value) is str or type(value) is bytes:
         return [("", Leaf(_quoted(value)))]
     plain = str.__str__(value) if isinstance(value, str) else bytes(memoryview(value))
@@ -630,6 +650,7 @@ def _text(value: Any) -> list[Child]:
 
 
 def _decimal(value: Any) -> list[Child]:
+    """Decompose a decimal number into its nearest float, sign, exponent and coefficient."""
     sign, digits, exponent = Decimal.as_tuple(value)
     real = np.nan if Decimal.is_nan(value) else _real(Decimal(value))
     return [
@@ -641,6 +662,7 @@ def _decimal(value: Any) -> list[Child]:
 
 
 def _fraction(value: Any) -> list[Child]:
+    """Decompose a fraction into its nearest float, numerator and denominator."""
     numerator, denominator = (getattr(Fraction, name).__get__(value) for name in ("_numerator", "_denominator"))
     exact = Fraction(numerator, denominator)
     return [
@@ -651,13 +673,13 @@ def _fraction(value: Any) -> list[Child]:
 
 
 def _stored(value: Any) -> Any:
-    """Return what an object of a library, with a state of C, writes when it is pickled."""
+    """Return what an object of a library with a state in C writes when it is pickled."""
     kind: Any = type(value)
     return kind.__reduce__(value)
 
 
 def _moment(value: Any) -> list[Child]:
-    """Return a date, a time or a duration, as its own class of C pickles it."""
+    """Decompose a date, a time or a duration as its own class in C pickles it."""
     base: Any = next(base for base in type(value).__mro__ if base in _BASES)
     if type(value) is not base and is_library(module_of(type(value))):
         return [(" type", Leaf(type(value).__qualname__)), (" kept", _stored(value))]
@@ -666,18 +688,23 @@ def _moment(value: Any) -> list[Child]:
 
 
 def _raised(value: Raised) -> list[Child]:
+    """Decompose an error that is treated as an output: its type, message and the exception itself."""
     children: list[Child] = [("", Leaf(f"raised {value.kind}")), (" message", value.message, ".message")]
     return [*children, (" error", value.error)] if value.error is not None else children
 
 
 def _warned(value: Warned) -> list[Child]:
+    """Decompose an output with its warnings and effects."""
     effects: list[Child] = [(f" {name}", item) for name, item in value.effects]
     return [*([(" warnings", value.warnings)] if value.warnings else []), *effects, ("", value.output)]
 
 
 def _error(value: BaseException) -> list[Child]:
-    """Everything an error carries, but for the data that Python itself puts there: the variables of its frames and the
-    object that lacks an attribute."""
+    """Decompose an exception into its type, traceback, arguments and causes.
+
+    The variables of its frames are left out, and so is the object that lacks an attribute: Python itself stores them
+    there.
+    """
     lines = []
     step: TracebackType | None = value.__traceback__
     while step is not None:
@@ -703,6 +730,7 @@ def _view(value: memoryview) -> list[Child]:
 
 
 def _scalar(value: Any) -> list[Child]:
+    """Decompose a scalar of NumPy, with residues and digits where a 64-bit number does not represent it."""
     kind = value.dtype.kind
     if kind == "b":
         return [("", Leaf(f"numpy.{bool(value)}"))]
@@ -715,6 +743,7 @@ def _scalar(value: Any) -> list[Child]:
 
 
 def _array(instance: Any) -> list[Child]:
+    """Decompose an array: shape, type, order in memory, metadata, values, and the array of which it is a view."""
     subclass = "" if type(instance) is np.ndarray else f" {type(instance).__qualname__}"
     plain = np.ndarray.view(instance, np.ndarray)
     result: list[Child] = [
@@ -734,7 +763,7 @@ def _array(instance: Any) -> list[Child]:
 
 
 def _array_base(instance: Any) -> list[Child]:
-    """Return what a view was taken from, where that is more than the view."""
+    """Return the array of which a view was taken, where it holds more than the view."""
     base = instance.base
     while isinstance(base, np.ndarray) and base.nbytes == instance.nbytes:
         base = base.base
@@ -742,6 +771,7 @@ def _array_base(instance: Any) -> list[Child]:
 
 
 def _array_values(array: Array) -> list[Child]:
+    """Decompose the values of an array by their type; nothing is rounded."""
     flat = array.ravel()
     kind = flat.dtype.kind
     if kind == "b":
@@ -771,12 +801,14 @@ def _array_values(array: Array) -> list[Child]:
 
 
 def _keyed(instance: Any) -> list[Child]:
+    """Repeat the numbers of a table under the key of their row (:func:`dither.audit.outputs.libraries.keyed_rows`)."""
     return [
         (path, Leaf("present") if value is ... else value, " rows") for path, value in keyed_rows(instance, name_of)
     ]
 
 
 def _mapping(instance: Any) -> list[Child]:
+    """Decompose a dict: its keys in order, then every value under the name of its key."""
     kind = type(instance).__qualname__
     items = list(dict.items(instance))
     if isinstance(instance, OrderedDict):  # it has an order of its own
@@ -791,6 +823,7 @@ def _mapping(instance: Any) -> list[Child]:
 
 
 def _set(instance: Any) -> list[Child]:
+    """Decompose a set: its size, and the presence of every element."""
     base = set if isinstance(instance, set) else frozenset
     names = sorted(map(name_of, base.__iter__(instance)))
     result = [(f" has {name}", Leaf("present"), " elements") for name in names]
@@ -798,6 +831,7 @@ def _set(instance: Any) -> list[Child]:
 
 
 def _list(instance: Any) -> list[Child]:
+    """Decompose a list, tuple or deque; a list of dicts also by the keys of its rows."""
     base = next(base for base in (list, tuple, deque) if isinstance(instance, base))
     plain = instance if type(instance) is base else list(base.__iter__(instance))
     rows = _keyed(plain) if plain and isinstance(plain[0], dict) else []
@@ -811,9 +845,8 @@ def _list(instance: Any) -> list[Child]:
 
 
 def _sequence(instance: Any, kind: str) -> list[Child]:
-    """Return the elements of a sequence, as one vector if they are numbers of one type that 64 bits represent
-    exactly.
-    """
+    """Decompose the elements of a sequence, as one vector if they are numbers of one type that 64 bits represent
+    exactly."""
     length: Child = (" length", Leaf("int", len(instance)))
     kinds = set(map(type, instance))
     if len(kinds) == 1:
@@ -828,6 +861,7 @@ def _sequence(instance: Any, kind: str) -> list[Child]:
 
 
 def _module(value: ModuleType) -> list[Child]:
+    """Decompose a module: an imported one is its name, any other what it stores."""
     name = value.__name__
     if sys.modules.get(name) is value:
         return [("", Leaf(f"module {name}"))]
@@ -836,6 +870,7 @@ def _module(value: ModuleType) -> list[Child]:
 
 
 def _builtin(value: Any) -> list[Child]:
+    """Decompose a function of C into its name and, for a method, its owner."""
     owner = value.__self__
     leaf: Child = ("", Leaf(f"builtin {value.__module__}.{value.__qualname__}"))
     return [leaf] if owner is None or isinstance(owner, ModuleType) else [leaf, (".__self__", owner)]
@@ -846,6 +881,9 @@ def _method(value: MethodType) -> list[Child]:
 
 
 def _function(value: FunctionType) -> list[Child]:
+    """Decompose a function: an importable one into its attributes, any other into code, closure, defaults and
+    globals.
+    """
     name = f"{value.__module__}.{value.__qualname__}"
     kept = {"__defaults__": value.__defaults__, "__kwdefaults__": value.__kwdefaults__, **vars(value)}
     if _is_importable(value):
@@ -862,6 +900,7 @@ def _function(value: FunctionType) -> list[Child]:
 
 
 def _code(value: CodeType) -> list[Child]:
+    """Decompose a code object into its public fields."""
     fields = sorted(name for name in dir(value) if name.startswith("co_") and not callable(getattr(value, name)))
     skipped = ("co_lnotab", "co_stacksize", "co_nlocals")  # derived, or deprecated
     parts: list[Child] = [(f".{name}", getattr(value, name)) for name in fields if name not in skipped]
@@ -869,6 +908,7 @@ def _code(value: CodeType) -> list[Child]:
 
 
 def _cell(value: CellType) -> list[Child]:
+    """Decompose the cell of a closure into its content."""
     try:
         return [(" type", Leaf("cell")), (".contents", value.cell_contents)]
     except ValueError:
@@ -876,17 +916,19 @@ def _cell(value: CellType) -> list[Child]:
 
 
 def _enum(value: Enum) -> list[Child]:
+    """Decompose a member of an enumeration into its class and name."""
     kind = type(value)
     return [(" type", Leaf(f"{module_of(kind)}.{kind.__qualname__} {vars(value)['_name_']}"))]
 
 
 def _lock(value: Any) -> list[Child]:
+    """Decompose a lock into whether it is held."""
     held = value.locked() if hasattr(value, "locked") else repr(value).startswith("<locked")
     return [("", Leaf(f"lock {held}"))]
 
 
 def _cached(value: Any) -> list[Child]:
-    """Return a function with a cache, which cannot be read; that of a library is part of its code."""
+    """Decompose a function with a cache, which cannot be read; that of a library is part of its code."""
     name = f"{value.__module__}.{value.__qualname__}"
     if is_library(value.__module__ or ""):
         return [("", Leaf(f"cached {name}"))]

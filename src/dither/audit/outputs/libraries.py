@@ -38,23 +38,26 @@ class Shared:
 
 
 def library_parts(kind: type) -> tuple[Decompose, frozenset[str] | None] | None:
-    """Return how objects of a class of a known library are decomposed, with the attributes that hold the same once
-    more; None if all of them do.
+    """Return how objects of a class of a known library are decomposed, and which attributes that makes redundant.
+
+    The attributes are None if all of them are redundant; the result is None for a class that is not known.
     """
     return _KNOWN.get((module_of(kind).partition(".")[0], kind.__name__))
 
 
 def module_of(kind: type) -> str:
-    """Return the name of the module of a class, or "" where something that is no name was stored there."""
+    """Return the name of the module of a class, or "" where something else was stored there."""
     name = kind.__module__
     return name if isinstance(name, str) else ""
 
 
 def _type(value: Any) -> Child:
+    """Return the qualified name of a class as a child."""
     return " class name", f"{type(value).__module__}.{type(value).__qualname__}"
 
 
 def _pandas_index(value: Any) -> list[Child]:
+    """Decompose an index of pandas, with levels that no row has any more."""
     parts = [_type(value), (" names", list(value.names)), (" dtype", str(value.dtype))]
     if hasattr(value, "levels"):  # with those that no row has any more
         levels = [(f" level {position}", level) for position, level in enumerate(value.levels)]
@@ -66,11 +69,13 @@ def _pandas_index(value: Any) -> list[Child]:
 
 
 def _pandas_series(value: Any) -> list[Child]:
+    """Decompose a series of pandas, with its index and metadata."""
     parts = [_type(value), (" name", value.name), (" dtype", str(value.dtype)), (" index", value.index)]
     return [*parts, (" metadata", value.attrs), *_flags(value), ("", value.array)]
 
 
 def _pandas_frame(value: Any) -> list[Child]:
+    """Decompose a data frame of pandas column by column, with its index and metadata."""
     columns = [(f"{{{position}}}", _column(value.iloc[:, position])) for position in range(value.shape[1])]
     parts = [_type(value), (" columns", value.columns), (" length", len(value)), (" index", value.index)]
     return [*parts, (" metadata", value.attrs), *_flags(value), *columns]
@@ -81,12 +86,12 @@ def _flags(value: Any) -> list[Child]:
 
 
 def _column(series: Any) -> list[Any]:
-    """Return a column of a frame, which has the frame's index."""
+    """Return the type, metadata and values of a column of a frame, whose index is that of the frame."""
     return [str(series.dtype), series.attrs, series.array]
 
 
 def _pandas_array(value: Any) -> list[Child]:
-    """Return an array of pandas: the attributes of its class hold all of it, but for one that is stored in C."""
+    """Decompose an array of pandas; its attributes hold everything, except ``_ndarray``, which is stored in C."""
     parts: list[Child] = [_type(value), (" dtype", str(value.dtype))]
     if hasattr(value.dtype, "categories"):
         parts += [(" categories", value.dtype.categories), (" ordered", bool(value.dtype.ordered))]
@@ -104,6 +109,7 @@ def _polars_series(value: Any) -> list[Child]:
 
 
 def _polars_values(series: Any) -> list[Any]:
+    """Return the values of a series of polars, its layout, and its Arrow form where it has one."""
     layout = series.flags, series.n_chunks()
     try:
         stored = series.to_arrow()
@@ -113,7 +119,7 @@ def _polars_values(series: Any) -> list[Any]:
 
 
 def _polars_lazy(value: Any) -> list[Child]:
-    """Return a query that was not run: its plan with the data in it, and what it gives."""
+    """Decompose a query that was not run: its plan with the data in it, and its result."""
     try:
         plan: Any = value.serialize()
     except Exception:
@@ -145,9 +151,7 @@ def _arrow_chunks(value: Any) -> list[Child]:
 
 
 def _arrow_array(value: Any) -> list[Child]:
-    """Return the values, and the buffers in which they are stored: with what lies under nulls and outside of
-    a slice.
-    """
+    """Decompose an array of Arrow into its values and buffers, with what lies under nulls and outside of a slice."""
     parts = [_type(value), (" dtype", str(value.type)), (" offset", value.offset), ("", value.to_pylist())]
     if hasattr(value, "dictionary"):  # also the values that no row has
         parts += [(" dictionary", value.dictionary), (" indices", value.indices)]
@@ -168,7 +172,7 @@ def _arrow_scalar(value: Any) -> list[Child]:
 
 
 def _arrow_file(value: Any) -> list[Child]:
-    """Return a file of Arrow: its place and content, if it can be read again from the start."""
+    """Decompose a file of Arrow: its position and content, if it can be read again from the start."""
     if value.closed or not value.readable() or not value.seekable():
         return [_type(value), ("", "closed" if value.closed else Opaque("a file of Arrow"))]
     place = value.tell()
@@ -183,9 +187,7 @@ def _arrow_type(value: Any) -> list[Child]:
 
 
 def _figure(value: Any) -> list[Child]:
-    """Return what is drawn, as SVG, and the public properties of everything in the picture, also of what is
-    invisible.
-    """
+    """Decompose a figure: its SVG, and the public properties of everything in it, also of what is invisible."""
     import matplotlib as mpl
 
     drawing = io.StringIO()
@@ -206,9 +208,8 @@ def _artist(value: Any) -> list[Any]:
 
 
 def _is_plain(value: Any, depth: int) -> bool:
-    """Return whether a property is made of numbers, texts and arrays: others are parts of the picture, or how it is
-    drawn.
-    """
+    """Return whether a property is made of numbers, texts and arrays; others are parts of the picture or drawing
+    functions."""
     if isinstance(value, (list, tuple, set, frozenset)):
         return depth > 0 and all(_is_plain(item, depth - 1) for item in value)
     if isinstance(value, dict):
@@ -219,12 +220,13 @@ def _is_plain(value: Any, depth: int) -> bool:
 
 
 def _drawn(value: Any) -> list[Child]:
-    """Return a part of a figure, from which the figure is reached."""
+    """Decompose a part of a figure, from which the figure is reached."""
     figure = value.get_figure()
     return [_type(value), ("", _artist(value)), *([(" figure", figure)] if figure is not None else [])]
 
 
 def _tensor(value: Any) -> list[Child]:
+    """Decompose a tensor: its layout, values and gradient, and the whole storage of which it may be a view."""
     plain = value.detach().cpu()
     whole = bytes(plain.untyped_storage())  # of which this may be a view
     layout = str((value.dtype, tuple(value.shape), tuple(value.stride()), value.storage_offset(), str(value.device)))
@@ -287,6 +289,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _rows(value: Any) -> tuple[Sequence[str], Iterator[Sequence[Any]]] | None:
+    """Return the column names and the rows of a table, data frame, answer or list of dicts; None for anything else."""
     if hasattr(value, "itertuples"):
         index = [name if name is not None else "index" for name in map(str, value.index.names)]
         plain = type(value.index).__name__ == "RangeIndex"

@@ -33,6 +33,7 @@ import decimal
 import dis
 import io
 import logging
+import operator
 import os
 import sys
 import tempfile
@@ -40,6 +41,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
@@ -76,7 +78,9 @@ def _hook(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 class Watch:
-    """Records what one run after the other leaves behind; used as a context manager."""
+    """Record what each of several runs leaves behind; a context manager, which captures the standard streams
+    meanwhile.
+    """
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._memory = _Memory(function)
@@ -107,8 +111,9 @@ class Watch:
         self._stack.close()
 
     def run(self, compute: Callable[[], Any]) -> tuple[Any, tuple[Effect, ...]]:
-        """Return what ``compute`` returns, and what it left behind; an error of it is raised, after everything is put
-        back.
+        """Return what ``compute`` returns, and the effects that it left behind.
+
+        An error of it is raised after the environment, the directory and the modes are restored.
         """
         self.warnings.clear()
         self._logged.clear()
@@ -127,6 +132,9 @@ class Watch:
         return result, self.effects
 
     def _left(self, surroundings: Any, before: Any, context: Any, inherited: Any) -> Iterator[Effect]:
+        """Yield everything that a run left behind, by name, and restore the environment, the directory and the
+        modes.
+        """
         for name, stream in self._streams:
             text = stream()
             if text:
@@ -174,6 +182,7 @@ class Watch:
         return name
 
     def _log(self, record: logging.LogRecord) -> None:
+        """Record a log entry, with its arguments as they are now."""
         if not self._quiet:
             try:
                 text = record.getMessage()
@@ -183,6 +192,8 @@ class Watch:
             self._logged.append((record.name, record.levelno, text, Frozen.of((record.args, extra))))
 
     def _listen(self, event: str, arguments: tuple[Any, ...]) -> None:
+        """Record an audit event of Python that writes, starts or connects to something; remember files before they
+        change."""
         if self._quiet or event in _READING or (event == "open" and not _is_writing(arguments)) or _by_dither():
             return
         self._quiet = True  # what is done here is no event
@@ -205,6 +216,7 @@ _RECORD = {*vars(logging.makeLogRecord({})), "message", "asctime"}
 
 
 def _is_writing(arguments: tuple[Any, ...]) -> bool:
+    """Return whether the arguments of an ``open`` event say that the file can be written."""
     _, mode, flags = (*arguments, None, None)[:3]
     if isinstance(mode, str):
         return not {*mode}.isdisjoint("wax+")
@@ -212,11 +224,13 @@ def _is_writing(arguments: tuple[Any, ...]) -> bool:
 
 
 def _is_replacing(arguments: tuple[Any, ...]) -> bool:
+    """Return whether the arguments of an ``open`` event say that the file is emptied first."""
     _, mode, flags = (*arguments, None, None)[:3]
     return "w" in mode if isinstance(mode, str) else isinstance(flags, int) and bool(flags & os.O_TRUNC)
 
 
 def _is_plain(value: Any) -> bool:
+    """Return whether a value consists of numbers, texts and paths."""
     if isinstance(value, (list, tuple)):
         return all(map(_is_plain, value))
     if isinstance(value, dict):
@@ -225,6 +239,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _path(value: Any) -> str | None:
+    """Return an absolute path; None if the value is no path."""
     try:
         return os.path.abspath(os.fsdecode(value))
     except TypeError:
@@ -232,6 +247,7 @@ def _path(value: Any) -> str | None:
 
 
 def _content(name: str) -> bytes | None:
+    """Return the content of a regular file; None if it cannot be read or is too large."""
     with suppress(OSError, ValueError):
         path = Path(name)
         if path.is_file() and path.stat().st_size <= _MAX_FILE:
@@ -240,16 +256,18 @@ def _content(name: str) -> bytes | None:
 
 
 def _environment() -> dict[Any, Any]:
-    """Return the variables of the environment, as stored: reading them one by one takes ten times as long."""
+    """Return the variables of the environment as they are stored: reading them one by one takes ten times as long."""
     stored: dict[Any, Any] = getattr(os.environ, "_data")  # noqa: B009
     return stored
 
 
 def _modes() -> Any:
+    """Return the modes of floating-point errors of NumPy, and the precision and rounding of ``decimal``."""
     return np.geterr(), decimal.getcontext().prec, decimal.getcontext().rounding
 
 
 def _directory() -> str:
+    """Return the working directory; an empty string if it was removed."""
     try:
         return os.getcwd()
     except OSError:
@@ -257,7 +275,8 @@ def _directory() -> str:
 
 
 def _by_dither() -> bool:
-    """Return whether an event comes from dither, from an import, which stores compiled code, or from ``os.environ``."""
+    """Return whether an audit event is caused by dither, by an import, which stores compiled code, or by
+    ``os.environ``."""
     frame: Any = sys._getframe(3)
     while frame is not None:
         name = frame.f_globals.get("__name__", "")
@@ -273,6 +292,10 @@ def _by_dither() -> bool:
 
 @contextmanager
 def _listening(listener: Callable[[str, tuple[Any, ...]], None]) -> Iterator[None]:
+    """Pass audit events of Python to ``listener`` while the context is open.
+
+    A hook cannot be removed, so one is installed once and asks who listens.
+    """
     global _listener, _hooked
     if not _hooked:
         sys.addaudithook(_hook)
@@ -286,7 +309,7 @@ def _listening(listener: Callable[[str, tuple[Any, ...]], None]) -> Iterator[Non
 
 @contextmanager
 def _logging_to(receive: Callable[[logging.LogRecord], None]) -> Iterator[None]:
-    """Show every record to ``receive``, also those below the level of their logger; those go no further."""
+    """Pass every log record to ``receive``, also those below the level of their logger, which go no further."""
     is_enabled, handle = logging.Logger.isEnabledFor, logging.Logger.handle
     handlers = [*logging.root.handlers]
 
@@ -308,7 +331,8 @@ def _logging_to(receive: Callable[[logging.LogRecord], None]) -> Iterator[None]:
 
 @contextmanager
 def _captured(number: int, attribute: str) -> Iterator[Callable[[], str]]:
-    """Send a standard stream to a file, as the process sees it and as Python does; gives what was written since."""
+    """Redirect a standard stream to a file, for the process and for Python; yield a function that returns what is new
+    in it."""
     original = getattr(sys, attribute)
     with tempfile.TemporaryFile() as file, ExitStack() as stack:
         try:
@@ -329,6 +353,7 @@ def _captured(number: int, attribute: str) -> Iterator[Callable[[], str]]:
         read = 0
 
         def written() -> str:
+            """Return what was written since the last call."""
             nonlocal read
             with suppress(ValueError):
                 stream.flush()
@@ -342,36 +367,49 @@ def _captured(number: int, attribute: str) -> Iterator[Callable[[], str]]:
         yield written
 
 
+@dataclass(frozen=True, eq=False)
+class _Place:
+    """Something that a function can change for its next call: how to read a shallow copy of it, and to restore one."""
+
+    name: str
+    read: Callable[[], Any]
+    restore: Callable[[Any], None]
+
+
+_Reached = tuple[str, Any]
+"""The name of an object, after that of the one from which it is reached, and the object."""
+
+
 class _Memory:
-    """What a function can store from one call to the next: shallow copies of every place that it can reach."""
+    """Everything that a function can store from one call to the next, and which of it has ever changed."""
 
     def __init__(self, function: Any) -> None:
         self._function = function
-        self._known: dict[str, tuple[Any, Any]] | None = None
+        self._known: dict[_Place, Any] | None = None
         self._changed: dict[str, dict[Any, None]] = {}
 
-    def now(self) -> dict[str, tuple[Any, Any]]:
-        """Return every place by its name: the holder and a copy of what it holds."""
+    def now(self) -> dict[_Place, Any]:
+        """Return a shallow copy of the content of every place that is reached from the function."""
         if self._known is not None:
             return self._known
-        places: dict[str, tuple[Any, Any]] = {}
+        contents: dict[_Place, Any] = {}
         seen: set[int] = set()
-        stack: list[tuple[str, Any]] = [("", self._function)]
-        while stack and len(places) < _MAX_PLACES:
+        stack: list[_Reached] = [("", self._function)]
+        while stack and len(contents) < _MAX_PLACES:
             name, value = stack.pop()
             if id(value) in seen:
                 continue
             seen.add(id(value))
-            for key, holder, held, below in _places(value):
-                places[f"{name}{key}"] = holder, held
-                stack.extend((f"{name}{key}{suffix}", item) for suffix, item in below)
-        self._known = {name: place for name, place in places.items() if place[0] is not None}
-        return self._known
+            places, reached = _contents(name, value)
+            contents |= {place: place.read() for place in places}
+            stack.extend((f"{name}{suffix}", item) for suffix, item in reached)
+        self._known = contents
+        return contents
 
-    def changes(self, before: dict[str, tuple[Any, Any]]) -> Iterator[Effect]:
-        """Yield what was stored, as it is now: in every place, and under every key, that ever changed."""
-        for name, (holder, held) in before.items():
-            now = _held(name, holder)
+    def changes(self, before: dict[_Place, Any]) -> Iterator[Effect]:
+        """Yield the present content of every place that has changed in some run: of a dict, the items that have."""
+        for place, held in before.items():
+            now, name = place.read(), place.name
             if not _is_same(held, now):
                 self._known = None
                 keys = self._changed.setdefault(name, {})
@@ -382,7 +420,7 @@ class _Memory:
                 yield f"memory{name}", Frozen.of(self._content(name, held, now))
 
     def _content(self, name: str, held: Any, now: Any) -> Any:
-        """Return what a place holds; of a dict the items that change, and of a list what was appended."""
+        """Return what is compared of a place: of a dict the items that change, of a list what was appended."""
         if isinstance(held, dict) and isinstance(now, dict):
             return [(key, now[key]) for key in self._changed[name] if key in now]
         if isinstance(held, list) and isinstance(now, list) and _is_same(held, now[: len(held)]):
@@ -390,72 +428,77 @@ class _Memory:
         return now
 
 
-def remembered(function: Callable[..., Any]) -> Callable[[], None]:
-    """Return a function that puts back everything which ``function`` stores as it is now."""
+def snapshot(function: Callable[..., Any]) -> Callable[[], None]:
+    """Return a function that restores everything ``function`` stores to its state at the time of this call."""
     before = _Memory(function).now()
 
-    def put_back() -> None:
-        for name, (holder, held) in before.items():
-            if not _is_same(held, _held(name, holder)):
-                _put(name, holder, held)
+    def restore() -> None:
+        for place, held in before.items():
+            with suppress(Exception):  # what refuses to be set cannot be restored
+                if not _is_same(held, place.read()):
+                    place.restore(held)
 
-    return put_back
-
-
-Place = tuple[str, Any, Any, list[tuple[str, Any]]]
+    return restore
 
 
-def _places(value: Any) -> Iterator[Place]:
-    """Yield the places of one object: a name, the holder, a copy of what it holds, and what can be reached from it."""
+def _contents(name: str, value: Any) -> tuple[list[_Place], list[_Reached]]:
+    """Return the places in one object where something can be stored, and the objects that are reached from it.
+
+    Functions, classes and instances of Python and of installed packages are not looked into.
+    """
     if isinstance(value, ModuleType):
-        if not value.__name__.startswith("dither"):
-            yield " module", value, _module_data(value), []
-        return
+        is_own = value.__name__.startswith("dither")
+        return [] if is_own else [_selected_attributes(f"{name} module", value, _module_data)], []
     if isinstance(value, MethodType):
-        value_below = [(".__self__", value.__self__), (".__func__", value.__func__)]
-        yield ".method", None, None, value_below
-    elif isinstance(value, partial):
-        yield (
-            ".partial",
-            None,
-            None,
-            [(".func", value.func), (".args", list(value.args)), (".keywords", value.keywords)],
-        )
-    elif isinstance(value, FunctionType):
-        yield from _function_places(value)
-    elif isinstance(value, CellType):
-        held = _cell(value)
-        yield " cell", value, held, [("", held)]
-    elif isinstance(value, type):
-        if not is_library(value.__module__):
-            stored = _class_data(value)
-            yield " class", value, stored, list(stored.items())
-    elif type(value) in (list, deque, set, dict, bytearray) or isinstance(value, (dict, list)):
-        if len(value) <= _MAX_SIZE:
-            held = _copy(value)
-            items = value.values() if isinstance(value, dict) else value if isinstance(value, (list, deque)) else ()
-            below = [(f"[{position}]", item) for position, item in enumerate(list(items)[:64])]
-            yield " items", value, held, below
-    elif isinstance(value, np.ndarray):
-        if value.size <= _MAX_SIZE and value.dtype != object:
-            yield " array", value, value.copy(), []
-    elif not is_library(type(value).__module__):
-        own = getattr(value, "__dict__", None)
-        if isinstance(own, dict):
-            yield " attributes", value, dict(own), [(f".{name}", item) for name, item in own.items()]
-        yield " type", None, None, [("", type(value)), (".__call__", vars(type(value)).get("__call__"))]
+        return [], [(".method.__self__", value.__self__), (".method.__func__", value.__func__)]
+    if isinstance(value, partial):
+        parts = (".func", value.func), (".args", list(value.args)), (".keywords", value.keywords)
+        return [], [(f".partial{key}", item) for key, item in parts]
+    if isinstance(value, FunctionType):
+        return ([], []) if is_library(value.__module__ or "") else _contents_of_function(name, value)
+    if isinstance(value, CellType):
+        place = _Place(f"{name} cell", partial(_read_cell, value), partial(_restore_cell, value))
+        return [place], [(" cell", _read_cell(value))]
+    if isinstance(value, type):
+        if is_library(value.__module__):
+            return [], []
+        stored = [(f" class.{key}", item) for key, item in _class_data(value).items()]
+        return [_selected_attributes(f"{name} class", value, _class_data)], stored
+    if type(value) in (list, deque, set, dict, bytearray) or isinstance(value, (dict, list)):
+        if len(value) > _MAX_SIZE:
+            return [], []
+        items = value.values() if isinstance(value, dict) else value if isinstance(value, (list, deque)) else ()
+        reached = [(f" items[{position}]", item) for position, item in enumerate(list(items)[:64])]
+        return [_Place(f"{name} items", partial(_copy, value), partial(_refill, value))], reached
+    if isinstance(value, np.ndarray):
+        is_small = value.size <= _MAX_SIZE and value.dtype != object
+        return [_Place(f"{name} array", value.copy, partial(value.__setitem__, ...))] if is_small else [], []
+    return ([], []) if is_library(type(value).__module__) else _contents_of_instance(name, value)
 
 
-def _function_places(value: FunctionType) -> Iterator[Place]:
-    if is_library(value.__module__ or ""):
-        return
-    below: list[tuple[str, Any]] = [(f".cell {number}", cell) for number, cell in enumerate(value.__closure__ or ())]
+def _contents_of_function(name: str, value: FunctionType) -> tuple[list[_Place], list[_Reached]]:
+    """Return the attributes of a function and the globals that it names, with its closure and default arguments."""
+    below: list[_Reached] = [(f".cell {number}", cell) for number, cell in enumerate(value.__closure__ or ())]
     below += [(".defaults", list(value.__defaults__ or ())), (".keywords", value.__kwdefaults__ or {})]
     below.append((".wrapped", getattr(value, "__wrapped__", None)))
-    yield " function", value, dict(vars(value)), below
-    for name in sorted(_names(value.__code__)):
-        held = value.__globals__.get(name, _MISSING)
-        yield f" global {name}", value.__globals__, held, [("", held)]
+    places = [_all_attributes(f"{name} function", value)]
+    reached = [(f" function{suffix}", item) for suffix, item in below]
+    variables = value.__globals__
+    for key in sorted(_names(value.__code__)):
+        read, restore = partial(variables.get, key, _MISSING), partial(_restore_item, variables, key)
+        places.append(_Place(f"{name} global {key}", read, restore))
+        reached.append((f" global {key}", variables.get(key, _MISSING)))
+    return places, reached
+
+
+def _contents_of_instance(name: str, value: Any) -> tuple[list[_Place], list[_Reached]]:
+    """Return the attributes of an instance, with its class and the method that is called when the instance is."""
+    reached: list[_Reached] = [(" type", type(value)), (" type.__call__", vars(type(value)).get("__call__"))]
+    own = getattr(value, "__dict__", None)
+    if not isinstance(own, dict):
+        return [], reached
+    attributes = [(f" attributes.{key}", item) for key, item in own.items()]
+    return [_all_attributes(f"{name} attributes", value)], [*attributes, *reached]
 
 
 @lru_cache(maxsize=1 << 10)
@@ -466,14 +509,51 @@ def _names(code: CodeType) -> frozenset[str]:
     return frozenset(own.difference(vars(builtins)).union(*below))
 
 
-def _cell(cell: CellType) -> Any:
+def _read_cell(cell: CellType) -> Any:
+    """Return the variable of a closure; ``_MISSING`` if it has no value yet."""
     try:
         return cell.cell_contents
     except ValueError:
         return _MISSING
 
 
+def _restore_cell(cell: CellType, held: Any) -> None:
+    """Set the variable of a closure, or remove its value if it had none."""
+    if held is _MISSING:
+        del cell.cell_contents
+    else:
+        cell.cell_contents = held
+
+
+def _restore_item(items: dict[str, Any], key: str, held: Any) -> None:
+    """Set a global variable, or remove it if it did not exist."""
+    if held is _MISSING:
+        items.pop(key, None)
+    else:
+        items[key] = held
+
+
+def _all_attributes(name: str, owner: Any) -> _Place:
+    """Return the place for the ``__dict__`` of a function or instance."""
+    return _Place(name, lambda: dict(vars(owner)), lambda held: _refill(vars(owner), held))
+
+
+def _selected_attributes(name: str, owner: Any, read: Callable[[Any], dict[str, Any]]) -> _Place:
+    """Return the place for those attributes of a class or module that ``read`` selects."""
+
+    def restore(held: dict[str, Any]) -> None:
+        now = read(owner)
+        for key in {*now} - {*held}:
+            delattr(owner, key)
+        for key, item in held.items():
+            if now.get(key, _MISSING) is not item:
+                setattr(owner, key, item)
+
+    return _Place(name, partial(read, owner), restore)
+
+
 def _class_data(kind: type) -> dict[str, Any]:
+    """Return the attributes of a class that are data: neither methods nor descriptors nor special names."""
     return {
         name: item
         for name, item in vars(kind).items()
@@ -482,84 +562,37 @@ def _class_data(kind: type) -> dict[str, Any]:
 
 
 def _module_data(module: ModuleType) -> dict[str, Any]:
-    """Return what is stored in a module and is plain data; the rest is code."""
+    """Return the public variables of a module that hold plain data; everything else in it is code."""
     stored = vars(module).items()
     return {name: item for name, item in stored if type(item) in _DATA and not name.startswith("_")}
 
 
 def _copy(value: Any) -> Any:
-    return (
-        dict(value)
-        if isinstance(value, dict)
-        else type(value)(value)
-        if type(value) in (set, bytearray)
-        else list(value)
-    )
+    """Return a shallow copy of a container: a dict, a set, bytes, or a list for any sequence."""
+    if isinstance(value, dict):
+        return dict(value)
+    return type(value)(value) if type(value) in (set, bytearray) else list(value)
 
 
-def _held(name: str, holder: Any) -> Any:
-    """Return what a place holds now."""
-    if holder is None:
-        return None
-    place = name.rpartition(" ")[2]
-    if " global " in name and isinstance(holder, dict) and name.endswith(f" global {place}"):
-        return holder.get(place, _MISSING)
-    if isinstance(holder, CellType):
-        return _cell(holder)
-    if isinstance(holder, FunctionType):
-        return dict(vars(holder))
-    if isinstance(holder, type):
-        return _class_data(holder)
-    if isinstance(holder, ModuleType):
-        return _module_data(holder)
-    if isinstance(holder, np.ndarray):
-        return holder.copy()
-    if isinstance(holder, (dict, list, deque, set, bytearray)):
-        return _copy(holder)
-    return dict(vars(holder))
-
-
-def _put(name: str, holder: Any, held: Any) -> None:
-    place = name.rpartition(" ")[2]
-    with suppress(Exception):
-        if isinstance(holder, dict) and name.endswith(f" global {place}"):
-            if held is _MISSING:
-                holder.pop(place, None)
-            else:
-                holder[place] = held
-        elif isinstance(holder, CellType):
-            holder.cell_contents = held
-        elif isinstance(holder, np.ndarray):
-            holder[...] = held
-        elif isinstance(holder, (type, ModuleType)):
-            now = _held(name, holder)
-            for key in {*now} - {*held}:
-                delattr(holder, key)
-            for key, item in held.items():
-                if now.get(key, _MISSING) is not item:
-                    setattr(holder, key, item)
-        elif isinstance(holder, (list, bytearray)):
-            holder[:] = held
-        else:
-            stored: Any = holder if isinstance(holder, (dict, set, deque)) else vars(holder)
-            stored.clear()
-            (stored.extend if isinstance(stored, deque) else stored.update)(held)
+def _refill(container: Any, held: Any) -> None:
+    """Give a container the content of a copy made by :func:`_copy`."""
+    if isinstance(container, (list, bytearray)):
+        container[:] = held
+        return
+    container.clear()
+    (container.extend if isinstance(container, deque) else container.update)(held)
 
 
 def _is_same(one: Any, other: Any) -> bool:
-    """Return whether two copies hold the same objects."""
+    """Return whether two shallow copies hold identical objects; arrays, sets and bytes are compared by value."""
     if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
         return one is other or (one.shape == other.shape and one.tobytes() == other.tobytes())
     if isinstance(one, dict) and isinstance(other, (dict, MappingProxyType)):
         return one.keys() == other.keys() and all(item is other[key] for key, item in one.items())
     if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_identical, one, other))
+        return len(one) == len(other) and all(map(operator.is_, one, other))
     if isinstance(one, (set, bytearray)) and type(one) is type(other):
         return one == other
-    return one is other
-
-
-def _identical(one: Any, other: Any) -> bool:
     return one is other
 
 
@@ -573,8 +606,10 @@ def _as_it_is(output: Any) -> Any:
 
 
 def observe(function: Callable[..., Any], *arguments: Any, keep: Callable[[Any], Any] = _as_it_is) -> Any:
-    """Return what a caller of ``function(*arguments)`` observes: its result or :class:`Raised`, within :class:`Warned`
-    if it issued warnings or left anything behind. ``keep`` is applied to the result while everything is still observed.
+    """Return what a caller of ``function(*arguments)`` observes: its result, or :class:`Raised`.
+
+    It is within :class:`Warned` if warnings were issued or anything was left behind. ``keep`` is applied to the result
+    while everything is still observed.
     """
     with Watch(function) as watch:
         return _observation(function, arguments, watch, keep)
@@ -588,8 +623,9 @@ def observe_runs(function: Callable[[Any], Any], x: Any, size: int) -> list[Any]
 def observe_each(
     function: Callable[[Any], Any], data: Iterable[Any], features: Callable[[Any], Any] | None = None
 ) -> list[Any]:
-    """Return one observation for each data set, as it was right after its run; ``features`` replaces what is
-    observed.
+    """Return what is observed of a run on each data set, fixed right after that run.
+
+    ``features`` replaces the output by a function of it.
     """
     with Watch(function) as watch:
         if features is not None:
@@ -611,7 +647,7 @@ def _is_bare(array: Any) -> bool:
 
 
 def feature(features: Callable[[Any], Any], observation: Any) -> Any:
-    """Return the feature of an output; an error stands for itself, and what was left behind is not looked at."""
+    """Return the feature of an observed output, without its effects; an error is its own feature."""
     output = observation.output if isinstance(observation, Warned) else observation
     return output if isinstance(output, Raised) else features(output)
 
@@ -619,7 +655,11 @@ def feature(features: Callable[[Any], Any], observation: Any) -> Any:
 def _observation(
     function: Callable[..., Any], arguments: tuple[Any, ...], watch: Watch, keep: Callable[[Any], Any]
 ) -> Any:
+    """Run a function once and return its output or error, within :class:`Warned` if it left anything behind."""
+
     def compute() -> Any:
+        """Return the output, or the error that was raised; items of lazy iterators are computed here, where they are
+        observed."""
         try:
             output = function(*arguments)
             # evaluated here, so that its releases, errors and warnings are observed

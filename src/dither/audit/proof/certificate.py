@@ -49,7 +49,7 @@ class Evidence:
     """The smallest rho for which zCDP holds, enclosed, where it is known."""
 
     def at(self, epsilon: Fraction) -> Interval:
-        """delta(epsilon), limited to what the loss allows."""
+        """Return delta(epsilon), enclosed, and limited to what the loss allows."""
         if self.loss is not None and epsilon >= self.loss[1]:
             return ZERO
         low, high = self.curve(epsilon)
@@ -59,17 +59,17 @@ class Evidence:
         return min(max(low, Fraction(0)), high), high
 
     def named(self, pair: str, method: str) -> Evidence:
-        """Return the same evidence with another description."""
+        """Return this evidence with another description of the worst pair and of the method."""
         return Evidence(self.loss, self.curve, pair, method, self.rho)
 
 
 def no_noise(pair: str) -> Evidence:
-    """Return a release that shows the answer itself."""
+    """Return the evidence of a release without noise, which shows the answer itself."""
     return Evidence(None, partial(_constant_curve, ONE), pair, "no noise")
 
 
 def unaffected(reason: str) -> Evidence:
-    """Return a release that is the same for all neighbors."""
+    """Return the evidence of a release that has one distribution for all neighbors."""
     return Evidence(ZERO, partial(_constant_curve, ZERO), f"none: {reason}", "no neighbor differs", ZERO)
 
 
@@ -98,6 +98,7 @@ def worst_of(*variants: Evidence) -> Evidence:
 
 
 def _worst_curve(variants: tuple[Evidence, ...], epsilon: Fraction) -> Interval:
+    """Return the enclosure of the largest delta(epsilon) of several variants."""
     return _largest([item.at(epsilon) for item in variants])
 
 
@@ -106,7 +107,7 @@ def _largest(intervals: list[Interval]) -> Interval:
 
 
 def compose(*parts: Evidence, pair: str, method: str) -> Evidence:
-    """Independent releases about the same people, all of which may be at their worst at once: losses add up.
+    """Compose independent releases about the same people, all of which may be at their worst at once: losses add up.
 
     The upper bound on the curve is that of any release with the total loss; the lower bound is that of the worst part,
     with the others ignored.
@@ -127,12 +128,12 @@ def compose_repeated(part: Evidence, times: int) -> Evidence:
 
 
 def _part_curve(parts: tuple[Evidence, ...], epsilon: Fraction) -> Interval:
-    """Bounds on the curve of a composition: the lower bound of its worst part, and no upper bound below 1."""
+    """Return bounds on the curve of a composition: the lower bound of its worst part, and no upper bound below 1."""
     return max(part.at(epsilon)[0] for part in parts), Fraction(1)
 
 
 def exp_interval(x: Fraction, bits: int = BITS) -> Interval:
-    """exp(x), enclosed."""
+    """Enclose exp(x) in an interval of rationals with a denominator of ``2^bits``."""
     low, high = exp(x, bits) if x > 0 else exp_neg(-x, bits)
     return Fraction(low, 1 << bits), Fraction(high, 1 << bits)
 
@@ -211,7 +212,7 @@ class Certificate:
         )
 
     def curve(self, epsilon: float) -> tuple[float, float]:
-        """delta(epsilon) over all neighbors that the contract allows, enclosed.
+        """Enclose delta(epsilon), the largest over all neighbors that the contract allows.
 
         >>> import dither as dp
         >>> from dither.audit.proof.certify import certify
@@ -223,7 +224,7 @@ class Certificate:
         return down(low), up(high)
 
     def _repr_html_(self) -> str:
-        """For a notebook: the verdict, and the certified curve of delta over epsilon."""
+        """Return the certificate for a notebook: the verdict, and the certified curve of delta over epsilon."""
         end = min(2 * max(self.at, 0.1), 20.0)
         places = [end * i / 40 for i in range(41)]
         curve = [("from above", places, [self.curve(place)[1] for place in places])]
@@ -231,7 +232,7 @@ class Certificate:
         return markup.block(markup.code(str(self)), markup.picture(picture))
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything except the curve, for JSON; None for infinite values.
+        """Return everything except the curve as plain values, for JSON; None for infinite values.
 
         >>> import dither as dp
         >>> from dither.audit.proof.certify import certify
@@ -265,7 +266,7 @@ class Certificate:
 
     @property
     def verdict(self) -> str:
-        """``"holds"``, ``"refuted"`` or ``"open"``.
+        """Return ``"holds"``, ``"refuted"`` or ``"open"``.
 
         >>> import dither as dp
         >>> from dither.audit.proof.certify import certify
@@ -315,14 +316,16 @@ def _verdict(claim: Guarantee, evidence: Evidence) -> tuple[bool, bool]:
 
 
 def _between(low: float, high: float) -> str:
-    """Return an interval, or one number if its ends agree to six digits."""
+    """Describe an interval, or one number if its ends agree to six digits."""
     first, last = f"{low:.6g}", f"{high:.6g}"
     return f"= {last}" if first == last else f"in [{first}, {last}]"
 
 
 def zcdp_delta(rho: Fraction, epsilon: Fraction) -> Fraction:
-    """Return an upper bound on the delta of rho-zCDP at epsilon: ``exp((a - 1)(a rho - epsilon)) (1 - 1/a)^a / (a -
-    1)`` for any order a > 1 (Canonne, Kamath and Steinke 2020, proposition 12); the order is chosen in floats.
+    """Return an upper bound on the delta of rho-zCDP at epsilon.
+
+    It is ``exp((a - 1)(a rho - epsilon)) (1 - 1/a)^a / (a - 1)`` for an order a > 1 (Canonne, Kamath and Steinke 2020,
+    proposition 12). It holds for any order, which is chosen in floats.
     """
     fast_rho, fast_epsilon = float(rho), float(epsilon)
 

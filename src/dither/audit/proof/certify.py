@@ -53,7 +53,6 @@ from dither.audit.proof.selection import (
     above_threshold,
     exponential_selection,
     noisy_max_selection,
-    randomized_response,
     score_range,
     top_k_selection,
 )
@@ -95,6 +94,7 @@ _LOCK = type(threading.Lock())
 
 
 def _refuse_another_source() -> None:
+    """Refuse to certify while releases draw from a source other than the operating system."""
     if resolve(None) is not SYSTEM:
         raise NotPrivate(
             "mechanism",
@@ -105,7 +105,7 @@ def _refuse_another_source() -> None:
 
 
 def _refuse_hooks() -> None:
-    """Refuse where somebody may replace what a release returns: an observer, or a spender that is not a ledger's."""
+    """Refuse to certify while an observer, or a spender other than a ledger's, could replace what a release returns."""
     from dither.ledger.ledger import Allowance, LedgerScope  # a ledger takes a while to import
 
     if current_observer() is not None or type(current_spender()) not in (type(None), Allowance, LedgerScope):
@@ -146,7 +146,10 @@ def require_genuine(mechanism: Any) -> None:
 
 
 def _altered(mechanism: Any, name: str) -> str | None:
-    """Return the first attribute that differs from that of a mechanism rebuilt from its own arguments, or None."""
+    """Return the location of the first attribute that differs from those of a mechanism rebuilt from its own arguments.
+
+    None if no attribute differs; the name of the object itself if its constructor refuses its arguments.
+    """
     try:
         rebuilt = _rebuilt(mechanism)
     except (DitherError, AttributeError, TypeError, ValueError, ArithmeticError):  # refused by the constructor
@@ -155,6 +158,7 @@ def _altered(mechanism: Any, name: str) -> str | None:
 
 
 def _rebuilt(mechanism: Any) -> Any:
+    """Build the mechanism again from its own constructor arguments."""
     kind = type(mechanism)
     if kind in (SparseVectorSession, ReusableHoldout):
         keywords = mechanism.constructor_arguments()
@@ -169,6 +173,10 @@ def _rebuilt(mechanism: Any) -> Any:
 
 
 def _differing(expected: Any, actual: Any, name: str) -> str | None:
+    """Return the location of the first difference between a rebuilt value and the actual one, or None.
+
+    Types are compared exactly; a value of a type that is not known counts as different unless it is identical.
+    """
     kind = type(actual)
     if type(expected) is not kind:
         return name
@@ -203,6 +211,7 @@ def _differing(expected: Any, actual: Any, name: str) -> str | None:
 
 
 def _stale_variate(uniform: Any, name: str) -> str | None:
+    """Return the location of a lazily drawn uniform number that did not start with fresh secure bits, or None."""
     is_fresh = (
         type(uniform) is LazyUniform
         and type(uniform.value) is int
@@ -213,6 +222,7 @@ def _stale_variate(uniform: Any, name: str) -> str | None:
 
 
 def _attributes(rebuilt: Any, actual: Any, name: str) -> str | None:
+    """Return the location of the first attribute in which an object differs from the rebuilt one, or None."""
     expected, state = dict(vars(rebuilt)), vars(actual)
     for key in state:  # cached properties are recomputed
         if key not in expected and isinstance(getattr(type(rebuilt), key, None), cached_property):
@@ -224,6 +234,7 @@ def _attributes(rebuilt: Any, actual: Any, name: str) -> str | None:
 
 
 def _first_difference(result: Any) -> str | None:
+    """Return the first location that is not None, or None."""
     return next((location for location in result if location is not None), None)
 
 
@@ -232,8 +243,8 @@ _MAX_EPSILON = 2.0**14
 
 
 def certify(mechanism: Any, *, at: float | None = None) -> Certificate:
-    """Return the worst-case privacy loss and the privacy curve of a mechanism over all neighbors that its contract
-    allows.
+    """Certify a mechanism: enclose its worst-case privacy loss and its privacy curve over all neighbors that its
+    contract allows.
 
     Both are computed from the distribution that is sampled, not from the mechanism's own formula. ``at`` is the
     epsilon for which delta is reported, by default that of the claim.
@@ -261,8 +272,7 @@ def certify(mechanism: Any, *, at: float | None = None) -> Certificate:
 
 
 def certify_unchecked(mechanism: Any, *, at: float | None = None) -> Certificate:
-    """Return the certificate for the parameters that an object holds, without checking that its constructor computed
-    them.
+    """Certify the parameters that an object holds, without checking that its constructor computed them.
 
     This is the computing half of :func:`certify`. By itself it makes no statement about what the object does; it
     serves to show that wrong parameters are detected.
@@ -274,6 +284,7 @@ def certify_unchecked(mechanism: Any, *, at: float | None = None) -> Certificate
 
 
 def _proof_of(mechanism: Any) -> Callable[[Any], Evidence]:
+    """Return the function that proves bounds on mechanisms of this type; other types are refused."""
     for kind, prove in _PROOFS.items():
         if isinstance(mechanism, kind):
             return prove
@@ -295,6 +306,7 @@ def _proof_of(mechanism: Any) -> Callable[[Any], Evidence]:
 
 
 def _name(mechanism: Any) -> str:
+    """Return the representation of a mechanism; for sessions, one without an address."""
     if isinstance(mechanism, (ReusableHoldout, SparseVectorSession)):  # their repr contains an address
         return f"{type(mechanism).__name__} on {mechanism.mechanism}"
     return repr(mechanism)
@@ -305,6 +317,7 @@ def _additive(mechanism: Laplace | Gaussian | Staircase) -> Evidence:
 
 
 def _mixed(mechanism: MixedNoise) -> Evidence:
+    """Return the evidence of the noise that was chosen, at the sensitivity in its norm."""
     chosen = mechanism.mechanism
     l2 = mechanism.l2_sensitivity is not None and isinstance(chosen, Gaussian)
     return additive_noise(chosen, coordinates_of(mechanism.l2_sensitivity if l2 else mechanism.sensitivity))
@@ -315,18 +328,23 @@ def _exponential(mechanism: Exponential | ContinuousExponential) -> Evidence:
 
 
 def _noisy_max(mechanism: NoisyMax) -> Evidence:
-    """Gumbel noise selects as the exponential mechanism does: ``P(i wins) = w_i / sum of w``."""
+    """Return the evidence of report noisy max.
+
+    Gumbel noise selects as the exponential mechanism does: ``P(i wins) = w_i / sum of w``.
+    """
     if mechanism.noise == "gumbel":
         return exponential_selection(score_range(mechanism), _SCORES)
     return noisy_max_selection(score_range(mechanism), mechanism.noise)
 
 
 def _top_k(mechanism: TopK) -> Evidence:
+    """Return the evidence of k exponential selections without replacement."""
     change = arguments.sensitivity(mechanism.sensitivity) * Fraction(mechanism.choice.rate)
     return top_k_selection(arguments.whole(mechanism.k, "k"), change if mechanism.monotone else 2 * change)
 
 
 def _randomized_response(mechanism: RandomizedResponse) -> Evidence:
+    """Return the design in which every category prefers itself alone, from the truth probability that is sampled."""
     k = mechanism.category_count
     bits = 2 * BITS + 3 * math.ceil(min(float(mechanism.epsilon), _MAX_EPSILON)) + 2 * k.bit_length()
     low, high = mechanism.truth_probability(bits)
@@ -334,11 +352,13 @@ def _randomized_response(mechanism: RandomizedResponse) -> Evidence:
         raise NotPrivate(
             "epsilon", "reports that are not all but certain to be true", f"{mechanism.epsilon}", "pass 10 or less"
         )
-    return randomized_response((Fraction(low, 1 << bits), Fraction(high, 1 << bits)), k)
+    others = Fraction(1, k - 1)
+    p = Fraction(low, 1 << bits), Fraction(high, 1 << bits)
+    return local_reports.two_levels(p, Fraction(k - 1), ONE, (others, others), "any two categories")
 
 
 def _sparse_vector(mechanism: SparseVector, sensitivity: Fraction | None = None) -> Evidence:
-    """Return the comparisons and, for numeric sessions, up to ``limit`` answers, each with independent noise."""
+    """Return the evidence of the comparisons of a session and, if it is numeric, of up to ``limit`` noisy answers."""
     exact_sensitivity = arguments.sensitivity(mechanism.sensitivity) if sensitivity is None else sensitivity
     comparisons = above_threshold(
         exact_sensitivity, mechanism.threshold_scale, mechanism.scale, mechanism.limit, monotone=mechanism.monotone
@@ -355,16 +375,21 @@ def _session(session: SparseVectorSession) -> Evidence:
 
 
 def _holdout(holdout: ReusableHoldout) -> Evidence:
-    """Return one record of the holdout moves its mean, and the difference of the two means, by at most width / n."""
+    """Return the evidence of a reusable holdout, a sparse vector session about means.
+
+    One record of the holdout moves its mean, and the difference of the two means, by at most width / n.
+    """
     low, high = holdout.bounds
     result = _sparse_vector(holdout.mechanism, exactly((high - low) / holdout.holdout_size))
     return result.named(result.pair + ", the questions being means over the holdout", result.method)
 
 
 def _propose_test_release(mechanism: ProposeTestRelease) -> Evidence:
-    """Return where the answer moves by more than the bound, both distances are 0: the test has the same distribution,
-    and the answer, which may reveal everything, is released with probability ``P(K > threshold)``. Elsewhere the
-    distance moves by 1 and the answer by the bound, and test and answer compose.
+    """Return the evidence of propose-test-release for the worse of two cases.
+
+    Where the answer moves by more than the bound, both distances are 0: the test has one distribution, and the answer,
+    which may reveal everything, is released with probability ``P(K > threshold)``. Elsewhere the distance moves by 1
+    and the answer by the bound, and test and answer compose.
     """
     test, answer = mechanism.test, mechanism.answer
     parts = compose(
@@ -388,7 +413,7 @@ def _propose_test_release_curve(parts: Evidence, released: Interval, epsilon: Fr
 
 
 def _release_probability(scale: float, threshold: int) -> Interval:
-    """P(K > threshold), where K is discrete Laplace noise."""
+    """Enclose P(K > threshold), where K is discrete Laplace noise of the given scale."""
     if not scale > 0:
         return ONE
     bits = BITS

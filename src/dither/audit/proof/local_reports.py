@@ -81,7 +81,8 @@ _PAIR = "any two categories"
 
 
 def two_levels(p: Interval, odds: Fraction, inside: Interval, outside: Interval, pair: str) -> Evidence:
-    """Reports of two probabilities: one of the preferred set with probability p, one of the others otherwise.
+    """Return the evidence of reports with two probabilities: p for the preferred set, 1 - p for the others, uniform in
+    each.
 
     ``odds`` is ``(K - s) / s``. ``inside`` and ``outside`` enclose the share of the reports that one value prefers and
     the other does not, among the first one's set and among what is not in the second one's set.
@@ -89,7 +90,7 @@ def two_levels(p: Interval, odds: Fraction, inside: Interval, outside: Interval,
     if p[1] >= 1 or p[0] <= 0:
         return no_noise(pair)
     ratio = p[0] / (1 - p[0]) * odds, p[1] / (1 - p[1]) * odds
-    if ratio[0] < 1:  # the set is avoided rather than preferred
+    if ratio[1] < 1:  # the set is avoided rather than preferred
         raise NotPrivate(
             "mechanism", "reports that prefer the truth", "reports that avoid it", "build the protocol anew"
         )
@@ -99,6 +100,7 @@ def two_levels(p: Interval, odds: Fraction, inside: Interval, outside: Interval,
 
 
 def _two_level_curve(p: Interval, inside: Interval, outside: Interval, epsilon: Fraction) -> Interval:
+    """Return delta(epsilon), attained by the reports that only the first value prefers."""
     growth = exp_interval(epsilon)
     # inside and outside are proportional, and their lower limits belong together
     low = inside[0] * p[0] - growth[1] * outside[0] * (1 - p[0])
@@ -106,7 +108,7 @@ def _two_level_curve(p: Interval, inside: Interval, outside: Interval, epsilon: 
 
 
 def design(mechanism: RandomizedResponse | ProjectiveGeometryResponse | HadamardResponse) -> Evidence:
-    """Return a report is one of K points, of which every category prefers s."""
+    """Return the evidence of a protocol that reports one of K points, of which every category prefers s."""
     k, total = mechanism.category_count, mechanism.report_count
     if k * total <= _ENUMERATED:
         sets = np.zeros((k, total))
@@ -133,7 +135,10 @@ def design(mechanism: RandomizedResponse | ProjectiveGeometryResponse | Hadamard
 
 
 def subsets(mechanism: SubsetSelection) -> Evidence:
-    """Of the C(k, w) sets, C(k - 1, w - 1) hold a category, and C(k - 2, w - 1) of these do not hold another."""
+    """Return the evidence of subset selection.
+
+    Of the C(k, w) sets, C(k - 1, w - 1) contain a category, and C(k - 2, w - 1) of these do not contain another.
+    """
     k, w = mechanism.category_count, mechanism.subset_size
     inside, outside = Fraction(k - w, k - 1), Fraction(w, k - 1)
     p = _limits(mechanism, mechanism.own_probability)
@@ -141,7 +146,10 @@ def subsets(mechanism: SubsetSelection) -> Evidence:
 
 
 def hashing(mechanism: LocalHashing) -> Evidence:
-    """Given the hash function, one of g values; the hashes of two categories differ for a share 1 - 1/g of them."""
+    """Return the evidence of local hashing, which reports a hash function and one of its g values.
+
+    The hashes of two categories differ for a share 1 - 1/g of the functions.
+    """
     g = mechanism.hash_range
     differ = 1 - Fraction(1, g)
     p = _limits(mechanism, mechanism.own_probability)
@@ -149,11 +157,15 @@ def hashing(mechanism: LocalHashing) -> Evidence:
 
 
 def unary(mechanism: UnaryEncoding) -> Evidence:
-    """Return all bits but two have the same law for both categories; the four outcomes of the two are enumerated."""
+    """Return the evidence of unary encoding.
+
+    All bits but two have one law for both categories; the four outcomes of the two are enumerated.
+    """
     return _two_bits(mechanism, ONE, _PAIR)
 
 
 def _two_bits(mechanism: UnaryEncoding, differ: Interval, pair: str) -> Evidence:
+    """Return the evidence of unary encoding where the two bits of two values differ with probability ``differ``."""
     p, q = _limits(mechanism, mechanism.own_probability), _limits(mechanism, mechanism.other_probability)
     if p[1] >= 1 or q[0] <= 0:
         return no_noise(pair)
@@ -170,6 +182,7 @@ def _two_bits(mechanism: UnaryEncoding, differ: Interval, pair: str) -> Evidence
 
 
 def _enumerated_curve(laws: list[tuple[Interval, Interval]], differ: Interval, epsilon: Fraction) -> Interval:
+    """Return delta(epsilon) as the sum of ``P - e^epsilon Q`` over the outcomes where it is positive."""
     growth, zero = exp_interval(epsilon), Fraction(0)
     low = sum((max(zero, one[0] - growth[1] * other[1]) for one, other in laws), zero)
     high = sum((max(zero, one[1] - growth[0] * other[0]) for one, other in laws), zero)
@@ -177,21 +190,22 @@ def _enumerated_curve(laws: list[tuple[Interval, Interval]], differ: Interval, e
 
 
 def count_mean_sketch(mechanism: CountMeanSketch) -> Evidence:
-    """Given the row, unary encoding of the column."""
+    """Return the evidence of the count mean sketch: given the row, unary encoding of the column."""
     return _two_bits(mechanism.encoding, _share_of_rows(mechanism), "two values with different hashes")
 
 
 def hadamard_sketch(mechanism: HadamardCountMeanSketch) -> Evidence:
-    """Given row and coordinate, one sign; the signs of two columns differ in half of the coordinates."""
+    """Return the evidence of the Hadamard sketch: given row and coordinate, one sign.
+
+    The signs of two columns differ in half of the coordinates.
+    """
     low, high = (share / 2 for share in _share_of_rows(mechanism))
     p = _limits(mechanism, mechanism.own_probability)
     return two_levels(p, Fraction(1), (low, high), (low, high), "two values with different hashes")
 
 
 def _share_of_rows(mechanism: Sketch) -> Interval:
-    """Return the largest share of rows in which two values have different columns: for some that are tried, and at most
-    1.
-    """
+    """Enclose the largest share of rows in which two values have different columns: of some that are tried, and 1."""
     codes = mechanism.encode(list(range(_TRIED))) if mechanism.categories is None else mechanism.all_codes()[:_TRIED]
     columns = mechanism.columns(codes[:, None], np.arange(mechanism.rows))
     differ = max(int(np.count_nonzero(columns[0] != other)) for other in columns[1:])
@@ -199,12 +213,14 @@ def _share_of_rows(mechanism: Sketch) -> Interval:
 
 
 def _limits(mechanism: LocalProtocol[Any], probability: Callable[[int], Enclosure]) -> Interval:
+    """Enclose a probability that a protocol samples, with bits that suffice for its epsilon."""
     bits = 2 * BITS + 3 * math.ceil(float(mechanism.exact_epsilon)) + 2 * 64
     low, high = probability(bits)
     return Fraction(low, 1 << bits), Fraction(high, 1 << bits)
 
 
 def _outcome(probability: Interval, happens: bool) -> Interval:
+    """Return the probability that a bit has the value ``happens``."""
     return probability if happens else (1 - probability[1], 1 - probability[0])
 
 
@@ -216,7 +232,7 @@ _ENDS = "the two ends of the bounds"
 
 
 def windows_evidence(windows: Windows) -> Evidence:
-    """Return the design of windows that move."""
+    """Return the evidence of reports from a moving window, as the design that it is."""
     bits = 2 * BITS + 3 * math.ceil(float(windows.epsilon)) + 2 * 64
     low, high = windows.own_probability(bits)
     p = Fraction(low, 1 << bits), Fraction(high, 1 << bits)
@@ -227,7 +243,7 @@ def windows_evidence(windows: Windows) -> Evidence:
 
 
 def mean_evidence(mechanism: Mean) -> Evidence:
-    """Return one kind of report or the other, by a coin."""
+    """Return the evidence of reports of a number, of one kind or the other by a public coin."""
     rate = mechanism.window_rate
     kinds = [(windows_evidence(kind), share) for kind, share in zip(mechanism.windows, (1 - rate, rate), strict=True)]
     used = tuple((evidence, share) for evidence, share in kinds if share)
@@ -236,25 +252,26 @@ def mean_evidence(mechanism: Mean) -> Evidence:
 
 
 def _mixed_curve(parts: tuple[tuple[Evidence, Fraction], ...], epsilon: Fraction) -> Interval:
+    """Return the average of the curves of several kinds of report, weighted by their shares."""
     values = [(evidence.at(epsilon), share) for evidence, share in parts]
     low = sum((ends[0] * share for ends, share in values), Fraction(0))
     return low, sum((ends[1] * share for ends, share in values), Fraction(0))
 
 
 def distribution_evidence(mechanism: Distribution) -> Evidence:
-    """Return the design of its windows."""
+    """Return the evidence of reports of a bin, which are those of its windows."""
     return windows_evidence(mechanism.windows)
 
 
 def sets_evidence(mechanism: PaddedSets) -> Evidence:
-    """At most that of two single items; attained by an item alone where a set has one place."""
+    """Return the evidence of reports of a set: at most that of two single items, attained where a set has one item."""
     base = subsets(mechanism.base)
     exact = mechanism.max_items == 1
     return Evidence(base.loss, partial(_at_most, base, exact), "two sets without a common item", "convexity")
 
 
 def words_evidence(mechanism: HeavyHitters) -> Evidence:
-    """Return the largest and the smallest list that a round may have."""
+    """Return the evidence of heavy hitters: the worst over the largest and the smallest list that a round may have."""
     heads = 256 ** (mechanism.rounds[0] - 1), mechanism.candidates, 1
     rounds = [design(ProjectiveGeometryResponse(count * 256 + 1, mechanism.epsilon)) for count in heads]
     rounds += [subsets(SubsetSelection(count, mechanism.epsilon)) for count in (2, mechanism.candidates + 1)]
@@ -263,6 +280,7 @@ def words_evidence(mechanism: HeavyHitters) -> Evidence:
 
 
 def _at_most(base: Evidence, exact: bool, epsilon: Fraction) -> Interval:
+    """Return a curve as an upper bound, with a lower bound of 0 unless it is attained."""
     low, high = base.at(epsilon)
     return (low, high) if exact else (Fraction(0), Fraction(1))
 
@@ -275,7 +293,8 @@ _MAX_MEAN = 1 << 22
 
 
 def shuffled_evidence(event: Shuffled) -> Evidence:
-    """Return the pure loss, which k-ary response attains, and the curve."""
+    """Return the evidence of shuffled reports: the pure loss, which k-ary response attains, and the curve of the
+    clones."""
     return Evidence(
         (event.epsilon, event.epsilon),
         partial(_curve, event.epsilon, event.n, event.response_categories, event.distinct),
@@ -285,6 +304,8 @@ def shuffled_evidence(event: Shuffled) -> Evidence:
 
 
 def _curve(epsilon0: Fraction, n: int, categories: int | None, distinct: bool, epsilon: Fraction) -> Interval:
+    """Enclose delta(epsilon) of shuffled reports: from above by the clones, from below by the attack of the module's
+    introduction."""
     t = exp_interval(-epsilon0, 2 * _BITS)
     rate = (2 * t[0] / (1 + t[0]), 2 * t[1] / (1 + t[1])) if distinct else t
     high = clones(t, rate, (Fraction(1), Fraction(1)), n, epsilon)[1]
@@ -298,8 +319,9 @@ def _curve(epsilon0: Fraction, n: int, categories: int | None, distinct: bool, e
 
 
 def clones(t: Interval, rate: Interval, own: Interval, n: int, epsilon: Fraction) -> Interval:
-    """delta(epsilon) where each of n - 1 other reports is a clone with probability ``rate`` and the person's own report
-    is one of these with probability ``own``.
+    """Enclose delta(epsilon) where each of n - 1 other reports is a clone with probability ``rate``.
+
+    The person's own report is one of the two categories of the clones with probability ``own``, and t = exp(-epsilon0).
     """
     others, complete = n - 1, True
     if others * rate[1] > _MAX_MEAN:
@@ -335,7 +357,8 @@ def clones(t: Interval, rate: Interval, own: Interval, n: int, epsilon: Fraction
 
 
 class _HalfTail:
-    """Tails T of B = Bin(C, 1/2) in units, enclosed, for C that grows by one and places i that move little."""
+    """Enclosed tails T of B = Bin(C, 1/2), in units, updated step by step as C grows by one and the index i moves
+    little."""
 
     def __init__(self, count: int) -> None:
         self.count, self.i = count, count // 2
@@ -345,14 +368,15 @@ class _HalfTail:
         self.mass = above[0]  # B(i)
 
     def advance(self, count: int) -> None:
-        """From Bin(C, 1/2) to Bin(C + 1, 1/2): T(i) grows by B(i - 1) / 2, B(i) by (C + 1) / (2 (C + 1 - i))."""
+        """Move from Bin(C, 1/2) to Bin(C + 1, 1/2): T(i) grows by B(i - 1) / 2, B(i) by the factor (C + 1) / (2 (C + 1
+        - i))."""
         while self.count < count:
             self.tail = _add(self.tail, _ratio(self.mass, self.i, 2 * (self.count - self.i + 1)))
             self.count += 1
             self.mass = _ratio(self.mass, self.count, 2 * (self.count - self.i))
 
     def at(self, j: int) -> tuple[tuple[int, int], tuple[int, int]]:
-        """T(j - 1) and T(j), for j from 1 to C + 1."""
+        """Return T(j - 1) and T(j), for j from 1 to C + 1."""
         while self.i < j - 1:
             self.tail = _subtract(self.tail, self.mass)
             self.mass = _ratio(self.mass, self.count - self.i, self.i + 1)
@@ -365,7 +389,7 @@ class _HalfTail:
 
 
 def _binomial(count: int, rate: Interval) -> tuple[int, list[tuple[int, int]]]:
-    """Return the first value of a window, and enclosures of the masses in it."""
+    """Return the first value of a window around the mode of a binomial law, and enclosures of the masses in it."""
     mean = float(count * rate[1])
     width = math.ceil(math.sqrt(2 * mean * _EXPONENT) + 2 * _EXPONENT / 3) + 3
     mode = min(count, int((count + 1) * rate[0]))
@@ -384,6 +408,7 @@ def _binomial(count: int, rate: Interval) -> tuple[int, list[tuple[int, int]]]:
 
 
 def _scaled(interval: Interval) -> tuple[int, int]:
+    """Enclose an interval of rationals in integers, in units of 2^-512."""
     low, high = interval
     return low.numerator * _UNIT // low.denominator, -(-high.numerator * _UNIT // high.denominator)
 
@@ -397,6 +422,7 @@ def _subtract(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
 
 
 def _positive(interval: tuple[int, int]) -> tuple[int, int]:
+    """Raise the ends of an interval to at least 0."""
     return max(interval[0], 0), max(interval[1], 0)
 
 
@@ -406,4 +432,5 @@ def _product(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
 
 
 def _ratio(interval: tuple[int, int], numerator: int, denominator: int) -> tuple[int, int]:
+    """Multiply an interval by a ratio of whole numbers, rounded outward."""
     return interval[0] * numerator // denominator, -(-interval[1] * numerator // denominator)

@@ -88,7 +88,7 @@ _METHOD = "closed tail comparison"
 
 
 def cdf(law: Law, z: Fraction, bits: int) -> Interval:
-    """P(Z <= z) for a symmetric distribution, from its tail."""
+    """Enclose P(Z <= z) for a symmetric distribution, from its tail."""
     low, high = (Fraction(end, 2 << bits) for end in law.tail(abs(z), bits))
     return (low, high) if z <= 0 else (1 - high, 1 - low)
 
@@ -106,8 +106,8 @@ class ThresholdEvent:
         return cls(lambda bits: cdf(law, end, bits), lambda bits: cdf(law, end - shift, bits))
 
     def probability(self, precision: int = 1 << 40) -> tuple[Interval, int]:
-        """Return the probability under P to a relative error of 1 / precision, and the number of bits that
-        this needed.
+        """Return the probability under P to a relative error of 1 / precision, and the number of bits that were
+        needed.
         """
         bits = 128
         while True:
@@ -117,7 +117,7 @@ class ThresholdEvent:
             bits += bits // 2
 
     def delta(self, epsilon: Fraction) -> Interval:
-        """P - e^epsilon Q, with as many bits as needed; e^epsilon Q is at most about P."""
+        """Enclose ``P - e^epsilon Q`` for the event, with as many bits as needed; e^epsilon Q is at most about P."""
         bits = self.probability(16)[1] + 96 + math.ceil(epsilon * 3 / 2)
         while True:
             (p_low, p_high), (q_low, q_high), growth = self.p(bits), self.q(bits), exp_interval(epsilon, bits)
@@ -130,7 +130,7 @@ class ThresholdEvent:
 def best_threshold_event(
     event_at_loss: Callable[[Fraction], ThresholdEvent], epsilon: Fraction, max_loss: Fraction | None = None
 ) -> Interval:
-    """delta(epsilon) of the best threshold event.
+    """Enclose delta(epsilon), attained by the event on which the privacy loss exceeds epsilon, a half-line.
 
     ``event_at_loss(loss)`` is the half-line that ends where the privacy loss, which is decreasing, equals ``loss``;
     ``max_loss`` is the largest loss, if there is one. For a very large epsilon, e^epsilon is not computed: ``E =
@@ -154,7 +154,10 @@ def best_threshold_event(
 
 
 def laplace_shift(shift: Fraction, law: Law) -> Evidence:
-    """Laplace noise of scale 1 and an answer that moves by ``shift``: the privacy loss is ``|z - shift| - |z|``."""
+    """Return the evidence of Laplace noise of scale 1 for an answer that moves by ``shift``.
+
+    The privacy loss is ``|z - shift| - |z|``.
+    """
     return Evidence((shift, shift), partial(_laplace_curve, shift, law), _LARGEST_SHIFT, _METHOD)
 
 
@@ -165,7 +168,7 @@ def _laplace_curve(shift: Fraction, law: Law, epsilon: Fraction) -> Interval:
 
 
 def integer_laplace_shift(shift: int, scale: float) -> Evidence:
-    """Discrete Laplace noise and an integer that moves by ``shift``."""
+    """Return the evidence of discrete Laplace noise for an integer that moves by ``shift``."""
     if shift == 0:
         return unaffected("no integer moves by less than 1")
     loss = shift / Fraction(scale)
@@ -174,10 +177,11 @@ def integer_laplace_shift(shift: int, scale: float) -> Evidence:
 
 
 def _integer_laplace_curve(shift: int, scale: float, epsilon: Fraction) -> Interval:
+    """Enclose delta(epsilon) by the best half-line of integers."""
     law, b = DiscreteLaplace(scale), Fraction(scale)
 
     def integer_cdf(k: int, bits: int) -> Interval:
-        """P(K <= k), where K is the integer nearest to scale * Z."""
+        """Enclose P(K <= k), where K is the integer nearest to scale * Z."""
         return cdf(law, (k + Fraction(1, 2)) / b, bits)
 
     def event_at_loss(loss: Fraction) -> ThresholdEvent:
@@ -188,7 +192,7 @@ def _integer_laplace_curve(shift: int, scale: float, epsilon: Fraction) -> Inter
 
 
 def normal_shift(shift: Interval, law: Normal, rounding: Fraction = Fraction(0), coordinates: int = 1) -> Evidence:
-    """Normal noise of standard deviation 1 and an answer that moves by ``shift``, which is itself enclosed.
+    """Return the evidence of normal noise of standard deviation 1 for an answer that moves by ``shift``, an enclosure.
 
     The privacy loss ``shift^2/2 - shift z`` is unbounded; it is normal with mean rho = shift^2/2 and variance 2 rho,
     so the release is rho-zCDP, and rho is the smallest such number.
@@ -206,7 +210,8 @@ def normal_shift(shift: Interval, law: Normal, rounding: Fraction = Fraction(0),
 
 @lru_cache(maxsize=256)
 def _normal_curve(low: Fraction, high: Fraction, law: Normal, margin: Fraction, epsilon: Fraction) -> Interval:
-    """delta(epsilon) for a shift between ``low`` and ``high``; the lower bound is reduced by a lattice ``margin``."""
+    """Enclose delta(epsilon) for a shift between ``low`` and ``high``; the lower bound is reduced by a lattice
+    ``margin``."""
 
     def delta(shift: Fraction) -> Interval:
         return best_threshold_event(
@@ -224,7 +229,7 @@ def _normal_curve(low: Fraction, high: Fraction, law: Normal, margin: Fraction, 
 
 
 def staircase_shift(shift: Fraction, law: Staircase) -> Evidence:
-    """Staircase noise of step 1 and an answer that moves by ``shift``.
+    """Return the evidence of staircase noise of step 1 for an answer that moves by ``shift``.
 
     For shifts of up to one step the privacy loss is -e, 0 or e, so that ``P(loss = e) = TV / (1 - e^-e)``, and the
     total variation distance between a unimodal symmetric distribution and its shift is ``P(|Z| <= shift/2)``. For
@@ -238,6 +243,7 @@ def staircase_shift(shift: Fraction, law: Staircase) -> Evidence:
 
 
 def _staircase_curve(shift: Fraction, law: Staircase, epsilon: Fraction) -> Interval:
+    """Enclose delta(epsilon): from below by some half-lines, from above by the total variation distance."""
     step_loss, gamma, one = law.epsilon, law.gamma, 1 << BITS
     if epsilon <= _LARGE_EPSILON:
         ends = {Fraction(0), shift / 2, gamma, 1 - gamma, shift - gamma, min(gamma, 1 - gamma)}
@@ -253,7 +259,7 @@ def _staircase_curve(shift: Fraction, law: Staircase, epsilon: Fraction) -> Inte
 
 
 def shift_evidence(law: Law, sensitivity: Fraction, scale: float) -> Evidence:
-    """Noise of a standard distribution times ``scale``, and an answer that moves by ``sensitivity``."""
+    """Return the evidence of a standard distribution times ``scale`` for an answer that moves by ``sensitivity``."""
     if not scale > 0:
         return no_noise("any answers that differ")
     shift = sensitivity / Fraction(scale)
@@ -279,7 +285,8 @@ _SEVERAL = "every coordinate moved by its own sensitivity at once"
 
 
 def additive_noise(mechanism: Additive, sensitivities: tuple[Fraction, ...]) -> Evidence:
-    """Evidence for noise under which coordinate i (or the whole vector) moves by at most ``sensitivities[i]``."""
+    """Return the evidence of noise under which coordinate i (or the whole vector) moves by at most
+    ``sensitivities[i]``."""
     noise = mechanism.noise
     laws, scales = noise.laws, noise.scales
     law_types = {type(law) for law in laws}
@@ -314,8 +321,10 @@ def additive_noise(mechanism: Additive, sensitivities: tuple[Fraction, ...]) -> 
 
 
 def _laplace(sensitivities: tuple[Fraction, ...], scales: tuple[float, ...], law: Law) -> Evidence:
-    """Upper bounds come from the total shift in one coordinate, which is at least as bad as all coordinates at once;
-    lower bounds from one coordinate alone and from the orthant in which all losses add up.
+    """Return the evidence of Laplace noise on several coordinates that may all move at once.
+
+    Upper bounds come from the total shift in one coordinate, which is at least as bad; lower bounds from one coordinate
+    alone and from the orthant in which all losses add up.
     """
     shifts = [sensitivity / Fraction(scale) for sensitivity, scale in zip(sensitivities, scales, strict=True)]
     total = laplace_shift(sum(shifts, Fraction(0)), law)
@@ -332,7 +341,10 @@ def _laplace_vector_curve(
 
 
 def _integers(sensitivities: tuple[Fraction, ...], scales: tuple[float, ...]) -> Evidence:
-    """Integers move by whole numbers; for scales of 2^56 and more the noise is the real distribution, rounded."""
+    """Return the evidence of integers, which move by whole numbers.
+
+    For scales of 2^56 and more their noise is the real distribution, rounded.
+    """
     result = [
         integer_laplace_shift(math.floor(sensitivity), max(scale, MIN_SCALE))
         if scale <= MAX_SCALE
@@ -345,7 +357,7 @@ def _integers(sensitivities: tuple[Fraction, ...], scales: tuple[float, ...]) ->
 def _normal(
     mechanism: Additive, sensitivities: tuple[Fraction, ...], scales: tuple[float, ...], law: Normal
 ) -> Evidence:
-    """Only the distance in units of the standard deviations matters.
+    """Return the evidence of normal noise; only the distance in units of the standard deviations matters.
 
     The discrete Gaussian, which integers get under ``rho``, satisfies zCDP with the same rho: ``E_Q (p/q)^a = e^(a
     (a-1) rho) Z(a d) / Z(0)``, where Z(u) is the sum over the integers of ``exp(-(k - u)^2 / (2 s^2))``, which is
@@ -367,6 +379,7 @@ def _normal(
 
 
 def _discrete_gaussian_curve(real: Evidence, rho: Fraction, epsilon: Fraction) -> Interval:
+    """Enclose delta(epsilon) of discrete normal noise: the curve of the real one, limited by that of rho-zCDP."""
     low, high = real.at(epsilon)
     return low, max(high, zcdp_delta(rho, epsilon))
 
@@ -402,7 +415,7 @@ class TruncatedShift:
         return self.shift / self.b + Fraction(log(Fraction(top, bottom), bits)[1], one)
 
     def _cdf(self, q: Fraction, edge: Fraction, bits: int = 2 * BITS) -> Interval:
-        """P(V < edge) for the answer q."""
+        """Enclose P(V < edge) for the answer q."""
         one = 1 << bits
         above = truncated_tail((edge - q) / self.b, (self.lower - q) / self.b, (self.upper - q) / self.b, bits)
         return Fraction(one - above[1], one), Fraction(one - above[0], one)
@@ -418,7 +431,7 @@ class TruncatedShift:
         return max(Fraction(0), Fraction(log(p / q, BITS)[0], 1 << BITS)) if p > 0 and q > 0 else Fraction(0)
 
     def _curve(self, epsilon: Fraction) -> Interval:
-        """delta(epsilon); the lower bound is that of the best threshold event of cells at the worst pair."""
+        """Enclose delta(epsilon); the lower bound is that of the best threshold event of cells at the worst pair."""
         if epsilon > 600:
             return Fraction(0), Fraction(1)
         growth, max_loss = exp_interval(epsilon)[1], self._loss_upper()
@@ -429,8 +442,9 @@ class TruncatedShift:
 
 
 def bounded_laplace(mechanism: BoundedLaplace) -> Evidence:
-    """Evidence for real numbers on the lattice and for integers, whose limits are half a step wider and whose scale
-    differs.
+    """Return the evidence of bounded Laplace noise: the worse of real numbers on the lattice and of integers.
+
+    For integers the limits are half a step wider, and the scale differs.
     """
     if not mechanism.scale > 0:
         return no_noise("any answers that differ")
@@ -454,7 +468,7 @@ _MARGIN = Fraction(1, 10**9)
 
 
 def smooth_noise(mechanism: SmoothNoise) -> Evidence:
-    """Evidence for the noise of ``mechanism.scale`` and sensitivities that are smooth at ``mechanism.beta``."""
+    """Return the evidence of noise proportional to a sensitivity that is smooth at ``mechanism.beta``."""
     if not (mechanism.scale > 0 and mechanism.beta > 0):
         return no_noise("any answers that differ")
     s, beta = Fraction(mechanism.scale), Fraction(mechanism.beta)
@@ -473,7 +487,7 @@ def smooth_noise(mechanism: SmoothNoise) -> Evidence:
 def _light_tailed_curve(
     law: Law, kind: str, s: Fraction, beta: Fraction, shifted: Evidence, epsilon: Fraction
 ) -> Interval:
-    """delta(epsilon) for Laplace and normal noise; ``shifted`` is the evidence for equal scales."""
+    """Enclose delta(epsilon) for Laplace and normal noise; ``shifted`` is the evidence for equal scales."""
     wider_scale = s * Fraction(math.floor(exp_interval(beta)[0] * (1 << 100)), 1 << 100)
     low = max(shifted.at(epsilon)[0], _outside(law, kind, wider_scale, s, epsilon))
     upper = laplace_smooth_delta if kind == "laplace" else gaussian_smooth_delta
@@ -489,7 +503,9 @@ def _light_tailed_curve(
 
 
 def _outside(law: Law, kind: str, wider_scale: Fraction, s: Fraction, epsilon: Fraction) -> Fraction:
-    """P - e^epsilon Q on the complement of an interval, for P of scale ``wide`` around 0 and Q of scale s around 1.
+    """Return a lower bound on delta(epsilon): ``P - e^epsilon Q`` on the complement of an interval.
+
+    P has scale ``wider_scale`` around 0, and Q has scale s around 1.
 
     The ends, where the loss is near epsilon, are computed in floats: any ends give a lower bound.
     """
@@ -510,7 +526,7 @@ def _outside(law: Law, kind: str, wider_scale: Fraction, s: Fraction, epsilon: F
 
 
 def _stretch_alone(law: Law, kind: str, beta: Fraction, epsilon: Fraction) -> Fraction:
-    """Return an upper bound on delta(epsilon) between scales 1 and e^beta around the same answer, in either order.
+    """Return an upper bound on delta(epsilon) between scales 1 and e^beta around one answer, in either order.
 
     The event ends where the loss equals epsilon. That point is computed in floats, and the probability of what may
     lie between it and the true end is counted for P and not for Q.
@@ -532,13 +548,15 @@ def _stretch_alone(law: Law, kind: str, beta: Fraction, epsilon: Fraction) -> Fr
 
 
 def _tail(law: Law, z: Fraction) -> Interval:
+    """Enclose P(Z > z) for a symmetric distribution, z >= 0."""
     low, high = law.tail(z, _SMOOTH_BITS)
     return Fraction(low, _SMOOTH_ONE), Fraction(high, _SMOOTH_ONE)
 
 
 def _heavy_tailed(law: Law, s: Fraction, beta: Fraction, power: int, gamma: Fraction) -> Evidence:
-    """Density ``(1 + |z|^gamma)^-power``: the loss is bounded; the lower bound is that of one point and one allowed
-    pair.
+    """Return the evidence of noise with density proportional to ``(1 + |z|^gamma)^-power``, whose loss is bounded.
+
+    The lower bound is that of one point and one allowed pair.
     """
     low = max(
         _loss_at(_largest(float(s), float(stretch), float(gamma)), stretch, s, power, gamma)
@@ -553,6 +571,7 @@ def _heavy_tailed(law: Law, s: Fraction, beta: Fraction, power: int, gamma: Frac
 
 
 def _heavy_tailed_curve(law: Law, shift: Fraction, epsilon: Fraction) -> Interval:
+    """Enclose delta(epsilon) from below by half-lines under a shift alone; 1 is the upper bound."""
     growth = exp_interval(epsilon, _SMOOTH_BITS)[1]
     ends = [Fraction(end) for end in np.linspace(-3.0, 3.0, 61).tolist()]
     deltas = [cdf(law, end, 128)[0] - growth * cdf(law, end - shift, 128)[1] for end in ends]
@@ -560,7 +579,7 @@ def _heavy_tailed_curve(law: Law, shift: Fraction, epsilon: Fraction) -> Interva
 
 
 def _stretches(beta: Fraction) -> list[Fraction]:
-    """Allowed ratios of two neighbors' scales, from e^-beta to e^beta."""
+    """Return ratios of two neighbors' scales, from e^-beta to e^beta, at which lower bounds are tried."""
     one = 1 << 100
     largest = Fraction(math.floor(exp_interval(beta)[0] * one), one)
     smallest = 1 / largest
@@ -568,7 +587,8 @@ def _stretches(beta: Fraction) -> list[Fraction]:
 
 
 def _largest(s: float, stretch: float, gamma: float) -> Fraction:
-    """Return where the loss between scale 1 around 0 and scale ``stretch`` around the shift is largest, in floats."""
+    """Return the point where the loss between scale 1 around 0 and scale ``stretch`` around the shift is largest, in
+    floats."""
     d = min(1.0, stretch) / s
     z = np.concatenate([-np.geomspace(1e-3, 1e9, 4001), np.linspace(-4.0, 4.0, 8001)])
     log_ratio = _log_one_plus_power((z - d) / stretch, gamma) - _log_one_plus_power(z, gamma)

@@ -1,4 +1,4 @@
-"""Mechanisms with finitely many outputs: selection among candidates, reports of a category, answers of a session.
+"""Mechanisms with finitely many outputs: selection among candidates, answers of a session.
 
 *Reduction of scores to two candidates* (weights ``exp(rate * score)``). For a set A of candidates, ``P(A) - e^epsilon
 Q(A)`` decreases with the neighbor's weight of A and increases with that of the rest. The contract allows each score to
@@ -53,8 +53,9 @@ _WIDE = 1000
 
 
 def score_range(mechanism: Any) -> Fraction:
-    """Return the largest relative change of the log-weights of two candidates: rate times sensitivity, doubled unless
-    all scores move in the same direction.
+    """Return the largest change of the log-weights of two candidates relative to each other.
+
+    It is rate times sensitivity, doubled unless all scores move in one direction.
     """
     change = arguments.sensitivity(mechanism.sensitivity) * Fraction(mechanism.rate)
     return change if mechanism.monotone else 2 * change
@@ -66,7 +67,7 @@ def negligible_weight() -> Fraction:
 
 
 def exponential_selection(length: Fraction, pair: str) -> Evidence:
-    """Selection by weights whose logarithms move relative to each other by at most ``length``.
+    """Return the evidence of selection by weights whose logarithms move relative to each other by at most ``length``.
 
     The privacy losses are those of two candidates; one 200 units behind attains at least ``length - exp(-200)``.
     """
@@ -75,9 +76,8 @@ def exponential_selection(length: Fraction, pair: str) -> Evidence:
 
 
 def _exponential_curve(length: Fraction, epsilon: Fraction) -> Interval:
-    """Return the largest ``p - e^epsilon p / (p + (1 - p) e^length)`` over p, by a tangent where the slope is
-    nearly 0.
-    """
+    """Enclose the largest ``p - e^epsilon p / (p + (1 - p) e^length)`` over p, by a tangent where the slope is nearly
+    0."""
     if epsilon >= length:
         return ZERO
     if length - epsilon > _WIDE:  # two candidates with probabilities e^-400 and 1 - e^-400
@@ -96,7 +96,8 @@ def _exponential_curve(length: Fraction, epsilon: Fraction) -> Interval:
 
 
 def noisy_max_selection(length: Fraction, noise: str) -> Evidence:
-    """Report noisy max with one-sided ("exponential") or two-sided ("laplace") exponential noise.
+    """Return the evidence of report noisy max with one-sided ("exponential") or two-sided ("laplace") exponential
+    noise.
 
     One-sided: of two candidates the one behind by g wins with probability e^-g / 2, so the winner is a threshold on
     Laplace noise. Two-sided: it wins with probability ``e^-g (2 + g) / 4``.
@@ -112,10 +113,12 @@ def noisy_max_selection(length: Fraction, noise: str) -> Evidence:
 
 
 def _one_sided_curve(two_candidates: Evidence, epsilon: Fraction) -> Interval:
+    """Return the lower bound of two candidates, of which the winner is a threshold on Laplace noise."""
     return two_candidates.at(epsilon)[0], Fraction(1)
 
 
 def _two_sided_curve(length: Fraction, epsilon: Fraction) -> Interval:
+    """Return the largest lower bound over some gaps between two candidates."""
     gaps = (np.linspace(-3.0, 3.0, 25) - float(length) / 2).tolist()
     return max(two_sided_delta(gap, length, epsilon) for gap in gaps), Fraction(1)
 
@@ -130,7 +133,7 @@ def two_sided_delta(gap: float, length: Fraction, epsilon: Fraction) -> Fraction
 
 
 def top_k_selection(k: int, length: Fraction) -> Evidence:
-    """k selections one after another, each without the candidates already selected.
+    """Return the evidence of k selections one after another, each without the candidates already selected.
 
     *Upper bound.* The privacy losses of each selection lie in an interval of that length, whatever was selected
     before, so losses add up, and so does rho (the smallest for such a selection). *Lower bound.* k candidates 200
@@ -149,6 +152,7 @@ def top_k_selection(k: int, length: Fraction) -> Evidence:
 
 
 def _top_k_curve(k: int, length: Fraction, rho: Fraction, epsilon: Fraction) -> Interval:
+    """Enclose delta(epsilon): from below by one selection and by k independent ones, from above by zCDP."""
     if epsilon >= k * length:
         return ZERO
     width = float(length)
@@ -174,36 +178,13 @@ def _binomial_delta(k: int, share: float, length: float, epsilon: float) -> Frac
     return Fraction(max(0.0, float(p[better].sum()) * (1 - 1e-9) - float(q[better].sum()) * (1 + 1e-9)))
 
 
-def randomized_response(truth_probability: Interval, categories: int) -> Evidence:
-    """Return a report of one of k categories that is true with probability ``truth`` and otherwise uniform over the
-    others.
-
-    All pairs of categories are alike: one report is likelier by a factor p / r, one by its inverse, and the others are
-    equally likely, where r = (1 - p)/(k - 1).
-    """
-    others = categories - 1
-    if truth_probability[1] >= 1 or truth_probability[0] <= 0:
-        return no_noise("any two categories")
-    p, r = truth_probability, ((1 - truth_probability[1]) / others, (1 - truth_probability[0]) / others)
-    if p[0] + p[1] < r[0] + r[1]:
-        p, r = r, p
-    odds = p[0] / r[1], p[1] / r[0]
-    loss = max(Fraction(0), Fraction(log(odds[0], BITS)[0], _ONE)), Fraction(log(odds[1], BITS)[1], _ONE)
-    return Evidence(loss, partial(_randomized_response_curve, p, r), "any two categories", "enumeration")
-
-
-def _randomized_response_curve(p: Interval, r: Interval, epsilon: Fraction) -> Interval:
-    growth = exp_interval(epsilon)
-    return p[0] - growth[1] * r[1], p[1] - growth[0] * r[0]
-
-
 _CELLS = 4096
 _CUTOFF = 45.0
 _SLACK = 1e-9
 
 
 def laplace_difference_tail(z_scale: float, y_scale: float, gap: float) -> Interval:
-    """P(z_scale * Z - y_scale * Y >= gap) for independent standard Laplace Z and Y, enclosed by quadrature.
+    """Enclose P(z_scale * Z - y_scale * Y >= gap) for independent standard Laplace Z and Y, by quadrature.
 
     The range of Y is divided into cells, in each of which the tail of Z lies between its values at the ends; the
     probability outside of all cells is e^-45. Floating-point errors are far below the slack.
@@ -219,6 +200,7 @@ def laplace_difference_tail(z_scale: float, y_scale: float, gap: float) -> Inter
 
 
 def _laplace_below(z: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return P(Z <= z) for the standard Laplace distribution, in floats."""
     result: NDArray[np.float64] = np.where(
         z < 0, 0.5 * np.exp(np.minimum(z, 0.0)), 1 - 0.5 * np.exp(-np.maximum(z, 0.0))
     )
@@ -228,7 +210,7 @@ def _laplace_below(z: NDArray[np.float64]) -> NDArray[np.float64]:
 def above_threshold(
     sensitivity: Fraction, threshold_scale: float, scale: float, limit: int, *, monotone: bool
 ) -> Evidence:
-    """Return a session with at most ``limit`` answers above the threshold, with Laplace noise of the given scales."""
+    """Return the evidence of a session with at most ``limit`` answers above a threshold, under Laplace noise."""
     if not (threshold_scale > 0 and scale > 0):
         return no_noise("a question that crosses the threshold")
     change = sensitivity / Fraction(scale)

@@ -35,7 +35,7 @@ _POINT_BITS = 160
 
 
 def stream_evidence(plan: StreamPlan) -> Evidence:
-    """Evidence for the whole transcript of a plan."""
+    """Return the evidence of the whole transcript of a plan."""
     enclosed = [_shift(plan, segment) for segment in plan.segments]
     shift = max(low for low, _ in enclosed), max(high for _, high in enclosed)
     if plan.pure:
@@ -52,7 +52,7 @@ def _upper_curve(total: Evidence, epsilon: Fraction) -> Interval:
 
 
 def _shift(plan: StreamPlan, segment: Segment) -> Interval:
-    """Return the largest distance of fresh noise in units of its scale, enclosed."""
+    """Enclose the largest distance that the fresh noise of a segment moves, in units of its scale."""
     item, scale = segment.filter, Fraction(segment.scale)
     change = math.ceil(arguments.sensitivity(plan.sensitivity) * (1 << plan.lattice_bits))
     count = min(plan.max_participations, -(-item.length // plan.min_separation))
@@ -71,11 +71,15 @@ def _shift(plan: StreamPlan, segment: Segment) -> Interval:
 
 
 def _steps(item: Filter, count: int, separation: int) -> range:
+    """Return the steps of one person in the tightest pattern."""
     return range(0, min(item.length, count * separation), separation)
 
 
 def _attained(item: Filter, count: int, separation: int, change: int, pure: bool) -> Fraction:
-    """Return the norm of the shift of one pair, from below: as far as the first steps, which contribute most of it."""
+    """Return a lower bound on the distance that the fresh noise moves, attained by one pair of histories.
+
+    Only the first steps are computed, which contribute most of it.
+    """
     length = min(item.length, _FIRST_STEPS)
     totals, total = [], 0
     pattern = set(_steps(item, count, separation))
@@ -89,7 +93,10 @@ def _attained(item: Filter, count: int, separation: int, change: int, pure: bool
 
 
 def fresh_noise(item: Filter, totals: list[int]) -> list[int]:
-    """Return the fresh noise from which a filter makes these totals: what is missing to them where it is zero."""
+    """Return the fresh noise that makes a filter return these totals.
+
+    A step's fresh noise is the difference between the total and what the filter returns if it is zero.
+    """
     state, result = item.start(1), []
     zero = np.zeros((1, 1), dtype=np.int64)
     for total in totals:
@@ -100,7 +107,7 @@ def fresh_noise(item: Filter, totals: list[int]) -> list[int]:
 
 
 def _expanded(item: Filter, count: int, separation: int) -> Fraction:
-    """Return the norm of the sum of the columns of the tightest pattern, from above."""
+    """Return an upper bound on the norm of the sum of a filter's columns in the tightest pattern of steps."""
     if isinstance(item, Tree) or item.length > _EXPANDED:
         return item.l2_sensitivity(count, separation)
     one = 1 << _POINT_BITS

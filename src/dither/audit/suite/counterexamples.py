@@ -96,7 +96,7 @@ _RESPONSE = RandomizedResponse(2, 1)
 
 
 def repeated_reports(protocol: LocalProtocol[Any], x: Any, size: int) -> Outputs:
-    """So many reports of one person, as rows of numbers: bits one by one, other records as one number."""
+    """Return ``size`` reports of one person as rows of numbers: bits one by one, other records as one number."""
     records = protocol.privatize([x] * size).records
     if isinstance(protocol, UnaryEncoding):
         return np.unpackbits(records, axis=1, bitorder="little").astype(np.int64)
@@ -113,17 +113,21 @@ def repeated_reports(protocol: LocalProtocol[Any], x: Any, size: int) -> Outputs
 
 
 def wrong_flips(x: int, size: int) -> Outputs:
-    """Return a symmetric unary client that flips with probability 1 / (e^epsilon + 1), not 1 / (e^(epsilon/2) + 1)."""
+    """Return the reports of a symmetric unary client that flips with probability 1 / (e^epsilon + 1).
+
+    Right is 1 / (e^(epsilon/2) + 1).
+    """
     return repeated_reports(UnaryEncoding(_CATEGORIES, 2, optimized=False), x, size)
 
 
 def chosen_hash(x: int, size: int) -> Outputs:
-    """Return a client that draws another hash function where the hash of its category is that of the next category."""
+    """Return the reports of a client that draws its hash function again if two categories have one hash."""
     g = _HASHING.hash_range
     add, multiply = field_tables(g)
     reports = repeated_reports(_HASHING, x, size)
 
     def hashed(category: int, functions: Outputs) -> Outputs:
+        """Return the hash of a category under each hash function: a polynomial over a finite field."""
         result = np.zeros_like(functions)
         for place in range(_HASHING.digits):
             digit = category // g**place % g
@@ -136,7 +140,7 @@ def chosen_hash(x: int, size: int) -> Outputs:
 
 
 def fixed_row(x: int, size: int) -> Outputs:
-    """Return a sketch client that takes the row from its value instead of drawing it."""
+    """Return the reports of a sketch client that takes the row from its value instead of drawing it."""
     rows = np.full(size, x % _SKETCH.rows)
     codes = _SKETCH.encode([x] * size)
     bits = _SKETCH.encoding.draw(_SKETCH.columns(codes, rows), resolve(None))
@@ -145,17 +149,18 @@ def fixed_row(x: int, size: int) -> Outputs:
 
 @lru_cache(maxsize=2)
 def _reports_by_seed(x: int) -> Outputs:
+    """Return the report of one value under each of the 256 seeds."""
     return np.array([_RESPONSE.privatize([x], source=SeededSource(seed)).records[0, 0] for seed in range(_SEEDS)])
 
 
 def guessed_seed(x: int, size: int) -> Outputs:
-    """Return a client whose noise comes from a seed of eight bits, which it also sends."""
+    """Return the reports of a client whose noise comes from an 8-bit seed, and the seed, which it also sends."""
     seeds = uniform_integers(_SEEDS, size, resolve(None)).astype(np.int64)
     return np.column_stack([seeds, _reports_by_seed(x)[seeds]])
 
 
 def secure_response(x: int, size: int) -> Outputs:
-    """Return the same report with secure noise, and a number of eight bits beside it."""
+    """Return reports with secure noise, each with an independent 8-bit number: the repaired :func:`guessed_seed`."""
     beside = uniform_integers(_SEEDS, size, resolve(None)).astype(np.int64)
     return np.column_stack([beside, repeated_reports(_RESPONSE, x, size)])
 
@@ -184,13 +189,13 @@ def count(x: int) -> int:
 
 
 def shifted(x: int) -> tuple[float, float]:
-    """Return two numbers with the same noise, so that their difference is exact."""
+    """Return two numbers with one draw of noise, so that their difference is exact."""
     first = noisy(0)
     return first, first + x
 
 
 def even(x: int) -> dict[str, int]:
-    """Four counts whose sum is even on one data set and odd on the other."""
+    """Return four noisy counts whose sum is even on one data set and odd on the other."""
     counts = {key: count(0) for key in _KEYS}
     counts["west"] += (sum(counts.values()) + x) % 2
     return counts
@@ -203,14 +208,14 @@ def with_bit(x: int, position: int) -> float:
 
 
 def occasionally_constant(x: int, size: int) -> NDArray[np.float64]:
-    """Numbers with noise; on one data set, one in three hundred is replaced by a constant."""
+    """Return noisy numbers; on one data set, one in three hundred is replaced by a constant."""
     result = np.asarray(_NOISE.release(np.zeros(size)), dtype=np.float64)
     chosen = (SYSTEM.words(size) >> np.uint64(11)).astype(np.float64) * 2.0**-53 < _RARE
     return np.where(chosen, 42.0, result) if x else result
 
 
 def long_text(x: int) -> str:
-    """Return a long text with one character that depends on the data, far from its beginning and its end."""
+    """Return a long text of which one character, far from both ends, depends on the data."""
     return f"{noisy(0)} {'.' * 200}{'ab'[x]} {noisy(0)}"
 
 
@@ -228,10 +233,14 @@ def with_warning(x: int) -> float:
 
 
 def _case(name: str, reason: str, broken: Callable[[int], Any]) -> Counterexample:
+    """Return a counterexample whose output depends on the data 0 or 1 besides the noise; repaired, it always
+    takes 0.
+    """
     return Counterexample(name, reason, PureDP(1), 0, 1, repeated_runs(broken), repeated_runs(lambda _: broken(0)))
 
 
 def _cases() -> Iterator[Counterexample]:
+    """Yield the counterexamples in which another part of the output than the noisy number reveals the data."""
     yield _case(
         "difference in a dict", "two keys have the same noise", lambda x: dict(zip("ab", shifted(x), strict=True))
     )
@@ -258,6 +267,7 @@ def _cases() -> Iterator[Counterexample]:
 
 
 def _frames() -> Iterator[Counterexample]:
+    """Yield the counterexamples in which an index, a name or a type of pandas reveals the data."""
     import pandas as pd
 
     def names(x: int) -> list[str]:
@@ -282,21 +292,21 @@ Floats = NDArray[np.float64]
 
 
 def laplace(scale: float, shape: Any) -> Floats:
-    """Laplace noise of the given scale."""
+    """Draw Laplace noise of the given scale."""
     size = int(np.prod(shape))
     result: Floats = Laplace(sensitivity=scale, epsilon=1).release(np.zeros(size))
     return result.reshape(shape)
 
 
 def textbook_laplace(x: float, size: int) -> Floats:
-    """``x - sgn(u) ln(1 - 2|u|)`` in floats: the set of possible outputs depends on x (Mironov 2012)."""
+    """Return ``x - sgn(u) ln(1 - 2|u|)`` in floats: the set of possible outputs depends on x (Mironov 2012)."""
     u = (resolve(None).words(size) >> np.uint64(11)).astype(np.float64) * 2.0**-53 - 0.5
     result: Floats = x - np.sign(u) * np.log1p(-2 * np.minimum(np.abs(u), 0.5 - 2.0**-54))
     return result
 
 
 def local_median(x: Sequence[float], size: int) -> Floats:
-    """Laplace noise proportional to the local sensitivity, which itself depends on the data."""
+    """Return the median with Laplace noise proportional to its local sensitivity, which itself depends on the data."""
     values, middle = sorted(x), len(x) // 2
     local = max(values[middle] - values[middle - 1], values[middle + 1] - values[middle])
     return values[middle] + (laplace(local, size) if local else np.zeros(size))
@@ -308,7 +318,7 @@ def noisy_max(scale: float) -> Draw:
 
 
 def truncated(x: float, size: int) -> Floats:
-    """Laplace noise of scale 1, redrawn until the output is within [0, 10]."""
+    """Return x with Laplace noise of scale 1, redrawn until the output is within [0, 10]."""
     result = x + laplace(1.0, size)
     while (outside := (result < 0) | (result > 10)).any():
         result[outside] = x + laplace(1.0, int(outside.sum()))
@@ -316,7 +326,8 @@ def truncated(x: float, size: int) -> Floats:
 
 
 def above(limit_noise: Floats, noisy: Floats, limit: int) -> NDArray[np.int64]:
-    """1 where a noisy answer reaches the noisy threshold, 0 below, -1 once the limit of answers above is used up."""
+    """Return 1 where a noisy answer reaches the noisy threshold, 0 below, and -1 once the limit of answers above is
+    used up."""
     result = (noisy >= limit_noise[:, None]).astype(np.int64)
     result[np.cumsum(result, axis=1) - result >= limit] = -1
     return result
@@ -329,29 +340,29 @@ def sparse(limit: int, *, numeric: bool = False) -> Draw:
 
 
 def sparse_with_answers_shown(x: Sequence[float], size: int) -> Floats:
-    """Releases the noisy answer that was compared, which is an upper bound on the noisy threshold."""
+    """Release the noisy answer that was compared, which is an upper bound on the noisy threshold."""
     noisy = np.asarray(x) + laplace(2.0, (size, len(x)))
     outcome = above(laplace(2.0, size), noisy, 1)
     return np.where(outcome == 1, noisy, outcome - 100.0)
 
 
 def sparse_with_small_noise(x: Sequence[float], size: int) -> NDArray[np.int64]:
-    """Noise on the answers that does not grow with the limit on answers above the threshold."""
+    """Compare answers under noise that does not grow with the limit on answers above the threshold."""
     return above(laplace(4.0, size), np.asarray(x) + laplace(4 / 3, (size, len(x))), len(x) // 2)
 
 
 def sparse_without_query_noise(x: Sequence[float], size: int) -> NDArray[np.int64]:
-    """No noise on the answers at all."""
+    """Compare answers without noise with a noisy threshold."""
     return above(laplace(2.0, size), np.broadcast_to(np.asarray(x, dtype=float), (size, len(x))), len(x))
 
 
 def sparse_without_limit(x: Sequence[float], size: int) -> NDArray[np.int64]:
-    """No limit on the number of answers above the threshold."""
+    """Compare noisy answers without a limit on those above the threshold."""
     return above(laplace(2.0, size), np.asarray(x) + laplace(2.0, (size, len(x))), len(x))
 
 
 def twice(epsilon: float) -> Draw:
-    """Return the same number released twice, with independent noise."""
+    """Return a function that releases one number twice, with independent noise."""
     return lambda x, size: x + laplace(1 / epsilon, (size, 2))
 
 
@@ -361,20 +372,22 @@ def count_people(rows: Sequence[tuple[int, str]]) -> int:
 
 
 def all_keys(rows: Sequence[tuple[int, str]]) -> dict[str, int]:
-    """Noisy counts of people by key, one key per person, for every key that occurs."""
+    """Return noisy counts of people by key, one key per person, for every key that occurs."""
     counts = Counter(key for _, key in dict(rows).items())
     return {key: Laplace(1, 1).release(count) for key, count in sorted(counts.items())}
 
 
 def common_keys(rows: Sequence[tuple[int, str]]) -> dict[str, int]:
-    """Return the same for the keys whose noisy number of people reaches a threshold."""
+    """Return noisy counts of people for the keys whose noisy count reaches a threshold: the repaired
+    :func:`all_keys`.
+    """
     counts, people = Counter(key for _, key in dict(rows).items()), Measure("people")
     keys, noisy = _RULE.release({(key,): (count,) for key, count in counts.items()}, {people: Laplace(1, 1)})
     return {str(key): count for (key,), count in zip(keys, noisy[people].tolist(), strict=True)}
 
 
 def mean_or_error(x: Sequence[float]) -> float:
-    """Raises an error if a record is NaN."""
+    """Return a noisy mean, or raise an error if a record is NaN."""
     if any(math.isnan(value) for value in x):
         raise ValueError("a record is not a number")
     return float(stats.mean(np.array(x), bounds=(0, 1), epsilon=1))

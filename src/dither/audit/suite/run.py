@@ -52,7 +52,7 @@ class Row:
 
     @property
     def refuted(self) -> bool:
-        """Whether the claim was refuted."""
+        """Return whether the claim was refuted."""
         return self.verdict == "REFUTED"
 
 
@@ -72,11 +72,11 @@ class Audit:
 
     @property
     def passed(self) -> bool:
-        """Whether no claim was refuted."""
+        """Return whether no claim was refuted."""
         return not any(row.refuted for row in self.rows)
 
     def _repr_html_(self) -> str:
-        """For a notebook: a row for each subject."""
+        """Return the audit for a notebook: a row for each subject."""
         rows = [(row.name, row.kind, row.claim, row.verdict) for row in self.rows]
         summary = f"{'no claim' if self.passed else 'a claim'} was refuted, at {self.confidence:.1%} confidence"
         return markup.block(
@@ -85,7 +85,7 @@ class Audit:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the audit as plain values, for JSON."""
         rows = [asdict(row) for row in self.rows]
         return {"passed": self.passed, "confidence": self.confidence, "seconds": self.seconds, "rows": rows}
 
@@ -135,6 +135,7 @@ _IN_PROGRESS: list[Subject] = []  # functions do not pickle, so forks find them 
 
 
 def _rows(selected: list[Subject], limit: float, confidence: float, workers: int) -> Iterator[Row]:
+    """Yield the findings about each subject, in order, from worker processes where there are several."""
     if workers == 1 or "fork" not in multiprocessing.get_all_start_methods():
         yield from (examine(subject, seconds=limit, confidence=confidence) for subject in selected)
         return
@@ -149,6 +150,7 @@ def _rows(selected: list[Subject], limit: float, confidence: float, workers: int
 
 
 def _examine_index(index: int, limit: float, confidence: float) -> Row:
+    """Examine one of the subjects in progress, which a forked worker knows by its index."""
     return examine(_IN_PROGRESS[index], seconds=limit, confidence=confidence)
 
 
@@ -195,7 +197,7 @@ def examine(subject: Subject, *, seconds: float = 1.0, confidence: float = 0.999
 
 
 def _affordable(subject: Subject, seconds: float) -> int:
-    """Return the number of runs per data set that fit into the time, estimated from a few after a warm-up."""
+    """Return how many runs per data set fit into the time, estimated from a few runs after a warm-up."""
     count, taken = 1, 0.0
     while taken < seconds / 20 and count < _MAX_TRIALS:
         count *= 4

@@ -32,7 +32,7 @@ MAX_ROWS = 3
 
 
 def people() -> tuple[Any, Any]:
-    """Rows of people in two towns, and the same without a person who has twenty of them in one town."""
+    """Return rows of people in two towns, and those rows without a person who has twenty of them in one town."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -46,7 +46,10 @@ def people() -> tuple[Any, Any]:
 
 
 def noisy_residuals(rows: Any, size: int, *, rows_of_a_person: int = MAX_ROWS) -> list[list[float]]:
-    """Return what is released of a table of towns, so often, from one charge and one scan."""
+    """Return ``size`` independent releases of a table of towns, from one charge and one scan.
+
+    The noise is that for people of ``rows_of_a_person`` rows.
+    """
     import numpy as np
 
     from dither.ledger.recorded import decode, encode
@@ -72,7 +75,7 @@ def noisy_residuals(rows: Any, size: int, *, rows_of_a_person: int = MAX_ROWS) -
 
 
 def bounded_for_one_row(rows: Any, size: int) -> list[list[float]]:
-    """Noise for people of one row each, though three rows of a person count."""
+    """Return releases under noise for people of one row each, though three rows of a person count."""
     return noisy_residuals(rows, size, rows_of_a_person=1)
 
 
@@ -88,7 +91,7 @@ def plan_for(claim: Guarantee = SERIES_CLAIM, *, participations: int = 2) -> Str
 
 
 def _transcripts(plan: StreamPlan, history: Any, size: int) -> NDArray[np.float64]:
-    """So many transcripts of running sums, each under noise of its own: lanes of one key are independent."""
+    """Return ``size`` transcripts of running sums, each under independent noise (lanes of one key are independent)."""
     law = Exponential(symmetric=True) if plan.pure else Normal()
     noise = NoiseStream(plan.segment, law, size, new_key(resolve(None))).advance(len(history))
     sums = np.cumsum(np.asarray(history, dtype=np.int64)) << plan.lattice_bits
@@ -96,17 +99,17 @@ def _transcripts(plan: StreamPlan, history: Any, size: int) -> NDArray[np.float6
 
 
 def running_sums(history: Any, size: int) -> NDArray[np.float64]:
-    """Transcripts of a series in which a person may be in two steps."""
+    """Return transcripts of a series in which a person may be in two steps."""
     return _transcripts(plan_for(), history, size)
 
 
 def running_sums_of_a_tree(history: Any, size: int) -> NDArray[np.float64]:
-    """Return the same with a pure guarantee."""
+    """Return transcripts of such a series under a pure guarantee, from the tree of sums."""
     return _transcripts(plan_for(PureDP(1)), history, size)
 
 
 def for_one_participation(history: Any, size: int) -> NDArray[np.float64]:
-    """Noise for people who are in one step, though a person is in two."""
+    """Return transcripts under noise for people who are in one step, though a person is in two."""
     return _transcripts(plan_for(participations=1), history, size)
 
 
@@ -131,7 +134,7 @@ def reports(protocol: LocalProtocol[Any], x: Any, size: int) -> list[bytes]:
 
 
 def mean_reports(x: float, size: int) -> list[int]:
-    """Reports of a number as they are."""
+    """Return ``size`` reports of a number."""
     records = MEAN.privatize(np.full(size, x)).records
     numbers: list[int] = unpack_indices(records, MEAN.report_count).tolist()
     return numbers
@@ -145,12 +148,14 @@ def mean_of_two_kinds(x: float, size: int) -> list[int]:
 
 
 def distribution_reports(x: float, size: int) -> list[bytes]:
-    """Reports of a bin as they are."""
+    """Return ``size`` reports of a bin."""
     return reports(DISTRIBUTION, x, size)
 
 
 def window_cut_off(x: float, size: int) -> list[bytes]:
-    """Windows that end at the bounds: a bin at the edge spreads the same probability over fewer reports."""
+    """Return reports from windows that end at the bounds: a bin at the edge spreads its probability over fewer
+    reports.
+    """
     source, bins, half = resolve(None), DISTRIBUTION.bins, 2
     code = int(DISTRIBUTION.encode([x])[0])
     low, high = max(0, code - half), min(bins, code + half + 1)
@@ -163,36 +168,35 @@ def window_cut_off(x: float, size: int) -> list[bytes]:
 
 
 def set_reports(x: Any, size: int) -> list[bytes]:
-    """Reports of a set as they are."""
+    """Return ``size`` reports of a set."""
     return reports(SETS, x, size)
 
 
 def every_item(x: Any, size: int) -> list[list[bytes]]:
-    """Return a report for each item of the set, of epsilon each, though how many there are depends on the set."""
+    """Return a report of epsilon for each item of the set, whose number depends on the set."""
     items = [reports(SETS.base, item, size) for item in sorted(x)]
     return [[column[run] for column in items] for run in range(size)]
 
 
 def word_reports(x: str, size: int) -> list[bytes]:
-    """Return the report of somebody who is asked in the first round only."""
+    """Return the reports of a person who is asked in the first round only."""
     return [record.tobytes() for record in WORDS.start().privatize([x] * size).records]
 
 
 def asked_in_every_round(x: str, size: int) -> list[tuple[int, ...]]:
-    """Return the same person in all rounds, epsilon each: which half of the letters its word is in, letter by
-    letter.
-    """
+    """Return the answers of a person who is asked in all rounds, epsilon each: in which half of the alphabet each
+    letter is."""
     half = SubsetSelection(2, WORDS.epsilon)
     rounds = [half.privatize([int(letter > "m")] * size).records[:, 0] for letter in x]
     return [tuple(int(column[run]) for column in rounds) for run in range(size)]
 
 
 def remembered_reports(x: int, size: int) -> list[list[bytes]]:
-    """Return the same report on every day."""
+    """Return one report that is sent again on every day."""
     return [[report] * DAYS for report in reports(DAILY, x, size)]
 
 
 def reset_every_day(x: int, size: int) -> list[list[bytes]]:
-    """Return a budget that is full again every morning: a new report on every day."""
+    """Return a new report of full epsilon on every day, as if the budget were renewed every morning."""
     days = [reports(DAILY, x, size) for _ in range(DAYS)]
     return [[day[run] for day in days] for run in range(size)]

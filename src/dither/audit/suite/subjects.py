@@ -61,7 +61,7 @@ class Subject:
 
 
 def subjects() -> list[Subject]:
-    """Return all subjects."""
+    """Return all subjects that ``dither audit`` examines."""
     return [
         *_noises(),
         *_smooth(),
@@ -94,10 +94,12 @@ def _mechanism(name: str, mechanism: Any, x: Any, x_neighbor: Any, draw: Draw | 
 
 
 def _reports(response: RandomizedResponse, x: Any, size: int) -> Any:
+    """Return ``size`` randomized responses of one value."""
     return response.release([x] * size)
 
 
 def _noises() -> Iterator[Subject]:
+    """Yield the mechanisms that add noise or randomize a category."""
     normal = Gaussian(sensitivity=1, epsilon=1, delta=1e-6)
     for name, mechanism, one, other in (
         ("Laplace, whole numbers", Laplace(1, 1), 0, 1),
@@ -120,6 +122,7 @@ def _noises() -> Iterator[Subject]:
 
 
 def _local() -> Iterator[Subject]:
+    """Yield the local protocols."""
     protocols: tuple[LocalProtocol[Any], ...] = (
         local.RandomizedResponse(8, 1),
         local.SubsetSelection(8, 1),
@@ -146,10 +149,12 @@ def _local() -> Iterator[Subject]:
 
 
 def _records(protocol: LocalProtocol[Any], x: Any, size: int) -> Any:
+    """Return the records of ``size`` reports of one value."""
     return protocol.privatize([x] * size).records
 
 
 def _smooth() -> Iterator[Subject]:
+    """Yield the kinds of noise for smooth sensitivities."""
     noises = [SmoothNoise(kind, 1, 1e-6) for kind in ("laplace", "gaussian")]
     noises += [SmoothNoise(kind, 1) for kind in ("cauchy", "student")]
     noises += [SmoothNoise("power", 1, gamma=3)]
@@ -163,6 +168,7 @@ def _smooth() -> Iterator[Subject]:
 
 
 def _selections() -> Iterator[Subject]:
+    """Yield the mechanisms that select among candidates."""
     scores, neighbor_scores = [0, 0, 0, 0, 1], [1, 1, 1, 1, 0]
     for name, chooser in (
         ("exponential mechanism", Exponential(1, 1)),
@@ -186,16 +192,18 @@ def _selections() -> Iterator[Subject]:
 
 
 def run_session(sparse: SparseVector, answers: Sequence[float]) -> list[float]:
-    """Return the responses of one session with threshold 0; -1000 after its end."""
+    """Return the responses of one session with threshold 0, and -1000 for questions after its end."""
     session = sparse.start(0.0)
     return [-1000.0 if session.done else float(session.ask(float(answer))) for answer in answers]
 
 
 def _above(t: float, rows: Any) -> Any:
+    """Return 1 for rows above t and 0 for others, as a query."""
     return (rows > t).astype(float)
 
 
 def _sessions() -> Iterator[Subject]:
+    """Yield the mechanisms that answer a limited number of times, and propose-test-release."""
     for numeric in (False, True):
         sparse = SparseVector(1, 1, 2, numeric=numeric)
         name, draw = "sparse vector" + (", numeric" if numeric else ""), repeated_runs(partial(run_session, sparse))
@@ -220,6 +228,7 @@ def _sessions() -> Iterator[Subject]:
 
 
 def _statistics() -> Iterator[Subject]:
+    """Yield the statistics of one column, for both relations."""
     bounds = {"bounds": (0, 1)}
     for name, options in (
         ("count", {}), ("sum", bounds), ("mean", bounds), ("var", bounds), ("std", bounds), ("median", bounds),
@@ -259,6 +268,7 @@ def _relation_name(relation: Neighbors) -> str:
 
 
 def _densities() -> Iterator[Subject]:
+    """Yield the methods that release a density."""
     one = np.linspace(0.05, 0.45, 9)
     other = np.append(one[:-1], 0.95)
     for method in ("histogram", "perturbed", "smoothed", "ks"):
@@ -271,6 +281,7 @@ def _densities() -> Iterator[Subject]:
 
 
 def _tables() -> Iterator[Subject]:
+    """Yield questions about tables, which are replayed and not measured, since each run takes a ledger and a scan."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -307,6 +318,7 @@ def _tables() -> Iterator[Subject]:
 
 
 def _publishing() -> Iterator[Subject]:
+    """Yield the publication of a table."""
     one, other = small.people()
     yield Subject(
         "publishing, people of twenty rows",
@@ -319,6 +331,7 @@ def _publishing() -> Iterator[Subject]:
 
 
 def _streams() -> Iterator[Subject]:
+    """Yield series over time."""
     for name, draw, plan in (
         ("running sums", small.running_sums, small.plan_for()),
         ("running sums, a tree", small.running_sums_of_a_tree, small.plan_for(PureDP(1))),
@@ -327,7 +340,7 @@ def _streams() -> Iterator[Subject]:
 
 
 def _learning() -> Iterator[Subject]:
-    """Model fits, which are too slow to be measured; their mechanisms are subjects of their own."""
+    """Yield model fits, which are too slow to be measured; their mechanisms are subjects of their own."""
     if find_spec("sklearn") is None:
         return
     from dither import learn

@@ -50,7 +50,7 @@ DECIDED = {
         find private_bound Result Results results theorem_10 TheoremSGD
     """,
     "density": """
-        Density release
+        Density ks_distance release
     """,
     "exact": """
         decimal divide down Enclosure exactly exp exp_neg gumbel_tail heavy_tail log normal_tail outward_max pi

@@ -6,10 +6,11 @@
 PureDP(1)
 """
 
+from dither.density.distance import ks_distance
 from dither.density.release import release
 from dither.density.result import Density
 from dither.public_module import name_by_home as _name_by_home
 
-__all__ = ["Density", "release"]
+__all__ = ["Density", "ks_distance", "release"]
 
 __dir__ = _name_by_home(__name__, __all__, globals())

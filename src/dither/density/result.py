@@ -59,15 +59,31 @@ class Density(ComparedByValue):
     @overload
     def cdf(self, t: Sequence[float] | NDArray[Any]) -> Floats: ...
     def cdf(self, t: Any) -> float | Floats:
-        """Return the probability of a value at most t.
+        """Return the probability of a value at most t; in several dimensions, of every coordinate at most that of t.
+
+        There t is one point, or rows of points.
 
         >>> import dither as dp
         >>> dp.density.release([0.5] * 10, bounds=(0, 1), epsilon=1, bins=2).cdf([0.0, 1.0])
         array([0., 1.])
+        >>> square = np.random.default_rng(1).uniform(size=(1000, 2))
+        >>> abs(dp.density.release(square, bounds=[(0, 1), (0, 1)], epsilon=1, bins=4).cdf([0.5, 0.5]) - 0.25) < 0.1
+        True
         """
-        edges, cumulative = self._line("cdf")
-        result = np.interp(np.asarray(t, dtype=np.float64), edges, cumulative, left=0.0, right=1.0)
-        return float(result) if np.ndim(t) == 0 else result
+        points = np.asarray(t, dtype=np.float64)
+        if self.dimensions == 1:
+            edges, cumulative = self._line("cdf")
+            line = np.interp(points, edges, cumulative, left=0.0, right=1.0)
+            return float(line) if points.ndim == 0 else line
+        if points.ndim not in (1, 2) or points.shape[-1] != self.dimensions:
+            raise InvalidArgument(
+                "t",
+                f"a point of {self.dimensions} coordinates, or rows of them",
+                f"shape {points.shape}",
+                f"pass t={[0.5] * self.dimensions}, for example",
+            )
+        result = np.array([on_grid(self, row[:, np.newaxis]).item() for row in np.atleast_2d(points)])
+        return float(result[0]) if points.ndim == 1 else result
 
     @overload
     def quantile(self, q: float) -> float: ...
@@ -158,6 +174,27 @@ class Density(ComparedByValue):
 def _unit(size: int, source: Source) -> Floats:
     result: Floats = (source.words(size) >> np.uint64(11)) * np.float64(2.0**-53)
     return result
+
+
+def on_grid(density: Density, lines: Sequence[Floats]) -> Floats:
+    """Return the distribution function at every point of a grid, given by its coordinates along each axis.
+
+    Inside a bin the density is uniform, so the function is linear in each coordinate.
+
+    >>> import dither as dp
+    >>> square = np.random.default_rng(1).uniform(size=(100, 2))
+    >>> on_grid(dp.density.release(square, [(0, 1), (0, 1)], 1, bins=2), [np.array([0.0, 1.0])] * 2)
+    array([[0., 0.],
+           [0., 1.]])
+    """
+    result = np.pad(density.weights, [(1, 0)] * density.dimensions)
+    for axis, (edges, line) in enumerate(zip(density.edges, lines, strict=True)):
+        result = np.cumsum(result, axis=axis)
+        place = np.interp(line, edges, np.arange(edges.size, dtype=np.float64))
+        low = np.minimum(place.astype(np.int64), edges.size - 2)
+        share = (place - low).reshape([-1 if i == axis else 1 for i in range(density.dimensions)])
+        result = (1 - share) * result.take(low, axis=axis) + share * result.take(low + 1, axis=axis)
+    return np.asarray(result / density.weights.sum())
 
 
 def on_simplex(values: Floats) -> Floats:

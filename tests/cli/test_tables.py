@@ -357,6 +357,21 @@ def test_check_tells_the_steward_which_cells_do_not_read(sales, dither):
     assert float(out.splitlines()[2].split()[0]) == pytest.approx(44.7, abs=2)
 
 
+def test_check_tells_the_steward_which_cells_are_no_key_and_which_people_are_called_na(tmp_path, monkeypatch, dither):
+    """Half the cells differ from the keys by case; some rows say NA where they should name somebody."""
+    monkeypatch.chdir(tmp_path)
+    lines = [f"p{i % 40},{'North' if i % 2 else 'north'},{i % 3}" for i in range(100)]
+    Path("t.csv").write_text("\n".join(["who,region,kind", *lines, "NA,north,1", "n/a,,2"]) + "\n", encoding="utf-8")
+    card = 'name = "t"\nsource = "t.csv"\nledger = "l"\nunit = "who"\n[budget]\nepsilon = 1\n[columns]\nwho = "text"\n'
+    keys = 'region = { type = "text", keys = ["north", "south"] }\nkind = { type = "integer", keys = [0, 1, 2] }\n'
+    Path("t.toml").write_text(card + keys, encoding="utf-8")
+    code, out, err = dither("check", "t.toml")
+    assert (code, err) == (0, "")
+    assert "- region: 50 of 101 cells are none of its 2 public keys: their rows are in no group. Fix: " in out
+    assert "kind:" not in out
+    assert "- who: 2 rows name their person NA, - or the like, and count as one person. Fix: " in out
+
+
 def test_nobody_but_the_steward_is_told_about_cells(sales, dither):
     """What is said depends on single cells: it is in no answer, no plan and no card."""
     for command in (("explain", sales, "SELECT COUNT(amount) AS n FROM sales", "--epsilon", "1"),

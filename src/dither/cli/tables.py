@@ -28,7 +28,7 @@ from dither.tables import draft
 from dither.tables.answer import Answer
 from dither.tables.card import toml
 from dither.tables.card.model import Card, PrivateTable
-from dither.tables.engines.conversions import UnreadCells, unread_cells
+from dither.tables.engines.conversions import UnreadCells, cells_without_key, marked_people, unread_cells
 from dither.tables.execute.shape_answer import output_columns
 from dither.tables.options import ReleaseOptions
 from dither.tables.planning.plan import QuestionPlan
@@ -105,9 +105,23 @@ def check(path: str) -> None:
     with open_table(path, read_only=True) as table, busy("reading the cells…"):
         table.engine.check()
         table.engine.check_people()
-        unread = unread_cells(table.engine)
+        unread, strange = unread_cells(table.engine), cells_without_key(table.engine)
+        marked = marked_people(table.engine)
+    several = len(card.private_tables) > 1
     for cells in unread:
-        item(_in_words(cells, len(card.private_tables) > 1))
+        item(_in_words(cells, several))
+    for column in strange:
+        name = f"{column.table}.{column.column}" if several else column.column
+        item(
+            f"{name}: {column.without:,} of {column.cells:,} cells are none of its {column.keys} public keys: their "
+            "rows are in no group. Fix: add what is missing to keys, or correct the cells: case and spaces count"
+        )
+    for people in marked:
+        name = f"{people.table}.{people.column}" if several else people.column
+        item(
+            f"{name}: {people.rows:,} rows name their person NA, - or the like, and count as one person. Fix: leave "
+            "these cells empty: rows without a person are excluded"
+        )
     sources = "sources" if card.tables else "source"
     wrong = sum(cells.markers < cells.unread for cells in unread)
     agree = f"{wrong} column(s) with cells that cannot be read" if wrong else f"{sources} and card agree"

@@ -33,7 +33,7 @@ from dither.stateful import process
 from dither.tables.card.model import Card, ColumnCard, Type
 from dither.tables.card.values import Value, clip, literal_type
 from dither.tables.compile.context import Statement
-from dither.tables.engines.conversions import parsed_text, unit_text
+from dither.tables.engines.conversions import KeyCells, parsed_text, unit_text
 from dither.tables.query import nodes
 from dither.tables.query.nodes import Dialect
 
@@ -53,7 +53,7 @@ def unreadable() -> InvalidData:
 
 
 R = TypeVar("R")
-CellReading = ColumnCard | str | None
+CellReading = ColumnCard | KeyCells | str | None
 """What cells are counted by: as what they can be read, a pattern that is in them, or that they are there."""
 
 ROWS = "dither_rows"
@@ -326,8 +326,9 @@ class Engine(ABC):
         """Return how many cells of each column there are, or can be read so. For the steward alone: it reads rows, and
         what it returns is not private.
 
-        A reading is a :class:`ColumnCard`, a regular expression without backslashes that is found in the cell, or None:
-        all that are not NULL. Of a single column ``most`` takes the first so many cells that are not NULL.
+        A reading is a :class:`ColumnCard`, its :class:`KeyCells`, a regular expression without backslashes that is
+        found in the cell, or None: all that are not NULL. Of a single column ``most`` takes the first so many cells
+        that are not NULL.
         """
         present = self.source_columns(table)
         counts = [
@@ -348,6 +349,10 @@ class Engine(ABC):
             return cell
         if isinstance(reading, ColumnCard):
             return self._typed_column(name, present, reading)
+        if isinstance(reading, KeyCells):
+            keys = [nodes.literal(key) for key in reading.column.keys or () if key is not None]
+            is_key = nodes.in_list(self._typed_column(name, present, reading.column), keys)
+            return nodes.case([(is_key, exp.true())], exp.null())
         matches = exp.RegexpLike(this=nodes.cast(cell, "text"), expression=exp.Literal.string(reading))
         return nodes.case([(matches, exp.true())], exp.null())
 

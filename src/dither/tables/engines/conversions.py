@@ -226,6 +226,33 @@ class UnreadCells:
 
 
 @dataclass(frozen=True)
+class KeyCells:
+    """The cells of a column, read as its card says, that are one of its public keys."""
+
+    column: ColumnCard
+
+
+@dataclass(frozen=True)
+class CellsWithoutKey:
+    """How many of the cells of a column that are not empty are none of its public keys: their rows are in no group."""
+
+    table: str
+    column: str
+    cells: int
+    without: int
+    keys: int
+
+
+@dataclass(frozen=True)
+class MarkedPeople:
+    """How many rows name their person by a word for an empty cell (:data:`MARKERS`): they are one person together."""
+
+    table: str
+    column: str
+    rows: int
+
+
+@dataclass(frozen=True)
 class Proposal:
     """As what the cells of a column of text can be read, of the first ``tried`` that are not empty."""
 
@@ -249,6 +276,37 @@ def unread_cells(engine: Engine) -> list[UnreadCells]:
                 continue
             item = UnreadCells(table, name, column.type, cells, cells - read, min(markers, cells - read))
             result.append(_with_better(engine, item, column, present[name]) if item.markers < item.unread else item)
+    return result
+
+
+def cells_without_key(engine: Engine) -> list[CellsWithoutKey]:
+    """Return the columns with public keys that not every cell is one of. For the steward alone: it reads rows."""
+    assert engine.card is not None
+    result = []
+    for table in engine.table_names:
+        columns = engine.card.private_tables[table].columns
+        listed = [(name, column) for name, column in columns.items() if column.keys]
+        if not listed:
+            continue
+        counts = engine.count_cells(
+            table, [(name, reading) for name, column in listed for reading in (column, KeyCells(column))]
+        )
+        for place, (name, column) in enumerate(listed):
+            cells, with_key = counts[2 * place : 2 * place + 2]
+            if with_key < cells:
+                result.append(CellsWithoutKey(table, name, cells, cells - with_key, len(column.keys or ())))
+    return result
+
+
+def marked_people(engine: Engine) -> list[MarkedPeople]:
+    """Return the tables in which a word for an empty cell names a person. For the steward alone: it reads rows."""
+    assert engine.card is not None
+    result = []
+    for table in engine.table_names:
+        unit = engine.card.private_tables[table].unit
+        if unit is not None and "text" in engine.source_columns(table)[unit].types[:1]:
+            (rows,) = engine.count_cells(table, [(unit, MARKERS)])
+            result += [MarkedPeople(table, unit, rows)] if rows else []
     return result
 
 

@@ -82,6 +82,18 @@ aggregates = st.sampled_from(
         Aggregate("quantile", AGE, at=0.3333333333333333),
         Aggregate("mode", TOWN, keys=("a", "A", "é")),
         Aggregate("histogram", AMOUNT, edges=(0, 1, 50, 100)),
+        # with a limit of their own, beside those of the same column with other limits
+        Aggregate("count", rows_per_person=1),
+        Aggregate("count_value", AMOUNT, rows_per_person=7),
+        Aggregate("sum", AMOUNT, rows_per_person=1),
+        Aggregate("mean", AMOUNT, rows_per_person=2),
+        Aggregate("var", AMOUNT, rows_per_person=3),
+        Aggregate("std", AGE, rows_per_person=30),
+        Aggregate("corr", AMOUNT, other=AGE, rows_per_person=1),
+        Aggregate("max", AGE, rows_per_person=2),
+        Aggregate("quantile", AMOUNT, at=0.5, rows_per_person=1),
+        Aggregate("mode", TOWN, keys=("a", "A", "é"), rows_per_person=2),
+        Aggregate("histogram", AMOUNT, edges=(0, 1, 50, 100), rows_per_person=1),
     ]
 )
 groups = st.sampled_from(

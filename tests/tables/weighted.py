@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from dither.tables.compile.limits import Limits
@@ -23,9 +24,11 @@ def weight(limits: Limits, numbers: Iterable[int]) -> int:
     """The weight of a person with so many rows in each group, in units of 2^-bits: ``floor(2^bits R / N)``."""
     one = 1 << limits.bits()
     if limits.norm == 1:
-        total, rows = limits.groups * limits.rows, sum(numbers)
+        total, rows = limits.rows_per_person or limits.groups * limits.rows, sum(numbers)
         return one if rows <= total else one * total // rows
     total = math.isqrt(64 * 64 * limits.groups * limits.rows**2)
+    if limits.rows_per_person is not None:
+        total = 64 * limits.rows_per_person
     squares = sum(number * number for number in numbers)
     return one if 64 * 64 * squares <= total * total else one * total // (root_up(64 * 64 * squares) + 1)
 
@@ -71,7 +74,7 @@ def weighted_sums(
             people[person][group].append(values)
     result: dict[Any, list[int]] = defaultdict(lambda: [0] * len(measures))
     for groups in people.values():
-        w = weight(limits, map(len, groups.values()))
+        sizes = [len(lines) for lines in groups.values()]
         v = weight(limits.of_people, [1] * len(groups)) if limits.exceeded else 1
         for group, lines in groups.items():
             for i, (measure, column) in enumerate(zip(measures, columns, strict=True)):
@@ -79,7 +82,8 @@ def weighted_sums(
                     result[group][i] += v
                     continue
                 numbers = [of_row(measure, line.get(column)) for line in lines]
-                places = limits.bits() - limits.bits(measure.top)
+                own = replace(limits, rows_per_person=measure.rows_per_person)
+                w, places = weight(own, sizes), own.bits() - own.bits(measure.top)
                 for number in [sum(numbers)] if by_person else numbers:
                     result[group][i] += times(number, w, places)
     return {group: tuple(numbers) for group, numbers in result.items()}

@@ -268,7 +268,7 @@ class SeriesSpec:
             if len(part) != 1:
                 fix = "subtract a constant, or narrow the bounds"
                 raise InvalidArgument(name, "bounds not far from 0", "bounds far from 0", fix)
-            result.append(_coarser(part[0], self.max_rows))
+            result.append(_coarser(part[0], math.ceil(part[0].limits(self.limits).total)))
         return tuple(result)
 
     @cached_property

@@ -100,31 +100,32 @@ def _aggregate(item: Aggregate) -> Aggregate:
 
 
 def _built(item: Aggregate) -> Aggregate:
-    kind, weight = item.kind, item.weight
+    kind = item.kind
+    shared: dict[str, Any] = {"weight": item.weight, "rows_per_person": item.rows_per_person}
     if kind == "count" and item.value is None:
-        return build.count(weight=weight)
+        return build.count(**shared)
     if kind == "people" and item.value is None:
-        return build.people(weight=weight)
+        return build.people(weight=item.weight)
     if item.value is None:
         raise InvalidArgument(f"aggregate {kind}", "a value", "none", "name a column")
     check_size(item.value)
     if kind == "count_value":
-        return build.count(item.value, weight=weight)
+        return build.count(item.value, **shared)
     if kind == "count_distinct":
-        return build.count_distinct(item.value, weight=weight)
+        return build.count_distinct(item.value, weight=item.weight)
     if kind == "quantile":
-        return build.quantile(item.value, item.at, item.bounds, weight=weight)
+        return build.quantile(item.value, item.at, item.bounds, **shared)
     if kind == "mode":
-        return build.mode(item.value, item.keys, weight=weight)
+        return build.mode(item.value, item.keys, **shared)
     if kind == "histogram" and item.edges is not None:
-        return build.histogram(item.value, item.edges, weight=weight)
+        return build.histogram(item.value, item.edges, **shared)
     if kind in _OF_NUMBERS:
-        return _OF_NUMBERS[kind](item.value, item.bounds, weight=weight)
+        return _OF_NUMBERS[kind](item.value, item.bounds, **shared)
     if kind in _OF_PAIRS and item.other is not None:
         check_size(item.other)
         more: dict[str, Any] = {"population": True} if kind == "covar_pop" else {}
         pair = (item.value, item.other, item.bounds, item.other_bounds)
-        return _OF_PAIRS[kind](*pair, weight=weight, **more)
+        return _OF_PAIRS[kind](*pair, **shared, **more)
     raise InvalidArgument("aggregate", "what the functions of dither make", "another", "see dither.count")
 
 

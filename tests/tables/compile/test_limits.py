@@ -102,7 +102,17 @@ def measurements(limits: Limits, people: bool) -> list[tuple[Measure, ...]]:
         Moments(Y, 2, True, (-0.5, 3.0), coarse).parts,
         Moments(X, 0, True).parts,
     ]
+    result += [  # of the same columns, each with a limit of its own
+        (Measure("rows", rows_per_person=1),),
+        of_its_own(Moments(X, 1, True, (LOW, HIGH), grid((LOW, HIGH), True, 24, 2)).parts, 2),
+        of_its_own(Moments(Y, 2, True, (-0.5, 3.0), coarse, 5).parts, 1),
+        of_its_own(Moments(Y, 2, True, (-0.5, 3.0), coarse, 7).parts, 60),
+    ]
     return [*result, (Measure("people"),)] if people else result
+
+
+def of_its_own(parts: tuple[Measure, ...], rows_per_person: int) -> tuple[Measure, ...]:
+    return tuple(replace(measure, rows_per_person=rows_per_person) for measure in parts)
 
 
 def context_of(engine: Engine, limits: Limits, by: str, without_unit: Any = None) -> StatementContext:
@@ -151,10 +161,11 @@ def check(
         context = context_of(engine, limits, by, without_unit)
         vectors = measurements(context.limits, people)
         measures = [measure for vector in vectors for measure in vector]
-        binned = statements.bins(context, Y, (-0.5, 0.0, 2.0, 3.0), None)
+        binned = {own: statements.bins(context, Y, (-0.5, 0.0, 2.0, 3.0), None, own) for own in (None, 2)}
         built[key] = context, vectors, measures, statements.sums(context, measures), binned
     context, vectors, measures, statement, binned = built[key]
-    whole, in_bins = run(engine, statement, drawn), run(engine, binned, drawn)
+    whole = run(engine, statement, drawn)
+    in_bins = {own: run(engine, statement, drawn) for own, statement in binned.items()}
     near = []
     for others in neighbors(drawn, without_unit):
         fewer = run(engine, statement, others)
@@ -172,9 +183,10 @@ def check(
             place += len(vector)
         if by == "private":
             assert sum(any(numbers) for numbers in moved.values()) <= limits.groups
-        fewer = run(engine, binned, others)
-        change = sum(abs(in_bins.get(key, (0,))[0] - fewer.get(key, (0,))[0]) for key in {*in_bins, *fewer})
-        assert change <= statements.bin_limits(context.limits).sensitivity()
+        for own, counted in in_bins.items():
+            fewer = run(engine, binned[own], others)
+            change = sum(abs(counted.get(key, (0,))[0] - fewer.get(key, (0,))[0]) for key in {*counted, *fewer})
+            assert change <= statements.bin_limits(context.limits.of_aggregate(own)).sensitivity()
     return near
 
 

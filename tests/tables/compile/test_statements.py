@@ -13,6 +13,7 @@ import math
 import random
 from collections import Counter, defaultdict
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 
 import numpy as np
@@ -110,6 +111,10 @@ def measures() -> list[Measure]:
         result.append(Measure("sum", value, Moments(value, 1, False, bounds, fine)))
         result += Moments(value, 1, False, bounds, fine).parts
         result += Moments(value, 2, True, bounds, coarse).parts
+    result.append(Measure("rows", rows_per_person=2))  # and some with limits of their own
+    fine, coarse = grid((-10.0, 100.0), False, 24, 7), grid((-10.0, 100.0), False, 12, 4)
+    moments = [Moments(AMOUNT, 1, True, (-10.0, 100.0), fine), Moments(AMOUNT, 2, True, (-10.0, 100.0), coarse, 5)]
+    result += [replace(part, rows_per_person=7) for item in moments for part in item.parts]
     return result
 
 
@@ -210,6 +215,7 @@ def test_sums_and_bins_are_the_same_on_every_engine(engine, unit, without_unit):
                     yield f"people by {size}", statements.people_by_size(context, EDGES, size)
             for bins in binned:
                 yield "bins", statements.bins(context, *bins)
+                yield "bins", statements.bins(context, *bins, 2)
             for i in range(3):
                 yield "distinct", distinct_values(context, DISTINCT[(3 * number + i) % len(DISTINCT)])
 

@@ -297,7 +297,7 @@ def test_histograms_have_noise_for_groups_times_rows():
 
 def test_a_mode_is_chosen_with_the_odds_of_its_plan():
     planned = make(Query({"m": Aggregate("mode", TOWN, keys=("a", "b"))}), card(), epsilon=1)
-    one = 1 << planned.bin_limits.bits()  # a row
+    one = 1 << planned.bin_limits(planned.choices[0].aggregate).bits()  # a row
     drawn = [
         answering._chosen(planned.choices[0], np.array([3 * one, 2 * one]), planned, 0.95).value == "a"
         for _ in range(20_000)

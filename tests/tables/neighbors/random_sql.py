@@ -61,6 +61,8 @@ AGGREGATES = [
     "COUNT(DISTINCT {any})", "COUNT(DISTINCT {column_text})", "CORR({bounded}, {bounded})",
     "REGR_SLOPE({bounded}, {bounded})", "COVAR_SAMP({bounded}, {bounded})",
     "SUM({bounded}, contribution_bounds_per_row => (-5, 7))", "AVG({number}, contribution_bounds_per_row => (0, 1.5))",
+    "COUNT(*, rows_per_person => 1)", "SUM({bounded}, rows_per_person => 2)", "AVG({bounded}, rows_per_person => 1)",
+    "STDDEV({bounded}, rows_per_person => 9)", "MEDIAN({bounded}, rows_per_person => 1)",
 ]  # fmt: skip
 GROUPS = [
     # keys that the card states

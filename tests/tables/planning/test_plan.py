@@ -47,6 +47,10 @@ KINDS = [
     Aggregate("mode", TOWN, keys=("a", "b")),
     Aggregate("histogram", AMOUNT, edges=(0, 10, 20)),
     Aggregate("count", weight=7.5),
+    Aggregate("count", rows_per_person=2),
+    Aggregate("mean", AMOUNT, rows_per_person=1),
+    Aggregate("quantile", AMOUNT, at=0.9, rows_per_person=40),
+    Aggregate("histogram", AMOUNT, edges=(0, 10, 20), rows_per_person=2),
 ]
 BY = {
     "none": (),
@@ -87,7 +91,7 @@ def test_the_parts_add_up_to_what_is_charged(asked, by, noise, more, groups, lim
     # one person's changes r_g of the scores of all groups add up to the sensitivity R, each costing epsilon r_g / R
     spent += sum((Fraction(choice.mechanism.epsilon) for choice in planned.choices), Fraction(0))
     for choice in planned.choices:
-        assert choice.mechanism.sensitivity == planned.bin_limits.sensitivity()
+        assert choice.mechanism.sensitivity == planned.bin_limits(choice.aggregate).sensitivity()
         # a new value is one more miss of the extreme for bins on one side of it, and one less for those on the other
         assert choice.mechanism.monotone == (choice.aggregate.kind == "mode")
     for ranked in planned.quantiles:
@@ -105,7 +109,9 @@ def test_the_parts_add_up_to_what_is_charged(asked, by, noise, more, groups, lim
         in_all_groups = 1 if planned.limits.norm == 1 else planned.max_groups
         assert Fraction(item.sensitivity) ** 2 >= measure.sensitivity(planned.limits) ** 2 * in_all_groups
     for count in planned.counts:
-        assert count.mechanism.sensitivity == planned.max_groups * planned.max_rows << planned.bin_limits.bits()
+        limits = planned.bin_limits(count.aggregate)
+        rows_of_a_person = count.aggregate.rows_per_person or planned.max_groups * planned.max_rows
+        assert count.mechanism.sensitivity == rows_of_a_person << limits.bits()
     vectors = {measure.measurement: (measure, noise) for measure, noise in planned.measures.items()}
     normal = {m: n for m, n in vectors.values() if isinstance(n, Gaussian)}
     spent += sum((Fraction(n.epsilon) for m, n in vectors.values() if m not in normal), Fraction(0))

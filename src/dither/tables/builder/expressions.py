@@ -6,7 +6,9 @@ Term(between(amount, 0, 10) or in(region, 'a', 'b'))
 In an aggregate a str names a column; other values are expressions (:func:`col`).
 
 ``bounds`` are the public limits (lower, upper) of each value, "auto", or None for the card's; ``weight`` is the part of
-the budget, relative to the other aggregates of the question.
+the budget, relative to the other aggregates of the question. ``rows_per_person`` is the most rows that one person
+counts for in the aggregate, over all groups together (for normal noise, by the l2 norm); None is the limit of the
+question.
 """
 
 from __future__ import annotations
@@ -289,15 +291,19 @@ def _shown(expression: Expression, inside: bool = False) -> str:
     return f"{expression.op}({', '.join(_shown(item) for item in expression.args)})"
 
 
-def count(value: Operand | None = None, *, weight: float | None = None) -> Aggregate:
+def count(
+    value: Operand | None = None, *, weight: float | None = None, rows_per_person: int | None = None
+) -> Aggregate:
     """Ask for how many rows; with a column, how many where it is not NULL.
 
     >>> count().kind, count("amount").kind
     ('count', 'count_value')
     """
     if value is None:
-        return Aggregate("count", weight=_weight(weight))
-    return Aggregate("count_value", expression(value, "count"), weight=_weight(weight))
+        return Aggregate("count", weight=_weight(weight), rows_per_person=_whole(rows_per_person))
+    return Aggregate(
+        "count_value", expression(value, "count"), weight=_weight(weight), rows_per_person=_whole(rows_per_person)
+    )
 
 
 def count_distinct(value: Operand, *, weight: float | None = None) -> Aggregate:
@@ -318,40 +324,48 @@ def people(*, weight: float | None = None) -> Aggregate:
     return Aggregate("people", weight=_weight(weight))
 
 
-def sum_(value: Operand, bounds: object = None, *, weight: float | None = None) -> Aggregate:
+def sum_(
+    value: Operand, bounds: object = None, *, weight: float | None = None, rows_per_person: int | None = None
+) -> Aggregate:
     """Ask for the sum.
 
     >>> sum_("amount", (0, 100)).bounds
     (0, 100)
     """
-    return _numbers("sum", value, bounds, weight)
+    return _numbers("sum", value, bounds, weight, rows_per_person)
 
 
-def mean(value: Operand, bounds: object = None, *, weight: float | None = None) -> Aggregate:
+def mean(
+    value: Operand, bounds: object = None, *, weight: float | None = None, rows_per_person: int | None = None
+) -> Aggregate:
     """Ask for the mean.
 
     >>> mean("amount").kind
     'mean'
     """
-    return _numbers("mean", value, bounds, weight)
+    return _numbers("mean", value, bounds, weight, rows_per_person)
 
 
-def var(value: Operand, bounds: object = None, *, weight: float | None = None) -> Aggregate:
+def var(
+    value: Operand, bounds: object = None, *, weight: float | None = None, rows_per_person: int | None = None
+) -> Aggregate:
     """Ask for the variance, with divisor n - 1.
 
     >>> var("amount").kind
     'var'
     """
-    return _numbers("var", value, bounds, weight)
+    return _numbers("var", value, bounds, weight, rows_per_person)
 
 
-def std(value: Operand, bounds: object = None, *, weight: float | None = None) -> Aggregate:
+def std(
+    value: Operand, bounds: object = None, *, weight: float | None = None, rows_per_person: int | None = None
+) -> Aggregate:
     """Ask for the standard deviation: the root of :func:`var`.
 
     >>> std("amount").kind
     'std'
     """
-    return _numbers("std", value, bounds, weight)
+    return _numbers("std", value, bounds, weight, rows_per_person)
 
 
 def covariance(
@@ -362,6 +376,7 @@ def covariance(
     *,
     population: bool = False,
     weight: float | None = None,
+    rows_per_person: int | None = None,
 ) -> Aggregate:
     """Ask for the covariance of two values, of rows where neither is NULL: with divisor n - 1, or n for a
     ``population``.
@@ -369,44 +384,70 @@ def covariance(
     >>> covariance("income", "age").kind, covariance("income", "age", population=True).kind
     ('covar_samp', 'covar_pop')
     """
-    return _pair("covar_pop" if population else "covar_samp", value, other, bounds, other_bounds, weight)
+    return _pair(
+        "covar_pop" if population else "covar_samp", value, other, bounds, other_bounds, weight, rows_per_person
+    )
 
 
 def corr(
-    value: Operand, other: Operand, bounds: object = None, other_bounds: object = None, *, weight: float | None = None
+    value: Operand,
+    other: Operand,
+    bounds: object = None,
+    other_bounds: object = None,
+    *,
+    weight: float | None = None,
+    rows_per_person: int | None = None,
 ) -> Aggregate:
     """Ask for the correlation of two values, of rows where neither is NULL.
 
     >>> corr("income", "age").kind
     'corr'
     """
-    return _pair("corr", value, other, bounds, other_bounds, weight)
+    return _pair("corr", value, other, bounds, other_bounds, weight, rows_per_person)
 
 
 def regression_slope(
-    value: Operand, other: Operand, bounds: object = None, other_bounds: object = None, *, weight: float | None = None
+    value: Operand,
+    other: Operand,
+    bounds: object = None,
+    other_bounds: object = None,
+    *,
+    weight: float | None = None,
+    rows_per_person: int | None = None,
 ) -> Aggregate:
     """Ask for the slope of the line of least squares that predicts ``value`` from ``other``.
 
     >>> regression_slope("income", "age").kind
     'regr_slope'
     """
-    return _pair("regr_slope", value, other, bounds, other_bounds, weight)
+    return _pair("regr_slope", value, other, bounds, other_bounds, weight, rows_per_person)
 
 
 def regression_intercept(
-    value: Operand, other: Operand, bounds: object = None, other_bounds: object = None, *, weight: float | None = None
+    value: Operand,
+    other: Operand,
+    bounds: object = None,
+    other_bounds: object = None,
+    *,
+    weight: float | None = None,
+    rows_per_person: int | None = None,
 ) -> Aggregate:
     """Ask for what the line of least squares that predicts ``value`` from ``other`` predicts where ``other`` is 0.
 
     >>> regression_intercept("income", "age").kind
     'regr_intercept'
     """
-    return _pair("regr_intercept", value, other, bounds, other_bounds, weight)
+    return _pair("regr_intercept", value, other, bounds, other_bounds, weight, rows_per_person)
 
 
 def regression_r2(
-    value: Operand, other: Operand, bounds: object = None, other_bounds: object = None, *, weight: float | None = None
+    value: Operand,
+    other: Operand,
+    bounds: object = None,
+    other_bounds: object = None,
+    *,
+    weight: float | None = None,
+    rows_per_person: int | None = None,
 ) -> Aggregate:
     """Ask for the share of the variance of ``value`` that a line through ``other`` explains: the square of
     :func:`corr`.
@@ -414,37 +455,45 @@ def regression_r2(
     >>> regression_r2("income", "age").kind
     'regr_r2'
     """
-    return _pair("regr_r2", value, other, bounds, other_bounds, weight)
+    return _pair("regr_r2", value, other, bounds, other_bounds, weight, rows_per_person)
 
 
-def min_(value: Operand, bounds: object = None, *, weight: float | None = None) -> Aggregate:
+def min_(
+    value: Operand, bounds: object = None, *, weight: float | None = None, rows_per_person: int | None = None
+) -> Aggregate:
     """Ask for the least value.
 
     >>> min_("amount").kind
     'min'
     """
-    return _numbers("min", value, bounds, weight)
+    return _numbers("min", value, bounds, weight, rows_per_person)
 
 
-def max_(value: Operand, bounds: object = None, *, weight: float | None = None) -> Aggregate:
+def max_(
+    value: Operand, bounds: object = None, *, weight: float | None = None, rows_per_person: int | None = None
+) -> Aggregate:
     """Ask for the largest value.
 
     >>> max_("amount").kind
     'max'
     """
-    return _numbers("max", value, bounds, weight)
+    return _numbers("max", value, bounds, weight, rows_per_person)
 
 
-def median(value: Operand, bounds: object = None, *, weight: float | None = None) -> Aggregate:
+def median(
+    value: Operand, bounds: object = None, *, weight: float | None = None, rows_per_person: int | None = None
+) -> Aggregate:
     """Ask for the median.
 
     >>> median("amount").at
     0.5
     """
-    return _numbers("quantile", value, bounds, weight)
+    return _numbers("quantile", value, bounds, weight, rows_per_person)
 
 
-def quantile(value: Operand, q: float, bounds: object = None, *, weight: float | None = None) -> Aggregate:
+def quantile(
+    value: Operand, q: float, bounds: object = None, *, weight: float | None = None, rows_per_person: int | None = None
+) -> Aggregate:
     """Ask for the quantile at ``q``, from 0 to 1.
 
     >>> quantile("amount", 0.9).at
@@ -454,20 +503,30 @@ def quantile(value: Operand, q: float, bounds: object = None, *, weight: float |
         raise WrongType("q", "a number from 0 to 1", type(q).__name__, "pass q=0.9")
     if not 0 <= q <= 1:
         raise InvalidArgument("q", "a number from 0 to 1", q, "pass q=0.9")
-    return replace(_numbers("quantile", value, bounds, weight), at=float(q))
+    return replace(_numbers("quantile", value, bounds, weight, rows_per_person), at=float(q))
 
 
-def mode(value: Operand, keys: Sequence[Value] | None = None, *, weight: float | None = None) -> Aggregate:
+def mode(
+    value: Operand,
+    keys: Sequence[Value] | None = None,
+    *,
+    weight: float | None = None,
+    rows_per_person: int | None = None,
+) -> Aggregate:
     """Ask for the most common of the keys (the card's where None).
 
     >>> mode("region", keys=["a", "b"]).keys
     ('a', 'b')
     """
     listed = None if keys is None else distinct_keys(keys, "keys")
-    return Aggregate("mode", expression(value, "mode"), keys=listed, weight=_weight(weight))
+    return Aggregate(
+        "mode", expression(value, "mode"), keys=listed, weight=_weight(weight), rows_per_person=_whole(rows_per_person)
+    )
 
 
-def histogram(value: Operand, edges: Sequence[float], *, weight: float | None = None) -> Aggregate:
+def histogram(
+    value: Operand, edges: Sequence[float], *, weight: float | None = None, rows_per_person: int | None = None
+) -> Aggregate:
     """Ask for how many values lie between each edge and the next (the last bin contains its end).
 
     >>> histogram("age", [0, 50, 100]).edges
@@ -477,7 +536,13 @@ def histogram(value: Operand, edges: Sequence[float], *, weight: float | None = 
     typed(call, _no_columns)
     assert isinstance(call, Call)
     numbers = tuple(cast(float, item.value) for item in call.args[1:] if isinstance(item, Literal))
-    return Aggregate("histogram", expression(value, "histogram"), edges=numbers, weight=_weight(weight))
+    return Aggregate(
+        "histogram",
+        expression(value, "histogram"),
+        edges=numbers,
+        weight=_weight(weight),
+        rows_per_person=_whole(rows_per_person),
+    )
 
 
 def distinct_keys(keys: object, what: str) -> tuple[Value, ...]:
@@ -492,13 +557,23 @@ def distinct_keys(keys: object, what: str) -> tuple[Value, ...]:
     return listed
 
 
-def _numbers(kind: Kind, value: Operand, bounds: object, weight: float | None) -> Aggregate:
+def _numbers(
+    kind: Kind, value: Operand, bounds: object, weight: float | None, rows_per_person: int | None
+) -> Aggregate:
     limits = cast(Bounds, bounds if bounds is None or bounds == "auto" else arguments.bounds(bounds))
-    return Aggregate(kind, expression(value, kind), bounds=limits, weight=_weight(weight))
+    return Aggregate(
+        kind, expression(value, kind), bounds=limits, weight=_weight(weight), rows_per_person=_whole(rows_per_person)
+    )
 
 
 def _pair(
-    kind: Kind, value: Operand, other: Operand, bounds: object, other_bounds: object, weight: float | None
+    kind: Kind,
+    value: Operand,
+    other: Operand,
+    bounds: object,
+    other_bounds: object,
+    weight: float | None,
+    rows_per_person: int | None,
 ) -> Aggregate:
     limits = None if bounds is None else arguments.bounds(bounds)
     other_limits = None if other_bounds is None else arguments.bounds(other_bounds, "other_bounds")
@@ -509,11 +584,16 @@ def _pair(
         other=expression(other, kind),
         other_bounds=other_limits,
         weight=_weight(weight),
+        rows_per_person=_whole(rows_per_person),
     )
 
 
 def _weight(weight: float | None) -> float | None:
     return None if weight is None else arguments.positive(weight, "weight")
+
+
+def _whole(rows_per_person: int | None) -> int | None:
+    return None if rows_per_person is None else arguments.whole(rows_per_person, "rows_per_person")
 
 
 def _no_columns(_column: Column) -> Type:

@@ -153,6 +153,9 @@ def per_person(query: Query, aggregates: Mapping[str, Aggregate], card: Card) ->
             raise InvalidArgument(
                 f"per_person {name}", "an aggregate of a person's rows", getattr(item, "kind", type(item).__name__), fix
             )
+        if item.rows_per_person is not None:
+            expected, fix = "an exact aggregate of a person's rows", "state it in .agg, where noise is added"
+            raise InvalidArgument(f"per_person {name}", expected, "rows_per_person", fix)
         checked = _aggregate(item, rows, inside)
         counted[name] = PersonAggregate(_PERSON_KINDS[item.kind], checked.value)
     _check_names(replace(query, aggregates=aggregates))

@@ -26,6 +26,12 @@ rows counts k people, each below ``2^30``, as any others. Of groups whose keys a
 keeps it, whatever the limit: no choice is made, so nobody else's rows can change it. A person with a unit is weighted
 and chosen without these rows.
 
+*A limit of its own* for each number that is measured. The statement holds for every whole number ``R >= 1`` in place
+of that of groups and rows: the proof uses of it only that ``w N <= R``. So several numbers of one question may have
+different R. N is the same for all of them, that of all the person's rows in the question, and each has the weight
+``w_R = min(1, R / N)`` and the norm ``R * top``. They are separate measurements, whose costs add up. A mean is computed
+from a sum and a number of one measurement, and so with one weight.
+
 A person who is in at most ``groups`` groups with at most ``rows`` rows in each is within the limit: the noise is what
 it would be if groups and rows were cut off one by one, and less is left out.
 
@@ -64,6 +70,7 @@ class Limits:
     ``weighted`` is False where nobody can count for more, so that nothing is weighted: where every row is a person.
     ``exceeded`` is False where nobody can be in more than ``groups`` groups. ``level_groups`` is stated for one of
     several levels that are bounded together: how many groups of this level count where people are counted.
+    ``rows_per_person`` is the norm itself, of all groups together, where it is stated for what is measured.
 
     >>> Limits(groups=4, rows=3, norm=1).total, Limits(groups=4, rows=3, norm=2).total
     (Fraction(12, 1), Fraction(6, 1))
@@ -76,10 +83,13 @@ class Limits:
     exceeded: bool = True
     max_bits: int = _BITS
     level_groups: int | None = None
+    rows_per_person: int | None = None
 
     @cached_property
     def total(self) -> Fraction:
         """The norm R of what one person counts for, in rows: rounded down where weights see to it, otherwise up."""
+        if self.rows_per_person is not None:
+            return Fraction(self.rows_per_person)
         if self.norm == 1:
             return Fraction(self.groups * self.rows)
         square = _ROOT_UNITS**2 * self.groups * self.rows**2
@@ -90,7 +100,14 @@ class Limits:
     def of_people(self) -> Limits:
         """The same for people who count once in each of their groups: one row in each."""
         groups = self.groups if self.level_groups is None else self.level_groups
-        return replace(self, groups=groups, rows=1, weighted=self.exceeded)
+        return replace(self, groups=groups, rows=1, weighted=self.exceeded, rows_per_person=None)
+
+    def of_aggregate(self, rows_per_person: int | None) -> Limits:
+        """Return the limits of what has a limit of its own, None for that of the question. Where nobody can count for
+        more than one row, nothing is limited further."""
+        if rows_per_person is None or not self.weighted:
+            return self
+        return replace(self, rows_per_person=rows_per_person)
 
     def bits(self, top: int = 1) -> int:
         """Return the binary places that a number is given of which one row adds at most ``top``."""

@@ -290,6 +290,7 @@ class Measure:
 
     ``kind`` is ``rows``, ``people``, ``distinct`` (the different values of a column), ``sum`` (of a value, in steps of
     its grid), ``part`` (one of its moments) or ``product`` (one of those of a pair of values).
+    ``rows_per_person`` is the norm of what one person counts for in it, over all groups; None is that of the question.
     """
 
     kind: Literal["rows", "people", "distinct", "sum", "part", "product"]
@@ -297,6 +298,7 @@ class Measure:
     moments: Moments | None = None
     part: int = 0
     pair: ValuePair | None = None
+    rows_per_person: int | None = None
 
     @property
     def top(self) -> int:
@@ -312,18 +314,24 @@ class Measure:
     @property
     def column(self) -> tuple[object, ...]:
         """What it reads of each row: measures that read the same share it."""
-        return self.value, self.moments and (self.moments.grid, self.moments.bounds), self.kind == "sum", self.pair
+        steps = self.moments and (self.moments.grid, self.moments.bounds, self.moments.divisor)
+        return self.value, steps, self.kind == "sum", self.pair
 
     @property
     def measurement(self) -> object:
         """What is released together, as one vector: a column's moments, a pair's, or the measure alone."""
-        return self.pair or (self.moments if self.kind == "part" else self)
+        return (self.pair or self.moments, self.rows_per_person) if self.kind in ("part", "product") else self
+
+    @property
+    def weight_name(self) -> str:
+        """The column of lines with the weight that its limit gives to their person."""
+        return "w" if self.rows_per_person is None else f"w{self.rows_per_person}"
 
     def limits(self, limits: Limits) -> Limits:
         """Return what bounds it: people count once in a group; different values are chosen, not weighted."""
         if self.kind == "distinct":
             return replace(limits, weighted=False)
-        return limits.of_people if self.kind == "people" else limits
+        return limits.of_people if self.kind == "people" else limits.of_aggregate(self.rows_per_person)
 
     def sensitivity(self, limits: Limits) -> Fraction:
         """Return what one person changes in its measurement, in the norm of the limits."""
@@ -384,9 +392,12 @@ def sums(context: StatementContext, measures: Sequence[Measure]) -> exp.Select:
             f"p{m.part}_{names[m.column]}": m.pair.part(names[m.column], m.part) for m in measures if m.pair is not None
         }
         lines = _by_person(context, lines, single, squared, products, not only_people or context.null_people)
-    weights: dict[str, Callable[[bool], exp.Expr]] = {}
-    if not only_people:
-        weights["w"] = lambda windows: limits.weight(_size(limits, by_person, windows), dialect)
+    weighted = {m.weight_name: m.limits(limits) for m in measures if m.kind != "people"}
+
+    def weight_by(own: Limits) -> Callable[[bool], exp.Expr]:
+        return lambda windows: own.weight(_size(own, by_person, windows), dialect)
+
+    weights = {name: weight_by(own) for name, own in weighted.items()}
     if people and limits.exceeded:
         weights["v"] = lambda windows: limits.of_people.weight(_person(count_rows(), windows), dialect)
     if weights and context.names:
@@ -394,10 +405,13 @@ def sums(context: StatementContext, measures: Sequence[Measure]) -> exp.Select:
         before = [*before, *tables]
     elif weights:  # one line for each person
         n = plain_column("n")
-        weight = limits.weight(binary("*", n, n) if limits.norm == 2 else n, dialect)
+        size = binary("*", n, n) if limits.norm == 2 else n
+        of_people = {name: own.weight(size, dialect) for name, own in weighted.items()}
         if context.null_people:
-            weight = case([(nodes.is_not_null(plain_column("u")), weight)], nodes.literal(None))
-        lines = select([exp.Star(), alias(weight, "w")], relation(lines, "l"))
+            known = nodes.is_not_null(plain_column("u"))
+            of_people = {name: case([(known, weight)], nodes.literal(None)) for name, weight in of_people.items()}
+        listed = [alias(weight, name) for name, weight in of_people.items()]
+        lines = select([exp.Star(), *listed], relation(lines, "l"))
     totals = {}
     for i, measure in enumerate(measures):
         if measure.kind == "people":
@@ -505,32 +519,36 @@ def _part(measure: Measure, rows: exp.Expr, count: exp.Expr, s: exp.Expr, *squar
 def _weighted(measure: Measure, number: exp.Expr, context: StatementContext) -> exp.Expr:
     """Return a number with its person's weight, rounded toward zero; a line without a weight is that of many people,
     each of whom counts in full."""
-    w, top = plain_column("w"), measure.top
     if context.null_people:
-        in_full = binary("*", number, integer(1 << context.limits.bits(top)))
-        return case([(nodes.is_null(w), in_full)], _with_weight(measure, number, context))
+        in_full = binary("*", number, integer(1 << measure.limits(context.limits).bits(measure.top)))
+        of_nobody = nodes.is_null(plain_column(measure.weight_name))
+        return case([(of_nobody, in_full)], _with_weight(measure, number, context))
     return _with_weight(measure, number, context)
 
 
 def _with_weight(measure: Measure, number: exp.Expr, context: StatementContext) -> exp.Expr:
-    w, top = plain_column("w"), measure.top
+    limits, w, top = measure.limits(context.limits), plain_column(measure.weight_name), measure.top
     grid = measure.moments.grid if measure.kind == "sum" and measure.moments is not None else None
     if grid is None or grid.low >= 0:
-        return context.limits.times_weight(number, w, top)
+        return limits.times_weight(number, w, top)
     negative = binary("<", number, integer(0))
     size = case([(negative, nodes.negate(number))], number)
-    weighted = context.limits.times_weight(size, w, top)
+    weighted = limits.times_weight(size, w, top)
     return case([(negative, nodes.negate(weighted))], weighted)
 
 
 @built_once
 def bins(
-    context: StatementContext, value: Expression, edges: tuple[float, ...] | None, keys: tuple[Value, ...] | None
+    context: StatementContext,
+    value: Expression,
+    edges: tuple[float, ...] | None,
+    keys: tuple[Value, ...] | None,
+    rows_per_person: int | None = None,
 ) -> exp.Select:
     """Return the statement for bins: a line for each group and bin that holds anything, with how many values.
 
     Bins are between ``edges`` (the first and the last take in what is beyond), or one for each of ``keys``, and are
-    numbered from 0. NULL and NaN are in none.
+    numbered from 0. NULL and NaN are in none. ``rows_per_person`` is the limit of the aggregate, if it has one.
     """
     if edges is not None:
         bin = bin_of(value, edges, context.find)
@@ -541,7 +559,7 @@ def bins(
         bin = case(arms, nodes.literal(None))
         nodes.check_length(bin)
     lines, before = context.counted({"b": bin}, [nodes.is_not_null(plain_column("b"))])
-    lines, tables, weights = context.weighted(lines, bin_limits(context.limits))
+    lines, tables, weights = context.weighted(lines, bin_limits(context.limits.of_aggregate(rows_per_person)))
     return context.finish({"m0": weights}, lines, [*context.names, "b"], [*before, *tables])
 
 
@@ -652,8 +670,9 @@ def person_periods(context: StatementContext, measures: Sequence[Measure], perio
     person_and_period = [plain_column("u"), plain_column("t")]
     size = cast(over(call("SUM", plain_column("n")), person_and_period), "integer")
     groups = cast(over(count_rows(), person_and_period), "integer")
+    own = {"w": context.limits} | {m.weight_name: m.limits(context.limits) for m in measures if m.kind != "people"}
     weights = [
-        alias(context.limits.weight(size, context.dialect), "w"),
+        *(alias(limits.weight(size, context.dialect), name) for name, limits in own.items()),
         alias(context.limits.of_people.weight(groups, context.dialect), "v"),
     ]
     weighted = select([exp.Star(), *weights], relation(lines, "l"))
@@ -684,13 +703,13 @@ def _of_rows(measure: Measure, place: int) -> exp.Expr:
 
 def _weighted_line(measure: Measure, place: int, context: StatementContext) -> exp.Expr:
     """Return what a person adds with one line, rounded toward zero."""
-    number, limits = plain_column(f"s{place}"), context.limits
+    number, limits = plain_column(f"s{place}"), measure.limits(context.limits)
     if measure.kind == "people":
         return plain_column("v")
     shift = limits.bits() - period_places(measure, limits)
 
     def times_weight(x: exp.Expr) -> exp.Expr:
-        return shift_right(binary("*", x, plain_column("w")), shift)
+        return shift_right(binary("*", x, plain_column(measure.weight_name)), shift)
 
     grid = measure.moments.grid if measure.moments is not None else None
     if grid is None or grid.low >= 0:

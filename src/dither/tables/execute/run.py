@@ -92,7 +92,9 @@ def answer(
         counts_of_groups = [_filled(lines.get(key, {}), ranked.bins) for key in shown]
         places = [choose(ranked.rank, counts) for counts in counts_of_groups]
         spans: list[dict[Any, tuple[int, int]]] | None = None
-        cluster = most_rows_of_a_person(plan) * (1 << plan.bin_limits.bits()) if plan.population else None
+        limit = ranked.aggregate.rows_per_person
+        one = 1 << plan.bin_limits(ranked.aggregate).bits()
+        cluster = most_rows_of_a_person(plan, limit) * one if plan.population else None
         if ranked.interval is not None:
             spans = [
                 intervals(place, counts, ranked.interval, confidence, cluster)
@@ -110,7 +112,7 @@ def answer(
         bins = len(count.aggregate.edges or ()) - 1
         whole = np.array([_filled(lines.get(key, {}), bins) for key in shown], dtype=np.int64)
         released = np.asarray(count.mechanism.release(whole.ravel()) if whole.size else whole.ravel())
-        one = 1 << plan.bin_limits.bits()
+        one = 1 << plan.bin_limits(count.aggregate).bits()
         rows = released if one == 1 else np.rint(released / one).astype(np.int64)
         result.answers[count.name] = rows.reshape(len(shown), bins).tolist()
         error = float(count.mechanism.error(confidence, integer=True)) / one
@@ -206,14 +208,16 @@ def _binned(
     items: tuple[BinChoice, ...] | tuple[Quantiles, ...] | tuple[Counts, ...],
 ) -> Iterator[tuple[Any, Mapping[Key, Bins]]]:
     """Yield each choice with the counts of its bins by group; those about the same bins share one statement."""
-    counts_of: dict[tuple[Expression | None, Any, Any], dict[Key, Bins]] = {}
+    counts_of: dict[tuple[Expression | None, Any, Any, int | None], dict[Key, Bins]] = {}
     for item in items:
         aggregate: Aggregate = item.aggregate
-        bins = (aggregate.value, aggregate.edges, aggregate.keys)
+        limit = aggregate.rows_per_person
+        bins = (aggregate.value, aggregate.edges, aggregate.keys, limit)
         if bins not in counts_of:
             assert aggregate.value is not None
             # there are thousands of lines for each group, so that little is done for each
-            places, lines = len(plan.keys), run(bounding.bins(frame, aggregate.value, aggregate.edges, aggregate.keys))
+            statement = bounding.bins(frame, aggregate.value, aggregate.edges, aggregate.keys, limit)
+            places, lines = len(plan.keys), run(statement)
             written: dict[tuple[Any, ...], Bins] = {}
             for line in lines:
                 written.setdefault(line[:places], {})[line[places]] = line[places + 1]

@@ -369,9 +369,10 @@ def widths(planned: QuestionPlan, confidence: float = 0.95) -> list[float]:
         for name in part.measures_of:
             if part.query.aggregates[name].kind in SIMPLE:
                 result.append(expected_error(part, name, confidence))
-        one = 1 << part.bin_limits.bits()
-        errors = [float(count.mechanism.error(confidence, integer=True)) / one for count in part.counts]
-        result += [error if one == 1 else float(rounded_error(error)) for error in errors]
+        for count in part.counts:
+            one = 1 << part.bin_limits(count.aggregate).bits()
+            error = float(count.mechanism.error(confidence, integer=True)) / one
+            result.append(error if one == 1 else float(rounded_error(error)))
     return result
 
 

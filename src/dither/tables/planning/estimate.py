@@ -207,7 +207,7 @@ def _of_population(
     *sums, sampling = _sums(plan, parts, noisy, confidence)
     if not sampling.resolved:  # only the values are of interest
         return _from_moments(kind, plan, parts, noisy, confidence) if len(parts) > 1 else _linear(sums[0])
-    cluster = most_rows_of_a_person(plan)
+    cluster = most_rows_of_a_person(plan, parts[0].rows_per_person)
     if len(parts) == 1:
         return population_count(sums[0], sampling, 1.0 if parts[0].kind == "people" else cluster)
     moments = parts[0].moments
@@ -229,9 +229,10 @@ def _of_population(
     return result if kind == "var" else standard_deviation(result)
 
 
-def most_rows_of_a_person(plan: AggregationPlan) -> float:
-    """Return the largest number of rows that one person counts for in a group; they may be alike."""
-    return 1.0 if plan.card.unit is None else float(plan.limits.total)
+def most_rows_of_a_person(plan: AggregationPlan, rows_per_person: int | None) -> float:
+    """Return the largest number of rows that one person counts for in a group, in an aggregate with this limit; they
+    may be alike."""
+    return 1.0 if plan.card.unit is None else float(plan.limits.of_aggregate(rows_per_person).total)
 
 
 def _from_pair(
@@ -273,7 +274,7 @@ def _known(numbers: Any) -> list[Any]:
 def inside_rank(plan: AggregationPlan, choice: BinChoice) -> int:
     """Return the rank at which an extreme is looked for, in units of the bins' counts: a rank a little inside keeps the
     empty stretch beyond the data from winning. It is public, as epsilon is."""
-    sensitivity = float(plan.bin_limits.sensitivity())
+    sensitivity = float(plan.bin_limits(choice.aggregate).sensitivity())
     return math.ceil(min(2 * sensitivity * _EDGE / choice.mechanism.epsilon, _FAR))
 
 
@@ -314,7 +315,9 @@ def counting_parts(plan: AggregationPlan, name: str) -> tuple[Measure, ...]:
     aggregate = plan.query.aggregates[name]
     if aggregate.kind not in _OF_VALUES:
         return ()
-    known = [parts for parts in plan.measures_of.values() if parts[0].pair is None]
+    own = aggregate.rows_per_person  # rows with other weights would say little of the number in the denominator
+    same = [parts for parts in plan.measures_of.values() if parts[0].pair is None]
+    known = sorted(same, key=lambda parts: parts[0].rows_per_person != own)
     of_value = value_counting_parts(plan, name)
     if of_value:
         return of_value
@@ -325,11 +328,11 @@ def counting_parts(plan: AggregationPlan, name: str) -> tuple[Measure, ...]:
 
 def value_counting_parts(plan: AggregationPlan, name: str) -> tuple[Measure, ...]:
     """Return the measures that add up to the number of values that are not NULL."""
-    for parts in plan.measures_of.values():
-        moments = parts[0].moments
-        if parts[0].pair is None and moments is not None and _is_of(parts, plan.query.aggregates[name]):
-            return parts[: moments.degree + 1]
-    return ()
+    aggregate = plan.query.aggregates[name]
+    of_value = [parts for parts in plan.measures_of.values() if parts[0].pair is None and _is_of(parts, aggregate)]
+    of_value.sort(key=lambda parts: parts[0].rows_per_person != aggregate.rows_per_person)
+    moments = of_value[0][0].moments if of_value else None
+    return () if moments is None else of_value[0][: moments.degree + 1]
 
 
 def _is_of(parts: Part, aggregate: Aggregate) -> bool:

@@ -451,13 +451,14 @@ def interval_notes(plan: AggregationPlan) -> tuple[Note, ...]:
     result = []
     if plan.population:
         result.append(Note("population"))
-        cluster = most_rows_of_a_person(plan)
-        if cluster > 1 and any(aggregate.kind != "people" for aggregate in plan.query.aggregates.values()):
+        limits = [item.rows_per_person for item in plan.query.aggregates.values() if item.kind != "people"]
+        cluster = max((most_rows_of_a_person(plan, limit) for limit in limits), default=1.0)
+        if cluster > 1:
             result.append(Note("population_clusters", {"factor": math.sqrt(cluster)}))
     if "max_rows" in plan.automatic:  # numbers of rows follow from a limit that is still to be chosen
         return tuple(result)
-    one = 1 << plan.bin_limits.bits()
     for choice in plan.choices:
+        one = 1 << plan.bin_limits(choice.aggregate).bits()
         width = _bin_width(plan, choice.name, choice.aggregate)
         gap = choice.mechanism.error(choice.bins) / one
         if choice.aggregate.kind == "mode":
@@ -467,6 +468,7 @@ def interval_notes(plan: AggregationPlan) -> tuple[Note, ...]:
             result.append(Note("extreme_rank", {"name": choice.name, "rows": beyond, "bin_width": width}))
     for ranked in plan.quantiles:
         if ranked.interval is None:
+            one = 1 << plan.bin_limits(ranked.aggregate).bits()
             gaps = {name: gap / one for name, gap in rank_errors(ranked.rank, ranked.bins).items()}
             for name, share in ranked.shares.items():
                 width = _bin_width(plan, name, ranked.aggregate)
@@ -703,8 +705,8 @@ def _lines(plan: AggregationPlan, suffix: str) -> list[dict[str, Any]]:
         among = "keys" if choice.aggregate.kind == "mode" else "values"
         mechanism = f"the exponential mechanism among {choice.bins:,} {among}, ε = {choice.mechanism.epsilon:.4g}"
         lines.append(_line(choice.name + suffix, choice.aggregate.kind, mechanism, None, "± depends on the data"))
-    one = 1 << plan.bin_limits.bits()
     for ranked in plan.quantiles:
+        one = 1 << plan.bin_limits(ranked.aggregate).bits()
         rank_errors = errors(ranked.rank, ranked.bins)
         for name, share in ranked.shares.items():
             epsilon = ranked.rank.mechanism.epsilon
@@ -712,6 +714,7 @@ def _lines(plan: AggregationPlan, suffix: str) -> list[dict[str, Any]]:
             expected = f"its rank within {two_digits(rank_errors[share] / one)} rows{of_rows} (95 %)"
             lines.append(_line(name + suffix, f"the quantile {float(share):g}", mechanism, None, expected))
     for count in plan.counts:
+        one = 1 << plan.bin_limits(count.aggregate).bits()
         error = float(count.mechanism.error(0.95, integer=True)) / one
         deviation = two_digits(math.sqrt(variance_of(count.mechanism)) / one)
         mechanism = f"Laplace noise with a standard deviation of {deviation} rows{of_rows}"

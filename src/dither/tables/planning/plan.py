@@ -6,6 +6,7 @@ Measured are whole numbers for each group (:class:`~dither.tables.compile.statem
 noise on integers, and choices among bins or keys, by the exponential mechanism. The moments of a column are one
 measurement (:class:`~dither.tables.compile.statements.Moments`): COUNT(*), COUNT, SUM, AVG, VAR and STDDEV that are
 about the same column share it, and its part of the budget. A lone sum is measured as such, which takes less noise.
+Aggregates with different limits of their own (``rows_per_person``) share nothing: their rows have different weights.
 
 One person touches at most ``groups`` groups, so a measure that one person changes by at most b in a group has l1
 sensitivity ``groups * b`` and l2 sensitivity ``sqrt(groups) * b``. The parts of the budget add up:
@@ -138,20 +139,22 @@ def measurements(
     value as well: everything is measured, and paid for, once. Errors for a ``population`` need the squares of values.
     """
     same = _counts_people(query, keys, limits)
+    allowed = {name: _rows_per_person(name, aggregate, limits) for name, aggregate in query.aggregates.items()}
     parts: dict[str, Part] = {}
     weights: dict[str, float] = {}
     chosen: list[tuple[str, Aggregate, int]] = []
-    moments = _moments(query, limits, find, same, population)
-    rows = next((item for item in moments.values() if item.nulls), None)
+    moments = _moments(query, limits, find, same, population, allowed)
     for name, aggregate in query.aggregates.items():
-        kind, value = aggregate.kind, aggregate.value
-        if kind == "people" or (kind == "count" and same):
+        kind, value, own = aggregate.kind, aggregate.value, limits.of_aggregate(allowed[name])
+        if kind == "people" or (kind == "count" and same and allowed[name] is None):
             parts[name], weights[name] = (Measure("people"),), 1.0
         elif kind in OF_PAIRS:
-            parts[name], weights[name] = pair_products(_pair(name, aggregate, limits, find)), 1.0
+            parts[name], weights[name] = pair_products(_pair(name, aggregate, own, find)), 1.0
         elif kind == "count_distinct":
             parts[name], weights[name] = (Measure("distinct", value),), 1.0
         elif kind == "count":
+            counting = (item for other, item in moments.items() if item.nulls and allowed[other] == allowed[name])
+            rows = next(counting, None)
             parts[name], weights[name] = (Measure("rows"),) if rows is None else rows.parts, 1.0
         elif kind == "mode":
             assert value is not None
@@ -172,18 +175,32 @@ def measurements(
         else:
             vector = moments[name]
             alone = kind == "sum" and sum(item is vector for item in moments.values()) == 1 and not vector.nulls
-            alone = (
-                alone and not population and vector.grid is not None and near_zero(vector.grid, math.ceil(limits.total))
-            )
+            steps = None if population else vector.grid
+            alone = alone and steps is not None and near_zero(steps, math.ceil(own.total))
             parts[name] = (Measure("sum", value, vector),) if alone else vector.parts
             weights[name] = 1.0
             if alone:
                 low, high = vector.bounds or (0.0, 1.0)
                 weights[name] = max(abs(low), abs(high)) / ((abs(low) + abs(high)) / 2)
+        if name in parts and allowed[name] is not None:
+            parts[name] = tuple(replace(measure, rows_per_person=allowed[name]) for measure in parts[name])
     for name, aggregate in query.aggregates.items():
         if aggregate.weight is not None:
             weights[name] = arguments.positive(aggregate.weight, "weight")
     return Measurements(parts, weights, tuple(chosen))
+
+
+def _rows_per_person(name: str, aggregate: Aggregate, limits: Limits) -> int | None:
+    """Return the limit that an aggregate has of its own; None where it has none, and where every row is a person."""
+    if aggregate.rows_per_person is None:
+        return None
+    if aggregate.kind in ("people", "count_distinct"):
+        fix = "leave it out: max_groups says how many groups of a person count"
+        raise InvalidArgument(name, "rows_per_person of an aggregate that adds up rows", aggregate.kind, fix)
+    result = arguments.whole(aggregate.rows_per_person, "rows_per_person")
+    if result > MAX_TOTAL:
+        raise InvalidArgument("rows_per_person", f"at most {MAX_TOTAL}", result, "the noise grows with it")
+    return result if limits.weighted else None
 
 
 def _counts_people(query: Query, keys: PublicKeys, limits: Limits) -> bool:
@@ -196,10 +213,17 @@ def _counts_people(query: Query, keys: PublicKeys, limits: Limits) -> bool:
     return limits.rows == 1 and kinds <= {"count", "people"} and (private or not query.groups or "people" in kinds)
 
 
-def _moments(query: Query, limits: Limits, find: Lookup, counts_people: bool, population: bool) -> dict[str, Moments]:
-    """Return the moments that each aggregate is estimated from: one vector for all aggregates of the same value and
-    bounds, of the highest degree that any of them needs; the first also counts rows without a value if rows are
-    counted."""
+def _moments(
+    query: Query,
+    limits: Limits,
+    find: Lookup,
+    counts_people: bool,
+    population: bool,
+    allowed: Mapping[str, int | None],
+) -> dict[str, Moments]:
+    """Return the moments that each aggregate is estimated from: one vector for all aggregates of the same value, bounds
+    and limit, of the highest degree that any of them needs; the first with the limit of a count of rows also counts
+    rows without a value."""
     degrees = {"count_value": 0, **dict.fromkeys(("sum", "mean"), 2 if population else 1), "var": 2, "std": 2}
     needed: dict[str, tuple[tuple[object, ...], int]] = {}
     bounds: dict[str, tuple[tuple[float, float], bool] | None] = {}
@@ -207,19 +231,25 @@ def _moments(query: Query, limits: Limits, find: Lookup, counts_people: bool, po
     for name, aggregate in aggregates.items():
         if aggregate.kind in degrees and aggregate.value is not None:
             bounds[name] = None if aggregate.kind == "count_value" else _bounds(name, aggregate, find)
-            needed[name] = (aggregate.value, bounds[name]), degrees[aggregate.kind]
+            needed[name] = (aggregate.value, allowed[name], bounds[name]), degrees[aggregate.kind]
     for name, (column, degree) in needed.items():  # a count of values is part of any other moments of the value
         if degree == 0:
-            other = next((c for c, d in needed.values() if d and c[0] == column[0]), column)
+            other = next((c for c, d in needed.values() if d and c[:2] == column[:2]), column)
             needed[name] = other, degree
     result: dict[str, Moments] = {}
     vectors: dict[tuple[object, ...], Moments] = {}
-    rows = any(aggregate.kind == "count" for aggregate in aggregates.values()) and not counts_people
+    rows = {  # the limits of counts of rows that no moments have counted yet
+        allowed[name]
+        for name, aggregate in aggregates.items()
+        if aggregate.kind == "count" and not (counts_people and allowed[name] is None)
+    }
     for name, (column, _) in needed.items():
         if column not in vectors:
             degree = max(d for c, d in needed.values() if c == column)
             known = next((bounds[n] for n, (c, _) in needed.items() if c == column and bounds[n] is not None), None)
-            vectors[column] = _vector(limits, name, aggregates[name], degree, rows and not vectors, known)
+            counts_rows, own = allowed[name] in rows, limits.of_aggregate(allowed[name])
+            rows.discard(allowed[name])
+            vectors[column] = _vector(own, name, aggregates[name], degree, counts_rows, known)
         result[name] = vectors[column]
     return result
 
@@ -331,10 +361,9 @@ class Aggregation:
         """Whether groups that are not shown are one more row, as the totals less the rest."""
         return self.options.other
 
-    @property
-    def bin_limits(self) -> Limits:
-        """The limits under which bins are counted."""
-        return statements.bin_limits(self.limits)
+    def bin_limits(self, aggregate: Aggregate) -> Limits:
+        """Return the limits under which the bins of an aggregate are counted."""
+        return statements.bin_limits(self.limits.of_aggregate(aggregate.rows_per_person))
 
     @property
     def max_groups(self) -> int:
@@ -495,7 +524,8 @@ def statements_of(plan: AggregationPlan, context: StatementContext) -> list[Stat
     binned: list[BinChoice | Quantiles | Counts] = [*plan.choices, *plan.quantiles, *plan.counts]
     for aggregate in (item.aggregate for item in binned):
         assert aggregate.value is not None
-        result.append(statements.bins(context, aggregate.value, aggregate.edges, aggregate.keys))
+        bins = aggregate.value, aggregate.edges, aggregate.keys, aggregate.rows_per_person
+        result.append(statements.bins(context, *bins))
     return list(dict.fromkeys(result))
 
 
@@ -531,9 +561,11 @@ def _divided(asked: Aggregation, whole: Fraction, delta: Fraction | None, joint:
     for name, aggregate, bins in needed.choices:
         own = epsilon * picked[name]
         if aggregate.kind == "histogram":
-            counts.append(Counts(name, aggregate, Laplace(up(asked.bin_limits.sensitivity()), round_down(own))))
+            sensitivity = up(asked.bin_limits(aggregate).sensitivity())
+            counts.append(Counts(name, aggregate, Laplace(sensitivity, round_down(own))))
         elif aggregate.kind == "quantile":
-            ranked.setdefault((aggregate.value, aggregate.edges), []).append((name, aggregate, bins))
+            same = (aggregate.value, aggregate.edges, aggregate.rows_per_person)
+            ranked.setdefault(same, []).append((name, aggregate, bins))
         else:
             choices.append(_choice(asked, name, aggregate, own, bins))
     selection = None
@@ -547,7 +579,7 @@ def _divided(asked: Aggregation, whole: Fraction, delta: Fraction | None, joint:
         measures=noises,
         choices=tuple(choices),
         quantiles=tuple(
-            _quantiles(asked, same, epsilon * sum(picked[name] for name, *_ in same)) for same in ranked.values()
+            _quantiles(asked, items, epsilon * sum(picked[name] for name, *_ in items)) for items in ranked.values()
         ),
         counts=tuple(counts),
         selection=selection,
@@ -635,14 +667,15 @@ def _chooser(asked: Aggregation, aggregate: Aggregate, epsilon: Fraction) -> Exp
     A person who adds r_g to the bins of group g changes its scores by at most r_g, which costs ``epsilon r_g / R``,
     with R the sensitivity. The r_g add up to at most R over all groups, so all choices together cost epsilon.
     """
-    return Exponential(up(asked.bin_limits.sensitivity()), round_down(epsilon), aggregate.kind == "mode")
+    return Exponential(up(asked.bin_limits(aggregate).sensitivity()), round_down(epsilon), aggregate.kind == "mode")
 
 
 def _choice(asked: Aggregation, name: str, aggregate: Aggregate, epsilon: Fraction, bins: int) -> BinChoice:
     """Return one choice; what is said of its error takes a third of its epsilon, where that is asked for."""
     intervals = asked.options.quantile_interval or asked.population
     of_interval = epsilon * INTERVAL_SHARE if intervals else Fraction(0)
-    interval = Laplace(up(asked.bin_limits.sensitivity()), round_down(of_interval)) if intervals else None
+    sensitivity = up(asked.bin_limits(aggregate).sensitivity())
+    interval = Laplace(sensitivity, round_down(of_interval)) if intervals else None
     return BinChoice(name, aggregate, _chooser(asked, aggregate, epsilon - of_interval), bins, interval)
 
 
@@ -653,7 +686,7 @@ def _quantiles(asked: Aggregation, same: list[tuple[str, Aggregate, int]], epsil
     shares = {name: share_of(aggregate) for name, aggregate, _ in same}
     ordered = sorted(set(shares.values()))
     epsilon_each = round_down((epsilon - of_intervals) / levels(ordered))
-    sensitivity = int(asked.bin_limits.sensitivity())
+    sensitivity = int(asked.bin_limits(same[0][1]).sensitivity())
     interval = Laplace(sensitivity, round_down(of_intervals)) if intervals else None
     return Quantiles(shares, same[0][1], ranks(ordered, epsilon_each, sensitivity), same[0][2], interval)
 

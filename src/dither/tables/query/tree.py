@@ -80,7 +80,9 @@ class Aggregate:
     ``edges``. ``covar_pop``, ``covar_samp``, ``corr`` and ``regr_slope``, ``regr_intercept``, ``regr_r2`` (of a line
     that predicts ``value`` from ``other``) are of two values, the second within ``other_bounds``. ``weight`` is this
     aggregate's part of the budget; None means: whatever makes relative errors equal. A ``discrete`` quantile is one of
-    the values in SQL, and so a whole number where they are.
+    the values in SQL, and so a whole number where they are. ``rows_per_person`` is the norm of what one person counts
+    for in this aggregate over all groups together, by the l1 norm or for normal noise by the l2 norm; None is the limit
+    of the question.
     """
 
     kind: Kind
@@ -93,6 +95,7 @@ class Aggregate:
     other: Expression | None = None
     other_bounds: tuple[float, float] | None = None
     discrete: bool = False
+    rows_per_person: int | None = None
 
     def __post_init__(self) -> None:
         """Make the keys plain Python values."""

@@ -20,13 +20,15 @@ BigQuery's ``contribution_bounds_per_row => (low, high)`` bounds each value. ``c
 what a person adds to a group: for COUNT it is (0, k), the most rows of a person in a group; for the others it is the
 bound of a person's one value, and refused where a person may have several rows in a group.
 
+``rows_per_person => k`` is the most rows that one person counts for in the aggregate, over all groups together.
+
 Below the aggregation a person's rows have aggregates and window functions of their own, which are exact.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -74,6 +76,7 @@ _NEAREST = {
     "APPROX_QUANTILES": "use APPROX_QUANTILE(x, p), one for each p",
 }
 PER_ROW, PER_GROUP = "contribution_bounds_per_row", "contribution_bounds_per_group"
+PER_PERSON = "rows_per_person"
 
 
 @dataclass(frozen=True)
@@ -94,6 +97,7 @@ class _AggregateCall:
     name: str
     args: list[exp.Expr]
     named: dict[str, tuple[float, float]]
+    rows_per_person: int | None
     ordered: exp.Expr | None
     condition: Expression | None
 
@@ -102,6 +106,16 @@ def aggregate(node: exp.Expr, rows: Rows, card: Card) -> ParsedAggregate:
     """Return the aggregate over groups that a node asks for, with what its bounds state; refuse what cannot be
     released."""
     call = _aggregate_call(node, rows, card)
+    result = _aggregate(call, rows, card)
+    if call.rows_per_person is None:
+        return result
+    if result.aggregate.kind in ("people", "count_distinct"):
+        raise refuse_sql(f"an aggregate of rows, for {PER_PERSON}", "COUNT(DISTINCT …)", "leave it out")
+    return replace(result, aggregate=replace(result.aggregate, rows_per_person=call.rows_per_person))
+
+
+def _aggregate(call: _AggregateCall, rows: Rows, card: Card) -> ParsedAggregate:
+    """Return the aggregate of a call, whatever its limit."""
     name = call.name
     if name in _NEAREST:
         raise refuse_sql("an aggregate dither can release", name, _NEAREST[name])
@@ -173,17 +187,22 @@ def _aggregate_call(node: exp.Expr, rows: Rows, card: Card) -> _AggregateCall:
         raise refuse_sql("an aggregate", node.key.upper(), "use COUNT, SUM, AVG, MEDIAN, MIN or MAX")
     refuse_other_parts(node, "this", "expressions")
     args, named = [], {}
+    rows_per_person: int | None = None
     for item in node.expressions:
         if isinstance(item, (exp.Kwarg, exp.PropertyEQ)):
             key = item.this.name.lower()
+            if key == PER_PERSON and rows_per_person is None:
+                rows_per_person = arguments.whole(number(item.expression, key), key)
+                continue
             if key not in (PER_ROW, PER_GROUP) or key in named:
                 raise refuse_sql(f"{PER_ROW} or {PER_GROUP}, once", clip(key), f"write {PER_ROW} => (0, 100)")
             named[key] = _bounds(item.expression, key)
-        elif named:
-            raise refuse_sql("named arguments last", "others after them", f"move {next(iter(named))} to the end")
+        elif named or rows_per_person is not None:
+            first = next(iter(named), PER_PERSON)
+            raise refuse_sql("named arguments last", "others after them", f"move {first} to the end")
         else:
             args.append(item)
-    return _AggregateCall(node.name.upper(), args, named, ordered, condition)
+    return _AggregateCall(node.name.upper(), args, named, rows_per_person, ordered, condition)
 
 
 def _bounds(node: exp.Expr, key: str) -> tuple[float, float]:

@@ -23,7 +23,8 @@ from dither.present.text import two_digits
 
 NoteKind = Literal[
     # people and their rows
-    "rows_without_person", "rows_as_people", "row_is_person", "limits", "weighted_rows", "join_limit",
+    "rows_without_person", "rows_as_people", "row_is_person", "limits", "limit_of_aggregate", "weighted_rows",
+    "join_limit",
     "undercount_unknown", "undercount_beside", "undercount_share", "undercount_later", "undercount_elsewhere",
     "undercount_not_measured", "distinct_limited", "means_limited", "left_out", "left_out_later", "undetected",
     "bias_unused", "people_without_budget",
@@ -306,6 +307,7 @@ SENTENCES: dict[NoteKind, str | Callable[[Mapping[str, Any]], str]] = {
     "rows_as_people": "Each row with NULL `{column}` counts as its own person.",
     "row_is_person": "Each row is its own person.",
     "limits": lambda v: f"Each person counts for at most {limit_words(v['rows'], v['groups'])}.",
+    "limit_of_aggregate": lambda v: f"In {v['name']}, each person counts for at most {counted(v['rows'], 'row')}.",
     "weighted_rows": "All rows of a person with more count, each for less; the ± and intervals are of these counts.",
     "join_limit": lambda v: (
         f"Each person contributes at most {counted(v['rows'], 'row')} of {v['relation']} to "

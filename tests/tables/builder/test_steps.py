@@ -86,6 +86,7 @@ def test_terms(term, expected):
 AGGREGATES = [
     (b.count(), Aggregate("count")),
     (b.count("age", weight=2), Aggregate("count_value", Column("age"), weight=2)),
+    (b.mean("age", rows_per_person=4), Aggregate("mean", Column("age"), rows_per_person=4)),
     (b.people(), Aggregate("people")),
     (b.sum_("age", (0, 5)), Aggregate("sum", Column("age"), bounds=(0, 5))),
     (b.mean(col("age") + 1, "auto"), Aggregate("mean", op("+", "age", 1), bounds="auto")),
@@ -214,6 +215,7 @@ REFUSED = [
     (lambda: b.sum_("age", "wide"), WrongType, "a pair"),
     (lambda: b.sum_(5), WrongType, "column's name"),
     (lambda: b.sum_("age", weight=0), InvalidArgument, "weight"),
+    (lambda: b.sum_("age", rows_per_person=0), InvalidArgument, "rows_per_person"),
     (lambda: b.quantile("age", 1.5), InvalidArgument, "from 0 to 1"),
     (lambda: b.quantile("age", "half"), WrongType, "from 0 to 1"),
     (lambda: b.quantile("age", float("nan")), InvalidArgument, "from 0 to 1"),

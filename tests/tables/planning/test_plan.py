@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 from datetime import date, datetime
 from fractions import Fraction
 
@@ -329,6 +330,63 @@ def test_columns_that_differ_are_vectors_of_their_own():
     assert len({measure.measurement for measure in planned.measures}) == 2
     assert {noise.epsilon for noise in planned.measures.values()} == {0.5}
     assert planned.measures_of["n"] == planned.measures_of["m"]  # the number of rows follows from the first of them
+
+
+def own_limits(noise="laplace", unit="person", **asked):
+    query = Query(asked, BY["public"])
+    return make(query, card(unit), epsilon=1, delta=1e-6, max_groups=2, max_rows=3, noise=noise)
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_an_aggregate_may_have_a_limit_of_its_own_over_all_groups(noise):
+    planned = own_limits(noise, m=Aggregate("mean", AMOUNT, rows_per_person=4), n=Aggregate("count"))
+    (of_mean, of_count) = (planned.measures_of[name][0] for name in "mn")
+    assert of_mean.limits(planned.limits).total == 4
+    assert of_count.limits(planned.limits).total == planned.limits.total
+    for measure in (of_mean, of_count):  # noise of the limit that the measure is weighted by
+        own = planned.measures[measure]
+        assert own.sensitivity == measure.sensitivity(planned.limits)
+    unit = of_mean.unit(planned.limits)
+    assert Fraction(planned.measures[of_mean].sensitivity) / Fraction(unit) == 4
+    assert planned.bin_limits(Aggregate("max", AGE, rows_per_person=1)).total == 1
+
+
+def test_measurements_are_shared_where_limits_agree_and_divide_the_budget_where_they_differ():
+    mean, total = Aggregate("mean", AMOUNT, rows_per_person=4), Aggregate("sum", AMOUNT, rows_per_person=4)
+    count = Aggregate("count", rows_per_person=4)
+    shared = own_limits(m=mean, s=total, n=count)
+    assert len({measure.measurement for measure in shared.measures}) == 1
+    assert {noise.epsilon for noise in shared.measures.values()} == {1}
+    for other in (None, 5):
+        apart = own_limits(m=mean, s=total, n=replace(count, rows_per_person=other))
+        assert len({measure.measurement for measure in apart.measures}) == 2
+        assert {noise.epsilon for noise in apart.measures.values()} == {0.5}
+        assert apart.measures_of["m"] == apart.measures_of["s"]
+    # a number of values is that of the same rows as the mean
+    of_values = Aggregate("count_value", AMOUNT)
+    both = own_limits(m=mean, v=of_values, w=replace(of_values, rows_per_person=4))
+    assert both.measures_of["w"] == both.measures_of["m"] != both.measures_of["v"]
+
+
+def test_rows_that_are_people_have_no_further_limit():
+    planned = own_limits(unit=None, n=Aggregate("count", rows_per_person=4), h=replace(KINDS[11], rows_per_person=9))
+    assert {noise.sensitivity for noise in planned.measures.values()} == {1}
+    assert planned.counts[0].mechanism.sensitivity == 1
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "match"),
+    [
+        (Aggregate("people", rows_per_person=1), "adds up rows"),
+        (Aggregate("count_distinct", AMOUNT, rows_per_person=1), "adds up rows"),
+        (Aggregate("count", rows_per_person=0), "rows_per_person"),
+        (Aggregate("count", rows_per_person=True), "rows_per_person"),
+        (Aggregate("mean", AMOUNT, rows_per_person=(1 << 20) + 1), "at most 1048576"),
+    ],
+)
+def test_a_limit_of_an_aggregate_that_makes_no_sense_is_refused(aggregate, match):
+    with refuses(dp.DitherError, match):
+        own_limits(a=aggregate)
 
 
 def test_a_lone_sum_is_measured_as_a_sum():

@@ -160,6 +160,12 @@ AGGREGATES = [
         Aggregate("mean", Column("age"), bounds=(-1, 9.5)),
     ),
     ("SUM(age, contribution_bounds_per_group => (0, 9))", "sum_age", Aggregate("sum", Column("age"), bounds=(0, 9))),
+    ("COUNT(*, rows_per_person => 4)", "count", Aggregate("count", rows_per_person=4)),
+    (
+        "AVG(age, contribution_bounds_per_row => (0, 9), rows_per_person => 4)",
+        "mean_age",
+        Aggregate("mean", Column("age"), bounds=(0, 9), rows_per_person=4),
+    ),
 ]
 
 

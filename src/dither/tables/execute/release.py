@@ -213,7 +213,9 @@ def with_clipped_shares(
         aggregates = plan.query.aggregates
         shown = plan.query.shape.columns or {name: Column(name) for name in aggregates}
         for name, column in shown.items() if plan.query.post is None else ():
-            kind = aggregates[column.name].kind if isinstance(column, Column) and column.name in aggregates else ""
+            asked = aggregates.get(column.name) if isinstance(column, Column) else None
+            has_own_limit = asked is None or asked.rows_per_person is not None  # which leaves out another share
+            kind = "" if asked is None or has_own_limit else asked.kind
             estimate = {"count": choices.clipped_share, "people": choices.clipped_memberships}.get(kind)
             if estimate is not None and name in answer.errors:
                 limits = estimate.share, estimate.low, estimate.high

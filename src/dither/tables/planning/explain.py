@@ -384,7 +384,10 @@ def limitations(
     some_groups = plan.limits.exceeded or plan.selection is not None
     if kinds == {"people"} and not some_groups:
         return ()
-    result = [Note("limits", stated_limits(plan))] if limits_are_stated else []
+    own = {name: item.rows_per_person for name, item in plan.query.aggregates.items() if item.rows_per_person}
+    of_question = limits_are_stated and (len(own) < len(plan.query.aggregates) or plan.selection is not None)
+    result = [Note("limits", stated_limits(plan))] if of_question else []
+    result += [Note("limit_of_aggregate", {"name": name, "rows": rows}) for name, rows in own.items()]
     if kinds & set(ADDED) or "people" in kinds:
         if stated == "beside them":
             result.append(Note("undercount_beside"))

@@ -107,10 +107,6 @@ def aggregate(node: exp.Expr, rows: Rows, card: Card) -> ParsedAggregate:
     released."""
     call = _aggregate_call(node, rows, card)
     result = _aggregate(call, rows, card)
-    if call.rows_per_person is None:
-        return result
-    if result.aggregate.kind in ("people", "count_distinct"):
-        raise refuse_sql(f"an aggregate of rows, for {PER_PERSON}", "COUNT(DISTINCT …)", "leave it out")
     return replace(result, aggregate=replace(result.aggregate, rows_per_person=call.rows_per_person))
 
 

@@ -1,6 +1,6 @@
 """A budget that belongs to a person: mean and variance on one half of the people, the median on the other.
 
-Source: Example 8 of the lecture on composition, which says max(e1 + e2, e3). The ledger has no rule for that: it adds
+Source: document 2 of the course, Example 8, which says max(e1 + e2, e3). The ledger has no rule for that: it adds
 up, for each person, the releases that person took part in. Whoever cannot pay for a further one is left out of it.
 """
 

@@ -1,8 +1,8 @@
 """A whole distribution, released four ways at epsilon = 1: which comes closest, and at what rate?
 
-Source: class notes 4 and Wasserman and Zhou (2010): noisy, perturbed and smoothed histograms, and the exponential
-mechanism over data sets with the Kolmogorov-Smirnov distance. The notes say the last beats the other epsilon-DP
-releases and give its rate, n^(-1/3); here it is drawn exactly (``dither.density.ks``) and compared.
+Source: document 1 of the course, and Wasserman and Zhou (2010): noisy, perturbed and smoothed histograms, and the
+exponential mechanism over data sets with the Kolmogorov-Smirnov distance. It says that the last beats the other
+epsilon-DP releases and gives its rate, n^(-1/3); here it is drawn exactly (``dither.density.ks``) and compared.
 
 The error is the largest distance between the released distribution function and the true one, Beta(2, 5), from which
 the data are simulated; that of the data themselves is shown beside it. It is no limit: a release is spread evenly over

@@ -1,6 +1,6 @@
 """An election with 15, 20 and 25 votes at epsilon = 1: three private ways to name the winner, exactly.
 
-Source: the election of the lecture on the exponential mechanism. Replacing one vote moves a score by at most 1 and
+Source: document 2 of the course, Example 29. Replacing one vote moves a score by at most 1 and
 not all in the same direction, so the noise has scale 2/epsilon. The exponential mechanism is Gumbel noise,
 permute-and-flip is one-sided exponential noise (never worse), report noisy max is usually told with Laplace noise.
 ``probabilities`` gives the exact law of each; the frequencies of draws lie beside them.

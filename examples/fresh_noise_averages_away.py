@@ -1,10 +1,10 @@
 """A clinic publishes every day how many patients it has: fresh noise averages away, noise for the year does not.
 
-Source: the lecture's rule that epsilons add up; Dwork, Rothblum and Vadhan 2010 on advanced composition; Dwork, Naor,
-Pitassi and Rothblum 2010 on continual observation. One patient stays all year. With fresh Laplace noise of epsilon = 1
-every day, "epsilon = 1" is a promise about a day: the mean of a year of releases tells whether that patient is there.
-The number of patients is the running sum of admissions minus discharges, of which one stay changes two, so a series of
-running sums protects the stay for the whole year, at one charge.
+Source: document 5 of the course, section 5 (epsilons add up); Dwork, Rothblum and Vadhan 2010 on advanced
+composition; Dwork, Naor, Pitassi and Rothblum 2010 on continual observation. One patient stays all year. With fresh
+Laplace noise of epsilon = 1 every day, "epsilon = 1" is a promise about a day: the mean of a year of releases tells
+whether that patient is there. The number of patients is the running sum of admissions minus discharges, of which one
+stay changes two, so a series of running sums protects the stay for the whole year, at one charge.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def main(out: Path | None = None, quick: bool = False) -> dict[str, Any]:
 
     daily = dp.Gaussian(sensitivity=math.sqrt(DAYS), epsilon=EPSILON, delta=DELTA)
     errors = {
-        "fresh noise, lecture's composition": _fresh_error_by_advanced_composition(),
+        "fresh noise, advanced composition": _fresh_error_by_advanced_composition(),
         "fresh Gaussian noise, exact": daily.error(confidence=0.95, integer=False),
         "one series": max(plan.error(day) for day in range(1, DAYS + 1)),
     }

@@ -1,7 +1,7 @@
 """Gradient descent and stochastic gradient descent on four small problems, each beside the bound that holds for it.
 
-Source: the lecture's examples 31 (a parabola), 32 (least squares), 33 (a sample mean) and 34 (ridge regression), and
-its illustrations of GD and SGD for the mean. Three things that are only said there are seen here:
+Source: document 2 of the course, Examples 31 (a parabola), 32 (least squares), 33 (a sample mean) and 34 (ridge
+regression), and its illustrations of GD and SGD for the mean. Three things that are only said there are seen here:
 
 * (6), ``|beta0 - beta*|^2 / sum of steps``, bounds the excess of the weighted average for steps of at most 1.5/L; (9),
   with C twice the variance of the gradients at the minimum, bounds its mean for SGD and steps of at most 1/(4L).
@@ -61,7 +61,7 @@ def four_descents() -> dict[str, tuple[Trace, np.ndarray, np.ndarray]]:
 
 
 def illustration(repeats: int) -> dict[str, Any]:
-    """The three lines of the lecture's plot, and how far from the mean they end, over and over."""
+    """The three lines of the plot in document 2, and how far from the mean they end, over and over."""
     data = np.random.default_rng(33).exponential(size=1000)
     X, mean = np.ones((1000, 1)), float(data.mean())
     constant, falling = Schedule(GAMMA), Schedule(GAMMA, rho=0.5)

@@ -1,7 +1,7 @@
 """The most-liked page, by name only: how large must its lead be before a private choice finds it?
 
-Source: Wu's lecture on selection (example 1.1 and proposition 1.4: the exponential mechanism and its utility) and
-the slides on report noisy max. A person likes any set of pages; one person added or removed moves every page's
+Source: document 3 of the course, Example 1.1 and Proposition 1.4 (the exponential mechanism and its utility), and
+document 4, report noisy max. A person likes any set of pages; one person added or removed moves every page's
 count by at most 1, all in the same direction, so ``for_counts(epsilon, dp.AddRemove)`` needs only half the noise.
 
 Utility: a choice at least ``(ln d + t) / epsilon`` below the best has probability at most ``exp(-t)``. If the

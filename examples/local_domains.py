@@ -1,9 +1,9 @@
 """Which web domains make a browser slow, when nobody can list all domains: Apple's Safari case.
 
-Source: seed 004 on Apple's deployment, and Apple's description of it (2017), where domains are reported with epsilon =
-4. Simulated: 24 slow domains with shares of 1.2 to 4 per cent, and 20,000 others. The domains are found by their
-letters: every person answers once, in a group of their own, about the prefixes that other groups have shown to be
-frequent. The plot shows recall and false domains against the number of people.
+Source: document 5 of the course on Apple's deployment, and Apple's description of it (2017), where domains are
+reported with epsilon = 4. Simulated: 24 slow domains with shares of 1.2 to 4 per cent, and 20,000 others. The domains
+are found by their letters: every person answers once, in a group of their own, about the prefixes that other groups
+have shown to be frequent. The plot shows recall and false domains against the number of people.
 """
 
 from __future__ import annotations

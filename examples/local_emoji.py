@@ -1,10 +1,10 @@
 """Which emoji are popular, without anybody collecting what people type: Apple's case, taken apart.
 
-Source: seed 004 on Apple's deployment, and Apple's description of it (2017): 2,600 emoji, a count-mean sketch with
-epsilon = 4 and rows of 1,024 columns (65,536 rows there, 1,024 here). Simulated: the popularity falls as 1/rank.
-Compared are Apple's sketch and the best protocol for as many categories, and what the same phone gives away in a year:
-fresh reports every day compose, and a budget that is full again every morning (what seed 004 criticizes) promises a
-day's epsilon for a day only.
+Source: document 5 of the course on Apple's deployment, and Apple's description of it (2017): 2,600 emoji, a
+count-mean sketch with epsilon = 4 and rows of 1,024 columns (65,536 rows there, 1,024 here). Simulated: the
+popularity falls as 1/rank. Compared are Apple's sketch and the best protocol for as many categories, and what the
+same phone gives away in a year: fresh reports every day compose, and a budget that is full again every morning (what
+document 5 criticizes) promises a day's epsilon for a day only.
 """
 
 from __future__ import annotations

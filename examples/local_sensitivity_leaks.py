@@ -1,13 +1,13 @@
 """Noise of the size of the local sensitivity gives a person away; noise of the size of the smooth sensitivity does not.
 
-Source: class notes 1, Examples 12 and 21. n ages between 0 and L, n odd, m = (n + 1)/2 the rank of the median.
-Table 1 has m zeros, table 2 has m + 1, and all other ages are L; they differ in one record and both medians are 0. But
-the local sensitivity, how far the median moves if one record is replaced, is L in table 1 and 0 in table 2. So
-"median + Lap(local sensitivity / epsilon)" is *exactly* 0 for table 2 and almost never for table 1: no (epsilon, delta)
-with delta < 1 holds, and one answer tells the two tables apart.
+Source: document 2 of the course, Examples 12 and 21. n ages between 0 and L, n odd, m = (n + 1)/2 the rank of the
+median. Table 1 has m zeros, table 2 has m + 1, and all other ages are L; they differ in one record and both medians
+are 0. But the local sensitivity, how far the median moves if one record is replaced, is L in table 1 and 0 in table
+2. So "median + Lap(local sensitivity / epsilon)" is *exactly* 0 for table 2 and almost never for table 1: no
+(epsilon, delta) with delta < 1 holds, and one answer tells the two tables apart.
 
 The smooth sensitivity S(x) = max_k exp(-k beta) A_k(x) looks at tables k records away: here A_k is 0 or L, from k = 0
-on in table 1 and from k = 1 on in table 2 (it does not alternate, as the notes have it). So S is L and L exp(-beta):
+on in table 1 and from k = 1 on in table 2 (it does not alternate, as is printed). So S is L and L exp(-beta):
 never far apart between neighbours. The exact divergence of the two releases is computed below. What it costs: on this
 pair S is as large as the global sensitivity. It is small where the records in the middle are close together.
 """

@@ -1,8 +1,8 @@
 """How many people in this census were born on Mars: noise that gives impossible answers, and three ways out of it.
 
-Source: class notes 1, Example 22. The count is 0 and its sensitivity 1. Laplace noise of scale 1/epsilon makes half of
-the answers negative (dither adds the discrete law to a count: P(negative) = q/(1 + q), q = exp(-epsilon), less than a
-half because 0 has a probability of its own). What can be done:
+Source: document 2 of the course, Example 22. The count is 0 and its sensitivity 1. Laplace noise of scale 1/epsilon
+makes half of the answers negative (dither adds the discrete law to a count: P(negative) = q/(1 + q), q =
+exp(-epsilon), less than a half because 0 has a probability of its own). What can be done:
 
 * clamp: max(0, answer). A function of the release, so it costs no privacy; but clamped answers are too large on
   average, by q/(1 - q^2), and summed over many districts that adds up. This is what went wrong with census tables.

@@ -1,12 +1,12 @@
 """A mean of n numbers in [0, 1], released by Laplace noise and by the exponential mechanism with two scores.
 
-Source: class notes 4 (the exponential mechanism, "reporting the mean"), with its statements corrected:
+Source: document 1 of the course, Example, the mean, with its statements corrected:
 
 * ``-|mean - t|`` has sensitivity 1/n. Over the whole line the normaliser is the same for all data, so the release,
   Lap(2/(n epsilon)), costs epsilon/2 only; run at 2 epsilon it *is* the Laplace mechanism. Cut to [0, 1] the
   normaliser does depend on the data, and the cost near the ends is between the two.
 * ``-(mean - t)^2`` has sensitivity (2 - 1/n)/n on [0, 1], not 1/n. Over the whole line it is unbounded, so the
-  untruncated N(mean, 1/(n epsilon)) is not epsilon-DP. Cut to [0, 1], the density the notes write down, with 1/n,
+  untruncated N(mean, 1/(n epsilon)) is not epsilon-DP. Cut to [0, 1], the density that is printed, with 1/n,
   costs less than epsilon after all: that is computed below, it does not follow from the theorem.
 
 The true cost is ``max |ln p(t | mean) - ln p(t | mean')|`` over all means at most 1/n apart (one record replaced).
@@ -34,7 +34,7 @@ WAYS: dict[str, tuple[int, float, tuple[float, float], Callable[[int], Fraction]
     "-|.| on [-2, 3]": (1, EPSILON, (-2.0, 3.0), lambda n: Fraction(1, n)),
     "-|.| on [-2, 3], at 2ε": (1, 2 * EPSILON, (-2.0, 3.0), lambda n: Fraction(1, n)),
     "-(.)² on [0, 1], (2-1/n)/n": (2, EPSILON, (0.0, 1.0), lambda n: (2 - Fraction(1, n)) / n),
-    "-(.)² on [0, 1], the notes' 1/n": (2, EPSILON, (0.0, 1.0), lambda n: Fraction(1, n)),
+    "-(.)² on [0, 1], the printed 1/n": (2, EPSILON, (0.0, 1.0), lambda n: Fraction(1, n)),
 }
 
 

@@ -1,15 +1,15 @@
 """A noisy standard deviation: why width/(n epsilon) is too little noise, and why the root of a noisy variance is best.
 
-Source: class notes 1, Example 23, which adds Lap(width/(n epsilon)) to the standard deviation. Its sensitivity is
-width/sqrt(n), not width/n: n zeros against n - 1 zeros and one record at the bound have the standard deviations 0 and
-*exactly* width/sqrt(n). With the noise of the notes the two are told apart by one answer: the true loss is
-sqrt(n) epsilon.
+Source: document 2 of the course, Example 23, which adds Lap(width/(n epsilon)) to the standard deviation. Its
+sensitivity is width/sqrt(n), not width/n: n zeros against n - 1 zeros and one record at the bound have the standard
+deviations 0 and *exactly* width/sqrt(n). With the printed noise the two are told apart by one answer: the true loss
+is sqrt(n) epsilon.
 
 The right noise for the standard deviation itself is sqrt(n) times larger and drowns it. The variance is far less
-sensitive, width^2/n, so dp.stats.std adds noise to that and takes the root, which costs nothing. The notes object that
-a noisy variance can be negative and has no root then; P(negative) = exp(-s^2/b)/2 with b = width^2/(n epsilon). Clamped
-at 0 it has one, and even there the error is smaller than with noise on the standard deviation. method="bounded" draws
-the variance inside its domain instead, never 0, with more noise.
+sensitive, width^2/n, so dp.stats.std adds noise to that and takes the root, which costs nothing. The document objects
+that a noisy variance can be negative and has no root then; P(negative) = exp(-s^2/b)/2 with b = width^2/(n epsilon).
+Clamped at 0 it has one, and even there the error is smaller than with noise on the standard deviation.
+method="bounded" draws the variance inside its domain instead, never 0, with more noise.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def main(out: Path | None = None, quick: bool = False) -> dict[str, Any]:
     pair = [np.zeros(N), np.r_[np.zeros(N - 1), BOUNDS[1]]]
     sds = [float(x.std(ddof=1)) for x in pair]
     right_size = dp.sensitivity.std(n=N, bounds=BOUNDS, neighbors=dp.ReplaceOne)
-    wrong = dp.Laplace(WIDTH / N, EPSILON)  # the notes' sensitivity
+    wrong = dp.Laplace(WIDTH / N, EPSILON)  # the printed sensitivity
     right = dp.Laplace(right_size, EPSILON)
     moved = dp.Laplace(sds[1], sds[1] / wrong.scale)  # the same noise, with the sensitivity that it really has to hide
     loss = float(moved.epsilon)
@@ -79,7 +79,7 @@ def main(out: Path | None = None, quick: bool = False) -> dict[str, Any]:
 
     print(f"n = {N}, values in {BOUNDS}, epsilon = {EPSILON:g}")
     print(f"standard deviation of {N} zeros: {sds[0]:g}; with one at the bound: {sds[1]:.6f}")
-    print(f"sensitivity: width/n = {WIDTH / N:g} (notes), width/sqrt(n) = {right_size:.6f} (true)")
+    print(f"sensitivity: width/n = {WIDTH / N:g} (as printed), width/sqrt(n) = {right_size:.6f} (true)")
     print(f"noise Lap(width/(n epsilon)) on this pair: true loss {loss:.3f}, delta at epsilon {delta:.7f};")
     print(f"  above {cut:.2f}: {lines[0]:.3f} of the answers for the zeros, {lines[1]:.3f} for the other table")
     print(f"RMS error with Lap(width/(sqrt(n) epsilon)) on the standard deviation: {direct:.3f}, for all data")

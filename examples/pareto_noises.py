@@ -1,13 +1,14 @@
 """The mean and the median of Pareto data under Laplace, Gaussian, mixed and smooth noise.
 
-Source: class notes 1, Example 11: density a x^(-a-1), x > 1. The notes compare noises for the mean. A mean over all
-x > 1 has no finite sensitivity, so here the population is bounded: values above the public bound are clipped to it.
+Source: document 2 of the course, Example 11: density a x^(-a-1), x > 1. It compares noises for the mean. A mean over
+all x > 1 has no finite sensitivity, so here the population is bounded: values above the public bound are clipped to
+it.
 
 * The mean's sensitivity is width/n for every table, so its smooth sensitivity is no smaller, and noise that must also
   hide its own size is larger than plain Laplace noise.
 * The median's global sensitivity is the whole width, its smooth sensitivity that of the gaps in the middle: there the
   smooth noise is far smaller than any noise of the global sensitivity, whatever its law.
-* "Mixed noise" as in Theorem 10 of the notes, Gaussian with the variance of Laplace where the sensitivity is below
+* "Mixed noise" as in Theorem 10, Gaussian with the variance of Laplace where the sensitivity is below
   sqrt(pi) delta epsilon / 2, is not (epsilon, delta)-DP: its true delta does not depend on the sensitivity, whereas the
   threshold does, and with it on the unit of measurement. ``dp.course.theorem_10`` refuses and says the true delta;
   ``dp.MixedNoise`` takes the smaller of the Laplace and the exactly calibrated Gaussian noise.

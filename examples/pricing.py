@@ -1,6 +1,6 @@
 """The price of a digital good: choose the price that earns most, without giving away what anyone would pay.
 
-Source: Wu's lecture on selection, example 1.2. A survey asks n people what they would pay at most; price p earns
+Source: document 3 of the course, Example 1.2. A survey asks n people what they would pay at most; price p earns
 ``p * #{i : x_i >= p}``. One person replaced moves the earnings of price p by at most p, so the sensitivity is the
 largest price. Everything is in whole cents, so the scores are exact.
 

@@ -1,6 +1,7 @@
-"""The lecture's private SGD in three regimes, what Theorem 37 promises of each, and what each really costs.
+"""Private SGD as in Theorem 36 in three regimes, what Theorem 37 promises of each, and what each really costs.
 
-Source: the lecture's theorems 36 and 37 on private SGD with batches of one, for the mean of n numbers in [0, 1].
+Source: document 2 of the course, Theorems 36 and 37, on private SGD with batches of one, for the mean of n numbers in
+[0, 1].
 
 * Constant steps, constant epsilon: the noise theta[h] grows like h, and A3, its term in the bound (11), like N^2.
 * Falling steps, constant epsilon: A3 grows like N^(2 - rho). "Does not converge."
@@ -36,7 +37,7 @@ REGIMES = {
 
 
 def regime(name: str, steps: int, release: Any = "last") -> TheoremSGD:
-    """The lecture's algorithm: gradients of (x - beta)^2, in l1 at most 2 for x and beta in [0, 1]."""
+    """The algorithm of Theorem 36: gradients of (x - beta)^2, in l1 at most 2 for x and beta in [0, 1]."""
     schedule, kappa = REGIMES[name]
     return TheoremSGD(EPSILON, steps, CLIP, schedule, kappa, release)
 

@@ -53,7 +53,7 @@ def _result(result: Result, homes: dict[str, str]) -> list[str]:
         f"({label(result)})=", f"### {result.number}: {plain(result.title)}", "",
         f"{{bdg-{BADGES[result.verdict]}}}`{result.verdict}` In dither: {where}", "",
         plain(result.statement), "", *_claims(result),
-        "```pycon", f">>> {result.example}", result.output, "```", "",
+        "```pycon", result.session, "```", "",
     ]  # fmt: skip
 
 

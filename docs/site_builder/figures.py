@@ -178,7 +178,7 @@ def ks() -> Figure:
         density = dp.density.release(values, (0, 1), epsilon, method="ks", source=SeededSource(i + 1))
         curves[f"{epsilon:g}"] = [round(float(v), 4) for v in density.cdf(places)]
     text = (
-        "The distribution function of 300 made-up values and a release of it by the Kolmogorov–Smirnov mechanism, which the notes call an open "
+        "The distribution function of 300 made-up values and a release of it by the Kolmogorov–Smirnov mechanism, which document 1 calls an open "
         "practical problem and dither draws exactly. Drawn once by the build with a seeded source, so this picture is the same every "
         "time, and not private."
     )

@@ -42,7 +42,7 @@ WHEN = {
     "publish_country": "You publish many tables over places inside places, which have to add up.",
     "reusable_holdout": "You validate many models on the same rows.",
     "synthetic_adult": "You need rows and not tables, to train a model or to try out a program.",
-    "theorem_37": "You consider the lecture's private descent, and want to know what it costs.",
+    "theorem_37": "You consider private descent as in document 2, and want to know what it costs.",
     "top_snps": "You want the best k of very many candidates.",
     "which_accountant": "You add up hundreds of releases, and wonder by which rule.",
 }

@@ -121,7 +121,7 @@ LESSONS = (
         ),
     ),
     Lesson(
-        "private-descent", "Private descent", 2, "Privacy of descent", "Utility II",
+        "private-descent", "Private descent, and what is done in practice", 2, "Privacy of descent", "In practice, US census",
         "Noise in every step: what Theorem 36 protects, what it does not, and what is done today.",
         ("descent",),
         Exercise(
@@ -144,7 +144,7 @@ LESSONS = (
     ),
     Lesson(
         "densities", "Releasing a whole distribution", 1, "Estimating the density, Laplace", "Practical problem",
-        "Histograms with noise, smoothed histograms, and the Kolmogorov–Smirnov mechanism, which the notes believed could not be drawn.",
+        "Histograms with noise, smoothed histograms, and the Kolmogorov–Smirnov mechanism, of which document 1 does not say how to draw it.",
         ("ks",),
         Exercise(
             "A histogram of 50 cells, one record replaced: which noise does each cell need for ε = 1? Does it depend on the number of cells?",
@@ -155,7 +155,7 @@ LESSONS = (
     ),
     Lesson(
         "testing", "What ε means: the power of a test", 1, "Theorem (Wasserman and Zhou), testing", "Summary, 5",
-        "An adversary who wants to know whether you are in the data makes a test. Differential privacy bounds its power. The notes end with "
+        "An adversary who wants to know whether you are in the data makes a test. Differential privacy bounds its power. Document 1 ends with "
         "an outlook, that the same mathematics keeps repeated analyses from overfitting: in dither that is `dp.ReusableHoldout`, with an example in the gallery.",
         ("power",),
         Exercise(
@@ -173,7 +173,7 @@ LESSONS = (
             "100 candidates, ε = 0.5, sensitivity 1. By how much may the chosen score be below the best, with probability 0.99?",
             "round(dp.Exponential(sensitivity=1, epsilon=0.5).error(candidates=100, confidence=0.99), 1)",
             "36.8",
-            "2Δ(ln d + t)/ε with t = ln 100. The lecture writes at most where it should say at least; the figure is right.",
+            "2Δ(ln d + t)/ε with t = ln 100. “At most” is printed where it should be at least; the figure is right.",
         ),
     ),
     Lesson(
@@ -184,12 +184,12 @@ LESSONS = (
             "Ten counts of disjoint groups are released together at ε = 1. How large is the largest of the ten errors at most, with probability 0.95?",
             "dp.Laplace(sensitivity=1, epsilon=1).error(0.95, coordinates=10, integer=True)",
             "5.0",
-            "The groups are disjoint, so one person changes one count: the sensitivity is 1 and not 10. Counts get whole-number noise; real noise errs by 5.28, and the slides' bound ln(10/0.05) = 5.298 holds for both.",
+            "The groups are disjoint, so one person changes one count: the sensitivity is 1 and not 10. Counts get whole-number noise; real noise errs by 5.28, and the bound of document 4 ln(10/0.05) = 5.298 holds for both.",
         ),
     ),
     Lesson(
         "ethics", "The science of data ethics: budgets for life", 5, "1, Laplace mechanism", "7, Census 2020",
-        "A budget belongs to a person, adds up for life, and is never reset. The lecture's other example, the Census of 2020, was still to "
+        "A budget belongs to a person, adds up for life, and is never reset. The other example, the Census of 2020, was still to "
         "come when it was held; what a census needs, many tables that add up, is `dp.publish`.",
         ("composition",),
         Exercise(

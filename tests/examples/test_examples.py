@@ -74,9 +74,9 @@ def mean_three_ways(figures: dict[str, Any]) -> None:
     assert cost["-|.| on [-2, 3]"] == pytest.approx(0.5, abs=1e-6)
     assert cost["-|.| on [-2, 3], at 2ε"] == pytest.approx(1.0, abs=1e-6)
     assert cost["-|.| on [0, 1]"] == pytest.approx(0.5 + math.log(2 - math.exp(-0.5)), abs=1e-6)
-    assert cost["-(.)² on [0, 1], (2-1/n)/n"] < 0.5 < cost["-(.)² on [0, 1], the notes' 1/n"] < 1
+    assert cost["-(.)² on [0, 1], (2-1/n)/n"] < 0.5 < cost["-(.)² on [0, 1], the printed 1/n"] < 1
     assert error["-|.| on [-2, 3], at 2ε"] == pytest.approx(error["Laplace"], rel=1e-3)
-    assert error["-(.)² on [0, 1], the notes' 1/n"] == pytest.approx((figures["n"]) ** -0.5, rel=0.01)
+    assert error["-(.)² on [0, 1], the printed 1/n"] == pytest.approx((figures["n"]) ** -0.5, rel=0.01)
     for share in figures["share_within_median"].values():  # 1 of 40 or fewer, on either side, six times: 4.5e-10
         assert figures["draws"] == 40
         assert 2 <= round(40 * share) <= 38

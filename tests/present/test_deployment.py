@@ -81,7 +81,7 @@ def test_a_limit_that_is_chosen_privately_is_no_number():
     ("budget", "variant", "meaning"),
     [
         (dp.PureDP(1), "pure (ε)", "e^ε = 2.8 times"),  # rounded up: it promises no more than is kept
-        (dp.ApproxDP(1, 1e-6), "approximate (ε, δ)", "except with probability at most δ = 1e-06"),
+        (dp.ApproxDP(1, 1e-6), "approximate (ε, δ)", "plus a probability of at most δ = 1e-06"),
         (dp.ZCDP(0.5), "zero-concentrated (ρ)", "to_approx"),
         (None, "", ""),
     ],

@@ -60,7 +60,7 @@ def test_everything_shows_in_a_notebook():
 
 def test_guarantees_say_what_they_bound():
     assert "e^ε = 1.65" in dp.PureDP(0.5)._repr_html_()
-    assert "except with probability at most δ" in dp.ApproxDP(1, 1e-6)._repr_html_()
+    assert "plus a probability of at most δ" in dp.ApproxDP(1, 1e-6)._repr_html_()
     assert "ρ = 0.1" in dp.ZCDP(0.1)._repr_html_()
     assert "e^ε" in dp.PureDP(5000)._repr_html_()
 

@@ -1,4 +1,4 @@
-"""The named results of the lecture documents: what each states, whether it holds, and what in dither implements it.
+"""The named results of the documents of the course: what each states, whether it holds, and what in dither implements it.
 
 They stand in ``documents.toml``, together with every claim that was checked; the site and ``tests/claims`` read the
 same file. The verdict on a result is the worst of the verdicts on its claims.
@@ -6,6 +6,7 @@ same file. The verdict on a result is the worst of the verdicts on its claims.
 
 from __future__ import annotations
 
+import ast
 import importlib
 import math
 import re
@@ -53,7 +54,8 @@ class Result:
     where
         The public name of what implements it.
     example, output
-        A Python expression, in which ``dp`` is dither, and its value as Python prints it.
+        Python in which ``dp`` is dither, ``np`` is NumPy and ``math`` is there, and the value of its last expression as
+        Python prints it. Noise in it is seeded, so that it gives the same value every time.
     claims
         What was checked: each with its place, what is printed there, and the verdict.
     equations
@@ -66,15 +68,15 @@ class Result:
     Examples
     --------
     >>> import dither as dp
-    >>> result = dp.course.find("theorem 26")[0]
+    >>> result = dp.course.find("lemma 15")[0]
     >>> print(result)
-    2. Theorem 26: Privacy of bounded noise (holds with conditions)
-      It is (ε, δ)-DP for b ≥ Δ/(ε − ln ΔC(b) − ln(1 − δ)), a fixed point in b, if Δ ≤ u − l.
-      where  dither.BoundedLaplace
-      run    round(dp.BoundedLaplace(sensitivity=1, epsilon=1, lower=0, upper=10).scale, 5)
-      gives  1.61156
+    2. Lemma 15: The least smooth bound (holds)
+      The smooth sensitivity is a β-smooth bound, and the least one.
+      where  dither.sensitivity.smooth_median
+      run    [round(dp.sensitivity.smooth_median(x, (0, 1), 0.1), 4) for x in ([0, 0, 0], [0, 0, 1], [0, 1, 1])]
+      gives  [0.9048, 1.0, 1.0]
     >>> result.run()
-    1.61156
+    [0.9048, 1.0, 1.0]
     """
 
     document: int
@@ -115,13 +117,30 @@ class Result:
         return value
 
     def run(self) -> Any:
-        """Return the value of the example, computed now.
+        """Return the value of the last expression of the example, computed now.
 
         >>> import dither as dp
-        >>> dp.course.find("lemma 6")[0].run()
-        PureDP(1.5)
+        >>> dp.course.find("definition 24")[0].run()
+        1.0
         """
-        return eval(self.example, {"dp": importlib.import_module("dither"), "np": np, "math": math})
+        names = {"dp": importlib.import_module("dither"), "np": np, "math": math}
+        *statements, last = ast.parse(self.example).body
+        exec(compile(ast.Module(statements, []), self.number, "exec"), names)
+        assert isinstance(last, ast.Expr)
+        return eval(compile(ast.Expression(last.value), self.number, "eval"), names)
+
+    @property
+    def session(self) -> str:
+        """The example as it is typed at Python's prompt, and its value.
+
+        >>> import dither as dp
+        >>> dp.course.find("definition 9")[0].session.splitlines()[-1]
+        "[('Gaussian', 1.18), ('Laplace', 2.0), ('Laplace', 2.0)]"
+        """
+        firsts = {statement.lineno for statement in ast.parse(self.example).body}
+        lines = enumerate(self.example.splitlines(), 1)
+        typed = [f"{'>>>' if number in firsts else '...'} {line}".rstrip() for number, line in lines]
+        return "\n".join([*typed, self.output])
 
     def _repr_html_(self) -> str:
         """For a notebook: what is true, and the example with its value."""
@@ -129,7 +148,7 @@ class Result:
         return markup.block(
             markup.heading(f"{self.number}: {self.title} ({self.verdict})"),
             markup.lines([self.statement]),
-            markup.code(f">>> {self.example}\n{self.output}"),
+            markup.code(self.session),
             markup.facts([("printed in", where), ("in dither", self.where)]),
         )
 
@@ -139,7 +158,7 @@ class Result:
                 f"{self.document}. {self.number}: {self.title} ({self.verdict})",
                 f"  {self.statement}",
                 f"  where  {self.where}",
-                f"  run    {self.example}",
+                "  run    " + self.example.replace("\n", "\n         "),
                 f"  gives  {self.output}",
             ]
         )
@@ -213,18 +232,20 @@ def _result(document: int, row: dict[str, Any]) -> Result:
     defaults = {"document": document, "place": row["number"], "printed": row["statement"]}
     claims = tuple(Claim(**{**defaults, **claim}) for claim in row.pop("claim", ()))
     lists: dict[str, Any] = {name: tuple(row.pop(name, ())) for name in ("equations", "keywords", "gallery")}
+    row["example"] = row["example"].strip()
     return Result(document, **row, claims=claims, **lists)
 
 
 def results(document: int | None = None) -> Results:
     """Return every named result of the five documents, or of one of them.
 
-    >>> print(results(document=3)[4])
-    3. Algorithm 1: The exponential mechanism (definition)
-      Select y with probability proportional to exp(ε·q(y)/(2Δ)).
-      where  dither.Exponential
-      run    dp.Exponential(sensitivity=1, epsilon=2).probabilities([1, 0]).round(4).tolist()
-      gives  [0.7311, 0.2689]
+    >>> print(results(document=4)[2])
+    4. Sensitivity of an average: An average of zeros and ones (holds with conditions)
+      It is 1/|x|, also for linear queries with values in [0, 1], with |x| the larger size, which must be public, as it
+      changes when a record is added.
+      where  dither.sensitivity.mean
+      run    round(1 / dp.sensitivity.mean(n=100, bounds=(0, 1), neighbors=dp.AddRemove), 6)
+      gives  101.0
     """
     if document is None:
         return Results(result for item in documents().values() for result in item.results)
@@ -236,14 +257,18 @@ def results(document: int | None = None) -> Results:
 _ABBREVIATIONS = {
     "thm": "theorem", "th": "theorem", "def": "definition", "defn": "definition", "ex": "example", "eq": "equation",
     "eqn": "equation", "prop": "proposition", "cor": "corollary", "lem": "lemma", "alg": "algorithm",
+    "w&z": "wasserman",
 }  # fmt: skip
+_DASHES = str.maketrans("‐‑‒–—−", "------")
 
 
 def find(text: str, document: int | None = None) -> Results:
     """Return the results of this number, abbreviated or not; else those with this equation; else those in whose number,
-    title, keywords, statement or claims the text stands, in the first of these where it does.
+    title, keywords or text (statement, claims) the words stand, in the first of these where they do: together, or else
+    each of them anywhere in the result.
 
-    An equation number that several documents have is refused unless ``document`` says which is meant.
+    An equation number that several documents have is refused unless ``document`` says which is meant, as "document 3,
+    equation (5)" does, too.
 
     >>> [result.title for result in find("Thm 36")]
     ['Private stochastic descent']
@@ -257,10 +282,12 @@ def find(text: str, document: int | None = None) -> Results:
     if not isinstance(text, str):
         kind = type(text).__name__
         raise WrongType("text", "a number as printed, or words", kind, "pass find('theorem 36')")
+    wanted = _normal(text)
+    named = re.fullmatch(r"document (\d) (.+)", wanted)
+    if named is not None and document in (None, int(named[1])):
+        document, wanted = int(named[1]), named[2]
     among = results(document)
-    words = text.lower().replace(".", " .").split()
-    wanted = " ".join(_ABBREVIATIONS.get(word, word) for word in words if word != ".").replace(" .", ".")
-    exact = Results(result for result in among if result.number.lower() == wanted)
+    exact = Results(result for result in among if _normal(result.number) == wanted)
     equation = re.fullmatch(r"(?:equation )?\((\d+)\)|equation (\d+)", wanted)
     if equation is not None:
         number = int(equation[1] or equation[2])
@@ -272,18 +299,29 @@ def find(text: str, document: int | None = None) -> Results:
             raise InvalidArgument("text", "an equation of one document", f"({number}), which {names} have", fix)
     if exact:
         return exact
-    for parts in (_name, _keywords, _sentences):
-        holding = Results(result for result in among if wanted and _holds(parts(result), wanted))
-        if holding:
+    for parts, words in (
+        (_name, [wanted]),
+        (_keywords, [wanted]),
+        (_sentences, [wanted]),
+        (_sentences, wanted.split()),
+    ):
+        holding = Results(result for result in among if words and all(_holds(parts(result), word) for word in words))
+        if holding and wanted:
             return holding
     raise InvalidArgument(
         "text", "the number of a result or words that stand in one", "neither", "see dither.course.results()"
     )
 
 
+def _normal(text: str) -> str:
+    """Return a number or words in lower case, without abbreviations, stops and commas, with one kind of dash."""
+    words = (word.rstrip(".,:") for word in text.translate(_DASHES).lower().split())
+    return " ".join(_ABBREVIATIONS.get(word, word) for word in words if word)
+
+
 def _holds(text: str, wanted: str) -> bool:
     """Whether the text holds the words, from the beginning of a word on."""
-    return re.search(rf"(?<!\w){re.escape(wanted)}(?![\d])", text.lower()) is not None
+    return re.search(rf"(?<!\w){re.escape(wanted)}(?![\d])", text.translate(_DASHES).lower()) is not None
 
 
 def _name(result: Result) -> str:
@@ -296,4 +334,4 @@ def _keywords(result: Result) -> str:
 
 def _sentences(result: Result) -> str:
     claims = (f"{claim.place} {claim.printed} {claim.note}" for claim in result.claims)
-    return " ".join([result.statement, result.where, *claims])
+    return " ".join([_keywords(result), result.statement, result.where, *claims])

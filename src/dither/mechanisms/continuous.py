@@ -185,7 +185,8 @@ def piecewise_constant(edges: Sequence[float], scores: Sequence[float]) -> list[
 
 
 def mean_pieces(mean: float, bounds: tuple[float, float], power: int) -> list[Any]:
-    """Return the scores ``-|t - mean|`` (power 1) and ``-(t - mean)^2`` (power 2) of the lecture's two mean examples.
+    """Return the scores ``-|t - mean|`` (power 1) and ``-(t - mean)^2`` (power 2) of the mean in document 1 of the
+    course.
 
     >>> mean_pieces(0.25, (0.0, 1.0), 2)
     [(0.0, 1.0, [-0.0625, 0.5, -1])]

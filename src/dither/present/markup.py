@@ -123,5 +123,5 @@ def guarantee(text: str, epsilon: Fraction | None, except_delta: bool) -> str:
     else:
         factor = f" = {math.ceil(math.exp(epsilon) * 100) / 100:,.2f}" if epsilon <= 10 else ""
         meaning = f"with or without one person's data, any outcome is as likely to within a factor of e^ε{factor}"
-        meaning += ", except with probability at most δ" if except_delta else ""
+        meaning += ", plus a probability of at most δ" if except_delta else ""
     return block(heading(text), lines([meaning]))

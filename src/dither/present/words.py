@@ -26,11 +26,11 @@ def likelihood(cost: Guarantee) -> str:
     """Return how much likelier any conclusion may become by one person's data, in words.
 
     >>> likelihood(ApproxDP(1, 1e-7))
-    'be at most 2.72 times as likely, or as unlikely, except with probability at most δ'
+    'be at most 2.72 times as likely, or as unlikely, plus a probability of at most δ'
     """
     times = factor(cost)
     change = f"be at most {times} times as likely, or as unlikely" if times else "be nearly as likely"
-    return f"{change}, except with probability at most δ" if isinstance(cost, ApproxDP) else change
+    return f"{change}, plus a probability of at most δ" if isinstance(cost, ApproxDP) else change
 
 
 def guaranteed(answer: Answer, rows_are_people: bool) -> list[str]:

@@ -190,7 +190,7 @@ def _meaning(limit: Guarantee | None) -> str:
     if isinstance(limit, ZCDP):
         return "zero-concentrated differential privacy; to_approx(delta) states it as ε and δ"
     factor = math.ceil(math.exp(min(float(limit.exact[0]), 700.0)) * 10) / 10
-    rest = "" if isinstance(limit, PureDP) else f", except with probability at most δ = {float(limit.exact[1]):g}"
+    rest = "" if isinstance(limit, PureDP) else f", plus a probability of at most δ = {float(limit.exact[1]):g}"
     return (
         f"any conclusion about a person from all answers is at most e^ε = {factor:,.1f} times as likely as "
         f"if that person were not in the data{rest}"

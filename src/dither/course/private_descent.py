@@ -14,7 +14,7 @@ So the noise of the last step alone protects the last iterate, and Theorem 36 is
 follow, and ``guarantee`` is the smaller one:
 
 * *By the theorem*, with ``a[h] = h^kappa``, the last of N iterates costs ``epsilon N^kappa``. Costs of single iterates
-  do not add up by themselves, as their noise is shared; ``epsilon sum of a[h]`` is the price that the lecture leaves
+  do not add up by themselves, as their noise is shared; ``epsilon sum of a[h]`` is the price that document 2 leaves
   for the average of Theorem 37, which is made of all iterates.
 * *By composition*: given the iterates before it, iterate h is one Laplace release of a gradient, two of which are at
   most 2C apart: it costs ``2C / theta[h]``, which is ``epsilon a[h] gamma[h-1] / (sum of gamma[0..h-1])``. These add
@@ -244,13 +244,13 @@ def private_bound(
         gamma``
 
     if every loss is convex with one score, and f is the mean of the *clipped* losses, whose gradients are the clipped
-    ones, at most C long: beyond the clip they go on as lines. The noise in step j is ``theta[j+1]``; the lecture writes
+    ones, at most C long: beyond the clip they go on as lines. The noise in step j is ``theta[j+1]``; document 2 writes
     ``theta[j]``, and theta[0] is not defined.
 
     *Why.* In a step ``E |b - b*|^2`` falls by ``2 gamma (f(b) - f*)``, less ``gamma^2`` times the mean squared length
     of gradient and noise, at most ``C^2 + 2 p theta^2``. Sum over the steps and use convexity.
 
-    The lecture's (11) has ``D^2 / sum gamma``, and one constant in its other two terms. These are returned by default,
+    Document 2's (11) has ``D^2 / sum gamma``, and one constant in its other two terms. These are returned by default,
     with the smallest constant for which they follow from the statement, ``max(C^2 / 2, p)``: each is at least the term
     above. With ``printed=False`` the terms above are returned.
 

@@ -1,4 +1,4 @@
-"""The named results of the documents of the course: what each states, whether it holds, and what in dither implements it.
+"""The named results of the five documents: what each states, whether it holds, and what in dither implements it.
 
 They stand in ``documents.toml``, together with every claim that was checked; the site and ``tests/claims`` read the
 same file. The verdict on a result is the worst of the verdicts on its claims.

@@ -62,6 +62,8 @@ class Accountant:
         raise AssertionError("each accountant adds up in its own way")
 
     def _checked(self, event: Event) -> Event:
+        """Return the event, or refuse it if the accountant does not know one of its leaves."""
+
         def leaf(item: Event) -> None:
             if not self.knows(item):
                 raise unknown(item, self.needs)
@@ -95,7 +97,7 @@ class Basic(Accountant):
         return leaf.pure_epsilon is not None or leaf.epsilon_at(max(leaf.own_delta, Fraction(1, 2))) is not None
 
     def guarantee(self, event: Event, delta: float | Fraction | None = None) -> PureDP | ApproxDP:
-        """epsilon-DP, if every event is; otherwise (epsilon, delta)-DP."""
+        """Return epsilon-DP, if every event is pure; otherwise (epsilon, delta)-DP."""
         tree, leaf_epsilon, exact_delta = self._leaf_epsilons(event, delta, Fraction(1))
         epsilon = tree.fold(leaf_epsilon, _sum, max)
         return PureDP(epsilon) if exact_delta is None else ApproxDP(epsilon, exact_delta)
@@ -123,6 +125,7 @@ class Basic(Accountant):
         share = fraction * (total - own_delta) / needing if needing else Fraction(0)
 
         def leaf(item: Event) -> Fraction:
+            """Return the epsilon of a leaf, pure or at its share of delta."""
             epsilon = item.pure_epsilon if item.pure_epsilon is not None else item.epsilon_at(item.own_delta or share)
             if epsilon is None:
                 raise unknown(item, self.needs)
@@ -146,7 +149,7 @@ class Advanced(Basic):
     name = "advanced"
 
     def guarantee(self, event: Event, delta: float | Fraction | None = None) -> PureDP | ApproxDP:
-        """(epsilon, delta)-DP; never above basic."""
+        """Return (epsilon, delta)-DP by advanced composition, never worse than basic composition."""
         plain = super().guarantee(event, delta)
         whole = _delta(delta)
         tree, leaf, total = self._leaf_epsilons(event, delta, Fraction(1, 2))
@@ -182,7 +185,7 @@ class Zcdp(Accountant):
         return leaf.zcdp is not None
 
     def guarantee(self, event: Event, delta: float | Fraction | None = None) -> ZCDP | ApproxDP:
-        """rho-zCDP; (epsilon, delta)-DP if a delta is given."""
+        """Return rho-zCDP; (epsilon, delta)-DP if a delta is given."""
         result = ZCDP(self._checked(event).fold(lambda leaf: leaf.zcdp or Fraction(0), _sum, max))
         return result if delta is None else ApproxDP(result.epsilon_at(_delta(delta)), _delta(delta))
 
@@ -202,16 +205,20 @@ class Renyi(Accountant):
     needs = "Renyi divergences"
 
     def knows(self, leaf: Event) -> bool:
-        """Divergences."""
+        """Return whether the leaf has Rényi divergences."""
         return leaf.renyi(_ORDERS[:1]) is not None
 
     def guarantee(self, event: Event, delta: float | Fraction | None = None) -> ApproxDP:
-        """(epsilon, delta)-DP."""
+        """Return (epsilon, delta)-DP."""
         exact = _delta(delta)
         return ApproxDP(in_floats(event, lambda: self._epsilon(event, exact)), exact)
 
     def _epsilon(self, event: Event, exact: Fraction) -> Fraction:
+        """Return the smallest epsilon over all orders, from the sum of the leaves' divergences, in floats
+        rounded up."""
+
         def leaf(item: Event) -> Floats:
+            """Return the divergences of a leaf at all orders."""
             result = item.renyi(_ORDERS)
             if result is None:
                 raise unknown(item, self.needs)
@@ -248,7 +255,7 @@ class PrivacyLoss(Accountant):
         return leaf.pairs is not None
 
     def guarantee(self, event: Event, delta: float | Fraction | None = None) -> ApproxDP:
-        """(epsilon, delta)-DP."""
+        """Return (epsilon, delta)-DP."""
         exact = _delta(delta)
         return ApproxDP(in_floats(event, lambda: privacy_loss(self._checked(event), exact)), exact)
 
@@ -271,7 +278,7 @@ class Best:
     answers: tuple[tuple[str, Guarantee | str], ...]
 
     def _repr_html_(self) -> str:
-        """For a notebook: the epsilon of every accountant that has one, and why the others have none."""
+        """Return the comparison for a notebook: the epsilon of every accountant, and why others have none."""
         numbers = [(name, answer) for name, answer in self.answers if isinstance(answer, Guarantee)]
         bars = [(name, float(answer.exact[0]), 0.0) for name, answer in numbers]
         others = [f"{name}: {answer}" for name, answer in self.answers if not isinstance(answer, Guarantee)]
@@ -326,7 +333,7 @@ def best_of(
 
 
 def _orders() -> Floats:
-    """From just above 1 to a million, each 2 % above the one before, and whole ones for samples."""
+    """Return the orders: from just above 1 to a million, each 2 % above the one before, and whole ones for samples."""
     orders = 1 + np.exp(np.linspace(math.log(1e-4), math.log(1e6), 1160))
     whole = np.concatenate([np.arange(2.0, 65.0), np.floor(64 * 1.03 ** np.arange(1, 71))])
     return np.unique(np.concatenate([orders, whole[whole <= 512]]))
@@ -337,6 +344,7 @@ _ORDERS.setflags(write=False)
 
 
 def _delta(delta: float | Fraction | None) -> Fraction:
+    """Return delta as an exact number; None is refused with an example."""
     if delta is None:
         raise InvalidArgument(
             "delta", "a number in (0, 1)", "none", *fix_by_options("pass {delta}, for example", delta=1e-6)
@@ -366,7 +374,7 @@ def _any(parts: list[tuple[bool, int]]) -> bool:
 
 
 def _sum(parts: list[tuple[Fraction, int]]) -> Fraction:
-    """Exactly; where there are many parts with long denominators, each rounded up first."""
+    """Return the exact sum; where there are many parts with long denominators, each is rounded up first."""
     if len(parts) > _MANY:
         parts = [(x if x.denominator < 1 << 64 else Fraction(up(x)), count) for x, count in parts]
         scale = math.lcm(*(x.denominator for x, _ in parts[:_MANY]))

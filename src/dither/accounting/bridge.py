@@ -15,7 +15,7 @@ from dither.exact import down, up
 
 
 def to_dp_event(event: Event) -> Any:
-    """Return the same workload as a ``dp_accounting.DpEvent``, parameters rounded towards less noise.
+    """Return the workload as a ``dp_accounting.DpEvent``, with parameters rounded towards less noise.
 
     Discrete Laplace noise, selections, groups and (epsilon, delta) have no counterpart there and are refused.
 
@@ -30,6 +30,7 @@ def to_dp_event(event: Event) -> Any:
 
 
 def _sequence(event: Any, google: Any) -> Any:
+    """Return a sequence of events, with repeated ones counted."""
     parts = []
     for part, count in event.parts:
         one = to_dp_event(part)
@@ -42,7 +43,10 @@ def _sequence(event: Any, google: Any) -> Any:
 
 
 def _response(epsilon: Fraction, categories: int, google: Any) -> Any:
-    """There: a uniform report with this probability. Here: the truth with p = e^epsilon / (e^epsilon + k - 1)."""
+    """Return randomized response with the parameter of dp_accounting, the probability of a uniform report.
+
+    Here the truth has probability p = e^epsilon / (e^epsilon + k - 1).
+    """
     small = math.exp(-float(epsilon))
     return google.RandomizedResponseDpEvent(categories * small / (1 + (categories - 1) * small), categories)
 

@@ -75,8 +75,7 @@ def calibrate(events: Event | Sequence[Event], total: Guarantee, weights: Sequen
 
 
 def epsilon_for_error(make: Callable[[float], HasError], error: float, confidence: float = 0.95) -> float:
-    """Return the smallest epsilon whose mechanism stays within ``error`` with this confidence; what is returned was
-    tried.
+    """Return the smallest epsilon whose mechanism stays within ``error`` with this confidence, found by trying.
 
     ``make`` builds the mechanism for an epsilon; its errors must fall with epsilon.
 
@@ -88,6 +87,7 @@ def epsilon_for_error(make: Callable[[float], HasError], error: float, confidenc
     width, level = arguments.positive(error, "error"), arguments.confidence(confidence)
 
     def fits(epsilon: float) -> bool:
+        """Return whether the mechanism at this epsilon stays within the error."""
         try:
             return bool(make(epsilon).error(confidence=level) <= width)
         except InvalidArgument:  # too small an epsilon for this mechanism
@@ -106,7 +106,7 @@ def epsilon_for_error(make: Callable[[float], HasError], error: float, confidenc
 
 
 def split(total: Guarantee, weights: Sequence[float]) -> tuple[Guarantee, ...]:
-    """Shares of a guarantee in proportion to the weights; they add up to it exactly.
+    """Split a guarantee in proportion to the weights, into shares that add up to it exactly.
 
     >>> import dither as dp
     >>> split(dp.PureDP(1), [1, 3]), sum(split(dp.ApproxDP(1, 1e-6), [1, 1, 1])) == dp.ApproxDP(1, 1e-6)
@@ -117,13 +117,19 @@ def split(total: Guarantee, weights: Sequence[float]) -> tuple[Guarantee, ...]:
 
 
 def _evaluator(total: Guarantee) -> Callable[[Event], tuple[float, Guarantee, str]]:
-    """Return how far beyond the total a workload is, ln of the quotient; what it promises; and who says so."""
+    """Return a function that judges a workload against the total.
+
+    It returns the logarithm of the ratio of epsilons (or rhos), the guarantee of the workload, and the name of the
+    accountant that proves it.
+    """
     whole = _guarantee(total)
     target = whole.exact[0]
     if target == 0:
         raise InvalidArgument("total", "an epsilon above 0", 0, "pass ApproxDP(1, 1e-6), for example")
 
     def judge(event: Event) -> tuple[float, Guarantee, str]:
+        """Return the logarithm of the workload's epsilon (or rho) over the total's, its guarantee, and the accountant's
+        name."""
         if isinstance(whole, ApproxDP):
             # where these three know enough, no other can win by more than their rounding
             useful = (basic, renyi, pld) if renyi.supports(event) and pld.supports(event) else ACCOUNTANTS
@@ -148,7 +154,8 @@ def _evaluator(total: Guarantee) -> Callable[[Event], tuple[float, Guarantee, st
 
 
 def _exact_factor(parts: Sequence[Event], total: Guarantee) -> Fraction | None:
-    """For pure epsilons in proportion to 1/noise: their sum over epsilon."""
+    """Return the factor by which noise must grow where pure epsilons are in proportion to 1/noise; None for other
+    events."""
     if not isinstance(total, PureDP):
         return None
     whole, twice = (basic.guarantee(Sequential(*(part.scaled(Fraction(n)) for part in parts))) for n in (1, 2))
@@ -161,6 +168,7 @@ def _least_factor(excess: Callable[[Fraction], float]) -> Fraction:
     """Return the smallest factor for which the excess is below 0: doubling, then false position in the logarithms."""
 
     def of(power: float) -> float:
+        """Return the excess at a power of two times the noise; infinite where no accountant can compute it."""
         try:
             return excess(Fraction(2.0**power))
         except DitherError:
@@ -186,6 +194,7 @@ def _least_factor(excess: Callable[[Fraction], float]) -> Fraction:
 
 
 def _parts(events: Event | Sequence[Event]) -> list[Event]:
+    """Return one event or a list of events as a list."""
     if isinstance(events, Event):
         return [events]
     if not isinstance(events, Sequence) or isinstance(events, (str, bytes)):
@@ -202,7 +211,7 @@ def _guarantee(total: object) -> Guarantee:
 
 
 def _weights(weights: Sequence[float], count: int | None) -> list[Fraction]:
-    """Weights over their sum; exact, so that the shares add up to 1."""
+    """Return weights divided by their sum, as exact numbers that add up to 1."""
     if (
         not isinstance(weights, Sequence)
         or isinstance(weights, (str, bytes))

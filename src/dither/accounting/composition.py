@@ -64,6 +64,7 @@ def privacy_curve(event: Event, epsilon: float) -> float:
 
 
 def _curve_at(event: Event, at: Fraction) -> float:
+    """Return delta at an epsilon, the larger of both directions and of all ways that the event may take."""
     worst = 0.0
     for losses, square in _directions(event):
         if not losses:
@@ -98,8 +99,9 @@ def in_floats(event: Event, compute: Callable[[], T]) -> T:
 
 
 def _delta_at(losses: Losses, deviation: float, epsilon: float) -> float:
-    """Composed for this epsilon, then for the delta found, as long as that finds a much smaller one: near the largest
-    losses the first is valid, but coarse.
+    """Return delta at an epsilon, by repeated composition with care around the delta found so far.
+
+    Near the largest losses the first composition, with care around the epsilon, is valid but coarse.
     """
     best = compose(losses, deviation, epsilon=epsilon).delta(epsilon)
     guess = min(best, 1e-3)
@@ -121,7 +123,8 @@ def _ratio(square: Fraction) -> Fraction:
 
 
 def _directions(event: Event) -> Iterator[tuple[Losses, Fraction]]:
-    """For every way and either direction: the losses that are not normal, and the sum of 1/ratio^2 of the rest."""
+    """Yield, for every way and either direction, the losses that are not normal, and the sum of 1/ratio^2 of the normal
+    ones."""
     for alternative in _alternatives(event):
         pairs = []
         for leaf, count in alternative.items():
@@ -157,6 +160,7 @@ def _alternatives(event: Event) -> list[Way]:
 
 
 def _sum(parts: list[tuple[Way, int]]) -> Way:
+    """Add up how often each release happens in a sequence."""
     total: Way = {}
     for alternative, count in parts:
         for release, times in alternative.items():
@@ -165,8 +169,10 @@ def _sum(parts: list[tuple[Way, int]]) -> Way:
 
 
 def _slots(groups: list[Way]) -> Way:
-    """Releases that dominate every group's: the strongest of each group side by side, then the next strongest, and so
-    on, each such slot being one :class:`Parallel` of releases; a group that has fewer is in no more of them.
+    """Return releases that dominate those of every group.
+
+    The strongest of each group side by side form one :class:`Parallel`, then the next strongest, and so on; a group
+    that has fewer is in no more of them.
     """
     queues = [sorted(((_strength(release), release, count) for release, count in group.items()), key=lambda x: -x[0])
               for group in groups]  # fmt: skip

@@ -42,13 +42,13 @@ _BITS = 96
 
 
 def _bits(small: Fraction) -> int:
-    """Enough for a relative 2^-80 in a difference that is of the order of ``small`` squared."""
+    """Return the bits for a relative precision of 2^-80 in a difference that is of the order of ``small`` squared."""
     return _BITS + 3 * max(0, small.denominator.bit_length() - small.numerator.bit_length() + 1)
 
 
 @lru_cache(maxsize=65536)
 def pure_rho(epsilon: Fraction) -> Fraction:
-    """``epsilon tanh(epsilon / 2)``, rounded up.
+    """Return the rho of epsilon-DP: ``epsilon tanh(epsilon / 2)``, rounded up.
 
     >>> round(float(pure_rho(Fraction(1))), 6)
     0.462117
@@ -58,7 +58,7 @@ def pure_rho(epsilon: Fraction) -> Fraction:
 
 @lru_cache(maxsize=65536)
 def laplace_rho(epsilon: Fraction) -> Fraction:
-    """``epsilon + exp(-epsilon) - 1``, rounded up.
+    """Return the rho of Laplace noise: ``epsilon + exp(-epsilon) - 1``, rounded up.
 
     >>> round(float(laplace_rho(Fraction(1))), 6)
     0.367879
@@ -69,7 +69,7 @@ def laplace_rho(epsilon: Fraction) -> Fraction:
 
 @lru_cache(maxsize=65536)
 def discrete_laplace_rho(scale: Fraction, sensitivity: int) -> Fraction:
-    """``(D - 2 t (1 - t^D) / (1 - t^2)) / b`` with t = exp(-1/b), rounded up.
+    """Return the rho of discrete Laplace noise: ``(D - 2 t (1 - t^D) / (1 - t^2)) / b`` with t = exp(-1/b), rounded up.
 
     >>> discrete_laplace_rho(Fraction(2), 1) == pure_rho(Fraction(1, 2))
     True
@@ -87,7 +87,10 @@ def discrete_laplace_rho(scale: Fraction, sensitivity: int) -> Fraction:
 
 @lru_cache(maxsize=65536)
 def range_rho(epsilon: Fraction) -> Fraction:
-    """``x - 1 - ln x`` with ``x = epsilon / (1 - exp(-epsilon))``, rounded up; never above epsilon^2 / 8.
+    """Return the rho of a mechanism of bounded range: ``x - 1 - ln x`` with ``x = epsilon / (1 - exp(-epsilon))``,
+    rounded up.
+
+    It is never above epsilon^2 / 8.
 
     >>> float(range_rho(Fraction(1))) < 0.125, round(float(range_rho(Fraction(1))), 6)
     (True, 0.123302)
@@ -101,8 +104,9 @@ def range_rho(epsilon: Fraction) -> Fraction:
 
 @lru_cache(maxsize=65536)
 def response_rho(epsilon: Fraction, categories: int) -> Fraction:
-    """``epsilon (1 - exp(-epsilon)) / (1 + (k - 1) exp(-epsilon))``, rounded up, where k - 2 <= 2 exp(epsilon /
-    2); that of the pure law otherwise.
+    """Return the rho of randomized response, ``epsilon (1 - exp(-epsilon)) / (1 + (k - 1) exp(-epsilon))``, rounded up.
+
+    It is valid where k - 2 <= 2 exp(epsilon / 2); otherwise that of epsilon-DP is returned.
 
     >>> response_rho(Fraction(1), 2) == pure_rho(Fraction(1)) > response_rho(Fraction(1), 5)
     True

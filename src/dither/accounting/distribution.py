@@ -75,7 +75,7 @@ class Composed:
     """No finite loss is above."""
 
     def log_delta(self, epsilon: float) -> float:
-        """ln of an upper bound on delta, without the infinite part."""
+        """Return the logarithm of an upper bound on delta, without the infinite losses."""
         if epsilon >= self.ceiling:
             return -math.inf
         values = _excess(epsilon - self.places, self.deviation, self.tilt)
@@ -101,8 +101,8 @@ class Composed:
 
 
 def compose(losses: Losses, deviation: float, *, delta: float | None = None, epsilon: float = 0.0) -> Composed:
-    """Compose losses, each a number of times, with a normal loss of this deviation, with care around one place of the
-    curve: a delta, or an epsilon.
+    """Compose losses, each repeated, with a normal loss of this deviation, most accurately around one delta or one
+    epsilon.
 
     >>> from dither.accounting import Pure
     >>> round(compose([(Pure(1).pair, 10)], 0.0, delta=1e-6).epsilon(1e-6), 4)
@@ -135,7 +135,7 @@ def compose(losses: Losses, deviation: float, *, delta: float | None = None, eps
 
 
 def _log_complement(mass: float) -> float:
-    """ln(1 - mass), for the mass of an infinite loss: no loss of the sum is infinite if none of its parts is."""
+    """Return ln(1 - mass) for the mass of an infinite loss: the sum is finite if all of its parts are."""
     return math.log1p(-mass) if mass < 1 else -math.inf
 
 
@@ -216,7 +216,7 @@ class _Sketch:
         self._most = 1e6 / float(ranges.max())
 
     def moments(self, t: float) -> tuple[float, float]:
-        """ln M and its derivative at t."""
+        """Return the logarithm of the moment generating function of the sum at t, and its derivative."""
         exponents = self._p + t * self._l
         top = exponents.max(axis=1, keepdims=True)
         weights = np.exp(exponents - top)
@@ -226,9 +226,10 @@ class _Sketch:
         return log_moment + self._square * t * (1 + t) / 2, mean + self._square * (0.5 + t)
 
     def tilt(self, delta: float | None, epsilon: float) -> float:
-        """Return where the bound is smallest, at this delta, or else at this epsilon; its derivative is rising."""
+        """Return the tilt t at which the moment bound is smallest, at this delta or else at this epsilon."""
 
         def rising(t: float) -> bool:
+            """Return whether the derivative of the bound is positive at t; it increases with t."""
             log_moment, mean = self.moments(t)
             if delta is None:
                 return mean - math.log1p(1 / t) >= epsilon
@@ -268,7 +269,7 @@ def _spacing(losses: Losses, sketch: _Sketch, tilt: float, tail: float, delta: f
 
 
 def _common_unit(losses: Losses) -> float | None:
-    """Return the largest number that all losses are multiples of, if they are few rationals."""
+    """Return the largest number of which all losses are multiples, if they are at most 64 rationals; None otherwise."""
     unit = Fraction(0)
     for pair, _ in losses:
         if pair.losses is None or len(pair.losses) > 64:
@@ -284,7 +285,7 @@ def _common_unit(losses: Losses) -> float | None:
 
 
 def _excess(x: Floats, s: float, t: float) -> Floats:
-    """``exp(t x) d_G(x) / M_G(t)``, d_G the curve of a normal loss of deviation s: between 0 and 1."""
+    """Return ``exp(t x) d_G(x) / M_G(t)``, with d_G the curve of a normal loss of deviation s: between 0 and 1."""
     if s == 0:
         with np.errstate(over="ignore"):
             return np.where(x < 0, -np.expm1(np.minimum(x, 0.0)) * np.exp(t * np.minimum(x, 0.0)), 0.0)
@@ -294,7 +295,7 @@ def _excess(x: Floats, s: float, t: float) -> Floats:
 
 
 def _scaled_tail(z: Floats, shift: Floats) -> Floats:
-    """``exp(shift) P(N > z)`` without overflow: from 12 on by the series of Mills' ratio."""
+    """Return ``exp(shift) P(N > z)`` without overflow: from z = 12 on by the series of Mills' ratio."""
     result, high = np.empty(z.size), z >= 12
     result[~high] = np.exp(shift[~high]) * normal_tail(z[~high])
     y = z[high]
@@ -307,7 +308,7 @@ def _scaled_tail(z: Floats, shift: Floats) -> Floats:
 
 
 def _power(spectrum: NDArray[np.complex128], times: int) -> NDArray[np.complex128]:
-    """By squaring: a relative error of a few u for each factor."""
+    """Return the power of a spectrum by squaring, with a relative error of a few units for each factor."""
     result = None
     while times:
         if times & 1:

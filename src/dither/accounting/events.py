@@ -60,7 +60,7 @@ class Event:
 
     @property
     def guarantee(self) -> Guarantee:
-        """The promise in one kind of guarantee, as the leaves have it, added up."""
+        """Return the guarantee in one kind, added up over the leaves."""
         if self.pure_epsilon is not None:
             return PureDP(self.pure_epsilon)
         if self.zcdp is not None:
@@ -69,34 +69,35 @@ class Event:
 
     @property
     def relation(self) -> Neighbors | None:
-        """The one relation between neighbors for which this is a promise; None where it is the one that sensitivities
-        were computed for, which events do not know.
+        """Return the one relation between neighbors for which this is a guarantee.
+
+        None means the relation for which sensitivities were computed, which events do not know.
         """
         return None
 
     @property
     def pure_epsilon(self) -> Fraction | None:
-        """The epsilon of its pure guarantee: the largest privacy loss."""
+        """Return the epsilon of the pure guarantee, the largest privacy loss; None if it is unbounded."""
         return None
 
     @property
     def own_delta(self) -> Fraction:
-        """The delta that remains at every epsilon."""
+        """Return the delta that remains at every epsilon."""
         return Fraction(0)
 
     @property
     def zcdp(self) -> Fraction | None:
-        """The smallest rho for which this is rho-zCDP, rounded up."""
+        """Return the smallest known rho for which this is rho-zCDP, rounded up; None if there is none."""
         return None if self.pure_epsilon is None else concentrated.pure_rho(self.pure_epsilon)
 
     @property
     def pair(self) -> LossPair | None:
-        """A dominating pair of laws."""
+        """Return a dominating pair of laws; None if none is known."""
         return None
 
     @property
     def pairs(self) -> tuple[LossPair, LossPair] | None:
-        """Dominating pairs for a person removed and for one added; mostly the same."""
+        """Return dominating pairs for a person removed and for one added, which are usually equal."""
         pair = self.pair
         return None if pair is None else (pair, pair)
 
@@ -109,12 +110,14 @@ class Event:
         return self.pure_epsilon
 
     def scaled(self, factor: Fraction) -> Event:
-        """Return the same with ``factor`` times the noise."""
+        """Return this event with ``factor`` times the noise."""
         raise unknown(self, "a way to change its noise")
 
     def fold(self, leaf: Callable[[Event], T], add: Callable[[list[tuple[T, int]]], T], most: Callable[..., T]) -> T:
-        """Return a number for the tree: ``leaf`` for each leaf, ``add`` over releases about the same people with how
-        often each happens, ``most`` over disjoint groups.
+        """Return a value computed over the tree of events.
+
+        ``leaf`` is applied to each leaf, ``add`` to releases about the same people with their repetitions, and ``most``
+        to disjoint groups.
         """
         return leaf(self)
 
@@ -130,9 +133,7 @@ def unknown(event: object, what: str) -> WrongType:
 
 
 def _common_relation(events: Iterable[Event]) -> Neighbors | None:
-    """Return the relation for which all of these are promises; two different ones are refused: nobody would be
-    protected.
-    """
+    """Return the relation for which all of these events are guarantees; two different relations are refused."""
     relations = {event.relation for event in events} - {None}
     if len(relations) > 1:
         raise NotPrivate(
@@ -174,7 +175,7 @@ class Sequential(Event):
 
     @classmethod
     def repeated(cls, counts: Mapping[Event, int]) -> Sequential:
-        """Return each event as often as its count says.
+        """Return the sequence in which each event is repeated as often as its count.
 
         >>> from dither.accounting import Pure
         >>> Sequential.repeated({Pure(1): 3})
@@ -196,12 +197,12 @@ class Sequential(Event):
 
     @property
     def relation(self) -> Neighbors | None:
-        """That of its parts."""
+        """Return the relation of the parts."""
         return _common_relation(event for event, _ in self.parts)
 
     @property
     def guarantee(self) -> Guarantee:
-        """The sum."""
+        """Return the sum of the parts' guarantees."""
         return sequential(*(event.guarantee * count for event, count in self.parts))
 
     def scaled(self, factor: Fraction) -> Event:
@@ -209,7 +210,7 @@ class Sequential(Event):
         return Sequential.repeated({event.scaled(factor): count for event, count in self.parts})
 
     def fold(self, leaf: Callable[[Event], T], add: Callable[[list[tuple[T, int]]], T], most: Callable[..., T]) -> T:
-        """``add`` of the parts."""
+        """Return ``add`` of the parts."""
         return add([(event.fold(leaf, add, most), count) for event, count in self.parts])
 
 
@@ -240,22 +241,22 @@ class Parallel(Event):
 
     @property
     def relation(self) -> Neighbors | None:
-        """That of its groups."""
+        """Return the relation of the groups."""
         return _common_relation(self.groups)
 
     @property
     def guarantee(self) -> Guarantee:
-        """The largest."""
+        """Return the largest guarantee of the groups."""
         return parallel(*(event.guarantee for event in self.groups))
 
     @property
     def pair(self) -> LossPair | None:
-        """One that dominates every group's, where each group is one release with a pair."""
+        """Return a pair that dominates every group's, where each group is one release with a pair."""
         return _envelope([event.pair for event in self.groups])
 
     @property
     def pairs(self) -> tuple[LossPair, LossPair] | None:
-        """The same for either direction."""
+        """Return pairs that dominate every group's in either direction."""
         dominating = [event.pairs for event in self.groups]
         if all(pairs is not None and pairs[0] is pairs[1] for pairs in dominating):
             result = _envelope([pairs and pairs[0] for pairs in dominating])
@@ -268,7 +269,7 @@ class Parallel(Event):
         return Parallel(*(event.scaled(factor) for event in self.groups))
 
     def fold(self, leaf: Callable[[Event], T], add: Callable[[list[tuple[T, int]]], T], most: Callable[..., T]) -> T:
-        """``most`` of the groups."""
+        """Return ``most`` of the groups."""
         return most([event.fold(leaf, add, most) for event in self.groups])
 
 
@@ -288,12 +289,12 @@ class PostProcessed(Event):
 
     @property
     def relation(self) -> Neighbors | None:
-        """The same."""
+        """Return the relation of the release."""
         return self.event.relation
 
     @property
     def guarantee(self) -> Guarantee:
-        """The same."""
+        """Return the guarantee of the release."""
         return self.event.guarantee
 
     def scaled(self, factor: Fraction) -> Event:
@@ -301,11 +302,12 @@ class PostProcessed(Event):
         return PostProcessed(self.event.scaled(factor))
 
     def fold(self, leaf: Callable[[Event], T], add: Callable[[list[tuple[T, int]]], T], most: Callable[..., T]) -> T:
-        """That of the release."""
+        """Return the value of the release."""
         return self.event.fold(leaf, add, most)
 
 
 def _envelope(pairs: Sequence[LossPair | None]) -> LossPair | None:
+    """Return a pair that dominates all of these; None if one of them is not known."""
     known = [pair for pair in pairs if pair is not None]
     if len(known) < len(pairs):
         return None
@@ -328,7 +330,7 @@ def _at_least_one(events: Sequence[Event]) -> Sequence[Event]:
 
 
 def _merged_counts(parts: Iterable[tuple[Event, int]]) -> dict[Event, int]:
-    """Sequences within sequences opened, equal events counted together."""
+    """Count equal events together, with sequences inside sequences expanded."""
     result: dict[Event, int] = {}
     for event, count in parts:
         inner = event.parts if isinstance(event, Sequential) else ((event, 1),)

@@ -53,28 +53,28 @@ class LaplaceNoise(Event):
 
     @property
     def pure_epsilon(self) -> Fraction:
-        """1 / ratio."""
+        """Return 1 / ratio."""
         return 1 / self.ratio
 
     @property
     def zcdp(self) -> Fraction:
-        """``e + exp(-e) - 1``, e the loss; see :mod:`dither.accounting.concentrated`."""
+        """Return ``e + exp(-e) - 1`` for the largest loss e; see :mod:`dither.accounting.concentrated`."""
         return concentrated.laplace_rho(self.pure_epsilon)
 
     @property
     def pair(self) -> LossPair:
-        """That of a shift by the whole sensitivity."""
+        """Return the pair of a shift by the whole sensitivity."""
         return LaplacePair(up(self.pure_epsilon))
 
     def renyi(self, orders: Floats) -> Floats:
-        """``ln(a/(2a-1) e^((a-1) e) + (a-1)/(2a-1) e^(-a e)) / (a - 1)`` (Mironov 2017, proposition 6)."""
+        """Return ``ln(a/(2a-1) e^((a-1) e) + (a-1)/(2a-1) e^(-a e)) / (a - 1)`` (Mironov 2017, proposition 6)."""
         e = float(self.pure_epsilon)
         first = np.log(orders / (2 * orders - 1)) + (orders - 1) * e
         second = np.log((orders - 1) / (2 * orders - 1)) - orders * e
         return _least(np.logaddexp(first, second), orders, e, self.zcdp)
 
     def scaled(self, factor: Fraction) -> Event:
-        """ratio * factor."""
+        """Return the event at ratio * factor."""
         return LaplaceNoise(self.ratio * factor)
 
 
@@ -95,17 +95,17 @@ class DiscreteLaplaceNoise(Event):
 
     @property
     def pure_epsilon(self) -> Fraction:
-        """sensitivity / scale."""
+        """Return sensitivity / scale."""
         return self.sensitivity / self.scale
 
     @property
     def zcdp(self) -> Fraction:
-        """The Kullback-Leibler divergence; see :mod:`dither.accounting.concentrated`."""
+        """Return the Kullback-Leibler divergence; see :mod:`dither.accounting.concentrated`."""
         return concentrated.discrete_laplace_rho(self.scale, self.sensitivity)
 
     @property
     def pair(self) -> LossPair:
-        """Losses ``(D - 2k) / scale``, k = 0 to D; for D above 16384 that of its pure loss."""
+        """Return the pair of losses ``(D - 2k) / scale``, k = 0 to D; for D above 16384 that of the pure loss."""
         size, t = self.sensitivity, math.exp(-1 / float(self.scale))
         if size > _MAX_ATOMS:
             return response_pair(self.pure_epsilon, 2)
@@ -122,7 +122,7 @@ class DiscreteLaplaceNoise(Event):
         return _least(total, orders, e, self.zcdp)
 
     def scaled(self, factor: Fraction) -> Event:
-        """scale * factor."""
+        """Return the event at scale * factor."""
         return DiscreteLaplaceNoise(self.scale * factor, self.sensitivity)
 
 
@@ -141,20 +141,20 @@ class GaussianNoise(Event):
 
     @property
     def zcdp(self) -> Fraction:
-        """``1 / (2 ratio^2)``."""
+        """Return ``1 / (2 ratio^2)``."""
         return 1 / (2 * self.ratio**2)
 
     @property
     def pair(self) -> LossPair:
-        """Two normal laws whose means differ by the sensitivity."""
+        """Return the pair of two normal laws whose means differ by the sensitivity."""
         return GaussianPair(up(1 / self.ratio))
 
     def epsilon_at(self, delta: Fraction) -> Fraction:
-        """By the exact curve."""
+        """Return the epsilon at this delta by the exact curve."""
         return gaussian_epsilon(self.ratio, delta)
 
     def scaled(self, factor: Fraction) -> Event:
-        """ratio * factor."""
+        """Return the event at ratio * factor."""
         return GaussianNoise(self.ratio * factor)
 
 
@@ -169,11 +169,11 @@ class _Bounded(Event):
 
     @property
     def pure_epsilon(self) -> Fraction:
-        """epsilon."""
+        """Return epsilon."""
         return self.epsilon
 
     def scaled(self, factor: Fraction) -> Event:
-        """epsilon / factor."""
+        """Return the event at epsilon / factor."""
         return replace(self, epsilon=self.epsilon / factor)
 
 
@@ -187,16 +187,16 @@ class BoundedRange(_Bounded):
 
     @property
     def zcdp(self) -> Fraction:
-        """``x - 1 - ln x``, x = epsilon / (1 - exp(-epsilon)); see :mod:`dither.accounting.concentrated`."""
+        """Return ``x - 1 - ln x``, x = epsilon / (1 - exp(-epsilon)); see :mod:`dither.accounting.concentrated`."""
         return concentrated.range_rho(self.epsilon)
 
     @property
     def pair(self) -> LossPair:
-        """The upper envelope over all such intervals."""
+        """Return the upper envelope over all intervals of losses of this length."""
         return RangePair(up(self.epsilon))
 
     def renyi(self, orders: Floats) -> Floats:
-        """``a s(a) - (a - 1) s(a - 1) - s(1)`` over a - 1, ``s(u) = ln(2 sinh(u epsilon / 2) / u)``."""
+        """Return ``(a s(a) - (a - 1) s(a - 1) - s(1)) / (a - 1)``, where ``s(u) = ln(2 sinh(u epsilon / 2) / u)``."""
         e = float(self.epsilon)
 
         def s(u: Floats) -> Floats:
@@ -222,16 +222,16 @@ class ResponseReport(_Bounded):
 
     @property
     def zcdp(self) -> Fraction:
-        """The Kullback-Leibler divergence, where it is known to be enough."""
+        """Return the Kullback-Leibler divergence, where that is known to suffice."""
         return concentrated.response_rho(self.epsilon, self.categories)
 
     @property
     def pair(self) -> LossPair:
-        """Losses -epsilon, 0 and epsilon."""
+        """Return the pair of losses -epsilon, 0 and epsilon."""
         return response_pair(self.epsilon, self.categories)
 
     def renyi(self, orders: Floats) -> Floats:
-        """``ln((e^(a e) + e^((1-a) e) + k - 2) / (e^e + k - 1)) / (a - 1)``."""
+        """Return ``ln((e^(a e) + e^((1-a) e) + k - 2) / (e^e + k - 1)) / (a - 1)``."""
         e, others = float(self.epsilon), self.categories - 2
         total = np.logaddexp(orders * e, (1 - orders) * e) - np.logaddexp(e, math.log(others + 1))
         if others:
@@ -249,16 +249,16 @@ class Pure(_Bounded):
 
     @property
     def zcdp(self) -> Fraction:
-        """``epsilon tanh(epsilon / 2)``."""
+        """Return ``epsilon tanh(epsilon / 2)``."""
         return concentrated.pure_rho(self.epsilon)
 
     @property
     def pair(self) -> LossPair:
-        """Randomized response."""
+        """Return the pair of randomized response."""
         return response_pair(self.epsilon, 2)
 
     def renyi(self, orders: Floats) -> Floats:
-        """``ln(cosh((a - 1/2) epsilon) / cosh(epsilon / 2)) / (a - 1)``."""
+        """Return ``ln(cosh((a - 1/2) epsilon) / cosh(epsilon / 2)) / (a - 1)``."""
         e = float(self.epsilon)
         return _least(np.logaddexp(orders * e, (1 - orders) * e) - np.logaddexp(e, 0.0), orders, e, self.zcdp)
 
@@ -280,25 +280,25 @@ class Approximate(Event):
 
     @property
     def guarantee(self) -> Guarantee:
-        """(epsilon, delta)-DP."""
+        """Return (epsilon, delta)-DP."""
         return ApproxDP(self.epsilon, self.delta)
 
     @property
     def own_delta(self) -> Fraction:
-        """delta."""
+        """Return delta."""
         return self.delta
 
     @property
     def pair(self) -> LossPair:
-        """Randomized response, and delta where the loss is infinite."""
+        """Return the pair of randomized response with an infinite loss of probability delta."""
         return response_pair(self.epsilon, 2, float(self.delta) * (1 + 2.0**-50))
 
     def epsilon_at(self, delta: Fraction) -> Fraction | None:
-        """Its own epsilon, or less at a larger delta."""
+        """Return epsilon, or less at a larger delta; None at a smaller one."""
         return ApproxDP(self.epsilon, self.delta).epsilon_at(delta) if delta >= self.delta else None
 
     def scaled(self, factor: Fraction) -> Event:
-        """epsilon / factor; delta stays."""
+        """Return the event at epsilon / factor with an unchanged delta."""
         return Approximate(self.epsilon / factor, self.delta)
 
 
@@ -317,20 +317,20 @@ class Concentrated(Event):
 
     @property
     def zcdp(self) -> Fraction:
-        """rho."""
+        """Return rho."""
         return self.rho
 
     def epsilon_at(self, delta: Fraction) -> Fraction:
-        """By the conversion of :meth:`dither.ZCDP.to_approx`."""
+        """Return the epsilon at this delta by the conversion of :meth:`dither.ZCDP.to_approx`."""
         return ZCDP(self.rho).epsilon_at(delta)
 
     def scaled(self, factor: Fraction) -> Event:
-        """rho / factor^2."""
+        """Return the event at rho / factor^2."""
         return Concentrated(self.rho / factor**2)
 
 
 def response_pair(epsilon: Fraction, categories: int, infinite: float = 0.0) -> LossPair:
-    """Losses -epsilon, 0 and epsilon with the masses of randomized response, times 1 - infinite.
+    """Return the pair of randomized response: losses -epsilon, 0 and epsilon, with masses times 1 - infinite.
 
     >>> response_pair(Fraction(1), 2).losses
     (Fraction(-1, 1), Fraction(1, 1))
@@ -343,13 +343,13 @@ def response_pair(epsilon: Fraction, categories: int, infinite: float = 0.0) -> 
 
 
 def _least(total: Floats, orders: Floats, epsilon: float, rho: Fraction) -> Floats:
-    """``total / (orders - 1)``, rounding covered, or ``rho * orders`` if that is less."""
+    """Return ``total / (orders - 1)`` with rounding covered, or ``rho * orders`` if that is less."""
     error = ERROR * (1 + np.abs(total) + epsilon * orders)
     return np.minimum((np.maximum(total, 0.0) + error) / (orders - 1), float(rho) * orders * (1 + ERROR))
 
 
 def _ratio(value: object, name: str) -> Fraction:
-    """Noise over sensitivity: from a millionth on."""
+    """Return noise over sensitivity as an exact number, at least a millionth."""
     exact = decimal(value, name)
     if not Fraction(1, 10**6) <= exact < 1 << 400:
         raise InvalidArgument(

@@ -28,7 +28,7 @@ _DENSER.setflags(write=False)
 
 
 def normal_tail(z: Floats) -> Floats:
-    """P(N > z); within 2 z^2 + 4 units for z above 0.
+    """Return P(N > z), accurate to 2 z^2 + 4 units in the last place for z above 0.
 
     >>> normal_tail(np.array([0.0])).tolist()
     [0.5]
@@ -48,7 +48,7 @@ class LossPair:
     """All finite losses, where they are finitely many rationals."""
 
     def tails(self, at: Floats) -> tuple[Floats, Floats]:
-        """``P(L > at)`` and ``Q(L > at)``, for finite places."""
+        """Return ``P(L > at)`` and ``Q(L > at)`` at finite losses."""
         raise AssertionError("each pair knows its laws")
 
     def loss_range(self, tail: float) -> tuple[float, float]:
@@ -56,7 +56,7 @@ class LossPair:
         return self.low, self.high
 
     def grid(self, tail: float) -> Floats:
-        """33 places that show the shape of the law, the denser the nearer to the largest loss."""
+        """Return 33 losses that show the shape of the law, denser towards the largest loss."""
         low, high = self.loss_range(tail)
         low, high = low - 1e-9 * (high - low), high + 1e-9 * (high - low)  # no loss beyond by a rounding
         return np.concatenate([np.linspace(low, high, 17)[:-1], high - (high - low) * _DENSER, [high]])
@@ -91,7 +91,7 @@ class LaplacePair(LossPair):
         self.low, self.high = -loss, loss
 
     def tails(self, at: Floats) -> tuple[Floats, Floats]:
-        """See the class."""
+        """Return the tails in closed form; see the class."""
         clipped = np.clip(at, self.low, self.high)
         p, q = 1 - 0.5 * np.exp(0.5 * (clipped - self.high)), 0.5 * np.exp(0.5 * (self.low - clipped))
         below, above = at < self.low, at >= self.high
@@ -111,7 +111,7 @@ class RangePair(LossPair):
         self.low, self.high = -loss, loss
 
     def tails(self, at: Floats) -> tuple[Floats, Floats]:
-        """See the class."""
+        """Return the tails in closed form; see the class."""
         clipped = np.clip(at, self.low, self.high)
         p = -np.expm1(0.5 * (clipped - self.high)) / -math.expm1(-self.high) + 0.0
         return np.where(at < self.low, 1.0, p), np.where(at < self.low, 1.0, np.exp(0.5 * (self.low - clipped)) * p)
@@ -135,7 +135,7 @@ class AtomsPair(LossPair):
         )
 
     def tails(self, at: Floats) -> tuple[Floats, Floats]:
-        """See the class."""
+        """Return the sums of the masses above each loss."""
         index = np.searchsorted(self._places, at, side="right")
         return self._p[index], self._q[index]
 
@@ -153,13 +153,13 @@ class GaussianPair(LossPair):
         self.low, self.high, self.deviation = -math.inf, math.inf, deviation
 
     def tails(self, at: Floats) -> tuple[Floats, Floats]:
-        """See the class."""
+        """Return the normal tails; see the class."""
         return normal_tail(at / self.deviation - self.deviation / 2), normal_tail(
             at / self.deviation + self.deviation / 2
         )
 
     def loss_range(self, tail: float) -> tuple[float, float]:
-        """Deviations by ``P(N > z) <= exp(-z^2 / 2)``."""
+        """Return losses outside of which at most ``tail`` lies, by ``P(N > z) <= exp(-z^2 / 2)``."""
         width = self.deviation * (math.sqrt(-2 * math.log(tail)) + self.deviation / 2)
         return -width, width
 
@@ -192,7 +192,10 @@ class SampledPair(LossPair):
         return (-last, -first) if self._adding else (first, last)
 
     def tails(self, at: Floats) -> tuple[Floats, Floats]:
-        """See the class; by symmetry ``Q(L < l) = P(L > -l)``, which the second direction uses."""
+        """Return the tails of the mixture; see the class.
+
+        By symmetry ``Q(L < l) = P(L > -l)``, which the second direction uses.
+        """
         m = -at if self._adding else at
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             inner = np.minimum(np.expm1(np.minimum(m, 700.0)) / self._rate, 1e300)
@@ -239,7 +242,7 @@ class EnvelopePair(LossPair):
         self.slack = 2 * self._lost
 
     def tails(self, at: Floats) -> tuple[Floats, Floats]:
-        """See the class."""
+        """Return the tails of the pair whose curve is largest at each loss; see the class."""
         tails = [(p + pair.infinite, q) for pair, (p, q) in ((pair, pair.tails(at)) for pair in self._pairs)]
         with np.errstate(divide="ignore", over="ignore"):
             curves = np.array([p - np.exp(np.minimum(np.log(q) + at, 700.0)) for p, q in tails])
@@ -254,5 +257,5 @@ class EnvelopePair(LossPair):
         return min(lows), max(highs)
 
     def grid(self, tail: float) -> Floats:
-        """Return all places of all pairs."""
+        """Return the losses of all pairs' grids."""
         return np.unique(np.concatenate([pair.grid(tail) for pair in self._pairs]))

@@ -48,37 +48,40 @@ class PoissonSampled(Event):
 
     @property
     def relation(self) -> Neighbors:
-        """One person added or removed."""
+        """Return AddRemove, for which amplification is proved."""
         return AddRemove
 
     @property
     def guarantee(self) -> Guarantee:
-        """The guarantee of the release, amplified."""
+        """Return the guarantee of the release, amplified."""
         return amplify(self.event.guarantee, self.rate)
 
     @property
     def pure_epsilon(self) -> Fraction | None:
-        """``ln(1 + rate (e^epsilon - 1))``."""
+        """Return ``ln(1 + rate (e^epsilon - 1))``; None if the release has no pure guarantee."""
         whole = self.event.fold(lambda leaf: leaf.pure_epsilon, _sum, _most)
         return None if whole is None else amplified(whole, self.rate)
 
     @property
     def own_delta(self) -> Fraction:
-        """rate times that of the release."""
+        """Return rate times the delta of the release."""
         whole: Fraction = self.event.fold(lambda leaf: leaf.own_delta, _total, max)
         return self.rate * whole
 
     @property
     def pairs(self) -> tuple[LossPair, LossPair] | None:
-        """One for each direction."""
+        """Return a dominating pair for each direction; None if the release has none."""
         pair, rate = self.event.pair, float(self.rate)
         if pair is None or self.rate == 1:
             return None if pair is None else (pair, pair)
         return SampledPair(pair, rate, adding=False), SampledPair(pair, rate, adding=True)
 
     def renyi(self, orders: Floats) -> Floats | None:
-        """Gaussian noise: ``ln(sum over k of C(a, k) (1 - q)^(a-k) q^k exp(k (k - 1) / (2 ratio^2))) / (a - 1)`` at
-        whole orders (Mironov, Talwar and Zhang 2019). Other noise: that of the pure epsilon.
+        """Return the divergences of a sample, in closed form for Gaussian noise and from the pure epsilon for other
+        noise.
+
+        For Gaussian noise they are ``ln(sum over k of C(a, k) (1 - q)^(a-k) q^k exp(k (k - 1) / (2 ratio^2))) / (a -
+        1)`` at whole orders, infinite at others (Mironov, Talwar and Zhang 2019).
         """
         if not isinstance(self.event, GaussianNoise):
             return None if self.pure_epsilon is None else super().renyi(orders)
@@ -90,6 +93,7 @@ class PoissonSampled(Event):
         return result
 
     def _gaussian(self, ratio: float, order: int) -> float:
+        """Return the divergence of sampled Gaussian noise at a whole order, with a bound on rounding added."""
         k = np.arange(order + 1)
         logs = np.cumsum(np.log(np.concatenate([[1.0], np.arange(1, order + 1)])))
         q = float(self.rate)
@@ -100,7 +104,7 @@ class PoissonSampled(Event):
         return (max(0.0, top + math.log(float(np.exp(terms - top).sum()))) + error) / (order - 1)
 
     def epsilon_at(self, delta: Fraction) -> Fraction | None:
-        """That of the release at delta / rate, amplified."""
+        """Return the epsilon of the release at delta / rate, amplified; None if the release has none."""
         if self.pure_epsilon is not None:
             return self.pure_epsilon
         inner = min(delta / self.rate, Fraction(999_999, 1_000_000))
@@ -130,7 +134,7 @@ _BITS = 96
 
 
 def post_process(guarantee: Guarantee) -> Guarantee:
-    """Return what is promised by anything computed from a release, without another look at the data: the same.
+    """Return the guarantee of anything computed from a release without another look at the data: it is unchanged.
 
     *Why.* Every event about the result is an event about the release (Dwork and Roth 2014, proposition 2.1).
 
@@ -163,7 +167,7 @@ def amplify(guarantee: Guarantee, rate: float | Fraction) -> Guarantee:
 
 
 def amplified(epsilon: Fraction, rate: Fraction) -> Fraction:
-    """``ln(1 + rate (e^epsilon - 1))``, rounded up, and never above epsilon.
+    """Return the epsilon of a sample, ``ln(1 + rate (e^epsilon - 1))``, rounded up, and never above epsilon.
 
     >>> float(amplified(Fraction(1), Fraction(1, 2))) < 0.6202
     True

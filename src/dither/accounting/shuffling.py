@@ -148,22 +148,22 @@ class Shuffled(Event):
 
     @property
     def relation(self) -> Neighbors:
-        """One value replaced by another."""
+        """Return ReplaceOne: one value is replaced by another."""
         return ReplaceOne
 
     @property
     def pure_epsilon(self) -> Fraction:
-        """That of one report: a shuffler takes nothing away."""
+        """Return the epsilon of one report, which a shuffler does not reduce."""
         return self.epsilon
 
     @property
     def zcdp(self) -> Fraction:
-        """That of the pure epsilon."""
+        """Return the rho of the pure epsilon."""
         return concentrated.pure_rho(self.epsilon)
 
     @property
     def pair(self) -> LossPair:
-        """The pair of the module's first lines, or the blanket's where that is known to be better."""
+        """Return the pair of the module's introduction, or the blanket's where that is known to be better."""
         return _pair(up(self.epsilon), self.n, self.response_categories, self.distinct, _PAIR_ATOMS)
 
     def epsilon_at(self, delta: Fraction) -> Fraction:
@@ -196,7 +196,7 @@ class ShufflePair(LossPair):
         self._p, self._q = (np.append(np.cumsum(mass[::-1])[::-1], 0).astype(np.float64) for mass in (p, q))
 
     def tails(self, at: Floats) -> tuple[Floats, Floats]:
-        """``P(L > at)`` and ``Q(L > at)``."""
+        """Return ``P(L > at)`` and ``Q(L > at)``."""
         index = np.searchsorted(self._places, at, side="right")
         return np.minimum(self._p[index], 1.0), np.minimum(self._q[index], 1.0)
 
@@ -289,21 +289,23 @@ def blanket_pair(epsilon0: float, n: int, categories: int, *, atoms: int = _MAX_
 
 
 def _collected(losses: Floats, mass: Floats, error: float, epsilon0: float) -> ShufflePair:
-    """Atoms of all rows, and what the windows left out at the largest loss."""
+    """Return the pair of the atoms of all rows, with the mass outside of the windows at the largest loss."""
     kept = mass > 0
     places = np.append(np.minimum(losses[kept], epsilon0), epsilon0)
     return ShufflePair(places, np.append(mass[kept], 8 * _OUTSIDE), error + 32 * UNIT)
 
 
 def _half_width(variance: float) -> int:
-    """By Bernstein's inequality: at most exp(-L) of a binomial law lies further than this from its mean, above, and as
-    much below.
+    """Return a half-width such that at most exp(-L) of a binomial law lies farther above its mean, and as much below.
+
+    It follows from Bernstein's inequality.
     """
     return math.ceil(math.sqrt(2 * variance * _EXPONENT) + 2 * _EXPONENT / 3) + 2
 
 
 def _fewer(n: int, rate: float) -> int:
-    """At most as many people as make the mean _MAX_MEAN: fewer are worse, so this is valid."""
+    """Return the number of people, reduced until the mean number of clones is at most _MAX_MEAN: fewer people are
+    worse."""
     return 0 if rate == 0 else n if n * rate <= _MAX_MEAN else int(_MAX_MEAN / rate)
 
 
@@ -327,8 +329,9 @@ def _binomial(n: int, rate: float) -> tuple[int, Floats, float]:
 
 
 def _halves(m: Floats, half_width: int) -> tuple[Floats, Floats, float]:
-    """For each m of a column, the values of Bin(m, 1/2) in a window around m/2, their masses, and the relative error;
-    values that cannot be have mass 0.
+    """Return values of Bin(m, 1/2) in a window around m/2 for each m, their masses, and the relative error.
+
+    Values outside of 0 to m have mass 0.
     """
     offsets = np.arange(half_width + 1, dtype=np.float64)
     middle = np.floor(m / 2)[:, None]
@@ -345,7 +348,7 @@ def _halves(m: Floats, half_width: int) -> tuple[Floats, Floats, float]:
 
 
 def _blocks(first: int, weights: Floats, most: int) -> tuple[Floats, Floats]:
-    """Return at most ``most`` values, each standing for itself and those up to the next, with their weights."""
+    """Merge values with their weights into at most ``most`` blocks, each represented by its smallest value."""
     if weights.size <= most:
         return first + np.arange(weights.size, dtype=np.float64), weights
     step = -(-weights.size // most)

@@ -72,7 +72,7 @@ def _exp_ends(x: Fraction) -> tuple[Fraction, Fraction]:
 
 
 def _half_tail(z: Fraction, upper: bool) -> Fraction:
-    """P(N > z), from above or below, for any z."""
+    """Return a bound on P(N > z) from above or below, for any z."""
     low, high = (Fraction(end, 2 * _ONE) for end in normal_tail(abs(z), _BITS))
     if z >= 0:
         return high if upper else low
@@ -119,7 +119,7 @@ def laplace_smooth_delta(epsilon: Fraction, s: Fraction, beta: Fraction) -> floa
     second = min((1 + t) / gap for gap in gaps), max((1 + t) / gap for gap in gaps)
 
     def tail(x: Fraction, end: int) -> Fraction:
-        """P(Lap > x) for x >= 0, from below (end=0) or above (end=1)."""
+        """Return P(Lap > x) for x >= 0, from below (end=0) or above (end=1)."""
         return Fraction(exp_neg(x, _BITS)[end], 2 * _ONE)
 
     p = tail(-first[1] / (s * widened), 1) + tail(second[0] / (s * widened), 1)
@@ -156,7 +156,7 @@ def _power_room(b: float, gamma: float, epsilon: float) -> float:
 
 
 def _power_fits(s: Fraction, beta: Fraction, gamma: Fraction, epsilon: Fraction) -> bool:
-    """Whether the closed formula proves a loss of at most epsilon, in enclosures."""
+    """Return whether the closed formula proves, in enclosures, a loss of at most epsilon."""
     scale = Fraction(log(s, _BITS)[0], _ONE)
     for b in (-beta, Fraction(0), beta):
         near, far = epsilon - b, epsilon / (gamma - 1) + b
@@ -195,8 +195,10 @@ def _largest_ratio(b: float, d2: float) -> float:
 
 
 def _smallest_scale(holds: Callable[[Fraction], bool], start: float) -> Fraction:
-    """Return the smallest s, to a relative 2^-26, for which the bound holds: doubling, then bisection; what is
-    returned was checked. Where beta alone, without a shift, costs more than epsilon and delta, there is none.
+    """Return the smallest scale s, to a relative 2^-26, for which the bound holds: by doubling, then bisection.
+
+    The scale that is returned was checked. There is none where beta alone, without a shift, costs more than epsilon and
+    delta.
     """
     high, most = Fraction(start), Fraction(start) * 2**120
     while not holds(high):
@@ -270,10 +272,12 @@ def _float_scale(kind: str, epsilon: float, delta: float, gamma: float) -> Calla
     """Return the scale as a function of beta, in floats."""
 
     def scale(beta: float) -> float:
+        """Return the scale for a beta in floats, by a closed formula or by bisection."""
         if kind in POWERS and POWERS[kind] == 1:
             return math.exp(max(min(b, 0.0) - _power_room(b, gamma, epsilon) / gamma for b in (-beta, 0.0, beta)))
 
         def fits(s: float) -> bool:
+            """Return whether the bound holds in floats at scale s."""
             if kind in POWERS:
                 return all(
                     b + POWERS[kind] * math.log(_largest_ratio(b, math.exp(2 * min(b, 0.0)) / s**2)) <= epsilon
@@ -289,6 +293,7 @@ def _float_scale(kind: str, epsilon: float, delta: float, gamma: float) -> Calla
 
 
 def _float_delta(kind: str, epsilon: float, s: float, beta: float) -> float:
+    """Return delta(epsilon) of Laplace or Gaussian noise between scales s and s e^beta, one apart, in floats."""
     t, widened = s * (epsilon + beta), s * math.exp(beta)
     if kind == "laplace":
         gap = -math.expm1(-beta)

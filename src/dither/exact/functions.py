@@ -33,12 +33,12 @@ def _power_of_ten(exponent: int) -> _decimal.Decimal:
 
 
 def _digits(value: Fraction) -> int:
-    """An upper bound on the number of decimal digits before the point."""
+    """Return an upper bound on the number of decimal digits before the point."""
     return max(0, int((value.numerator.bit_length() - value.denominator.bit_length() + 1) * 0.30103) + 2)
 
 
 def _widen(value: _decimal.Decimal, relative: _decimal.Decimal, bits: int, context: _decimal.Context) -> Enclosure:
-    """Integers around ``value * 2**bits``, ``value`` being known up to ``relative``."""
+    """Return integers around ``value * 2**bits``, where ``value`` is known up to a ``relative`` error."""
     scaled = context.multiply(value, _decimal.Decimal(1 << bits))
     margin = context.multiply(scaled.copy_abs(), relative)
     return math.floor(context.subtract(scaled, margin)) - 1, math.ceil(context.add(scaled, margin)) + 1
@@ -119,7 +119,7 @@ def square_root(x: Fraction, bits: int) -> Enclosure:
 
 
 def root_up(x: Fraction, bits: int) -> Fraction:
-    """``sqrt(x)`` for ``x >= 0``, rounded up to a multiple of ``2**-bits``; the root itself where it is one.
+    """Return ``sqrt(x)`` for ``x >= 0``, rounded up to a multiple of ``2**-bits``; exactly where the root is one.
 
     >>> root_up(Fraction(4), 3), root_up(Fraction(2), 3)
     (Fraction(2, 1), Fraction(3, 2))
@@ -140,6 +140,7 @@ def pi(bits: int) -> Enclosure:
     work_bits = bits + 32
 
     def arctan_inverse(n: int) -> Enclosure:
+        """Enclose ``arctan(1/n)`` in units of ``2**-work_bits``, by its alternating series."""
         total, term, k = 0, (1 << work_bits) // n, 0
         while term:
             total += (term // (2 * k + 1)) if k % 2 == 0 else -(term // (2 * k + 1))

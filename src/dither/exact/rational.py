@@ -23,6 +23,7 @@ _TRUTH_VALUES = ("bool", "bool_")  # Python's type and NumPy's, which is named e
 
 
 def _real(value: object, name: str) -> int | float | Fraction:
+    """Return a real number as int, float or Fraction; truth values, text and what is not finite are refused."""
     if type(value).__name__ in _TRUTH_VALUES or isinstance(value, str) or not isinstance(value, (Real, SupportsFloat)):
         raise _not_real(value, name)
     if isinstance(value, Integral):
@@ -43,7 +44,7 @@ def _not_real(value: object, name: str) -> WrongType:
 
 
 def decimal(value: object, name: str = "value") -> Fraction:
-    """Read a budget: a float means the decimal it prints as.
+    """Read a budget as an exact number: a float is taken as the decimal that it prints.
 
     >>> sum(decimal(0.1) for _ in range(10)) == 1
     True
@@ -75,7 +76,7 @@ def outward_max(value: object, name: str = "value") -> Fraction:
 
 
 def up(value: Fraction) -> float:
-    """The smallest float that is at least ``value``.
+    """Return the smallest float that is at least ``value``.
 
     >>> up(Fraction(1, 2))
     0.5
@@ -90,7 +91,7 @@ def up(value: Fraction) -> float:
 
 
 def down(value: Fraction) -> float:
-    """The largest float that is at most ``value``.
+    """Return the largest float that is at most ``value``.
 
     >>> Fraction(down(Fraction(1, 3))) < Fraction(1, 3)
     True

@@ -88,6 +88,7 @@ def bisect_floats(
 
 
 def _geometric_mean(low: float, high: float) -> float:
+    """Return the geometric mean of two bounds without overflow; a sixteenth of the larger one if the smaller is 0."""
     if low <= 0:
         return high / 16
     product = low * high
@@ -122,7 +123,7 @@ def bisect_integers(
 def bisect_fractions(
     condition: Callable[[Fraction], bool], fails: Fraction, holds: Fraction, *, steps: int, floats: bool = False
 ) -> Bracket[Fraction]:
-    """Halve the interval between two rationals so many times, exactly.
+    """Halve the interval between two rationals ``steps`` times, exactly.
 
     With ``floats`` every place tried is rounded down to a float first, which keeps numerators and denominators short;
     what is returned was still tried as it is.
@@ -142,7 +143,7 @@ def bisect_fractions(
 
 
 def smallest_float(condition: Callable[[float], bool], low: float, high: float) -> float:
-    """The smallest positive float for which an increasing condition holds, by geometric bisection.
+    """Return the smallest positive float for which an increasing condition holds, by geometric bisection.
 
     What is returned was tried, or is ``high``, which is taken to hold.
 
@@ -153,7 +154,7 @@ def smallest_float(condition: Callable[[float], bool], low: float, high: float) 
 
 
 def largest_integer(condition: Callable[[int], bool], guess: int) -> int:
-    """The largest integer for which a decreasing condition holds, searched outward from ``guess``.
+    """Return the largest integer for which a decreasing condition holds, searched outward from ``guess``.
 
     The steps outward double, so a guess that is off by d costs about ``2 log2(d)`` tries. The condition must hold
     somewhere and fail somewhere: otherwise the search does not end.
@@ -174,7 +175,9 @@ def largest_integer(condition: Callable[[int], bool], guess: int) -> int:
 
 
 def certified(start: float, condition: Callable[[Fraction], bool]) -> Fraction:
-    """The smallest number, to a relative 2^-36, for which an increasing condition is *proved*, searched from ``start``.
+    """Return the smallest number, to a relative 2^-36, for which an increasing condition is *proved*.
+
+    The search starts from ``start``.
 
     ``start`` comes from a search in floats and is right but for their rounding; the condition is decided in exact
     arithmetic. What is returned satisfies the condition, because it was tried. The condition must hold for all large
@@ -198,7 +201,7 @@ def certified(start: float, condition: Callable[[Fraction], bool]) -> Fraction:
 
 
 def crossing(excess: Callable[[float], float], low: float, high: float, tolerance: float) -> float:
-    """Where a decreasing function becomes 0 or less, to a relative ``tolerance``, from above.
+    """Return where a decreasing function becomes 0 or less, to a relative ``tolerance``, from above.
 
     False position, with a bisection whenever that is slow: fewer evaluations than bisection where each of them is
     expensive. ``excess(high) <= 0`` is known; what is returned was evaluated and is at most 0 there, or is ``high``.
@@ -229,7 +232,7 @@ def crossing(excess: Callable[[float], float], low: float, high: float, toleranc
 
 
 def minimize(function: Callable[[float], float], low: float, high: float, *, steps: int) -> float:
-    """Where a function that first falls and then rises is smallest, by golden-section search.
+    """Return where a function that first falls and then rises is smallest, by golden-section search.
 
     For choices of which every one is valid and some are better: nothing is claimed about the place returned.
 

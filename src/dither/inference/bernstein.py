@@ -50,7 +50,7 @@ class BernsteinInterval(Interval):
     """Whether the limits are for the population that the records were drawn from."""
 
     def _estimate(self, confidence: float) -> IntervalEstimate:
-        """In units of the width, about the middle."""
+        """Return the statistic with its interval in units of the width, about the middle of the bounds."""
         unit = 1 / float(self.span ** (len(self.sums) - 1))
         law = NoiseLaw.of(self.noise, integer=True, unit=unit)
         values, laws = [float(item) * unit for item in self.sums], [law] * len(self.sums)
@@ -71,7 +71,7 @@ class BernsteinInterval(Interval):
         return moment(count, total, squares, numbers[-1], 0.5)
 
     def _in_units(self, estimate: IntervalEstimate) -> tuple[float, float, float]:
-        """Value and limits in the units of the answer."""
+        """Return value and limits in the units of the answer."""
         if self.statistic == "mean":
             estimate = estimate.shifted(0.5).scaled(self.width).shifted(self.first)
         else:
@@ -84,7 +84,7 @@ class BernsteinInterval(Interval):
         return self._in_units(self._estimate(0.5))[0]
 
     def __call__(self, value: float, confidence: float) -> tuple[float, float]:
-        """The limits, which hold the estimate."""
+        """Return the limits, widened to contain the value."""
         _, low, high = self._in_units(self._estimate(confidence))
         low, high = outward(low, high)
         return min(low, value), max(high, value)

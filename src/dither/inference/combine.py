@@ -21,7 +21,7 @@ def combine(
     low: float = -np.inf,
     high: float = np.inf,
 ) -> IntervalEstimate:
-    """``function`` of released numbers with independent noise, and limits for what it is without the noise.
+    """Return a function of released numbers with independent noise, with limits for its value without the noise.
 
     *Statement.* The limits cover with the confidence if the function is linear, or a monotone function of a linear
     one, or a :func:`quotient` of two linear ones; other smooth functions of numbers that are large against their noise
@@ -56,6 +56,10 @@ def combine(
     columns = np.broadcast_arrays(*(item.value for item in inputs))
 
     def statistic(released: Sequence[Array], noises: Sequence[Array]) -> Array:
+        """Return samples of the function without the noise; NaN where it is undefined.
+
+        The first column has the released numbers, so that a quotient knows the sign of its denominator.
+        """
         # the released numbers stand in the first column, where a quotient sees on which side of 0 its denominator is
         arrays = [np.concatenate([value, value - noise], axis=1) for value, noise in zip(released, noises, strict=True)]
         with np.errstate(all="ignore"):
@@ -71,8 +75,10 @@ def combine(
 
 
 def quotient(numerator: Array, denominator: Array) -> Array:
-    """``numerator / denominator`` inside a function for :func:`combine`, undefined where the noise may have changed the
-    sign of the denominator: then no quotient is excluded, as in Fieller's argument.
+    """Return ``numerator / denominator`` inside a function for :func:`combine`.
+
+    It is undefined where the noise may have changed the sign of the denominator: then no quotient is excluded, as in
+    Fieller's argument.
 
     >>> quotient(np.array([[6.0, 6.0, 6.0]]), np.array([[2.0, 3.0, -1.0]]))
     array([[ 3.,  2., nan]])

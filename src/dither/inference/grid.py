@@ -74,8 +74,9 @@ class Grid:
 
     @classmethod
     def rounded_half_up(cls, lower: float, upper: float, scale: float) -> Grid:
-        """Return the grid of steps ``1 / scale``, a power of two, whose ends are the bounds rounded as SQL rounds
-        values: ``floor(bound * scale + 0.5)``.
+        """Return the grid of steps ``1 / scale``, a power of two, with bounds rounded as SQL rounds values.
+
+        That is ``floor(bound * scale + 0.5)``.
 
         >>> Grid.rounded_half_up(0.0, 1.3, 2.0)
         Grid(low=0, high=3, step=Fraction(1, 2))
@@ -84,16 +85,16 @@ class Grid:
 
     @property
     def width(self) -> int:
-        """The number of steps from the lowest point to the highest."""
+        """Return the number of steps from the lowest point to the highest."""
         return self.high - self.low
 
     @property
     def scale(self) -> float:
-        """The number of steps to 1."""
+        """Return the number of steps to 1."""
         return float(1 / self.step)
 
     def sensitivity(self, neighbors: Neighbors) -> int:
-        """By how many steps one record moves the sum of all records, at most.
+        """Return the most by which one record moves the sum of all records, in steps.
 
         Replacing a record moves it by the width; adding or removing one by the larger of the bounds' sizes.
 
@@ -122,11 +123,12 @@ class Grid:
 
     @property
     def mirrored(self) -> Grid:
-        """The same points with their signs changed."""
+        """Return the grid of the points with their signs changed."""
         return Grid(-self.high, -self.low, self.step)
 
     def places(self, x: Values, lower: float, upper: float) -> Iterator[NDArray[np.uint64]]:
-        """For each record, clipped to the bounds, how many steps above the lowest point it lies; in blocks of rows."""
+        """Yield the position of each record, clipped to the bounds, in steps above the lowest point, in blocks
+        of rows."""
         for start in range(0, x.size, _BLOCK_ROWS):
             block = x[start : start + _BLOCK_ROWS]
             if block.dtype.kind == "i" and self.step == 1:

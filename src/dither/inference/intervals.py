@@ -13,7 +13,7 @@ class Interval:
     """The limits that hold the answer without noise with a given confidence."""
 
     def __call__(self, value: float, confidence: float) -> tuple[float, float]:
-        """The limits around a released ``value``."""
+        """Return the limits around a released ``value``."""
         raise AssertionError("each kind of interval has its limits")
 
     def half_width(self, value: float, confidence: float) -> float:
@@ -22,12 +22,12 @@ class Interval:
         return max(high - value, value - low)
 
     def text(self, value: float) -> str:
-        """In words, at 95 %."""
+        """Describe the half-width at 95 %."""
         return f"± {self.half_width(value, 0.95):.4g}"
 
 
 def outward(low: float, high: float) -> tuple[float, float]:
-    """Limits so close that the rounding of floats counts, moved outward by it.
+    """Move limits outward by one unit in the last place if they are so close that rounding of floats matters.
 
     >>> outward(0.0, 1.0), outward(2.0**53, 2.0**53)
     ((0.0, 1.0), (9007199254740991.0, 9007199254740994.0))
@@ -48,7 +48,7 @@ class Around(Interval):
     high: float = math.inf
 
     def __call__(self, value: float, confidence: float) -> tuple[float, float]:
-        """The half-width on both sides of the value.
+        """Return the value plus and minus the half-width, clipped to the range of the answer.
 
         A noisy number that was moved into the domain has the interval of a number at its end: it holds what the
         domain has of the interval around the noisy number, and more, so it never shrinks to nothing.
@@ -67,7 +67,7 @@ class AroundBounded(Interval):
     noise: BoundedLaplace
 
     def __call__(self, value: float, confidence: float) -> tuple[float, float]:
-        """Its half-width, kept to the limits."""
+        """Return the value plus and minus the half-width, clipped to the limits of the noise."""
         width = self.noise.error(confidence)
         return max(value - width, self.noise.lower), min(value + width, self.noise.upper)
 
@@ -79,7 +79,7 @@ class Root(Interval):
     inner: Interval
 
     def __call__(self, value: float, confidence: float) -> tuple[float, float]:
-        """As the inner interval, for the square."""
+        """Return the square roots of the limits of the inner interval for the square."""
         low, high = self.inner(value * value, confidence)
         return math.sqrt(max(low, 0.0)), math.sqrt(max(high, 0.0))
 
@@ -92,11 +92,11 @@ class WithinBounds(Interval):
     high: float
 
     def __call__(self, value: float, confidence: float) -> tuple[float, float]:
-        """The bounds."""
+        """Return the bounds."""
         return self.low, self.high
 
     def text(self, value: float) -> str:
-        """In words."""
+        """Describe the noise, whose size is private."""
         return "with noise of a private size"
 
 
@@ -115,7 +115,7 @@ class RankInterval(Interval):
     high: float
 
     def __call__(self, value: float, confidence: float) -> tuple[float, float]:
-        """The bounds: nothing narrower is certain."""
+        """Return the bounds: no narrower limits are certain."""
         return self.low, self.high
 
     def ranks(self, confidence: float) -> float:
@@ -123,5 +123,5 @@ class RankInterval(Interval):
         return (math.log(self.points) - math.log(1 - confidence)) / self.rate
 
     def text(self, value: float) -> str:
-        """In ranks."""
+        """Describe the half-width in ranks at 95 %."""
         return f"within {self.ranks(0.95):.0f} ranks"

@@ -116,8 +116,9 @@ class NoiseLaw:
 
 
 def level_table(name: str, count: int, columns: int) -> NDArray[np.float64]:
-    """Levels of noise that are always the same for a ``name``: in each column all of ``(1/2, 3/2, …) / count``, in an
-    order of its own (a Latin hypercube), so that numbers of the same law have the same error.
+    """Return levels of noise that depend only on ``name``, a Latin hypercube.
+
+    Each column has all of ``(1/2, 3/2, …) / count`` in an order of its own, so that numbers of one law have one error.
 
     >>> table = level_table("any", 4, 2)
     >>> np.sort(table, axis=0)[:, 0]

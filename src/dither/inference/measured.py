@@ -83,12 +83,13 @@ class Measured:
 
     @property
     def resolved(self) -> bool:
-        """Whether the sample has enough points for limits at this confidence; beyond it only ``error`` is of use."""
+        """Return whether the sample has enough points for limits at this confidence; beyond it only ``error`` is of
+        use."""
         return self.noise.size > 0
 
     @property
     def range(self) -> tuple[Array, Array]:
-        """The smallest and the largest truth within the error."""
+        """Return the smallest and the largest true values within the error."""
         return self.value - self.error, self.value + self.error
 
     def at(self, value: Numbers) -> Measured:
@@ -97,7 +98,7 @@ class Measured:
 
 
 def measured(values: Sequence[Numbers], laws: Sequence[NoiseLaw], confidence: float) -> tuple[Measured, ...]:
-    """Numbers that were released with independent noise of these laws, each one number or one for each group."""
+    """Return numbers that were released with independent noise of these laws, each one number or one for each group."""
     count = sum(law.shape != "none" for law in laws)
     tail = (1 - confidence) / max(count, 1)
     sample = _sample(tuple(laws), _points(confidence))
@@ -115,7 +116,7 @@ def _points(confidence: float) -> int:
 
 @functools.lru_cache(maxsize=64)
 def _sample(laws: tuple[NoiseLaw, ...], points: int) -> tuple[Array, ...]:
-    """For each law the noise at every point of the lattice."""
+    """Return the noise of each law at every point of a lattice rule."""
     places = np.arange(points) + 0.5
     result = []
     for number, law in enumerate(laws):
@@ -173,7 +174,7 @@ def _near_end(distance: Array) -> Array:
 
 
 def _limits_near_end(sample: Array, undefined: Array, beyond: int, low: Numbers, scale: Array) -> tuple[Array, Array]:
-    """Return the limits of sorted samples, in rows, where the lower end of what is possible is near."""
+    """Return the limits of sorted samples, in rows, where the lower end of the possible values is near."""
     points, unit = sample.shape[1], np.maximum(scale, 1e-300)[:, None]
     # below: the first of the samples from the bottom that is not too far down for its own distance from the end
     numbers = np.arange(beyond, 2 * beyond + 1)

@@ -50,15 +50,15 @@ class IntervalEstimate(NamedTuple):
 
     @property
     def error(self) -> Numbers:
-        """The larger distance from the value to the limits."""
+        """Return the larger distance from the value to the limits."""
         return np.maximum(self.high - self.value, self.value - self.low)
 
     def shifted(self, by: float) -> IntervalEstimate:
-        """Return all three moved by a public constant."""
+        """Return the value and limits plus a public constant."""
         return IntervalEstimate(self.value + by, self.low + by, self.high + by)
 
     def scaled(self, by: float) -> IntervalEstimate:
-        """Return all three multiplied by a public positive constant."""
+        """Return the value and limits times a public positive constant."""
         return IntervalEstimate(self.value * by, self.low * by, self.high * by)
 
 
@@ -153,7 +153,7 @@ def _quotient(values: Sequence[Array], noises: Sequence[Array]) -> Array:
 
 
 def deviations(values: Sequence[Array], noises: Sequence[Array]) -> Array:
-    """Samples of the sample variance from count, total and squares, their curvature taken out (see the module)."""
+    """Return samples of the sample variance from count, total and squares, corrected for curvature (see the module)."""
     (count, total, squares), noise = values, np.concatenate(noises)
     size = np.maximum(count, 2.0)
     center = total / size
@@ -182,5 +182,5 @@ def deviations(values: Sequence[Array], noises: Sequence[Array]) -> Array:
 
 
 def _around(value: Array, low: Numbers, high: Numbers) -> IntervalEstimate:
-    """Limits that hold their value."""
+    """Return an estimate whose limits are widened to contain its value."""
     return IntervalEstimate(value, np.minimum(low, value), np.maximum(high, value))

@@ -56,20 +56,22 @@ class PairSums:
 
     @classmethod
     def of_parts(cls, parts: Sequence[Measured]) -> PairSums:
-        """From the sums of the six terms of ``(a + b + c)^2``, where ``a + b + c = 1``: those of a^2, b^2, c^2, 2ab,
-        2ac and 2bc."""
+        """Return the sums of a pair from those of the six terms of ``(a + b + c)^2``, where ``a + b + c = 1``.
+
+        The terms are a^2, b^2, c^2, 2ab, 2ac and 2bc.
+        """
         aa, bb, cc, ab, ac, bc = parts
         count = aa + bb + cc + ab + ac + bc
         return cls(count, aa + (ab + ac) * 0.5, bb + (ab + bc) * 0.5, aa, bb, ab * 0.5)
 
     @property
     def swapped(self) -> PairSums:
-        """The same of pairs (b, a)."""
+        """Return the sums of the pairs (b, a)."""
         return PairSums(self.count, self.second, self.first, self.second_squares, self.first_squares, self.products)
 
     @property
     def inputs(self) -> tuple[Measured, ...]:
-        """All of them, in order."""
+        """Return all six sums, in order."""
         return self.count, self.first, self.second, self.first_squares, self.second_squares, self.products
 
 
@@ -111,9 +113,7 @@ def pair_statistic(kind: PairStatistic, sums: PairSums, at: float = 0.0) -> Inte
 def _of_central(
     kind: PairStatistic, number: Array, first: Array, second: Array, aa: Array, bb: Array, ab: Array
 ) -> Array:
-    """Return the statistic, from the number, the means and the sums about them; the correlation in place of
-    its square.
-    """
+    """Return the statistic from the number, the means and the central sums; for ``regr_r2``, the correlation."""
     if kind in ("covar_pop", "covar_samp"):
         return ab / (number - (kind == "covar_samp"))
     if kind in ("corr", "regr_r2"):
@@ -167,6 +167,7 @@ def _samples(kind: PairStatistic, at: float) -> Statistic:
     """Return the statistic in every sample of possible truths, the curvature of the sums about the means taken out."""
 
     def statistic(values: Sequence[Array], noises: Sequence[Array]) -> Array:
+        """Return samples of the statistic from noisy sums, corrected for curvature."""
         noise = np.concatenate(noises)
         covariance = noise @ noise.T / noise.shape[1]
         size, first, second, first_squares, second_squares, products = (item[:, 0] for item in values)

@@ -58,8 +58,10 @@ def wilson(share: Array, records: Array | float, z: Array) -> Array:
 def population_count(
     count: Measured, sampling: Measured, cluster: float = 1.0, records: float | None = None
 ) -> IntervalEstimate:
-    """Return how many rows would be counted on average in such a sample; ``records`` is the number of all rows, where
-    that is public, and ``sampling`` is 0 with noise of the standard normal law, measured with the count.
+    """Return an interval for the number of rows that would be counted on average in such a sample.
+
+    ``records`` is the number of all rows, where that is public, and ``sampling`` is 0 with noise of the standard normal
+    law, measured with the count.
 
     >>> inputs = measured([1000.0, 0.0], [NoiseLaw("laplace", 1.0), STANDARD_NORMAL], confidence=0.95)
     >>> [round(float(number[0])) for number in population_count(*inputs)]
@@ -78,7 +80,8 @@ def population_count(
 
 
 def population_sum(total: Measured, squares: Measured, sampling: Measured, cluster: float = 1.0) -> IntervalEstimate:
-    """Return what the sum would be on average in such a sample; ``squares`` is the sum of squares about 0.
+    """Return an interval for the sum that such a sample would have on average; ``squares`` is the sum of squares about
+    0.
 
     >>> laws = [NoiseLaw("laplace", 1.0)] * 2 + [STANDARD_NORMAL]
     >>> [round(float(number[0])) for number in population_sum(*measured([500.0, 1000.0, 0.0], laws, confidence=0.95))]
@@ -110,6 +113,7 @@ def population_mean(
     value = mean(count, total, largest).value
 
     def statistic(values: Sequence[Array], noises: Sequence[Array]) -> Array:
+        """Return samples of the mean, with sampling error by Student's law."""
         number = values[0] - noises[0]
         number[number <= 1] = np.nan
         center = np.clip((values[1] - noises[1]) / number, -largest, largest)
@@ -135,6 +139,8 @@ def population_variance(
     value = variance(count, total, squares, largest).value
 
     def statistic(values: Sequence[Array], noises: Sequence[Array]) -> Array:
+        """Return samples of the variance, with sampling error by Wilson's interval for a share of the largest
+        variance."""
         number = values[0] - noises[0]
         number[number <= 1] = np.nan
         farthest = largest + np.minimum(np.abs((values[1] - noises[1]) / number), largest)
@@ -146,8 +152,10 @@ def population_variance(
 
 
 def _student(z: Array, freedom: Array) -> Array:
-    """Student's quantile at the level of a normal quantile z, by the first terms of Fisher's expansion; for fewer than
-    four degrees of freedom that of four."""
+    """Return Student's quantile at the level of a normal quantile z, by the first terms of Fisher's expansion.
+
+    For fewer than four degrees of freedom it is that of four.
+    """
     freedom = np.maximum(freedom, 4.0)
     square = z * z
     first = z * (square + 1) / 4
@@ -158,6 +166,7 @@ def _student(z: Array, freedom: Array) -> Array:
 
 
 def _require_resolved(number: Measured) -> None:
+    """Refuse a confidence for which the sample of noise has too few points."""
     if not number.resolved:
         raise InvalidArgument(
             "confidence",
@@ -178,7 +187,7 @@ class PopulationCount(Interval):
     records: int | None
 
     def __call__(self, value: float, confidence: float) -> tuple[float, float]:
-        """The score interval, with the noise."""
+        """Return the score interval, widened by the noise."""
         count, sampling = measured([value, 0.0], [self.law, STANDARD_NORMAL], confidence)
         records = None if self.records is None else float(self.records)
         _, low, high = population_count(count, sampling, records=records)
@@ -195,7 +204,7 @@ class PopulationVariance(Interval):
     """The distance between the bounds."""
 
     def __call__(self, value: float, confidence: float) -> tuple[float, float]:
-        """The interval for a share, of the variance in the square of the width."""
+        """Return the interval for a share, applied to the variance as a share of the squared width."""
         inputs = measured([value, 0.0], [self.law, STANDARD_NORMAL], confidence)
         _require_resolved(inputs[0])
         square = self.width * self.width

@@ -33,14 +33,14 @@ class Split:
     above: Self | None = None
 
     def __iter__(self) -> Iterator[Self]:
-        """This split, then those below it, then those above it."""
+        """Iterate over this split, then those below it, then those above it."""
         yield self
         for side in (self.below, self.above):
             yield from side or ()
 
     @property
     def depth(self) -> int:
-        """The number of levels, this one included."""
+        """Return the number of levels, this one included."""
         return 1 + max((side.depth for side in (self.below, self.above) if side is not None), default=0)
 
     def select_all(

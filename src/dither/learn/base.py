@@ -80,7 +80,10 @@ class Total:
 
     @property
     def guarantee(self) -> Guarantee | None:
-        """The sum of all fits; refused, when it is read, where no guarantee can state so much."""
+        """Return the sum over all fits, None before the first.
+
+        It is refused, when it is read, where no guarantee can represent so large a sum.
+        """
         try:
             return sum(self.costs[1:], self.costs[0]) if self.costs else None
         except InvalidArgument:
@@ -167,12 +170,12 @@ class PrivateEstimator(BaseEstimator):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What a fit costs: (epsilon, delta)-DP; with ``delta=None``, epsilon-DP."""
+        """Return the guarantee of a fit: (epsilon, delta)-DP; with ``delta=None``, epsilon-DP."""
         arguments.epsilon(self.epsilon)
         return PureDP(self.epsilon) if self.delta is None else ApproxDP(self.epsilon, self.delta)
 
     def _fit_rows(self, X: Any, y: Any = None, *, labeled: bool = False) -> tuple[Any, ...]:
-        """Check everything, pay, compute, and keep what was released as attributes; returns the prepared labels."""
+        """Check all arguments, pay, compute, and set what was released as attributes; return the prepared labels."""
         guarantee = self.guarantee
         neighbors = AddRemove if self.neighbors is None else relation(self.neighbors)
         if self.delta is None and self._needs_delta:
@@ -201,8 +204,10 @@ class PrivateEstimator(BaseEstimator):
 
     @property
     def total_guarantee(self) -> Guarantee | None:
-        """What all fits so far of this estimator, of those it was cloned from and of its clones cost together, if they
-        were fitted to the same records; None before the first. ``guarantee_`` is about a single fit.
+        """Return the guarantee of all fits so far of this estimator, its clones and what it was cloned from, for one
+        set of records.
+
+        None before the first fit. ``guarantee_`` is about a single fit.
 
         Searches and cross-validation of scikit-learn fit clones. Fits in other processes are not counted.
         """
@@ -215,7 +220,7 @@ class PrivateEstimator(BaseEstimator):
         return copy
 
     def _request(self, columns: int) -> str:
-        """Return the parameters and the number of features in words: what makes two requests the same."""
+        """Return the parameters and the number of features in words; two requests are equal if these are."""
         parameters = self.get_params(deep=False)
         descriptions = (
             f"{name}={np.asarray(parameters[name]).tolist()}" for name in sorted(parameters) if name != "source"
@@ -237,7 +242,7 @@ class PrivateEstimator(BaseEstimator):
         raise AssertionError("each estimator computes what it releases")
 
     def non_private_estimator(self) -> Any:
-        """Return the estimator of scikit-learn that does the same without privacy."""
+        """Return the estimator of scikit-learn that fits such a model without privacy."""
         raise AssertionError("each estimator has a twin")
 
     def non_private_data(self, rows: Floats, y: Any) -> tuple[Any, ...]:
@@ -245,7 +250,7 @@ class PrivateEstimator(BaseEstimator):
         return (rows,)
 
     def non_private(self) -> NonPrivate:
-        """Return the baseline: scikit-learn's own estimator on rows and labels clipped to the same bounds."""
+        """Return the baseline: scikit-learn's own estimator on rows and labels clipped to these bounds."""
         return NonPrivate(self)
 
     def read_rows(self, X: Any, *, reset: bool) -> Floats:
@@ -348,6 +353,7 @@ class NonPrivate(BaseEstimator):
         return self
 
     def __getattr__(self, name: str) -> Any:
+        """Return a method of the fitted model, applied to rows that are clipped to the bounds."""
         if name in ("predict", "predict_proba", "predict_log_proba", "decision_function", "transform", "score"):
             if "model_" not in vars(self):
                 raise AttributeError(f"{name} is there after fit")
@@ -491,7 +497,7 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         return np.asarray(result)
 
     def _labels(self, y: Any, rows: int) -> tuple[Any, ...]:
-        """Return the place of each label among the classes, -1 if it is none of them; and the classes."""
+        """Return the index of each label among the classes (-1 if it is none of them), and the classes."""
         classes = self._known(y)
         codes = inputs.codes(y, classes)
         inputs.check_lengths(len(codes), rows)

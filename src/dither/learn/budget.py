@@ -69,8 +69,10 @@ def row_sums(values: Floats) -> Floats:
 
 
 def project(rows: Floats, matrix: Floats, largest: float) -> Floats:
-    """``rows @ matrix``, where no entry of the rows is above ``largest``, a public number, of which they are good to
-    2^-22; the matrix is good to about 2^-23 of its largest entry.
+    """Return ``rows @ matrix`` in whole numbers of limited precision, so that it is bounded exactly.
+
+    No entry of the rows is above ``largest``, a public number; rows are good to 2^-22 of it, and the matrix to about
+    2^-23 of its largest entry.
 
     *Why rows are independent.* Rows are cut to whole numbers below 2^24, the matrix to whole numbers below ``2^28 /
     columns``: every product and every partial sum is below 2^53, and so exact in whichever order.
@@ -131,22 +133,22 @@ class GaussianBudget(Stateful):
 
     @property
     def pure(self) -> bool:
-        """Whether there is no delta: norms are l1 then."""
+        """Return whether there is no delta; then norms are l1."""
         return isinstance(self.guarantee, PureDP)
 
     @property
     def order(self) -> int:
-        """The norm that rows are clipped in: 1 or 2."""
+        """Return the norm in which rows are clipped: 1 or 2."""
         return 1 if self.pure else 2
 
     @property
     def left(self) -> Fraction:
-        """The share that is left."""
+        """Return the share of the budget that is left."""
         return self._left
 
     @property
     def event(self) -> Event:
-        """For accountants: what was released."""
+        """Return the event of everything that was released, for accountants."""
         return Sequential(*self._events)
 
     def ratio(self, share: float | Fraction, *, aligned: bool = False) -> float:
@@ -154,6 +156,7 @@ class GaussianBudget(Stateful):
         return up(self._ratio(decimal(share, "share")) * self._relation_factor(aligned))
 
     def _ratio(self, share: Fraction) -> Fraction:
+        """Return the noise over the sensitivity that a share of the budget pays for, rounded up."""
         if not 0 < share <= 1:
             raise InvalidArgument("share", "a number above 0 and at most 1", float(share), "pass share=0.5")
         numbers = self.guarantee.exact
@@ -162,7 +165,10 @@ class GaussianBudget(Stateful):
         return gaussian_ratio(*numbers) * root_up(1 / share, _BITS)
 
     def _relation_factor(self, aligned: bool) -> Fraction:
-        """Return by how many times their sensitivity the sums of neighbors differ at most."""
+        """Return how many times their sensitivity the sums of neighbors can differ.
+
+        Under ReplaceOne it is 2, or sqrt(2) for normal noise where the two records move different sums (``aligned``).
+        """
         if self.neighbors is not ReplaceOne:
             return Fraction(1)
         return root_up(Fraction(2), _BITS) if aligned and not self.pure else Fraction(2)
@@ -184,6 +190,7 @@ class GaussianBudget(Stateful):
         return [self._noisy(sums, exactly(sensitivity) * factor, weight) for sums, sensitivity in parts]
 
     def _noisy(self, sums: NDArray[Any], sensitivity: Fraction, weight: Fraction) -> Floats:
+        """Return sums of whole numbers with exact noise for this sensitivity and share."""
         mechanism = self._mechanisms.get((sensitivity, weight))
         if mechanism is None:
             ratio: Any = self._ratio(weight)
@@ -206,7 +213,8 @@ def steps_to_one(columns: int, norm: float, bits: int) -> float:
 def quantized(
     rows: Floats, norm: float, bits: int, order: int = 2, sizes: Floats | None = None
 ) -> tuple[Floats, float]:
-    """Rows clipped to ``norm`` as rows of whole numbers with norm at most ``2**bits``, and how many steps make 1;
+    """Clip rows to ``norm`` and return them as whole numbers with norm at most ``2**bits``, and how many steps make 1.
+
     ``sizes`` are the rows' :func:`~dither.learn.budget.row_norms`, where they are known; zeros where no row is longer
     than ``norm`` but for d + 2 roundings.
 
@@ -283,8 +291,9 @@ def symmetric(diagonal: Floats, above: Floats) -> Floats:
 def noisy_gram(
     rows: Floats, norm: float, budget: GaussianBudget, share: float | Fraction, *, within: bool = False
 ) -> Floats:
-    """Return the sum of ``x x'`` over the rows x, each clipped to ``norm``: a symmetric matrix. ``within`` says that
-    none is longer, but for d + 2 roundings.
+    """Return the noisy sum of ``x x'`` over the rows x, each clipped to ``norm``: a symmetric matrix.
+
+    ``within`` says that no row is longer, but for d + 2 roundings.
 
     One row adds ``x x'`` of Frobenius norm ``|x|^2``. The noise has deviation ``norm^2 budget.ratio(share,
     aligned=True)`` on the diagonal and ``sqrt(1/2)`` of that off it, and may leave the matrix indefinite.

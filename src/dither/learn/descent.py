@@ -216,7 +216,7 @@ class NoisyDescent:
 
     @property
     def mechanism(self) -> Gaussian:
-        """The noise of one step."""
+        """Return the noise of one step."""
         multiplier = decimal(self.noise_multiplier, "noise_multiplier")
         return Gaussian(
             GRADIENT_SENSITIVITY, rho=cast(float, 1 / (2 * multiplier * multiplier))
@@ -224,7 +224,7 @@ class NoisyDescent:
 
     @property
     def event(self) -> Event:
-        """For accountants: the noise, and how the batches are drawn."""
+        """Return the event for accountants: the noise of all steps, and how the batches are drawn."""
         rate = arguments.rate(self.sampling_rate, "sampling_rate")
         one: Event = self.mechanism.event_for(integer=False)
         if self.sampling == "once":
@@ -233,7 +233,7 @@ class NoisyDescent:
 
     @property
     def guarantee(self) -> Guarantee:
-        """The best that an accountant finds at ``delta``; without one, rho-zCDP."""
+        """Return the best guarantee that an accountant finds at ``delta``; without one, rho-zCDP."""
         if self.delta is not None:
             return best_of(self.event, self.delta).guarantee
         if not zcdp.supports(self.event):
@@ -255,6 +255,7 @@ class NoisyDescent:
         steps = self.step.steps(self.steps) if isinstance(self.step, Schedule) else np.full(self.steps, self.step)
 
         def release(sums: Integers) -> Floats:
+            """Return exact sums with the noise of one step."""
             flattened = sums.ravel()
             small = len(rows) <= _EXACT_ROWS
             exact = flattened.astype(np.float64) if small else [Fraction(int(value)) for value in flattened]
@@ -285,6 +286,7 @@ class NoisyDescent:
         batch_of_record = np.empty(0, dtype=np.uint64)
 
         def once(h: int) -> NDArray[np.bool_]:
+            """Return which records are in the batch of a step; a pass over the data uses each record once."""
             nonlocal batch_of_record
             if h % rate.denominator == 0:
                 batch_of_record = uniform_integers(rate.denominator, count, source)
@@ -310,7 +312,7 @@ def noisy_descent(
     momentum: float = 0.0,
     source: Source | None = None,
 ) -> Trace:
-    """:class:`NoisyDescent` in one call.
+    """Run :class:`NoisyDescent` in one call.
 
     >>> from dither.learn.losses import Squared
     >>> noisy_descent(Squared(), np.ones((500, 1)), np.full(500, 0.5), start=0.0, steps=20, clip=1.0, step=0.3,
@@ -345,6 +347,7 @@ def noise_for(epsilon: float, delta: float, steps: int, sampling_rate: float = 1
         return count * PoissonSampled(GaussianNoise(noise), share)
 
     def fits(noise: float) -> bool:
+        """Return whether this noise multiplier keeps the target guarantee."""
         try:
             if renyi.guarantee(event(noise), delta) <= target:  # as a rule, and much faster
                 return True
@@ -354,6 +357,7 @@ def noise_for(epsilon: float, delta: float, steps: int, sampling_rate: float = 1
 
     @cache
     def excess(noise: float) -> float:
+        """Return the logarithm of the epsilon at this noise over the target's, infinite where it cannot be computed."""
         try:
             result = best_of(event(noise), delta, (renyi, pld)).guarantee
         except DitherError:  # more than any guarantee may say, or than an accountant can compute

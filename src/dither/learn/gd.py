@@ -66,22 +66,22 @@ class Trace(ComparedByValue):
 
     @property
     def last(self) -> Floats:
-        """beta[N]."""
+        """Return beta[N]."""
         return np.asarray(self.iterates[-1])
 
     @property
     def averages(self) -> Floats:
-        """``sum gamma[j] beta[j] / sum gamma[j]`` over j < M, for M = 1, ..., N: what the bounds are about."""
+        """Return ``sum gamma[j] beta[j] / sum gamma[j]`` over j < M, for M = 1, ..., N, which the bounds are about."""
         weights = self.steps.reshape(-1, *(1,) * (self.iterates.ndim - 1))
         return np.asarray(np.cumsum(weights * self.iterates[:-1], axis=0) / np.cumsum(weights, axis=0))
 
     @property
     def average(self) -> Floats:
-        """The weighted average of all iterates but the last."""
+        """Return the weighted average of all iterates but the last."""
         return np.asarray(self.averages[-1])
 
     def excess(self, loss: Loss, X: Floats, y: Floats, best: Floats, *, average: bool = True) -> Floats:
-        """``f(average) - f(best)`` after 1, ..., N steps; ``f(iterate) - f(best)`` with ``average=False``."""
+        """Return ``f(average) - f(best)`` after 1, ..., N steps; ``f(iterate) - f(best)`` with ``average=False``."""
         least = loss.objective(best, X, y)
         betas = self.averages if average else self.iterates[1:]
         return np.array([loss.objective(beta, X, y) - least for beta in betas])
@@ -102,7 +102,7 @@ class Trace(ComparedByValue):
 
 
 def descend(gradient: Gradient, *, start: ArrayLike, steps: int, schedule: Schedule) -> Trace:
-    """So many steps against ``gradient(beta, h)``.
+    """Take ``steps`` steps against ``gradient(beta, h)``.
 
     >>> descend(lambda beta, h: 2 * (beta - 3), start=[0.0], steps=2, schedule=Schedule(0.25)).iterates.ravel()
     array([0.  , 1.5 , 2.25])
@@ -127,9 +127,10 @@ def start_of(start: ArrayLike) -> Floats:
 
 
 def read_records(X: Any, y: Any, beta: Floats) -> tuple[Floats, Floats]:
-    """Rows and targets for a private descent. A record with a cell that is no finite number becomes zeros, and has no
-    gradient. Targets that are not one for each score of each row are refused: broadcasting would mix those of several
-    records.
+    """Return rows and targets for a private descent, of which invalid records have no gradient.
+
+    A record with a cell that is no finite number becomes zeros. Targets that are not one for each score of each row are
+    refused: broadcasting would mix those of several records.
     """
     X = inputs.table(X, len(beta))
     several = getattr(y, "ndim", beta.ndim) == 2 if not isinstance(y, (list, tuple)) else beta.ndim == 2
@@ -145,7 +146,7 @@ def read_records(X: Any, y: Any, beta: Floats) -> tuple[Floats, Floats]:
 def gradient_descent(
     loss: Loss, X: Floats, y: Floats, *, start: ArrayLike, steps: int, schedule: Schedule | None = None
 ) -> Trace:
-    """Plain gradient descent on the mean loss; by default with the constant step ``1 / smoothness``.
+    """Run plain gradient descent on the mean loss, by default with the constant step ``1 / smoothness``.
 
     >>> from dither.learn.losses import Squared
     >>> x = np.array([1.0, 2.0, 6.0])
@@ -157,7 +158,7 @@ def gradient_descent(
 
 
 def descent_bound(distance_squared: float, steps: Floats, smoothness: float) -> Floats:
-    """``|beta[0] - beta*|^2 / sum gamma[j]`` after 1, ..., N steps: a bound on ``f(average) - f*``.
+    """Return a bound on ``f(average) - f*`` after 1, ..., N steps: ``|beta[0] - beta*|^2 / sum gamma[j]``.
 
     *Statement.* It holds if f is convex, its gradient has the Lipschitz constant L = ``smoothness``, and every step is
     at most 1.5 / L; other steps are refused. *Why.* For such f, ``<f'(b), b - b*> >= f(b) - f* + |f'(b)|^2 / (2L)``
@@ -174,7 +175,7 @@ def descent_bound(distance_squared: float, steps: Floats, smoothness: float) -> 
 def utility_bound(
     distance_squared: float, steps: Floats, *, constant: float = 0.0, noise: Floats | None = None, per_noise: float = 0
 ) -> Floats:
-    """``(D^2 + constant sum gamma^2 + per_noise sum gamma^2 theta^2) / sum gamma`` after 1, ..., N steps.
+    """Return ``(D^2 + constant sum gamma^2 + per_noise sum gamma^2 theta^2) / sum gamma`` after 1, ..., N steps.
 
     Without constant and noise it bounds gradient descent (:func:`descent_bound`), with a constant stochastic descent
     (:func:`stochastic_bound`), and with the sizes theta of the noise private descent as well.
@@ -243,7 +244,7 @@ def offline(
 
 
 def draw_rows(count: int, size: int, source: Source) -> NDArray[np.int64]:
-    """``size`` different indices below ``count``, every set of them with the same probability."""
+    """Draw ``size`` different indices below ``count``, every set of them with equal probability."""
     if 2 * size > count:  # the first of a random order, by random keys
         keys = uniform_integers(1 << 64, count, source)
         while np.unique(keys).size < count:
@@ -276,7 +277,7 @@ def gradient_variance(loss: Loss, X: Floats, y: Floats, best: Floats) -> float:
 def stochastic_bound(
     distance_squared: float, steps: Floats, smoothness: float, variance: float, *, noise: Floats | None = None
 ) -> Floats:
-    """``D^2 / sum gamma + C sum gamma^2 / sum gamma``: a bound on the mean of ``f(average) - f*``.
+    """Return a bound on the mean of ``f(average) - f*``: ``D^2 / sum gamma + C sum gamma^2 / sum gamma``.
 
     Batches are of one row.
 
@@ -297,6 +298,7 @@ def stochastic_bound(
 
 
 def _batch(batch: int, count: int) -> int:
+    """Return the size of a batch, at most the number of rows."""
     size = arguments.whole(batch, "batch")
     if size > count:
         raise InvalidArgument("batch", "at most the number of rows", size, "pass a smaller batch")

@@ -118,8 +118,9 @@ def typical_length(
     budget: GaussianBudget,
     share: float | Fraction,
 ) -> float:
-    """Return a length to clip rows to that are summed in ``size`` groups; a public one if there are too few to find
-    out.
+    """Learn a length to which rows are clipped before they are summed in ``size`` groups.
+
+    If there are too few rows for that, the public length ``otherwise`` is returned.
 
     With w the noise of a group's mean if nothing were clipped, it is about what a fraction 1 - 5 w of the rows stay
     below, but at least the median: clipping saves noise, and is not worth its bias where there is little.
@@ -131,7 +132,8 @@ def typical_length(
 
 
 def without_noise(result: Floats, noise: Floats | float) -> Floats:
-    """Rows with noise of these deviations, or one row, each moved toward 0 as far as the noise explains its length."""
+    """Shrink noisy rows, or one row, toward 0 in proportion to the share of their squared length that noise
+    explains."""
     square = (result * result).mean(axis=-1)
     signal_share = np.maximum(square - noise * noise, 0.0) / np.maximum(square, np.finfo(np.float64).tiny)
     return np.asarray(signal_share[..., np.newaxis] * result)
@@ -191,12 +193,13 @@ class GaussianNB(PrivateClassifier):
     class_count_: Floats
 
     def non_private_estimator(self) -> Any:
-        """Return the estimator of scikit-learn that does the same without privacy."""
+        """Return the estimator of scikit-learn that fits such a model without privacy."""
         from sklearn import naive_bayes
 
         return naive_bayes.GaussianNB()
 
     def _released(self, rows: Floats, *labels: Any, budget: GaussianBudget) -> Released:
+        """Return mean, variance and weight of each class in the units of the data."""
         lower, upper = limits_of(self.bounds, rows.shape[1])
         half = (upper - lower) / 2
         codes, classes = labels
@@ -232,9 +235,7 @@ class GaussianNB(PrivateClassifier):
 def moments(
     places: Floats, groups: NDArray[np.int64], size: int, budget: GaussianBudget
 ) -> tuple[Floats, Floats, Floats]:
-    """Return count, mean and variance of each of ``size`` groups of rows between -1 and 1. All of the budget
-    is spent.
-    """
+    """Return count, mean and variance of each of ``size`` groups of rows between -1 and 1, for the whole budget."""
     columns = places.shape[1]
     max_norm = float(columns) if budget.pure else math.sqrt(columns)
     noisy = group_counts(groups, size, budget, _COUNTS_SHARE)
@@ -244,6 +245,8 @@ def moments(
     middle = np.clip(noisy_sum(places, max_norm, budget, _MEAN_SHARE) / count, -1.0, 1.0)
 
     def group_mean(rows: Floats, typical: float, part: Fraction) -> tuple[Floats, Floats]:
+        """Return the noisy means of all groups for a part of the remaining budget, with the deviation of their
+        noise."""
         norm = typical_length(
             rows, size, longest=max_norm, otherwise=max_norm * typical, count=count, budget=budget, share=_SIZES_SHARE
         )
@@ -346,7 +349,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, UnsupervisedEsti
         return self.fit(X).predict(X)
 
     def transform(self, X: Any) -> Floats:
-        """Return the distance of each row from each center, where the bounds are 2 apart."""
+        """Return the distance of each row from each center, in units in which the bounds are 2 apart."""
         return np.asarray(np.sqrt(squared_distances(*self._places(X))))
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -355,11 +358,11 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, UnsupervisedEsti
 
     @property
     def _n_features_out(self) -> int:
-        """The number of output columns, which scikit-learn names by the class: see ``get_feature_names_out``."""
+        """Return the number of output columns, which scikit-learn names by the class: see ``get_feature_names_out``."""
         return int(self.cluster_centers_.shape[0])
 
     def non_private_estimator(self) -> Any:
-        """Return the estimator of scikit-learn that does the same without privacy."""
+        """Return the estimator of scikit-learn that fits such a model without privacy."""
         from sklearn import cluster
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import FunctionTransformer
@@ -378,7 +381,7 @@ def squared_distances(rows: Floats, centers: Floats) -> Floats:
 
 
 def private_centers(points_in_cube: Floats, size: int, budget: GaussianBudget) -> tuple[Floats, int]:
-    """Return ``size`` centers of rows between -1 and 1, and the number of steps. All of the budget is spent."""
+    """Return ``size`` centers of rows between -1 and 1, and the number of steps, for the whole budget."""
     columns = points_in_cube.shape[1]
     max_norm = float(columns) if budget.pure else math.sqrt(columns)
     count = noisy_count(points_in_cube, budget, _COUNT_SHARE)
@@ -453,7 +456,7 @@ def _normal_centers(variances: Floats, size: int) -> Floats:
 
 
 def _moved(rows: Floats, centers: Floats, norm: float, share: Fraction, budget: GaussianBudget) -> Floats:
-    """Return one step: each center by the noisy mean difference of its records, as far as that is not noise."""
+    """Move each center by the noisy mean difference of its records, shrunk by the share that noise explains."""
     nearest = squared_distances(rows, centers).argmin(axis=1)
     first = share * _COUNTS_FRACTION
     counts = np.maximum(group_counts(nearest, len(centers), budget, first), deviation(budget, share))

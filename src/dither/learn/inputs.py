@@ -67,7 +67,7 @@ def numbers(y: Any) -> Floats:
 
 
 def codes(y: Any, classes: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the place of each label among the sorted classes, and -1 for a label that is none of them."""
+    """Return the index of each label among the sorted classes, and -1 for other labels."""
     label_array = labels(y)
     if label_array.dtype.kind in _NUMERIC:
         if classes.dtype.kind not in _NUMERIC:
@@ -93,7 +93,7 @@ def observed(y: Any) -> NDArray[Any]:
 
 
 def labels(y: Any) -> NDArray[Any]:
-    """Labels as numbers of NumPy, where they are declared so, or as plain values, None for those that are missing."""
+    """Return labels as numbers of NumPy, where they have such a type, or as plain values, None for missing ones."""
     column = _one_column(y)
     if isinstance(column, np.ndarray) and column.dtype.kind in _NUMERIC:
         return column
@@ -126,6 +126,7 @@ def _array(X: Any) -> NDArray[Any]:
 
 
 def _numeric(array: NDArray[Any], name: str) -> Floats:
+    """Return an array as floats; text, complex numbers and other types are refused."""
     kind = array.dtype.kind
     if kind == "c":
         raise InvalidData(name, "real numbers", "complex numbers", "Complex data not supported, pass two columns")
@@ -218,6 +219,7 @@ def _names(X: Any) -> list[Any]:
 
 
 def _as_row(row: Any) -> NDArray[Any]:
+    """Return one row of a list of rows as an array, of objects if it contains text."""
     cells = shown(row if _is_row(row) else [row])
     text = any(isinstance(cell, str) for cell in cells)
     result = np.empty(len(cells), dtype=object if text else np.float64)
@@ -237,7 +239,7 @@ def _declared_column(column: Any) -> NDArray[Any]:
 
 
 def _framed(X: Any, parts: list[NDArray[Any]]) -> Any:
-    """Return a frame of the same library as X, with the same names and these columns."""
+    """Return a frame of the library of X, with its names and these columns."""
     if type(X).__module__.partition(".")[0] == "pandas":
         import pandas as pd
 

@@ -106,6 +106,7 @@ def solve(x: Floats, v: Floats, penalty: Floats, budget: GaussianBudget) -> tupl
 
 
 def _descent(x: Floats, v: Floats, penalty: Floats, count: float, budget: GaussianBudget) -> tuple[float, Floats]:
+    """Return intercept and weights by noisy descent with a constant step, for the rest of the budget."""
     middle = _likely_mean(v, count, budget)
     v = v - middle
     features = x.shape[1]
@@ -127,7 +128,7 @@ def _descent(x: Floats, v: Floats, penalty: Floats, count: float, budget: Gaussi
 
 
 def _likely_mean(v: Floats, count: float, budget: GaussianBudget) -> float:
-    """Return the mean of the labels as far as a noisy sum tells it; the middle of the bounds where it does not.
+    """Return the mean of the labels as far as a noisy sum can tell it, and the middle of the bounds elsewhere.
 
     It is some 0.3 from the middle usually, which says how much of the sum is likely to be noise.
     """
@@ -141,7 +142,7 @@ def _likely_mean(v: Floats, count: float, budget: GaussianBudget) -> float:
 
 
 def _likely_weights(result: Floats, strength: float, steps: int) -> Floats:
-    """Return the weights of a descent, which are noisy and too short, as far as they are not likely to be noise.
+    """Shrink the weights of a descent, which are noisy and too short, by the share that is likely to be noise.
 
     If nothing drew it back, the noise in the mean of the later iterates would have the deviation of the sum of all
     steps, ``_LENGTH``, less what the mean takes away. Records draw it back: as measured, to ``(d + 1)^0.25 / strength``
@@ -159,6 +160,7 @@ def _likely_weights(result: Floats, strength: float, steps: int) -> Floats:
 
 
 def _newton(x: Floats, v: Floats, penalty: Floats, count: float, budget: GaussianBudget) -> tuple[float, Floats]:
+    """Return intercept and weights by a noisy Gram matrix and one Newton step, for the rest of the budget."""
     size = x.shape[1] + 1
     mean, square, noise = noisy_moments(x, count, budget, _MOMENTS_SHARE)
     scale = np.sqrt(np.maximum(square - mean * mean, max(2 * noise, _MIN_VARIANCE)))
@@ -234,11 +236,12 @@ class _Linear(RegressorMixin, PrivateEstimator):
         self._label_limits()
 
     def _label_limits(self) -> tuple[float, float]:
-        """``label_bounds``, which have to be stated: limits of the features say nothing about the labels."""
+        """Return ``label_bounds``, which have to be stated: limits of the features say nothing about the labels."""
         low, high = limits_of(arguments.bounds(self.label_bounds, "label_bounds"), 1, "label_bounds")
         return float(low[0]), float(high[0])
 
     def _labels(self, y: Any, rows: int) -> tuple[Any, ...]:
+        """Return the labels as numbers within their bounds; missing ones are in the middle."""
         low, high = self._label_limits()
         result = inputs.filled(inputs.numbers(y), (low + high) / 2)
         inputs.check_lengths(len(result), rows)
@@ -256,6 +259,7 @@ class _Linear(RegressorMixin, PrivateEstimator):
         return np.minimum(self._alpha() / _LARGEST, half * half) / (half * half) * _LARGEST
 
     def _released(self, rows: Floats, *labels: Any, budget: GaussianBudget) -> Released:
+        """Return coefficients and intercept in the units of the data, and the method that was used."""
         lower, upper = limits_of(self.bounds, rows.shape[1])
         low, high = self._label_limits()
         half, label_half = (upper - lower) / 2, (high - low) / 2
@@ -296,7 +300,7 @@ class LinearRegression(_Linear):
     """
 
     def non_private_estimator(self) -> Any:
-        """Return the estimator of scikit-learn that does the same without privacy."""
+        """Return the estimator of scikit-learn that fits such a model without privacy."""
         from sklearn import linear_model
 
         return linear_model.LinearRegression()
@@ -335,7 +339,7 @@ class Ridge(_Linear):
         return 0.0 if self.alpha == 0 else arguments.positive(self.alpha, "alpha")
 
     def non_private_estimator(self) -> Any:
-        """Return the estimator of scikit-learn that does the same without privacy."""
+        """Return the estimator of scikit-learn that fits such a model without privacy."""
         from sklearn import linear_model
 
         return linear_model.Ridge(alpha=self.alpha)
@@ -353,6 +357,7 @@ class Mean(UnsupervisedEstimator):
     mean_: Floats
 
     def _released(self, rows: Floats, *labels: Any, budget: GaussianBudget) -> Released:
+        """Return the noisy sum over the noisy count, in the units of the data."""
         lower, upper = limits_of(self.bounds, rows.shape[1])
         columns = rows.shape[1]
         count = noisy_count(rows, budget, 0.2)
@@ -362,7 +367,7 @@ class Mean(UnsupervisedEstimator):
         return {"mean_": (lower + upper) / 2 + mean * (upper - lower) / 2}
 
     def non_private_estimator(self) -> Any:
-        """Return the estimator of scikit-learn that does the same without privacy."""
+        """Return the estimator that computes the mean without privacy."""
         return _PlainMean()
 
 

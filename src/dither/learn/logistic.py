@@ -115,10 +115,11 @@ class LogisticRegression(PrivateClassifier):
     _needs_delta = True
 
     def non_private_estimator(self) -> Any:
-        """Return the estimator of scikit-learn that does the same without privacy."""
+        """Return the estimator of scikit-learn that fits such a model without privacy."""
         return make_pipeline(StandardScaler(), PlainLogisticRegression(max_iter=1000))
 
     def _released(self, rows: Floats, *labels: Any, budget: GaussianBudget) -> Released:
+        """Return coefficients and intercepts in the units of the data, by the steps of the module."""
         limits = limits_of(self.bounds, rows.shape[1])
         codes, classes = labels
         scaled_rows = centered(rows, limits)
@@ -171,7 +172,8 @@ class LogisticRegression(PrivateClassifier):
 
 
 def _noisy_record_count(rows: Floats, budget: GaussianBudget) -> float:
-    """Return the number of records: counted twice where it is private, the second time as well as it is worth."""
+    """Return the number of records; a private one is counted twice, the second time for a share that its use
+    justifies."""
     if budget.neighbors is ReplaceOne:
         return noisy_count(rows, budget, 1.0)
     least, first = _MIN_COUNT_RATIO * budget.ratio(1.0), 0.02
@@ -182,11 +184,12 @@ def _noisy_record_count(rows: Floats, budget: GaussianBudget) -> float:
 
 
 def _centers_and_scales(scaled_rows: Floats, size: float, budget: GaussianBudget) -> tuple[Floats, Floats]:
-    """Return where to center each feature, and what to multiply it by, so that a typical row has length 1."""
+    """Return the center of each feature, and the factor for all of them with which a typical row has length 1."""
     columns = scaled_rows.shape[1]
     relative_noise = budget.ratio(1.0) / size
 
     def mean(values: Floats, norm: float, share: float) -> Floats:
+        """Return noisy means of the features, shrunk toward their common mean by the share that noise explains."""
         sum_norm = norm * math.sqrt(columns)
         result = noisy_sum(values, sum_norm, budget, share) / size
         common = float(result.mean())  # toward which the features are shrunk as far as the noise in them asks for
@@ -224,6 +227,7 @@ class _Records:
 
     @classmethod
     def of(cls, features: Floats, codes: NDArray[np.int64], classes: int) -> _Records:
+        """Return records with one target for each class, or one target if there are two classes."""
         chosen = codes[:, np.newaxis] == np.arange(classes)
         known = chosen.any(axis=1)
         targets = chosen.astype(np.float64)
@@ -231,7 +235,7 @@ class _Records:
 
     @property
     def scores(self) -> int:
-        """One for each class, or one if there are two classes."""
+        """Return the number of scores: one for each class, or one if there are two classes."""
         return 1 if self.targets.ndim == 1 else self.targets.shape[1]
 
     @property
@@ -240,7 +244,7 @@ class _Records:
 
     @property
     def zeros(self) -> Floats:
-        """Where coefficients start: a column for each score."""
+        """Return the initial coefficients, a column for each score."""
         columns = self.features.shape[1]
         return np.zeros(columns) if self.scores == 1 else np.zeros((columns, self.scores))
 
@@ -248,7 +252,7 @@ class _Records:
 def _mean_iterate(
     records: _Records, start: Floats, steps: Floats, size: float, budget: GaussianBudget, left: Fraction, **given: Any
 ) -> Floats:
-    """Return the mean of the later half of the iterates of a descent that spends ``left``; a column for each score."""
+    """Return the mean of the later half of a descent's iterates, a column for each score; it spends ``left``."""
     share = Fraction(math.floor(left * 2**30), 2**30) / len(steps)
     trace = descend_privately(
         records.loss,
@@ -264,7 +268,8 @@ def _mean_iterate(
 
 
 def _clipped_descent(records: _Records, size: float, budget: GaussianBudget, left: Fraction, noise: float) -> Floats:
-    """Return coefficients by descent on gradients clipped to 0.2, step 6 of the module; spends ``left`` of the budget.
+    """Return coefficients by descent on gradients clipped to 0.2, step 6 of the module; it spends ``left`` of the
+    budget.
 
     The steps are so long that the noise they add up to in a coefficient has the deviation ``noise`` over the root of
     the number of scores, unless they would get too long to converge.
@@ -278,10 +283,10 @@ def _clipped_descent(records: _Records, size: float, budget: GaussianBudget, lef
 def _likelihood(
     records: _Records, size: float, budget: GaussianBudget, excess: float, start: Floats | None = None
 ) -> Floats:
-    """Return coefficients by the likelihood; all of the budget is spent. The features but the last are
-    uncorrelated, and of a
-    typical length of 1 together. ``excess`` is by how many times n / r is above what is needed. Coefficients from a
-    ``start`` keep all of their length.
+    """Return coefficients by maximum likelihood, for the whole remaining budget.
+
+    The features but the last are uncorrelated, and of a typical length of 1 together. ``excess`` is by how many times n
+    / r is above what is needed. Coefficients from a ``start`` keep all of their length.
 
     *Why nothing is clipped but by rows.* A weighted row is no longer than ``longest``, and a residual than 1, or the
     root of 2 for several scores.
@@ -313,7 +318,7 @@ def _likelihood(
 
 
 def _calibration(records: _Records, weights: Floats, size: float, budget: GaussianBudget) -> tuple[float, float]:
-    """Return the slope and intercept that make the likelihood of these scores large; all of the budget is spent."""
+    """Return the slope and intercept that maximize the likelihood of these scores, for the whole remaining budget."""
     scores = Factors.of(records.features).times(weights[:, 0])
     top = 8 * float(np.linalg.norm(weights))
     spread = noisy_ceiling(np.abs(scores), top, _SPREAD_FRACTION, size, budget, _SPREAD_SHARE)

@@ -49,7 +49,7 @@ class Loss:
 
     @property
     def curvature(self) -> float:
-        """The largest second derivative by the score; for several scores, the largest eigenvalue."""
+        """Return the largest second derivative by the score; for several scores, the largest eigenvalue."""
         raise AssertionError("each loss knows its curvature")
 
     def value(self, scores: Floats, y: Floats) -> Floats:
@@ -102,15 +102,15 @@ class Squared(Loss):
 
     @property
     def curvature(self) -> float:
-        """Twice the weight."""
+        """Return twice the weight."""
         return 2 * self.weight
 
     def value(self, scores: Floats, y: Floats) -> Floats:
-        """``weight (score - y)^2``."""
+        """Return ``weight (score - y)^2``."""
         return np.asarray(self.weight * (scores - y) ** 2)
 
     def residual(self, scores: Floats, y: Floats) -> Floats:
-        """``2 weight (score - y)``."""
+        """Return ``2 weight (score - y)``."""
         return 2 * self.weight * (scores - y)
 
     def minimum(self, X: Floats, y: Floats) -> Floats:
@@ -137,7 +137,7 @@ def ridge_line(v: Floats, u: Floats, penalty: float) -> tuple[float, float]:
 
 
 def _sigmoid(scores: Floats) -> Floats:
-    """``1 / (1 + exp(-score))``, without overflow."""
+    """Return ``1 / (1 + exp(-score))``, without overflow."""
     small = np.exp(-np.abs(scores))
     return np.asarray(np.where(scores >= 0, 1.0, small) / (1 + small))
 
@@ -152,7 +152,7 @@ class Logistic(Loss):
 
     @property
     def curvature(self) -> float:
-        """1/4, at score 0."""
+        """Return 1/4, attained at score 0."""
         return 0.25
 
     def value(self, scores: Floats, y: Floats) -> Floats:
@@ -181,7 +181,7 @@ class Multinomial(Loss):
 
     @property
     def curvature(self) -> float:
-        """The largest eigenvalue of ``diag(p) - p p'`` is at most 1/2."""
+        """Return 1/2, which the largest eigenvalue of ``diag(p) - p p'`` does not exceed."""
         return 0.5
 
     def value(self, scores: Floats, y: Floats) -> Floats:
@@ -191,7 +191,7 @@ class Multinomial(Loss):
         return np.asarray(np.log(np.exp(shifted).sum(axis=1)) * y.sum(axis=1) - (shifted * y).sum(axis=1))
 
     def residual(self, scores: Floats, y: Floats) -> Floats:
-        """Probabilities less y; a row of zeros in y (no class) has no gradient."""
+        """Return probabilities minus y; a row of zeros in y (no class) has no gradient."""
         return np.asarray(softmax(scores) * y.sum(axis=1, keepdims=True) - y)
 
 
@@ -217,17 +217,17 @@ class SmoothHinge(_Bent):
 
     @property
     def curvature(self) -> float:
-        """1/width, on the parabola."""
+        """Return 1/width, the curvature of the parabola."""
         return 1 / self.width
 
     def value(self, scores: Floats, y: Floats) -> Floats:
-        """0, then a parabola, then a line, as the margin falls."""
+        """Return 0, then a parabola, then a line, as the margin falls."""
         short = 1 - (2 * y - 1) * scores
         clipped = np.clip(short, 0, self.width)
         return clipped**2 / (2 * self.width) + np.maximum(short - self.width, 0)
 
     def residual(self, scores: Floats, y: Floats) -> Floats:
-        """Between -1 and 1."""
+        """Return the derivative by the score, between -1 and 1."""
         sign = 2 * y - 1
         return -sign * np.clip((1 - sign * scores) / self.width, 0, 1)
 
@@ -242,7 +242,7 @@ class Huber(_Bent):
 
     @property
     def curvature(self) -> float:
-        """1, near the target."""
+        """Return 1, the curvature near the target."""
         return 1.0
 
     def value(self, scores: Floats, y: Floats) -> Floats:
@@ -251,5 +251,5 @@ class Huber(_Bent):
         return np.where(residuals <= self.width, residuals**2 / 2, self.width * (residuals - self.width / 2))
 
     def residual(self, scores: Floats, y: Floats) -> Floats:
-        """``score - y``, cut off at ``width``."""
+        """Return ``score - y``, clipped to ``width``."""
         return np.clip(scores - y, -self.width, self.width)

@@ -63,11 +63,11 @@ class Choice:
 
     @property
     def guarantee_(self) -> PureDP:
-        """What the choice cost; what the candidates cost, if they were fitted to the same records, is besides."""
+        """Return the guarantee of the choice; candidates that were fitted to these records cost more."""
         return self.mechanism.guarantee
 
     def error(self, confidence: float = 0.95) -> float:
-        """Return by how many records the chosen model is behind the best at most, with this confidence.
+        """Return by how many records the chosen model is worse than the best at most, with this confidence.
 
         >>> mechanism = Exponential(sensitivity=1 << 20, epsilon=1, monotone=True)
         >>> round(Choice("a", 0, 10, mechanism).error(0.95), 2)
@@ -210,6 +210,7 @@ def _steps(predicted: Any, label: Any, width: float | None) -> int:
     """Return what one record adds to a score, from 0 (a miss, or an error) to 2^20; ``width`` is None for labels."""
 
     def steps() -> int:
+        """Return how well one prediction fits its label, in whole steps of a record."""
         if width is None:
             [one] = inputs.shown([predicted])
             return _STEPS if bool(one == label) else 0
@@ -242,8 +243,9 @@ class Comparison(ComparedByValue):
 
     @property
     def table(self) -> list[dict[str, float | None]]:
-        """One row for each epsilon: mean, standard deviation, lowest and highest score over the repeats; the last is
-        that of the baseline, with None for epsilon.
+        """Return mean, standard deviation, lowest and highest score over the repeats for each epsilon.
+
+        The last row is that of the baseline, with None for epsilon.
 
         >>> Comparison("Ridge", (1.0,), np.array([[0.5, 0.7]]), None).table[0]["mean"]
         0.6
@@ -318,7 +320,7 @@ def compare(
     baseline: Any = "twin",
     seed: int = 0,
 ) -> Comparison:
-    """Fit on the same random splits at every epsilon, and without privacy; score on the part held out.
+    """Fit on identical random splits at every epsilon, and without privacy, and score on the part held out.
 
     **Not private**: a study on data that you may look at.
 

@@ -86,6 +86,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, UnsupervisedEstimat
             raise InvalidArgument("n_components", f"at most the {columns} feature(s)", self.n_components, "pass fewer")
 
     def _released(self, rows: Floats, *labels: Any, budget: GaussianBudget) -> Released:
+        """Return the mean, the components and their variances, from a noisy covariance matrix."""
         lower, upper = limits_of(self.bounds, rows.shape[1])
         columns = rows.shape[1]
         max_norm = math.sqrt(float(np.sum((upper - lower) ** 2))) / 2
@@ -121,11 +122,11 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, UnsupervisedEstimat
 
     @property
     def _n_features_out(self) -> int:
-        """The number of output columns, which scikit-learn names by the class: see ``get_feature_names_out``."""
+        """Return the number of output columns, which scikit-learn names by the class: see ``get_feature_names_out``."""
         return int(self.components_.shape[0])
 
     def non_private_estimator(self) -> Any:
-        """Return the estimator of scikit-learn that does the same without privacy."""
+        """Return the estimator of scikit-learn that fits such a model without privacy."""
         from sklearn import decomposition
 
         return decomposition.PCA(self.n_components)
@@ -182,6 +183,7 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, UnsupervisedEstimat
         self.with_std = with_std
 
     def _released(self, rows: Floats, *labels: Any, budget: GaussianBudget) -> Released:
+        """Return mean, variance and scale of each feature, in the units of the data."""
         lower, upper = limits_of(self.bounds, rows.shape[1])
         half = (upper - lower) / 2
         count = noisy_count(rows, budget, _COUNT)
@@ -209,7 +211,7 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, UnsupervisedEstimat
         return self.mean_ if self.with_mean else 0.0, self.scale_ if self.with_std else 1.0
 
     def non_private_estimator(self) -> Any:
-        """Return the estimator of scikit-learn that does the same without privacy."""
+        """Return the estimator of scikit-learn that fits such a model without privacy."""
         from sklearn import preprocessing
 
         return preprocessing.StandardScaler()

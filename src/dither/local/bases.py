@@ -37,7 +37,8 @@ class PureProtocol(FrequencyProtocol):
     @property
     @abstractmethod
     def support(self) -> tuple[float, float]:
-        """The probabilities p and q that a report supports the category of its sender, and that it supports another."""
+        """Return the probabilities p and q with which a report supports its sender's category and any other
+        category."""
 
     def supporters(self, tally: Tally, n: int, codes: Codes) -> NDArray[np.int64]:
         """Return how many of n reports support each of these categories; here the sums are these numbers."""
@@ -54,12 +55,12 @@ class PureProtocol(FrequencyProtocol):
 
     @property
     def report_range(self) -> float:
-        """``1 / (p - q)``: a report supports a category or does not."""
+        """Return ``1 / (p - q)``, since a report either supports a category or does not."""
         p, q = self.support
         return 1 / (p - q)
 
     def shares(self, tally: Tally, n: int, codes: Codes) -> tuple[Floats, Floats]:
-        """Unbiased shares, and standard errors at the shares that were estimated."""
+        """Return unbiased shares, and their standard errors at the estimated shares."""
         p, q = self.support
         shares = (self.supporters(tally, n, codes) / n - q) / (p - q)
         likely = np.clip(shares, 0.0, 1.0)
@@ -120,16 +121,16 @@ class IndexProtocol(LocalProtocol[Result]):
     @property
     @abstractmethod
     def report_count(self) -> int:
-        """The number of possible reports, which are numbered from 0 on."""
+        """Return the number of possible reports, which are numbered from 0 on."""
 
     @property
     def record_bytes(self) -> int:
-        """The number of bytes of each record."""
+        """Return the number of bytes of each record."""
         return index_bytes(self.report_count)
 
     @property
     def report_bits(self) -> int:
-        """The number of bits that the number of a report needs."""
+        """Return the number of bits that the index of a report needs."""
         return (self.report_count - 1).bit_length()
 
     def pack(self, reports: NDArray[Any]) -> Records:
@@ -183,7 +184,7 @@ def set_bits(records: Records, codes: Codes, values: NDArray[np.bool_]) -> None:
 
 
 def as_words(records: Records) -> Words:
-    """Records as rows of 64-bit words, with zeros after the last byte."""
+    """View records as rows of 64-bit words, with zeros after the last byte."""
     width = records.shape[1]
     if width % 8:
         padded = np.zeros((records.shape[0], -(-width // 8) * 8), dtype=np.uint8)
@@ -199,7 +200,7 @@ def ones(records: Records) -> NDArray[np.int64]:
 
 
 def count_bits(records: Records) -> NDArray[np.int64]:
-    """In how many records each bit is 1.
+    """Return in how many records each bit is 1.
 
     Rows are added as binary numbers of one digit each, all bits of a word at once: three rows of weight w become one of
     weight w and one of weight 2 w (a full adder), until two at most are left of each weight.
@@ -237,12 +238,12 @@ class BitProtocol(PureProtocol):
 
     @property
     def record_bytes(self) -> int:
-        """The number of bytes of each record."""
+        """Return the number of bytes of each record."""
         return bit_bytes(self.category_count)
 
     @property
     def report_bits(self) -> int:
-        """One bit for each category."""
+        """Return the number of bits of a report, one for each category."""
         return self.category_count
 
     def check_records(self, records: Records) -> None:

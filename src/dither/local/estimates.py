@@ -69,18 +69,19 @@ class LocalFrequencies(ComparedByValue):
 
     @property
     def counts(self) -> Floats:
-        """Estimated numbers of people."""
+        """Return the estimated numbers of people."""
         return self.shares * self.n
 
     def error(self, confidence: float = 0.95) -> Floats:
-        """Return half-widths of confidence intervals for the shares among the people who reported: with many reports
-        normal ones, with few of them wider (:func:`half_width`).
+        """Return half-widths of confidence intervals for the shares among the people who reported.
+
+        They are normal ones with many reports, and wider with few (:func:`half_width`).
         """
         widths: Floats = half_width(self.standard_error, self.slope, self.step, confidence)
         return widths
 
     def __getitem__(self, category: Any) -> float:
-        """The estimated share of one category."""
+        """Return the estimated share of one category."""
         if category not in self.categories:
             raise InvalidArgument(
                 "category", "one that was estimated", "one that was not", "ask the server to estimate it"
@@ -88,7 +89,7 @@ class LocalFrequencies(ComparedByValue):
         return float(self.shares[self.categories.index(category)])
 
     def __str__(self) -> str:
-        """A table: the share of each category with its ±, the most frequent first.
+        """Format a table: the share of each category with its ±, the most frequent first.
 
         >>> shares = np.array([0.25, 0.75])
         >>> print(LocalFrequencies(("no", "yes"), shares, np.array([0.021, 0.021]), 400))

@@ -30,7 +30,7 @@ Matrix = NDArray[np.int64]
 
 
 def prime_power(q: int) -> tuple[int, int] | None:
-    """(p, e) with q = p^e, or None where q is no prime power.
+    """Return (p, e) with q = p^e for a prime p, or None if q is not a prime power.
 
     >>> prime_power(8), prime_power(53), prime_power(12)
     ((2, 3), (53, 1), None)
@@ -44,6 +44,7 @@ def prime_power(q: int) -> tuple[int, int] | None:
 
 
 def _prime_factors(n: int) -> list[int]:
+    """Return the distinct prime factors of n, in rising order."""
     factors, d = [], 2
     while d * d <= n:
         if n % d == 0:
@@ -64,6 +65,7 @@ def _times_x(p: int, low: list[int]) -> Matrix:
 
 
 def _power(matrix: Matrix, exponent: int, p: int) -> Matrix:
+    """Return the power of a square matrix modulo p, by repeated squaring."""
     result = np.eye(matrix.shape[0], dtype=np.int64)
     while exponent:
         if exponent & 1:
@@ -214,27 +216,27 @@ class ProjectiveGeometryResponse(IndexProtocol[LocalFrequencies], PureProtocol):
 
     @property
     def geometry(self) -> tuple[int, int]:
-        """q and t: the field size and the dimension of the vectors, of the smallest variance for k categories."""
+        """Return the field size q and the dimension t that have the smallest variance for k categories."""
         return _best_geometry(self.category_count, float(self.epsilon))
 
     @property
     def field_size(self) -> int:
-        """The number q of elements of the field."""
+        """Return the number q of elements of the field."""
         return self.geometry[0]
 
     @property
     def dimension(self) -> int:
-        """The dimension t of the vectors whose lines are the points."""
+        """Return the dimension t of the vectors whose lines are the points."""
         return self.geometry[1]
 
     @property
     def report_count(self) -> int:
-        """The number K of points, each of which is a report."""
+        """Return the number K of points, each of which is a report."""
         return _points(*self.geometry)
 
     @property
     def hyperplane_size(self) -> int:
-        """The number s of points on a hyperplane."""
+        """Return the number s of points on a hyperplane."""
         q, t = self.geometry
         return _points(q, t - 1)
 
@@ -244,7 +246,7 @@ class ProjectiveGeometryResponse(IndexProtocol[LocalFrequencies], PureProtocol):
 
     @property
     def support(self) -> tuple[float, float]:
-        """The probabilities that a point is on the hyperplane of its sender's category, and on that of another."""
+        """Return the probabilities that a point is on its sender's hyperplane, and on that of any other category."""
         return _support(*self.geometry, float(self.epsilon))
 
     def draw(self, codes: Codes, source: Source) -> Records:
@@ -305,7 +307,7 @@ def _best_geometry(k: int, epsilon: float) -> tuple[int, int]:
 
 @lru_cache(maxsize=16)
 def _steps(q: int, t: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Singer's difference set and its complement; in dimension 2 a hyperplane is one point."""
+    """Return Singer's difference set and its complement; in dimension 2 a hyperplane is one point."""
     inside = singer_difference_set(q, t)
     outside = np.ones(_points(q, t), dtype=np.bool_)
     outside[inside] = False
@@ -353,17 +355,17 @@ class LocalHashing(IndexProtocol[LocalFrequencies], PureProtocol):
 
     @property
     def hash_range(self) -> int:
-        """The number g of hash values."""
+        """Return the number g of hash values."""
         return _best_range(float(self.epsilon))
 
     @property
     def digits(self) -> int:
-        """The number m of digits of a category in base g."""
+        """Return the number m of digits of a category in base g."""
         return next(m for m in range(1, 64) if self.hash_range**m >= self.category_count)
 
     @property
     def report_count(self) -> int:
-        """The number of possible reports, g^(m+1)."""
+        """Return the number of possible reports, g^(m+1)."""
         return int(self.hash_range ** (self.digits + 1))
 
     def own_probability(self, bits: int) -> Enclosure:
@@ -372,7 +374,8 @@ class LocalHashing(IndexProtocol[LocalFrequencies], PureProtocol):
 
     @property
     def support(self) -> tuple[float, float]:
-        """The probabilities that a report agrees with the hash of its sender's category, and with that of another."""
+        """Return the probabilities that a report equals the hash of its sender's category, and that of any other
+        category."""
         return inside_float(float(self.epsilon), 1, self.hash_range), 1 / self.hash_range
 
     def draw(self, codes: Codes, source: Source) -> Records:

@@ -23,7 +23,7 @@ from dither.randomness import Source, trials, uniform_integers
 
 
 def odd_parity(rows: NDArray[Any], columns: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return where the sign is -1."""
+    """Return where the entry of the Hadamard matrix is -1: where ``row & column`` has an odd number of ones."""
     result: NDArray[np.bool_] = (np.bitwise_count(rows & columns) & 1).astype(np.bool_)
     return result
 
@@ -77,17 +77,17 @@ class HadamardResponse(IndexProtocol[LocalFrequencies], FrequencyProtocol):
 
     @property
     def blocks(self) -> int:
-        """The number B of blocks, the power of two of the smallest variance."""
+        """Return the number B of blocks, the power of two with the smallest variance."""
         return _best_blocks(self.category_count, float(self.epsilon))
 
     @property
     def order(self) -> int:
-        """The order b of the Hadamard matrix of a block."""
+        """Return the order b of the Hadamard matrix of a block."""
         return _order(self.category_count, self.blocks)
 
     @property
     def report_count(self) -> int:
-        """The number K of points, each of which is a report."""
+        """Return the number K of points, each of which is a report."""
         return self.blocks * self.order
 
     def own_probability(self, bits: int) -> Enclosure:
@@ -96,11 +96,12 @@ class HadamardResponse(IndexProtocol[LocalFrequencies], FrequencyProtocol):
 
     @property
     def probability(self) -> float:
-        """The probability p of a point that the sender's category prefers."""
+        """Return the probability p of a point that the sender's category prefers."""
         return inside_float(float(self.epsilon), 1, 2 * self.blocks)
 
     def draw(self, codes: Codes, source: Source) -> Records:
-        """Return a preferred point, or another: one of the same block on the other side, or one of another block."""
+        """Draw a preferred point with probability p, and otherwise one of the other half of its block or of another
+        block."""
         order, blocks = self.order, self.blocks
         row, block = np.divmod(codes, blocks)
         row += 1
@@ -125,7 +126,8 @@ class HadamardResponse(IndexProtocol[LocalFrequencies], FrequencyProtocol):
         return block * self.order + columns[~odd_parity(np.array(row + 1), columns)]
 
     def shares(self, tally: Tally, n: int, codes: Codes) -> tuple[Floats, Floats]:
-        """Differences of the halves of each block, by a Hadamard transform, and their standard errors."""
+        """Return the differences between the halves of each block, by a Hadamard transform, as shares with standard
+        errors."""
         transformed = hadamard_transform(tally.reshape(self.blocks, self.order))
         row, block = np.divmod(codes, self.blocks)
         strength = self._strength
@@ -138,23 +140,26 @@ class HadamardResponse(IndexProtocol[LocalFrequencies], FrequencyProtocol):
 
     @property
     def report_range(self) -> float:
-        """Twice the inverse of :attr:`_strength`: from one half of a block to the other."""
+        """Return twice the inverse of :attr:`_strength`, the distance from one half of a block to the other."""
         return 2 / self._strength
 
     @property
     def variance_slope(self) -> float:
-        """At least 1: with the reports of a block counted, what is not due to its sender is spread about 0."""
+        """Return how much n times the variance changes with the share, at least 1.
+
+        With the reports of a block counted, what is not due to its sender is spread about 0.
+        """
         return max(1.0, super().variance_slope)
 
     @property
     def _in_block(self) -> tuple[float, float]:
-        """The probabilities of a report in the block of a category: for those of its block, and for others."""
+        """Return the probabilities of a report in a block for people with a category of that block, and for others."""
         p, halves = self.probability, 2 * self.blocks - 1
         return p + (1 - p) / halves, 2 * (1 - p) / halves if halves > 1 else 0.0
 
     @property
     def _strength(self) -> float:
-        """What a sender of the category adds on average: p - (1 - p) / (2 B - 1)."""
+        """Return the mean contribution of a sender to its category: p - (1 - p) / (2 B - 1)."""
         return self.probability - (1 - self.probability) / (2 * self.blocks - 1)
 
     def variance(self, n: int, share: float = 0.0) -> float:
@@ -168,7 +173,7 @@ class HadamardResponse(IndexProtocol[LocalFrequencies], FrequencyProtocol):
 
     @property
     def _mates(self) -> float:
-        """The mean over categories of the share of the other categories that are in the same block."""
+        """Return the share of other categories that are in the block of a category, averaged over categories."""
         k = self.category_count
         size, larger = divmod(k, self.blocks)
         pairs = larger * (size + 1) * size + (self.blocks - larger) * size * (size - 1)
@@ -182,6 +187,7 @@ def _order(k: int, blocks: int) -> int:
 
 @lru_cache(maxsize=64)
 def _best_blocks(k: int, epsilon: float) -> int:
+    """Return the power of two of blocks at which the variance of an estimated share is smallest."""
     growth = math.exp(epsilon)
 
     def variance(blocks: int) -> float:

@@ -62,12 +62,13 @@ class HeavyHitter:
 
     @property
     def text(self) -> str:
-        """The word as text."""
+        """Return the word as text."""
         return self.word.decode("utf-8", "replace")
 
     def error(self, confidence: float = 0.95) -> float:
-        """Return the half-width of a confidence interval for the share: with many reports a normal one, with few of
-        them wider (:func:`~dither.local.estimates.half_width`).
+        """Return the half-width of a confidence interval for the share among the people who reported.
+
+        It is a normal one with many reports, and wider with few (:func:`~dither.local.estimates.half_width`).
         """
         return float(half_width(self.standard_error, self.slope, self.step, confidence))
 
@@ -117,29 +118,32 @@ class HeavyHitters:
 
     @property
     def guarantee(self) -> PureDP:
-        """epsilon-DP for each person."""
+        """Return the guarantee of each person's one report: epsilon-DP."""
         return PureDP(arguments.epsilon(self.epsilon))
 
     @property
     def event(self) -> Event:
-        """For accountants: the one report of a person."""
+        """Return the event for accountants, the one report of a person."""
         return Pure(arguments.epsilon(self.epsilon))
 
     @property
     def rounds(self) -> tuple[int, ...]:
-        """The length of the prefixes that each round asks for, in bytes: two first, then one more each; the last round
-        asks for whole words again, of which few are left.
+        """Return the length in bytes of the prefixes that each round asks for.
+
+        Two bytes first, then one more in each round; the last round asks for whole words again, of which few are left.
         """
         return (min(2, self.max_bytes), *range(3, self.max_bytes + 1), self.max_bytes)
 
     @property
     def candidates(self) -> int:
-        """The largest number of prefixes that a round may keep: twice as many as can be frequent."""
+        """Return the largest number of prefixes that a round may keep: twice as many as can be frequent."""
         return min(4096, 2 * math.ceil(1 / float(self.threshold)))
 
     def people_needed(self, missing: float = 0.01) -> int:
-        """About the number of people for which a word of twice the threshold is missed with this probability, where
-        there are more prefixes than a round may keep.
+        """Return about how many people are needed so that a word of twice the threshold is missed with probability
+        ``missing``.
+
+        This is where there are more prefixes than a round may keep.
 
         >>> import dither as dp
         >>> 50_000 < dp.local.HeavyHitters(epsilon=4, threshold=0.01, max_bytes=6).people_needed() < 300_000
@@ -152,7 +156,7 @@ class HeavyHitters:
         return math.ceil(group * prefix_rounds * _TENTHS / (_TENTHS - _DECIDING[0]))
 
     def deciding_tenths(self, people: int) -> int:
-        """Return how many tenths of the people the last group gets: as many as the other rounds can spare, from 4 to 7.
+        """Return how many tenths of the people the last group gets, from 4 to 7: as many as the other rounds can spare.
 
         A round has people enough if the standard error of a prefix at the threshold lets it be told from those that
         nobody has.
@@ -172,9 +176,8 @@ class HeavyHitters:
         return HeavyHitterSearch(self)
 
     def search(self, words: Any, *, source: Source | None = None) -> list[HeavyHitter]:
-        """Return everything in one call, for a study: split the people at random, ask each group, list what is
-        frequent.
-        """
+        """Search for frequent words in one call, for a study: split the people at random and ask each group in its
+        round."""
         resolved = resolve(source)
         table = as_table(words, self.max_bytes)
         prefix_rounds, deciding = len(self.rounds) - 1, self.deciding_tenths(table.shape[0])
@@ -212,22 +215,22 @@ class HeavyHitterSearch:
 
     @property
     def length(self) -> int:
-        """The length of the prefixes of this round."""
+        """Return the length of the prefixes of this round."""
         return self.plan.rounds[self.round]
 
     @property
     def ended(self) -> bool:
-        """Whether the words are known: after the last round, or where no prefix is frequent."""
+        """Return whether the words are known: after the last round, or where no prefix is frequent."""
         return self._hits is not None
 
     @property
     def final(self) -> bool:
-        """Whether this is the last round, about whole words."""
+        """Return whether this is the last round, about whole words."""
         return self.round == len(self.plan.rounds) - 1
 
     @property
     def protocol(self) -> ProjectiveGeometryResponse | SubsetSelection:
-        """The protocol of this round; its last category is a word that begins with no prefix of the list."""
+        """Return the protocol of this round; its last category is for words that begin with no prefix of the list."""
         if self.final:
             return SubsetSelection(max(2, len(self.prefixes) + 1), self.plan.epsilon)
         heads = len(self.prefixes) if self.round else 256 ** (self.length - 1)
@@ -302,6 +305,7 @@ class HeavyHitterSearch:
         return list(self._hits)
 
     def _prefix(self, code: int) -> bytes:
+        """Return the prefix that a code of this round stands for."""
         head, last = divmod(code, 256)
         if self.round:
             return self.prefixes[head] + bytes([last])
@@ -313,7 +317,8 @@ class HeavyHitterSearch:
 
 
 def as_table(words: Any, max_bytes: int) -> Bytes:
-    """Words as rows of bytes, filled up with zeros; the last column says whether a word is too long or has a zero."""
+    """Return words as rows of bytes, padded with zeros; the last column marks words that are too long or contain a
+    zero."""
     if isinstance(words, (str, bytes)) or not isinstance(words, (Sequence, np.ndarray)):
         raise WrongType("words", "a list of words", type(words).__name__, "pass one word for each person")
     texts = words.tolist() if isinstance(words, np.ndarray) else words

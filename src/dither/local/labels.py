@@ -26,19 +26,19 @@ def require_column(
     expected: str = "a column of values",
     fix: str = "pass a list or an array, one value a person",
 ) -> None:
-    """Refuse what is not a list, an array or a column."""
+    """Refuse a value that is not a list, an array or a column."""
     if isinstance(values, (str, bytes, dict)) or not hasattr(values, "__len__"):
         raise WrongType(name, expected, type(values).__name__, fix)
 
 
 def read_labels(values: Any, name: str) -> list[Any]:
-    """Values as plain Python objects; None for what is missing."""
+    """Return values as plain Python objects; None for missing ones."""
     labels: list[Any] = as_values(values, "label", name=name).values.tolist()
     return labels
 
 
 def read_categories(categories: Any) -> int | tuple[Any, ...]:
-    """Categories as their number or as a tuple of labels that differ."""
+    """Return the number of categories, or distinct labels as a tuple."""
     if not isinstance(categories, (Sequence, np.ndarray)) or isinstance(categories, (str, bytes)):
         if hasattr(categories, "__iter__"):
             kind = type(categories).__name__
@@ -61,9 +61,7 @@ def read_categories(categories: Any) -> int | tuple[Any, ...]:
 
 
 def encode(values: Any, categories: int | tuple[Any, ...], name: str) -> NDArray[np.int64]:
-    """Return the place of each value among the categories; a value that is none of them is refused, without
-    naming it.
-    """
+    """Return the index of each value among the categories; other values are refused without naming them."""
     if isinstance(categories, int):
         count, codes = categories, integers(values, name)
     else:
@@ -81,7 +79,7 @@ def encode(values: Any, categories: int | tuple[Any, ...], name: str) -> NDArray
 
 
 def integers(values: Any, name: str = "values") -> NDArray[np.int64]:
-    """Return whole numbers as int64; -1 for what is none."""
+    """Return whole numbers as int64, and -1 for other values."""
     if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "iu":
         if values.dtype == np.uint64:
             return np.where(values > np.uint64((1 << 63) - 1), np.int64(-1), values.astype(np.int64))

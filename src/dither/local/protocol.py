@@ -86,24 +86,24 @@ class LocalProtocol(ABC, Generic[Result]):
 
     @property
     def exact_epsilon(self) -> Fraction:
-        """The epsilon of one report as an exact number."""
+        """Return the epsilon of one report as an exact number."""
         return arguments.epsilon(self.epsilon)
 
     @property
     def guarantee(self) -> PureDP:
-        """epsilon-DP for the person who sends the report, whatever their value is replaced by."""
+        """Return the guarantee of one report: epsilon-DP for its sender, whose value may be replaced by any other."""
         return PureDP(self.epsilon)
 
     @property
     def event(self) -> Event:
-        """For accountants: one report of one person."""
+        """Return the event for accountants, one report of one person."""
         return Pure(self.exact_epsilon)
 
     # the domain
 
     @property
     def category_count(self) -> int:
-        """The number k of categories."""
+        """Return the number k of categories."""
         return self.categories if isinstance(self.categories, int) else len(self.categories)
 
     def encode(self, values: Any, name: str = "values") -> Codes:
@@ -144,7 +144,7 @@ class LocalProtocol(ABC, Generic[Result]):
         return Server(self, refuse_duplicates=refuse_duplicates)
 
     def estimate(self, reports: Any, categories: Any = None) -> Result:
-        """Return what a server says of these reports: :class:`Reports`, or their bytes.
+        """Return the estimates from these reports: :class:`Reports`, or their bytes.
 
         For categories these are unbiased shares of the people who reported, each with its standard error, of the
         ``categories`` asked for, by default all.
@@ -157,7 +157,8 @@ class LocalProtocol(ABC, Generic[Result]):
         return self.server().add(reports).estimate(categories)
 
     def _repr_html_(self) -> str:
-        """For a notebook: the promise, the size of a report, and the error by how many people report."""
+        """Return the protocol for a notebook: the guarantee, the size of a report, and the error by the number of
+        reports."""
         what = self._estimated
         facts = [
             ("promises", f"{self.guarantee} for each report"),
@@ -199,7 +200,7 @@ class LocalProtocol(ABC, Generic[Result]):
 
     @property
     def canonical_parameters(self) -> str:
-        """The text whose hash tells one set of parameters from another in the byte format of reports."""
+        """Return the text of all parameters whose hash identifies them in the byte format of reports."""
         names = "" if isinstance(self.categories, int) else f";labels={labels.labels_digest(self.categories)}"
         own = "".join(f";{name}={value}" for name, value in self.own_parameters().items())
         count = "" if self.categories is None else f";categories={self.category_count}"
@@ -211,17 +212,17 @@ class LocalProtocol(ABC, Generic[Result]):
 
     @property
     def fingerprint(self) -> bytes:
-        """Eight bytes that tell one set of parameters from another: the first of SHA-256 of the canonical text."""
+        """Return the first eight bytes of the SHA-256 hash of the canonical parameters."""
         return hashlib.sha256(self.canonical_parameters.encode()).digest()[:8]
 
     @property
     def epsilon_on_the_wire(self) -> float:
-        """Epsilon as a float, rounded up."""
+        """Return epsilon as a float, rounded up."""
         return up(self.exact_epsilon)
 
     @property
     def report_bits(self) -> int:
-        """The number of bits in a report, without the header of a batch."""
+        """Return the number of bits in a report, without the header of a batch."""
         return 8 * self.record_bytes
 
     # hooks
@@ -229,7 +230,7 @@ class LocalProtocol(ABC, Generic[Result]):
     @property
     @abstractmethod
     def record_bytes(self) -> int:
-        """The number of bytes of each record."""
+        """Return the number of bytes of each record."""
 
     @abstractmethod
     def draw(self, codes: Codes, source: Source) -> Records:
@@ -237,7 +238,7 @@ class LocalProtocol(ABC, Generic[Result]):
 
     @abstractmethod
     def check_records(self, records: Records) -> None:
-        """Refuse records that no client sends; a server calls it before it adds anything."""
+        """Refuse records that no client sends; a server checks reports before it adds them."""
 
     @abstractmethod
     def new_tally(self) -> Tally:
@@ -249,7 +250,7 @@ class LocalProtocol(ABC, Generic[Result]):
 
     @abstractmethod
     def read(self, tally: Tally, n: int, categories: Any, seeded: bool) -> Result:
-        """Return what the sums of n reports say; ``categories`` are what was asked for, None for all."""
+        """Return the estimates from the sums of n reports; ``categories`` are those asked for, None for all."""
 
 
 class FrequencyProtocol(LocalProtocol[LocalFrequencies]):
@@ -257,20 +258,20 @@ class FrequencyProtocol(LocalProtocol[LocalFrequencies]):
 
     @abstractmethod
     def shares(self, tally: Tally, n: int, codes: Codes) -> tuple[Floats, Floats]:
-        """Unbiased shares of the categories with these codes, and their standard errors."""
+        """Return unbiased shares of the categories with these codes, and their standard errors."""
 
     @property
     @abstractmethod
     def report_range(self) -> float:
-        """The most that n times an estimated share changes if one report is replaced."""
+        """Return the most that n times an estimated share changes if one report is replaced."""
 
     @property
     def variance_slope(self) -> float:
-        """The most that n times the variance changes with the share; a variance is linear in the share."""
+        """Return the most that n times the variance changes with the share; a variance is linear in the share."""
         return abs(self.variance(1, 1.0) - self.variance(1))
 
     def read(self, tally: Tally, n: int, categories: Any, seeded: bool) -> LocalFrequencies:
-        """Unbiased shares of these categories, by default of all, each with its standard error."""
+        """Return unbiased shares of these categories, by default of all, each with its standard error."""
         if categories is not None:
             codes, names = self.encode(categories, "categories"), tuple(plain_value(list(categories)))
         elif self.categories is None:
@@ -376,12 +377,12 @@ class Server(Generic[Result]):
         return chunks
 
     def _make_room(self, more: int) -> None:
-        """Sums of 32 bits become sums of 64 before one of them could overflow."""
+        """Widen sums of 32 bits to 64 bits before one of them could overflow."""
         if self._tally.dtype == np.int32 and self.n + more >= 1 << 31:
             self._tally = self._tally.astype(np.int64)
 
     def merge(self, other: Server[Result]) -> Server[Result]:
-        """Add what another server of the same protocol has added. Returns the server; the other stays as it is."""
+        """Add the sums of another server of an equal protocol, which stays unchanged; return this server."""
         if not isinstance(other, Server):
             raise WrongType("other", "a server", type(other).__name__, "pass what protocol.server() returned")
         if other is self or other.protocol.canonical_parameters != self.protocol.canonical_parameters:
@@ -415,13 +416,11 @@ class Server(Generic[Result]):
 
     @property
     def nbytes(self) -> int:
-        """The size of the sums in bytes."""
+        """Return the size of the sums in bytes."""
         return int(self._tally.nbytes)
 
     def estimate(self, categories: Any = None) -> Result:
-        """Return what all reports added so far say: for categories, unbiased shares of those asked for, by default of
-        all.
-        """
+        """Return the estimates from all reports added so far; for categories, by default of all of them."""
         if self.n == 0:
             raise InvalidData("reports", "at least one", "none", "add reports first")
         return self.protocol.read(self._tally, self.n, categories, self.seeded)

@@ -32,7 +32,7 @@ class Recommendation:
 
     @property
     def reason(self) -> str:
-        """Why this one, in a sentence or two.
+        """Explain in a sentence or two why this protocol is recommended.
 
         >>> import dither as dp
         >>> print(dp.local.best(categories=4, epsilon=4).reason)

@@ -182,7 +182,7 @@ class DeviceBudget(Stateful):
 
     @property
     def left(self) -> Guarantee | None:
-        """What may still be spent, ever; None if nothing."""
+        """Return the budget that remains for the device's lifetime; None if nothing remains."""
         return self._ledger.left(_ACCOUNT)
 
     def close(self) -> None:
@@ -191,9 +191,8 @@ class DeviceBudget(Stateful):
 
 
 def _read(protocol: LocalProtocol[Any], value: Any) -> tuple[Any, list[int]]:
-    """Return the value as it will be privatized, and its codes: equal for values that the protocol cannot
-    tell apart.
-    """
+    """Return the value to be privatized, and its codes, which are equal for values that the protocol does not
+    distinguish."""
     if not isinstance(protocol, PaddedSets):
         return value, protocol.encode([value]).tolist()
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):

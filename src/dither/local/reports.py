@@ -98,7 +98,7 @@ class Reports(ComparedByValue):
 
     @property
     def nbytes(self) -> int:
-        """The size of the records in bytes."""
+        """Return the size of the records in bytes."""
         return int(self.records.nbytes)
 
     def to_bytes(self) -> bytes:

@@ -54,7 +54,7 @@ class PaddedSets(FrequencyProtocol):
 
     @property
     def base(self) -> SubsetSelection:
-        """The protocol of the item that was drawn."""
+        """Return the protocol that reports the item that was drawn."""
         return SubsetSelection(self.category_count + 1, self.epsilon)
 
     def own_parameters(self) -> dict[str, object]:
@@ -105,19 +105,19 @@ class PaddedSets(FrequencyProtocol):
 
     @property
     def record_bytes(self) -> int:
-        """The number of bytes of each record."""
+        """Return the number of bytes of each record."""
         return self.base.record_bytes
 
     def draw(self, codes: Codes, source: Source) -> Records:
-        """By subset selection; a code is an item or the blank."""
+        """Draw reports by subset selection; a code is an item or the blank."""
         return self.base.draw(codes, source)
 
     def check_records(self, records: Records) -> None:
-        """As subset selection does."""
+        """Refuse records that are not sets of the right size, as subset selection does."""
         self.base.check_records(records)
 
     def new_tally(self) -> Tally:
-        """Return how many reports hold each item."""
+        """Return zeros, the numbers of reports that contain each item."""
         return self.base.new_tally()
 
     def tally(self, tally: Tally, records: Records) -> None:
@@ -125,7 +125,7 @@ class PaddedSets(FrequencyProtocol):
         self.base.tally(tally, records)
 
     def shares(self, tally: Tally, n: int, codes: Codes) -> tuple[Floats, Floats]:
-        """``max_items`` times the shares of the reports."""
+        """Return ``max_items`` times the shares of the reports, with standard errors."""
         if codes.size and int(codes.max()) >= self.category_count:
             raise InvalidData("categories", "items", "the blank", "ask for items")
         shares, errors = self.base.shares(tally, n, codes)
@@ -135,11 +135,14 @@ class PaddedSets(FrequencyProtocol):
 
     @property
     def report_range(self) -> float:
-        """``max_items`` times that of subset selection."""
+        """Return ``max_items`` times the range of subset selection."""
         return self.max_items * self.base.report_range
 
     def variance(self, n: int, share: float = 0.0) -> float:
-        """``max_items**2`` times that of subset selection, and ``share (max_items - 1) / n`` for the draw of one
-        place."""
+        """Return the variance of an estimated share.
+
+        It is ``max_items**2`` times that of subset selection, and ``share (max_items - 1) / n`` for the draw of one
+        item.
+        """
         drawn = share * (self.max_items - 1) / arguments.whole(n, "n")
         return self.max_items**2 * self.base.variance(n, share / self.max_items) + drawn

@@ -144,17 +144,17 @@ class Sketch(FrequencyProtocol):
             )
 
     def own_parameters(self) -> dict[str, object]:
-        """Return the size of the sketch and its key; listed categories only say what is estimated."""
+        """Return the size of the sketch and its key; listed categories only determine what is estimated."""
         return {"rows": self.rows, "width": self.width, "key": self.key.hex()}
 
     @property
     def canonical_parameters(self) -> str:
-        """As for other protocols, without the categories: clients need not know them."""
+        """Return the text of all parameters without the categories, which clients need not know."""
         own = "".join(f";{name}={value}" for name, value in self.own_parameters().items())
         return f"{type(self).__name__};epsilon={self.exact_epsilon}{own}"
 
     def encode(self, values: Any, name: str = "values") -> Codes:
-        """Return the number X of each value; where categories are listed, a value that is none of them is refused."""
+        """Return the number X of each value; where categories are listed, other values are refused."""
         if self.categories is not None:
             return self.all_codes()[super().encode(values, name)]
         labels.require_column(values, name)
@@ -188,13 +188,15 @@ class Sketch(FrequencyProtocol):
 
     @abstractmethod
     def pair_statistic(self, block: Tally, n: int) -> float:
-        """For a block of rows, n people in all: an unbiased estimate of the sum over rows of the probability that two
-        different people, drawn at random, have the same column, less what chance makes of it: ``F (1 - 1/m)`` a row on
-        average over the key.
+        """Return an unbiased estimate of how often two different people have one column in these rows, n people in all.
+
+        It estimates the sum over the rows of the probability that two people drawn at random have one column, minus the
+        part that is due to chance: ``F (1 - 1/m)`` for each row, averaged over the key.
         """
 
     def row_sums(self, tally: Tally, codes: Codes) -> Floats:
-        """For each code, the sum over all rows of the cell to which the row maps it; in blocks of rows."""
+        """Return for each code the sum over all rows of the cell to which the row maps it, computed in blocks
+        of rows."""
         result = np.zeros(codes.size)
         step = max(1, _CELLS_AT_ONCE // self.width)
         for first in range(0, self.rows, step):
@@ -207,15 +209,18 @@ class Sketch(FrequencyProtocol):
         return result
 
     def collision_variance(self, concentration: float = 1.0) -> float:
-        """Return the variance of an estimated share that collisions add, over the choice of the key, however many
-        report: ``F / (R (m - 1))``, where ``concentration`` is F, the probability that two people have the same value,
-        without those who have the value that is estimated; at most 1.
+        """Return the variance that collisions add to an estimated share, over the choice of the key, for any number of
+        reports.
+
+        It is ``F / (R (m - 1))``, where ``concentration`` is F, the probability that two people have one value, without
+        those who have the value that is estimated; at most 1.
         """
         return concentration / (self.rows * (self.width - 1))
 
     def concentration(self, tally: Tally, n: int) -> float:
-        """Return an unbiased estimate of F, the probability that two different people among n have the same value; from
-        as many rows as it takes.
+        """Return an unbiased estimate of F, the probability that two different people among n have one value.
+
+        It uses a limited number of rows.
         """
         if n < 2:
             return 0.0
@@ -225,9 +230,8 @@ class Sketch(FrequencyProtocol):
         return total / rows * self.width / (self.width - 1)
 
     def shares(self, tally: Tally, n: int, codes: Codes) -> tuple[Floats, Floats]:
-        """Unbiased shares: the mean over rows, freed from noise and collisions, and standard errors, in which the
-        variance of collisions is included.
-        """
+        """Return unbiased shares: means over rows, corrected for noise and collisions, with standard errors that
+        include both."""
         shares = self._freed(self.matched(self.row_sums(tally, codes), n))
         rare, sure = self.variance(n), self.variance(n, 1.0)  # linear in the share
         noise_variance = rare + np.clip(shares, 0.0, 1.0) * (sure - rare)
@@ -308,7 +312,7 @@ class CountMeanSketch(Sketch):
 
     @classmethod
     def apple(cls, epsilon: float = 4, categories: Any = None, *, key: bytes = bytes(16)) -> CountMeanSketch:
-        """Apple's published parameters for emoji: 65,536 rows of 1,024 columns, symmetric flips.
+        """Return a sketch with Apple's published parameters for emoji: 65,536 rows of 1,024 columns, symmetric flips.
 
         >>> CountMeanSketch.apple().report_bits
         1040
@@ -321,17 +325,17 @@ class CountMeanSketch(Sketch):
 
     @property
     def encoding(self) -> UnaryEncoding:
-        """The protocol for the column."""
+        """Return the protocol for the column."""
         return UnaryEncoding(self.width, self.epsilon, self.optimized)
 
     @property
     def record_bytes(self) -> int:
-        """The number of bytes of each record."""
+        """Return the number of bytes of each record."""
         return index_bytes(self.rows) + bit_bytes(self.width)
 
     @property
     def report_bits(self) -> int:
-        """The number of bits that the row needs, and one for each column."""
+        """Return the number of bits that the row needs, plus one for each column."""
         return (self.rows - 1).bit_length() + self.width
 
     def draw(self, codes: Codes, source: Source) -> Records:
@@ -373,7 +377,7 @@ class CountMeanSketch(Sketch):
             tally[together] += ones[:, 8 * size : 8 * size + self.width].astype(tally.dtype)
 
     def cells(self, block: Tally) -> Tally:
-        """As they are."""
+        """Return the sums unchanged: each belongs to one column."""
         return block
 
     def matched(self, sums: Floats, n: int) -> Floats:
@@ -382,9 +386,11 @@ class CountMeanSketch(Sketch):
         return (sums / n - q) / (p - q)
 
     def pair_statistic(self, block: Tally, n: int) -> float:
-        """From the squared deviations of each row's counts from their mean, which frees them from the number of reports
-        in the row: two reports of one row add ``(p - q)^2 (1 - 1/m)`` where their columns are the same and
-        ``-(p - q)^2 / m`` otherwise, and a single report adds ``(1 - 1/m)`` times its variances and ``(p - q)^2``.
+        """Estimate from the squared deviations of each row's counts from their mean.
+
+        Deviations do not depend on the number of reports in the row. Two reports of one row add ``(p - q)^2 (1 - 1/m)``
+        where their columns are equal and ``-(p - q)^2 / m`` otherwise, and a single report adds ``(1 - 1/m)`` times its
+        variances and ``(p - q)^2``.
         """
         p, q = self.encoding.support
         counts, m = block.astype(np.float64), self.width
@@ -396,7 +402,7 @@ class CountMeanSketch(Sketch):
 
     @property
     def report_range(self) -> float:
-        """That of the protocol for the column, freed from collisions."""
+        """Return the range of the protocol for the column, corrected for collisions."""
         return self.encoding.report_range * self.width / (self.width - 1)
 
     def variance(self, n: int, share: float = 0.0) -> float:
@@ -448,7 +454,7 @@ class HadamardCountMeanSketch(IndexProtocol[LocalFrequencies], Sketch):
 
     @classmethod
     def apple(cls, epsilon: float = 4, categories: Any = None, *, key: bytes = bytes(16)) -> HadamardCountMeanSketch:
-        """Apple's published parameters for Safari domains: 1,024 rows of 32,768 columns.
+        """Return a sketch with Apple's published parameters for Safari domains: 1,024 rows of 32,768 columns.
 
         >>> HadamardCountMeanSketch.apple().report_bits
         26
@@ -461,7 +467,7 @@ class HadamardCountMeanSketch(IndexProtocol[LocalFrequencies], Sketch):
 
     @property
     def report_count(self) -> int:
-        """The number of possible reports, 2 R m."""
+        """Return the number of possible reports, 2 R m."""
         return 2 * self.rows * self.width
 
     def draw(self, codes: Codes, source: Source) -> Records:
@@ -490,9 +496,10 @@ class HadamardCountMeanSketch(IndexProtocol[LocalFrequencies], Sketch):
         return sums / (n * math.tanh(float(self.epsilon) / 2))
 
     def pair_statistic(self, block: Tally, n: int) -> float:
-        """From the squares of the sums of all coordinates but the first, whose sign is the same for all columns: two
-        reports of one row and coordinate add, on average over coordinates, ``t^2 (m - 1) / m`` with t = tanh(epsilon/2)
-        where their columns are the same and ``-t^2 / m`` otherwise; a single report adds 1.
+        """Estimate from the squared sums of all coordinates but the first, whose sign is equal for all columns.
+
+        Two reports of one row and coordinate add, on average over coordinates, ``t^2 (m - 1) / m`` with t =
+        tanh(epsilon/2) where their columns are equal and ``-t^2 / m`` otherwise; a single report adds 1.
         """
         strength, m = math.tanh(float(self.epsilon) / 2), self.width
         sums = block[:, 1:].astype(np.float64)
@@ -503,7 +510,7 @@ class HadamardCountMeanSketch(IndexProtocol[LocalFrequencies], Sketch):
 
     @property
     def report_range(self) -> float:
-        """From one sign to the other, freed from flips and collisions."""
+        """Return the distance from one sign to the other, corrected for flips and collisions."""
         return 2 / math.tanh(float(self.epsilon) / 2) * self.width / (self.width - 1)
 
     def variance(self, n: int, share: float = 0.0) -> float:

@@ -62,12 +62,12 @@ class RandomizedResponse(IndexProtocol[LocalFrequencies], PureProtocol):
 
     @property
     def event(self) -> ResponseReport:
-        """For accountants: one report of one person."""
+        """Return the event for accountants, one report of one person."""
         return ResponseReport(self.exact_epsilon, self.category_count)
 
     @property
     def support(self) -> tuple[float, float]:
-        """The probabilities of reporting a category for those who have it and for the others."""
+        """Return the probabilities of reporting a category for people who have it, and for others."""
         return design_support(float(self.epsilon), 1, self.category_count, 0)
 
     def draw(self, codes: Codes, source: Source) -> Records:
@@ -85,7 +85,7 @@ class RandomizedResponse(IndexProtocol[LocalFrequencies], PureProtocol):
 
     @property
     def report_count(self) -> int:
-        """The number of possible reports."""
+        """Return the number of possible reports."""
         return self.category_count
 
     def own_probability(self, bits: int) -> Enclosure:
@@ -123,12 +123,12 @@ class SubsetSelection(BitProtocol):
 
     @property
     def subset_size(self) -> int:
-        """The number w of categories in a report."""
+        """Return the number w of categories in a report."""
         return max(1, round(self.category_count / (math.exp(float(self.epsilon)) + 1)))
 
     @property
     def support(self) -> tuple[float, float]:
-        """The probabilities that a report holds its sender's category, and that it holds another."""
+        """Return the probabilities that a report contains its sender's category, and any other category."""
         k, w = self.category_count, self.subset_size
         p = inside_float(float(self.epsilon), w, k)
         return p, (p * (w - 1) + (1 - p) * w) / (k - 1)
@@ -149,7 +149,7 @@ class SubsetSelection(BitProtocol):
         return records
 
     def _draw_others(self, records: Records, codes: Codes, sizes: NDArray[np.int64], source: Source) -> None:
-        """Uniform sets of these sizes among the categories other than the own one.
+        """Fill records with uniform sets of these sizes among the categories other than the sender's.
 
         Independent bits are a uniform set of random size; adding members drawn uniformly from those outside, or
         removing members drawn uniformly from those inside, leaves it uniform until the size is right.
@@ -194,7 +194,7 @@ def _share(part: Fraction, bits: int) -> Enclosure:
 
 @lru_cache(maxsize=16)
 def _even_bits(size: int, count: int) -> BiasedBits:
-    """Bits that are 1 with about probability size / count, in steps of 1/256."""
+    """Return a sampler of bits that are 1 with about probability size / count, in steps of 1/256."""
     steps = min(max(round(256 * size / count), 1), 255)
     return BiasedBits(partial(_share, Fraction(steps, 256)))
 
@@ -239,12 +239,12 @@ class UnaryEncoding(BitProtocol):
 
     @property
     def flip_epsilon(self) -> Fraction:
-        """The epsilon at which the bits of other categories are flipped: q = 1 / (e^flip_epsilon + 1)."""
+        """Return the epsilon at which the bits of other categories are flipped: q = 1 / (e^flip_epsilon + 1)."""
         return self.exact_epsilon if self.optimized else self.exact_epsilon / 2
 
     @property
     def support(self) -> tuple[float, float]:
-        """The probabilities p and q of a 1."""
+        """Return the probabilities p and q of a 1 for the sender's category, and for any other."""
         q = 1 / (1 + math.exp(float(self.flip_epsilon)))
         return (0.5 if self.optimized else 1 / (1 + math.exp(-float(self.flip_epsilon)))), q
 
@@ -260,7 +260,7 @@ class UnaryEncoding(BitProtocol):
         return (1 << bits) - high, (1 << bits) - low
 
     def draw(self, codes: Codes, source: Source) -> Records:
-        """Bits of probability q, and then the own bit in its place."""
+        """Draw bits that are 1 with probability q, and set the bit of the sender's category by its own probability."""
         records = flipped_bits(self.flip_epsilon).draw(codes.size * self.record_bytes, source)
         records = records.reshape(codes.size, self.record_bytes)
         clear_padding(records, self.category_count)

@@ -37,7 +37,7 @@ from dither.validation import as_values
 
 
 def line_bounds(value: object) -> tuple[int | float, int | float]:
-    """Public limits between which floats can tell places: their difference is above 0 and finite as a float."""
+    """Return public bounds, whose difference must be above 0 and finite as a float."""
     low, high = arguments.bounds(value)
     with np.errstate(over="ignore"):
         span = float(np.float64(high) - np.float64(low))
@@ -48,7 +48,7 @@ def line_bounds(value: object) -> tuple[int | float, int | float]:
 
 
 def numbers_within(values: object, bounds: tuple[int | float, int | float], name: str) -> Floats:
-    """Return numbers within the bounds as floats; others, and what is no number, are refused without naming them."""
+    """Return numbers within the bounds as floats; other values are refused without naming them."""
     numbers: Floats = as_values(values, "number", name=name).values.astype(np.float64)
     if not bool(np.all((numbers >= float(bounds[0])) & (numbers <= float(bounds[1])))):
         raise InvalidData(
@@ -61,7 +61,7 @@ def numbers_within(values: object, bounds: tuple[int | float, int | float], name
 
 
 def bounds_parameters(bounds: tuple[int | float, int | float]) -> dict[str, object]:
-    """Bounds as parameters of the byte format."""
+    """Return the bounds as parameters of the byte format."""
     return {"low": Fraction(bounds[0]), "high": Fraction(bounds[1])}
 
 
@@ -75,12 +75,12 @@ class Windows:
 
     @property
     def total(self) -> int:
-        """The number K of possible reports."""
+        """Return the number K of possible reports."""
         return self.places + self.width - 1
 
     @property
     def inside(self) -> float:
-        """The probability of a report in the own window."""
+        """Return the probability of a report in the window of the sender's place."""
         return inside_float(float(self.epsilon), self.width, self.total)
 
     def own_probability(self, bits: int) -> Enclosure:
@@ -88,7 +88,7 @@ class Windows:
         return inside_probability(self.epsilon, self.width, self.total, bits)
 
     def draw(self, codes: Codes, source: Source) -> NDArray[np.int64]:
-        """Return a number for each place."""
+        """Draw a report for each place."""
         held = trials(self.inside, self.own_probability, codes.size, source)
         within = uniform_integers(self.width, codes.size, source).astype(np.int64) + codes
         if self.total == self.width:
@@ -98,7 +98,7 @@ class Windows:
         return np.where(held, within, outside)
 
     def law(self) -> Floats:
-        """Return the probability of each number, a row for each place."""
+        """Return the probability of each report, a row for each place."""
         result = np.full((self.places, self.total), self.low)
         for place in range(self.places):
             result[place, place : place + self.width] = self.inside / self.width
@@ -106,12 +106,12 @@ class Windows:
 
     @property
     def slope(self) -> float:
-        """By how much the mean report rises from a place to the next."""
+        """Return how much the mean report rises from one place to the next."""
         return -self.inside * math.expm1(-float(self.epsilon))
 
     @property
     def low(self) -> float:
-        """The probability of a report that is not in the own window: right however small it is."""
+        """Return the probability of each report outside of the window, accurate however small it is."""
         return self.inside / self.width * math.exp(-float(self.epsilon))
 
 
@@ -142,7 +142,7 @@ class LocalMean(ComparedByValue):
     """What one report can change the mean by."""
 
     def __str__(self) -> str:
-        """The mean and its ±.
+        """Format the mean and its ±.
 
         >>> print(LocalMean(4.25, 0.05, 900))
         4.25 ± 0.10
@@ -151,8 +151,9 @@ class LocalMean(ComparedByValue):
         return "\n".join([" ± ".join(with_error(self.value, self.error())), reports_line(self.n, self.seeded)])
 
     def error(self, confidence: float = 0.95) -> float:
-        """Return the half-width of a confidence interval for the mean of the people who reported: with many reports a
-        normal one, with few of them wider (:func:`~dither.local.estimates.half_width`).
+        """Return the half-width of a confidence interval for the mean of the people who reported.
+
+        It is a normal one with many reports, and wider with few (:func:`~dither.local.estimates.half_width`).
         """
         return float(half_width(self.standard_error, self.slope, self.step, confidence))
 
@@ -206,30 +207,30 @@ class Mean(IndexProtocol[LocalMean]):
 
     @property
     def chosen(self) -> str:
-        """The method in use."""
+        """Return the method in use."""
         if self.method != "best":
             return self.method
         return "duchi" if self.window_rate == 0 else "hybrid"
 
     @property
     def window_rate(self) -> Fraction:
-        """The probability of a report by windows instead of one bit."""
+        """Return the probability that a report is a window rather than one bit."""
         if self.method in ("duchi", "piecewise"):
             return Fraction(int(self.method == "piecewise"))
         return _best_rate(self.exact_epsilon)
 
     @property
     def windows(self) -> tuple[Windows, Windows]:
-        """The two kinds of reports: one bit, and by windows."""
+        """Return the two kinds of reports: one bit, and a window."""
         return _kinds(self.exact_epsilon)
 
     @property
     def report_count(self) -> int:
-        """The number of possible reports."""
+        """Return the number of possible reports."""
         return 2 + self.windows[1].total
 
     def own_parameters(self) -> dict[str, object]:
-        """Bounds and method."""
+        """Return the bounds and the probability of a window, which determine the reports."""
         return {**bounds_parameters(self.bounds), "window_rate": self.window_rate}
 
     def encode(self, values: Any, name: str = "values") -> Codes:
@@ -239,7 +240,7 @@ class Mean(IndexProtocol[LocalMean]):
         return np.rint(share * float(STEPS << _FRACTION_BITS)).astype(np.int64)
 
     def draw(self, codes: Codes, source: Source) -> Records:
-        """Return the kind of each report by a coin, the place by rounding at random, then the report of the place."""
+        """Draw reports: the kind by a coin, the place by rounding at random, then the report of that place."""
         bit, window = self.windows
         fine = (source.words(codes.size) >> np.uint64(64 - _FRACTION_BITS)).astype(np.int64)
         places = (codes + fine) >> _FRACTION_BITS
@@ -253,7 +254,7 @@ class Mean(IndexProtocol[LocalMean]):
 
     @property
     def contributions(self) -> Floats:
-        """What each possible report adds to the estimate; on average, the number."""
+        """Return the contribution of each possible report to the estimate; on average it is the sender's number."""
         bit, window = self.windows
         low, high = (float(bound) for bound in self.bounds)
         shares = [
@@ -286,7 +287,7 @@ class Mean(IndexProtocol[LocalMean]):
 
     @property
     def worst_variance(self) -> float:
-        """The variance of one report about a number in [-1, 1], in the worst case."""
+        """Return the largest variance of one report about a number in [-1, 1]."""
         return _extreme_variances(self.exact_epsilon, float(self.window_rate))[1]
 
 
@@ -300,7 +301,7 @@ def _kinds(epsilon: Fraction) -> tuple[Windows, Windows]:
 
 
 def _variances(kind: Windows) -> Floats:
-    """Return the variance of one report for each place, where the places are spread over [-1, 1]."""
+    """Return the variance of one report for each place, with the places spread over [-1, 1]."""
     r = np.arange(kind.total, dtype=np.float64)
     z = 2 * (r - (kind.total - 1) / 2) / (kind.slope * (kind.places - 1))
     low, gain = kind.low, kind.slope / kind.width
@@ -324,7 +325,7 @@ def _extreme_variances(epsilon: Fraction, rate: float) -> tuple[float, float]:
 
 @lru_cache(maxsize=64)
 def _best_rate(epsilon: Fraction) -> Fraction:
-    """In 1024ths, the one with the smallest variance in the worst case."""
+    """Return the probability of a window, in 1024ths, with the smallest variance in the worst case."""
     bit, window = _kinds(epsilon)
     x = np.linspace(-1, 1, STEPS + 1)
     ends, windows = 1 / bit.slope**2 - x * x, _variances(window)
@@ -363,12 +364,12 @@ class LocalDistribution(ComparedByValue):
 
     @property
     def standard_error(self) -> Floats:
-        """Of the unbiased shares."""
+        """Return the standard errors of the unbiased shares."""
         return np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
 
     @property
     def cumulative(self) -> Floats:
-        """The share of people below each edge after the first, by the smooth shares."""
+        """Return the share of people below each edge after the first, by the smooth shares."""
         return np.cumsum(self.shares)
 
     def __str__(self) -> str:
@@ -390,12 +391,14 @@ class LocalDistribution(ComparedByValue):
 
     @property
     def mean(self) -> float:
-        """The mean, with every person in the middle of their bin."""
+        """Return the mean, with every person in the middle of their bin."""
         return float(self.shares @ ((self.edges[:-1] + self.edges[1:]) / 2))
 
     def cumulative_interval(self, confidence: float = 0.95) -> tuple[Floats, Floats]:
-        """Confidence intervals for the shares below each edge after the first, from the unbiased shares: with many
-        reports normal ones, with few of them wider (:func:`~dither.local.estimates.half_width`).
+        """Return confidence intervals for the share of people below each edge after the first, from the unbiased
+        shares.
+
+        They are normal ones with many reports, and wider with few (:func:`~dither.local.estimates.half_width`).
         """
         ones = np.tril(np.ones((self.unbiased.size, self.unbiased.size)))
         middle, spread = ones @ self.unbiased, np.einsum("ij,jk,ik->i", ones, self.covariance, ones)
@@ -405,7 +408,7 @@ class LocalDistribution(ComparedByValue):
         return np.clip(middle - half, 0.0, 1.0), np.clip(middle + half, 0.0, 1.0)
 
     def quantile(self, share: float) -> float:
-        """Return where so large a share of people is below, by the smooth shares, linear within a bin."""
+        """Return the point below which a share of people is, by the smooth shares, linear within a bin."""
         level = arguments.rate(share, "share")
         below = np.append(0.0, self.cumulative)
         return float(np.interp(float(level), below / below[-1], self.edges))
@@ -454,21 +457,21 @@ class Distribution(IndexProtocol[LocalDistribution]):
 
     @property
     def windows(self) -> Windows:
-        """The windows of reports."""
+        """Return the windows of reports."""
         return _square_wave(self.bins, self.exact_epsilon)
 
     @property
     def report_count(self) -> int:
-        """The number of possible reports."""
+        """Return the number of possible reports."""
         return self.windows.total
 
     @property
     def edges(self) -> Floats:
-        """The edges of the bins."""
+        """Return the edges of the bins."""
         return np.linspace(float(self.bounds[0]), float(self.bounds[1]), self.bins + 1)
 
     def own_parameters(self) -> dict[str, object]:
-        """Bounds and the width of the windows."""
+        """Return the bounds and the width of the windows, which determine the reports."""
         return {**bounds_parameters(self.bounds), "width": self.windows.width}
 
     def encode(self, values: Any, name: str = "values") -> Codes:
@@ -481,9 +484,10 @@ class Distribution(IndexProtocol[LocalDistribution]):
         return self.pack(self.windows.draw(codes, source))
 
     def smoothed(self, tally: Tally) -> Floats:
-        """Expectation maximization until the mean log-likelihood of a report gains less than ``1e-3 e^epsilon / n``,
-        the rule of Li et al., and then one pass of smoothing. Smoothing after every step, as they do, makes
-        shares wrong by more than the noise where there are many people.
+        """Estimate shares by expectation maximization, then one pass of smoothing.
+
+        It stops when the mean log-likelihood of a report gains less than ``1e-3 e^epsilon / n``, the rule of Li et al.
+        Smoothing after every step, as they do, makes shares wrong by more than the noise where there are many people.
         """
         law, n = self.windows.law(), int(tally.sum())
         observed = tally / n
@@ -501,7 +505,7 @@ class Distribution(IndexProtocol[LocalDistribution]):
         return padded[:-2] / 4 + padded[1:-1] / 2 + padded[2:] / 4
 
     def inverted(self, tally: Tally) -> tuple[Floats, Floats]:
-        """Unbiased shares that add up to 1, by least squares, and their covariance.
+        """Return unbiased shares that add up to 1, by least squares, and their covariance.
 
         The windows' law has full rank; weights are those of equal shares, so that they do not depend on the reports,
         and the estimate stays unbiased.

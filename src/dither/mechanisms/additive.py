@@ -79,9 +79,10 @@ class ReleasesNumbers(Pictured):
     def release(self, value: Any, *, source: Source | None = None) -> Any: ...
     @spends
     def release(self, value: Any, *, source: Source | None = None) -> Any:
-        """``value`` with noise: an int for an int, a float on the public lattice for a float or a Fraction, and
-        the like for lists, arrays and pandas or polars Series, which count as one vector with the sensitivity
-        of the mechanism.
+        """Return ``value`` with noise: an int for an int, a float on the public lattice for a float or a Fraction.
+
+        Lists, arrays and Series of pandas or polars keep their type; they count as one vector with the sensitivity of
+        the mechanism.
         """
         return self._release(value, source)
 
@@ -120,7 +121,7 @@ class Additive(ReleasesNumbers):
         *,
         joint: bool,
     ) -> None:
-        """Fix what the release needs; ``spreads`` are the sizes of the noise, which set the lattice."""
+        """Store what a release needs; ``spreads`` are the sizes of the noise, which determine the lattice."""
         for name, value in vars(self).copy().items():
             object.__setattr__(self, name, plain_value(value))
         if not all(math.isfinite(size) for size in (*scales, *spreads)):
@@ -135,12 +136,12 @@ class Additive(ReleasesNumbers):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What the release promises to each person."""
+        """Return the guarantee of one release."""
         raise AssertionError("each mechanism states its guarantee")
 
     @property
     def noise(self) -> Noise:
-        """The laws, scales, sensitivities and lattices of the noise, for auditors and for accounting.
+        """Return the laws, scales, sensitivities and lattices of the noise, for auditors and accountants.
 
         >>> import dither as dp
         >>> dp.Gaussian(sensitivity=[1, 1], rho=1).noise.joint
@@ -150,12 +151,12 @@ class Additive(ReleasesNumbers):
 
     @property
     def scale(self) -> PerCoordinate:
-        """The scale of the noise; one for each coordinate if there are several."""
+        """Return the scale of the noise; one for each coordinate if there are several."""
         return _one_or_all(self._scales)
 
     @property
     def variance(self) -> PerCoordinate:
-        """The variance of the ideal noise; one for each coordinate if there are several."""
+        """Return the variance of the ideal noise; one for each coordinate if there are several."""
         return _one_or_all(
             [scale * scale * self._unit_variance(law) for law, scale in zip(self._laws, self._scales, strict=True)]
         )
@@ -164,6 +165,7 @@ class Additive(ReleasesNumbers):
         raise AssertionError("each mechanism knows the variance of its standard law")
 
     def _release(self, value: Any, source: Source | None) -> Any:
+        """Return the value with noise, in its own type."""
         resolved = resolve(source)
         return values.release(
             value, resolved, lambda x: self._release_one(x, resolved), lambda xs: self._release_many(xs, resolved)
@@ -175,6 +177,7 @@ class Additive(ReleasesNumbers):
         return self._noisy(x, 0, source)
 
     def _release_many(self, xs: Vector, source: Source) -> list[Any] | NDArray[Any]:
+        """Return a vector with noise: vectorized where one law serves all coordinates, else one by one."""
         if not self._joint and len(xs) != len(self._scales):
             raise self._wrong_length(len(xs))
         if self._joint and not isinstance(xs, list):
@@ -187,6 +190,7 @@ class Additive(ReleasesNumbers):
         return noisy if isinstance(xs, list) else values.as_array(noisy, xs.dtype)
 
     def _wrong_length(self, length: int) -> InvalidArgument:
+        """Return the refusal of a vector whose length is not the number of sensitivities."""
         return InvalidArgument(
             "value",
             f"{len(self._scales)} number(s), one for each sensitivity",
@@ -224,6 +228,7 @@ class Additive(ReleasesNumbers):
         return self.integer_step(0) != 1
 
     def _noisy_integers(self, xs: NDArray[np.int64], source: Source) -> NDArray[np.int64]:
+        """Return integers with noise, in blocks that fit the cache; sums stop at the ends of 64 bits."""
         if self._one_by_one():
             return values.as_array([x + self._integer_noise_one(x, 0, source) for x in xs.tolist()], xs.dtype)
         out = np.empty(xs.size, dtype=np.int64)
@@ -256,7 +261,7 @@ class Additive(ReleasesNumbers):
         return _one_or_all(result)
 
     def integer_tail(self, value: int, threshold: int, bits: int) -> Fraction:
-        """``P(release(value) >= threshold)`` for integers, from above, to about ``2**-bits``.
+        """Return an upper bound on ``P(release(value) >= threshold)`` for integers, to about ``2**-bits``.
 
         An integer comes out as the multiple of the integer step that is nearest to value + noise: it reaches the
         threshold where the noise passes the middle between the first multiple from there on and the one before.
@@ -268,7 +273,7 @@ class Additive(ReleasesNumbers):
         return Fraction(self._laws[0].tail(edge / Fraction(self._scales[0]), bits)[1], 2 << bits)
 
     def _integer_error(self, i: int, width: float, tail: float) -> float:
-        """Rounded to integers, the noise is within k where its ideal is within k + 1/2."""
+        """Return the half-width for integers: rounded noise is within k where the ideal noise is within k + 1/2."""
         step = self.integer_step(i)
         return max(0.0, float(math.ceil(width - 0.5))) if step == 1 else width + step / 2
 
@@ -293,7 +298,7 @@ def coordinates_of(value: object, name: str = "sensitivity") -> tuple[Fraction, 
 
 
 def shares(split: object, optimal: Sequence[float]) -> tuple[Fraction, ...]:
-    """Budget shares that add up to 1: ``split`` as given, or in proportion to ``optimal``.
+    """Return budget shares that add up to 1: ``split`` as given, or in proportion to ``optimal``.
 
     >>> shares([1, 3], [0.5, 0.5])
     (Fraction(1, 4), Fraction(3, 4))
@@ -314,7 +319,7 @@ def shares(split: object, optimal: Sequence[float]) -> tuple[Fraction, ...]:
 
 
 def plain_value(value: object) -> Any:
-    """Return a parameter as it is kept in a frozen mechanism: sequences as tuples, NumPy numbers as Python's.
+    """Return a parameter in the form in which a frozen mechanism keeps it: tuples and numbers of Python.
 
     >>> plain_value(np.array([1, 2]))
     (1, 2)

@@ -48,7 +48,7 @@ class TruncatedLaplace:
             self._floats = (float(Fraction(lower) - exact) / scale, float(Fraction(upper) - exact) / scale)
 
     def quantile(self, u: NDArray[np.float64]) -> None:
-        """Each element by :meth:`quantile_one`."""
+        """Replace each element by its quantile, by :meth:`quantile_one`."""
         u[:] = [self.quantile_one(x)[0] for x in u.tolist()]
 
     def quantile_one(self, u: float) -> tuple[float, float]:
@@ -62,7 +62,7 @@ class TruncatedLaplace:
         return math.log(max(below + (1 - u) * mass, 1e-300)), self.error
 
     def tail(self, z: Fraction, bits: int) -> Enclosure:
-        """P(Z > z), enclosed."""
+        """Enclose P(Z > z)."""
         value, lower, upper, scale = (Fraction(end) for end in self._ends)
         return truncated_tail(z, (lower - value) / scale, (upper - value) / scale, bits)
 
@@ -157,18 +157,18 @@ class BoundedLaplace(ReleasesNumbers):
 
     @property
     def guarantee(self) -> PureDP | ApproxDP:
-        """epsilon-DP, or (epsilon, delta)-DP where a delta was given."""
+        """Return epsilon-DP, or (epsilon, delta)-DP where a delta was given."""
         return ApproxDP(self.epsilon, self.delta) if self.delta else PureDP(self.epsilon)
 
     @property
     def event(self) -> Pure | Approximate:
-        """For accountants: the guarantee, and no more is known."""
+        """Return the event for accountants, which know only the guarantee."""
         epsilon = arguments.epsilon(self.epsilon)
         return Approximate(epsilon, self.delta) if self.delta else Pure(epsilon)
 
     @property
     def variance(self) -> float:
-        """The mean squared error around the value where it is largest, at a limit."""
+        """Return the mean squared error around the value where it is largest, at a limit."""
         r = (float(self.upper) - float(self.lower)) / self.scale
         return (
             self.scale**2 * (2 - (r * r + 2 * r + 2) * math.exp(-r)) / -math.expm1(-r)
@@ -210,6 +210,8 @@ class BoundedLaplace(ReleasesNumbers):
             return noisy if isinstance(xs, list) else values.as_array(noisy, xs.dtype)
 
         def no_vector(xs: Vector) -> list[Any] | NDArray[Any]:
+            """Release the one element of a vector; longer vectors are refused, since each coordinate needs its own
+            budget."""
             if len(xs) > 1:
                 raise InvalidArgument(
                     "value",
@@ -222,6 +224,7 @@ class BoundedLaplace(ReleasesNumbers):
         return values.release(value, resolved, lambda x: self._noisy(x, resolved), no_vector)
 
     def _noisy(self, x: Scalar, source: Source) -> int | float:
+        """Return a number with noise, within the limits."""
         if not isinstance(x, int):
             clipped = min(max(x, self.lower), self.upper)
             law = TruncatedLaplace(clipped, self.lower, self.upper, self.scale)
@@ -230,9 +233,8 @@ class BoundedLaplace(ReleasesNumbers):
         return self._noisy_integer(x, source)
 
     def _noisy_integer(self, x: int, source: Source) -> int:
-        """Return the same law half a step beyond the first and last integer, rounded: each of them keeps its whole
-        cell.
-        """
+        """Return an integer with noise, from the law on limits half a step wider, so that every integer has a whole
+        cell."""
         first, last = math.ceil(self.lower), math.floor(self.upper)
         if first > last:
             raise InvalidArgument(
@@ -245,7 +247,7 @@ class BoundedLaplace(ReleasesNumbers):
 
     @cached_property
     def integer_scale(self) -> float:
-        """The fixed point b for integers, whose limits are half a step wider."""
+        """Return the fixed point b for integers, whose limits are half a step wider."""
         width = Fraction(math.floor(self.upper) - math.ceil(self.lower) + 1)
         exact_sensitivity = min(arguments.sensitivity(self.sensitivity), width)
         return _fixed_point(exact_sensitivity, width, self._allowed)

@@ -59,12 +59,12 @@ class ContinuousExponential(SelectionMechanism):
 
     @property
     def guarantee(self) -> PureDP:
-        """epsilon-DP."""
+        """Return epsilon-DP."""
         return PureDP(self.epsilon)
 
     @property
     def event(self) -> BoundedRange:
-        """For accountants: all losses lie in an interval of length epsilon."""
+        """Return the event for accountants: all losses lie in an interval of length epsilon."""
         return BoundedRange(arguments.epsilon(self.epsilon))
 
     @spends
@@ -87,6 +87,7 @@ class ContinuousExponential(SelectionMechanism):
                 return point
 
     def _cells(self, pieces: Sequence[Piece], low: Fraction, high: Fraction, step: Fraction) -> list[_Cell]:
+        """Return the pieces as cells of lattice points, after checks that they cover the interval without gaps."""
         last = math.floor((high - low) / step)
         cells: list[_Cell] = []
         next_point = 0
@@ -124,6 +125,7 @@ class ContinuousExponential(SelectionMechanism):
         heap: list[tuple[float, int, _Cell]] = []
 
         def put(cell: _Cell) -> None:
+            """Add a cell to the finished ones if its weight is nearly constant, and to the heap otherwise."""
             nonlocal heaviest_finished
             ends = low + cell.first * step, low + (cell.first + cell.points - 1) * step
             weight = math.log(cell.points) - float(min((best - cell.top) * self.rate, _FAR))
@@ -165,6 +167,7 @@ class _Cell:
         return cls(a, b - a, max(cell.score(t) for t in points), coefficients)
 
     def score(self, t: Fraction) -> Fraction:
+        """Return the score at t, by Horner's rule."""
         result = Fraction(0)
         for coefficient in reversed(self.coefficients):
             result = result * t + coefficient
@@ -172,7 +175,7 @@ class _Cell:
 
 
 def piecewise_constant(edges: Sequence[float], scores: Sequence[float]) -> list[Piece]:
-    """Pieces with one score each: ``scores[i]`` between ``edges[i]`` and ``edges[i+1]``.
+    """Return pieces with one score each: ``scores[i]`` between ``edges[i]`` and ``edges[i+1]``.
 
     >>> piecewise_constant([0, 1, 2], [5, 7])
     [(0, 1, [5]), (1, 2, [7])]

@@ -60,7 +60,7 @@ def law_and_scale(mechanism: AddsNoise, smooth_sensitivity: float = 1.0) -> tupl
 
 
 def grid(mechanism: AddsNoise, value: float, points: int = 201, *, smooth_sensitivity: float = 1.0) -> Sequence[float]:
-    """Places to draw a density at: as far as 99 % of the noise goes, or the whole range of a bounded law.
+    """Return points at which to draw a density: the middle 99 % of the noise, or the whole range of a bounded law.
 
     >>> import dither as dp
     >>> places = grid(dp.Laplace(sensitivity=1, epsilon=1), 10.0, 3)
@@ -77,6 +77,7 @@ def grid(mechanism: AddsNoise, value: float, points: int = 201, *, smooth_sensit
 
 
 def _law_density(law: Law, z: float) -> float:
+    """Return the density of a standard law at z, from the difference of two enclosed tails."""
     middle = Fraction(abs(z)) if law.symmetric else Fraction(z)
     low = middle - _STEP
     if law.symmetric and low < 0:
@@ -89,6 +90,7 @@ def _law_density(law: Law, z: float) -> float:
 
 
 def _bounded(mechanism: BoundedLaplace, z: float, value: float) -> float:
+    """Return the density of bounded Laplace noise at z around ``value``."""
     low, high, scale = float(mechanism.lower), float(mechanism.upper), mechanism.scale
     if not low <= z <= high:
         return 0.0

@@ -51,17 +51,18 @@ class Exponential(SelectionMechanism):
 
     @property
     def guarantee(self) -> PureDP:
-        """epsilon-DP."""
+        """Return epsilon-DP."""
         return PureDP(self.epsilon)
 
     @property
     def event(self) -> BoundedRange:
-        """For accountants: all losses lie in an interval of length epsilon."""
+        """Return the event for accountants: all losses lie in an interval of length epsilon."""
         return BoundedRange(arguments.epsilon(self.epsilon))
 
     @property
     def zcdp(self) -> ZCDP:
-        """epsilon^2/8-zCDP: the losses of all outputs lie in an interval of length epsilon (Cesar and Rogers 2021).
+        """Return epsilon^2/8-zCDP: the losses of all outputs lie in an interval of length epsilon (Cesar and Rogers
+        2021).
 
         >>> Exponential(sensitivity=1, epsilon=2).zcdp
         ZCDP(0.5)
@@ -138,7 +139,7 @@ class Exponential(SelectionMechanism):
         return self.gap(candidates, ties)
 
     def privacy_curve(self, epsilon: float) -> float:
-        """Return the smallest delta for which every such choice is (epsilon, delta)-DP, rounded up.
+        """Return the smallest delta for which every selection of this epsilon is (epsilon, delta)-DP, rounded up.
 
         The losses lie in an interval of length e, the mechanism's epsilon; the worst such mechanism has two
         outputs, and ``delta = (exp(e/2) - exp(epsilon/2))^2 / (exp(e) - 1)`` (Dong, Durfee and Rogers 2020).
@@ -202,14 +203,15 @@ class Exponential(SelectionMechanism):
     def continuous(
         *, sensitivity: float, epsilon: float, bounds: tuple[float, float], monotone: bool = False
     ) -> ContinuousExponential:
-        """Return the same over an interval, for scores that are quadratic (or linear, or constant) in pieces; see
-        :class:`ContinuousExponential`.
+        """Return the exponential mechanism over an interval, for scores that are quadratic in pieces.
+
+        See :class:`ContinuousExponential`.
         """
         return ContinuousExponential(sensitivity, epsilon, monotone, bounds)
 
 
 def _scored(score: Callable[[int], float], candidate: int) -> Fraction:
-    """Return the score of a candidate; what goes wrong inside, which may hold data, is not shown."""
+    """Return the score of a candidate; an error inside the score function, which may hold data, is not shown."""
     with silenced():
         value = outcome(lambda: exactly(score(candidate), "score"))
     if value is not None:
@@ -220,7 +222,7 @@ def _scored(score: Callable[[int], float], candidate: int) -> Fraction:
 
 
 def relative_rates(scores: NDArray[np.float64], rate: Fraction) -> list[float]:
-    """``rate * (score - largest)`` for each score, each correctly rounded.
+    """Return ``rate * (score - largest)`` for each score, correctly rounded.
 
     >>> relative_rates(np.array([1.0, 2.0, -np.inf]), Fraction(1, 2))
     [-0.5, 0.0, -inf]

@@ -88,17 +88,17 @@ class ReusableHoldout(Stateful):
 
     @property
     def guarantee(self) -> PureDP:
-        """What all answers together cost the people in the holdout."""
+        """Return the guarantee of all answers together for the people in the holdout."""
         return self._session.guarantee
 
     @property
     def event(self) -> Pure:
-        """For accountants: all answers together."""
+        """Return the event of all answers together for accountants."""
         return self.mechanism.event
 
     @property
     def holdout_size(self) -> int:
-        """The number of held-out records, which is public."""
+        """Return the number of held-out records, which is public."""
         return len(self._holdout)
 
     def constructor_arguments(self) -> dict[str, Any]:
@@ -116,7 +116,7 @@ class ReusableHoldout(Stateful):
 
     @property
     def left(self) -> int:
-        """How many more answers may come from the holdout."""
+        """Return how many more answers may come from the holdout."""
         return self.mechanism.limit - self._session.above
 
     def ask(self, question: Question) -> HoldoutAnswer:
@@ -155,7 +155,8 @@ def _answers(question: Question, records: NDArray[Any]) -> list[float | None]:
 
 
 def _clipped(value: float, low: Fraction, high: Fraction) -> Fraction:
-    """Within the bounds; NaN is the lower one, since no record may decide between an answer and an error."""
+    """Clip a value to the bounds; NaN becomes the lower one, since no record may decide between an answer and
+    an error."""
     if value >= high:
         return high
     return Fraction(value) if value > low else low

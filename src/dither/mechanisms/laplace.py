@@ -100,13 +100,14 @@ class Laplace(Additive):
 
     @property
     def guarantee(self) -> PureDP:
-        """epsilon-DP."""
+        """Return epsilon-DP."""
         return PureDP(self.epsilon)
 
     @property
     def event(self) -> Event:
-        """For accountants, whatever is released: integers can lose as much as randomized response does, so
-        epsilon-DP is all there is to say, unless no integer can move. See :meth:`event_for`.
+        """Return the event of any release for accountants: pure epsilon-DP, unless no integer can move.
+
+        Integers can lose as much as randomized response does. See :meth:`event_for`.
 
         >>> Laplace(sensitivity=1, epsilon=0.5).event
         Pure(0.5)
@@ -116,8 +117,9 @@ class Laplace(Additive):
         return Pure(arguments.epsilon(self.epsilon))
 
     def event_for(self, *, integer: bool) -> Event:
-        """For accountants, if only integers, or no integers, are released: the law itself. See
-        :meth:`privacy_curve` for why vectors are no worse than numbers.
+        """Return the event for accountants if only integers, or no integers, are released: the law itself.
+
+        See :meth:`privacy_curve` for why vectors are no worse than numbers.
 
         >>> m = Laplace(sensitivity=3, epsilon=0.5)
         >>> m.event_for(integer=True), m.event_for(integer=False)
@@ -173,12 +175,13 @@ class Laplace(Additive):
         return [sensitivity / Fraction(scale) for sensitivity, scale in pairs]
 
     def _discrete_curve(self, epsilon: Fraction, shift: int) -> Fraction:
+        """Return an upper bound on delta(epsilon) of discrete Laplace noise: the best event is a half-line."""
         scale = Fraction(self._scales[0])
         j = math.floor((shift - epsilon * scale) / 2)
         q = [Fraction(end, 1 << _BITS) for end in exp_neg(1 / scale, _BITS)]
 
         def below(k: int, high: int) -> Fraction:
-            """P(K <= k) for the discrete Laplace law, from below (high=0) or above (high=1)."""
+            """Return P(K <= k) for the discrete Laplace law, from below (high=0) or above (high=1)."""
             if k < 0:
                 return Fraction(exp_neg(-k / scale, _BITS)[high], 1 << _BITS) / (1 + q[1 - high])
             return 1 - Fraction(exp_neg((k + 1) / scale, _BITS)[1 - high], 1 << _BITS) / (1 + q[high])
@@ -198,7 +201,10 @@ class Laplace(Additive):
         return discrete_laplace(max(self._scales[0], MIN_SCALE), xs.size, source)
 
     def integer_tail(self, value: int, threshold: int, bits: int) -> Fraction:
-        """``q^t / (1 + q)``, q = exp(-1/scale) and t = threshold - value, from above."""
+        """Return an upper bound on ``P(release(value) >= threshold)`` for an integer.
+
+        It is ``q^t / (1 + q)`` with q = exp(-1/scale) and t = threshold - value.
+        """
         t, scale = threshold - value, Fraction(max(self._scales[0], MIN_SCALE))
         if scale > MAX_SCALE:
             return super().integer_tail(value, threshold, bits)

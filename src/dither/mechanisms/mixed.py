@@ -81,34 +81,34 @@ class MixedNoise(ReleasesNumbers):
 
     @property
     def chosen(self) -> str:
-        """The name of the law that is used."""
+        """Return the name of the law that is used."""
         return type(self.mechanism).__name__
 
     @property
     def guarantee(self) -> PureDP | ApproxDP:
-        """epsilon-DP with Laplace noise, (epsilon, delta)-DP with Gaussian noise."""
+        """Return epsilon-DP with Laplace noise, (epsilon, delta)-DP with Gaussian noise."""
         result = self.mechanism.guarantee
         assert isinstance(result, (PureDP, ApproxDP))
         return result
 
     @property
     def event(self) -> Event:
-        """For accountants: that of the noise that is used."""
+        """Return the event of the noise that is used, for accountants."""
         return self.mechanism.event
 
     @property
     def noise(self) -> Noise:
-        """The law, scale, sensitivity and lattice of the noise that is used."""
+        """Return the law, scale, sensitivity and lattice of the noise that is used."""
         return self.mechanism.noise
 
     @property
     def scale(self) -> PerCoordinate:
-        """The scale of the noise that is used."""
+        """Return the scale of the noise that is used."""
         return self.mechanism.scale
 
     @property
     def variance(self) -> PerCoordinate:
-        """The variance of the noise that is used."""
+        """Return the variance of the noise that is used."""
         return self.mechanism.variance
 
     def error(

@@ -59,12 +59,13 @@ class NoisyMax(SelectionMechanism):
 
     @property
     def guarantee(self) -> PureDP:
-        """epsilon-DP."""
+        """Return epsilon-DP."""
         return PureDP(self.epsilon)
 
     @property
     def event(self) -> Event:
-        """For accountants: Gumbel noise is the exponential mechanism, of bounded range; of others the loss is known.
+        """Return the event for accountants: bounded range for Gumbel noise, which is the exponential mechanism; else
+        pure.
 
         >>> NoisyMax(sensitivity=1, epsilon=1).event, PermuteAndFlip(sensitivity=1, epsilon=1).event
         (BoundedRange(1), Pure(1))
@@ -155,7 +156,11 @@ class PermuteAndFlip(NoisyMax):
 
 
 def _permute_and_flip(p: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Up to 400 candidates one rule is exact; for more, rules between powers of two down to 1 / size."""
+    """Return the selection probabilities of permute-and-flip from the flip probabilities p, by Gauss-Legendre
+    quadrature.
+
+    Up to 400 candidates one rule is exact; for more, rules between powers of two down to 1 / size are combined.
+    """
     if p.size <= 400:
         knots, nodes = np.array([0.0, 1.0]), p.size // 2 + 1
     else:
@@ -169,7 +174,7 @@ def _permute_and_flip(p: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _laplace_winner(rates: NDArray[np.float64]) -> NDArray[np.float64]:
-    """P(i has the largest rate + noise), by Gauss-Legendre between the rates and 45 units beyond them."""
+    """Return P(i has the largest rate + noise), by Gauss-Legendre between the rates and 45 units beyond them."""
     finite = rates > -np.inf
     centers = rates[finite]
     knots = np.unique(np.concatenate([centers[centers > -80], [-45.0], np.linspace(0.0, 45.0, 46)]))
@@ -187,13 +192,13 @@ def _laplace_winner(rates: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _rule(knots: NDArray[np.float64], nodes: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Places and weights of Gauss-Legendre between each two knots."""
+    """Return the nodes and weights of Gauss-Legendre quadrature between each two consecutive knots."""
     x, w = np.polynomial.legendre.leggauss(nodes)
     half = np.diff(knots)[:, None] / 2
     return (knots[:-1, None] + half + half * x).ravel(), (half * w).ravel()
 
 
 def _parts(rows: int, columns: int) -> list[slice]:
-    """Rows in blocks that keep a table with this number of columns small."""
+    """Return slices of rows such that a table with this number of columns stays small."""
     size = max(1, _TABLE // columns)
     return [slice(start, start + size) for start in range(0, rows, size)]

@@ -37,6 +37,7 @@ def fragment(mechanism: Any) -> str:
 
 
 def _picture(mechanism: Any) -> str:
+    """Return the chart of a mechanism as HTML: its density, or the probabilities of its reports."""
     from dither.mechanisms import densities
     from dither.mechanisms.additive import Additive
     from dither.mechanisms.bounded import BoundedLaplace

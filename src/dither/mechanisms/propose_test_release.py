@@ -56,17 +56,17 @@ class ProposeTestRelease(Pictured):
 
     @property
     def guarantee(self) -> ApproxDP:
-        """(epsilon, delta)-DP."""
+        """Return (epsilon, delta)-DP."""
         return ApproxDP(self.epsilon, self.delta)
 
     @property
     def event(self) -> Approximate:
-        """For accountants: (epsilon, delta)-DP, and no more is known."""
+        """Return the event for accountants, which know only the guarantee."""
         return Approximate(arguments.epsilon(self.epsilon), self.delta)
 
     @property
     def threshold(self) -> int:
-        """The noisy distance that must be exceeded.
+        """Return the noisy distance that must be exceeded.
 
         >>> ProposeTestRelease(1, 1, 1e-6).threshold
         28
@@ -76,7 +76,7 @@ class ProposeTestRelease(Pictured):
 
     @property
     def scale(self) -> float:
-        """The scale of the noise on the answer."""
+        """Return the scale of the noise on the answer."""
         return up(2 * arguments.sensitivity(self.bound) / arguments.epsilon(self.epsilon))
 
     def probability(self, distance: int) -> float:

@@ -111,12 +111,11 @@ class RandomizedResponse(Pictured):
 
     @property
     def category_count(self) -> int:
-        """The number k of categories."""
+        """Return the number k of categories."""
         return self.categories if isinstance(self.categories, int) else len(self.categories)
 
     def truth_probability(self, bits: int) -> Enclosure:
-        """Rigorous limits of the probability of reporting the truth, p = 1 / (1 + (k - 1) exp(-epsilon)), times
-        ``2**bits``.
+        """Enclose the probability of reporting the truth, p = 1 / (1 + (k - 1) exp(-epsilon)), times ``2**bits``.
 
         >>> low, high = RandomizedResponse(epsilon=1).truth_probability(60)
         >>> round(low / 2**60, 6), high - low < 10
@@ -128,31 +127,31 @@ class RandomizedResponse(Pictured):
 
     @property
     def guarantee(self) -> PureDP:
-        """epsilon-DP for each person."""
+        """Return epsilon-DP for each person."""
         return PureDP(self.epsilon)
 
     @property
     def event(self) -> ResponseReport:
-        """For accountants: one person's report."""
+        """Return the event of one person's report for accountants."""
         return ResponseReport(arguments.epsilon(self.epsilon), self.category_count)
 
     @property
     def probability(self) -> float:
-        """The probability p of reporting the truth."""
+        """Return the probability p of reporting the truth."""
         return 1 / (1 + (self.category_count - 1) * math.exp(-float(self.epsilon)))
 
     @property
     def scale(self) -> float:
-        """By how much an observed share is stretched to undo the noise: 1 / (p - (1 - p)/(k - 1)), which is 1 / (p
-        (1 - exp(-epsilon))).
+        """Return the factor by which an observed share is stretched to undo the noise.
+
+        It is 1 / (p - (1 - p)/(k - 1)), which is 1 / (p (1 - exp(-epsilon))).
         """
         return 1 / (self.probability * -math.expm1(-float(self.epsilon)))
 
     @property
     def variance(self) -> float:
-        """The variance that one person's report adds to the estimate of a share that is 0: q (1 - q) scale^2, q
-        = (1 - p)/(k - 1).
-        """
+        """Return the variance that one report adds to the estimate of a share that is 0: q (1 - q) scale^2, q = (1 -
+        p)/(k - 1)."""
         q = (1 - self.probability) / (self.category_count - 1)
         return q * (1 - q) * self.scale * self.scale
 
@@ -258,7 +257,7 @@ class RandomizedResponse(Pictured):
         )
 
     def estimate(self, responses: Any) -> Frequencies:
-        """Unbiased shares of the categories among the people who answered, from their reports."""
+        """Estimate unbiased shares of the categories among the people who answered, from their reports."""
         if not hasattr(responses, "__iter__") or isinstance(responses, (str, bytes)):
             raise WrongType("responses", "reports", type(responses).__name__, "pass a list of reports")
         codes, k = self._encode(responses), self.category_count
@@ -274,7 +273,7 @@ class RandomizedResponse(Pictured):
         return Frequencies((observed - q) * self.scale, deviation * self.scale, int(codes.size))
 
     def _encode(self, labels: Any) -> NDArray[np.int64]:
-        """Return the number of each one's category; -1 for what is none."""
+        """Return the index of each label's category, and -1 for values that are no category."""
         k = self.category_count
         if isinstance(labels, np.ndarray) and labels.dtype.kind in "biu" and isinstance(self.categories, int):
             integer_codes = np.full(labels.shape, -1, dtype=np.int64)  # -1 does not fit into an unsigned type
@@ -291,18 +290,18 @@ class RandomizedResponse(Pictured):
 
     @cached_property
     def _index(self) -> dict[Any, int]:
-        """The number of each label, where there are labels."""
+        """Return the index of each label; empty where categories are numbers."""
         return {} if isinstance(self.categories, int) else {label: i for i, label in enumerate(self.categories)}
 
     def _holding(self, dtype: Any) -> Any:
-        """Return a type that holds every report, whichever categories were in the data."""
+        """Return an array type that can represent every report, whatever categories were in the data."""
         if not isinstance(self.categories, int):
             return np.result_type(dtype, np.array(self.categories).dtype)
         holds = dtype.kind in "bO" or (dtype.kind in "iu" and self.category_count - 1 <= np.iinfo(dtype).max)
         return dtype if holds else np.dtype(np.int64)
 
     def _encode_one(self, value: Any) -> int:
-        """Return the number of one value's category, as :meth:`_encode` says it of many; -1 for what is none."""
+        """Return the index of one value's category as :meth:`_encode` does, without arrays."""
         k, kind = self.categories, type(value)
         label = value if kind is int or kind is str else as_label(value)
         if not isinstance(k, int):

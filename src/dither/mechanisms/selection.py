@@ -89,7 +89,7 @@ def _from_integers(scores: Sequence[Any]) -> Scores:
 
 
 def paired(candidates: Sequence[Candidate], scores: Any) -> Sequence[Candidate]:
-    """Return the candidates, to be taken by their place; refused if they do not match their scores.
+    """Return the candidates as a sequence to be indexed; refused if their number is not that of the scores.
 
     >>> paired("ab", [1, 2])
     'ab'
@@ -125,7 +125,7 @@ class SelectionMechanism(Pictured):
 
     @classmethod
     def for_counts(cls, epsilon: float, neighbors: Neighbors, **keywords: Any) -> Self:
-        """For scores that are numbers of records: sensitivity 1, and monotone when a record is added or removed.
+        """Return the mechanism for scores that are numbers of records: sensitivity 1, and monotone under add-or-remove.
 
         >>> import dither as dp
         >>> dp.Exponential.for_counts(1, dp.AddRemove).monotone, dp.Exponential.for_counts(1, dp.ReplaceOne).monotone
@@ -135,19 +135,21 @@ class SelectionMechanism(Pictured):
 
     @cached_property
     def rate(self) -> Fraction:
-        """The exponent for one unit of score: epsilon / (2 sensitivity), or epsilon / sensitivity if monotone."""
+        """Return the exponent for one unit of score: epsilon / (2 sensitivity), or epsilon / sensitivity if
+        monotone."""
         return arguments.epsilon(self.epsilon) / (arguments.sensitivity(self.sensitivity) * (1 if self.monotone else 2))
 
     @property
     def scale(self) -> float:
-        """The size of the noise on a score, 1 / rate; infinite where no float holds it."""
+        """Return the size of the noise on a score, 1 / rate; infinite where no float can represent it."""
         try:
             return float(1 / self.rate)
         except OverflowError:
             return math.inf
 
     def gap(self, candidates: int, ties: int, confidence: float | None = None) -> float:
-        """``(ln(candidates / ties) + ln(1/tail)) / rate``; without a confidence, without its term."""
+        """Return ``(ln(candidates / ties) + ln(1/tail)) / rate``; without a confidence, the term with the tail is left
+        out."""
         d, r = arguments.whole(candidates, "candidates"), arguments.whole(ties, "ties")
         if r > d:
             raise InvalidArgument(

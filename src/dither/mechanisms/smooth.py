@@ -156,7 +156,7 @@ class SmoothNoise(Pictured):
     def for_beta(
         cls, kind: Kind, epsilon: float, delta: float | None, beta: float, *, gamma: float | None = None
     ) -> SmoothNoise:
-        """Return the same with a beta of one's own choice, and the least scale for it.
+        """Return noise for a chosen beta, with the smallest scale that is private for it.
 
         >>> SmoothNoise.for_beta("cauchy", 1, None, beta=0.85).scale > SmoothNoise("cauchy", 1).scale
         True
@@ -189,18 +189,18 @@ class SmoothNoise(Pictured):
 
     @property
     def guarantee(self) -> PureDP | ApproxDP:
-        """epsilon-DP for heavy-tailed noise, (epsilon, delta)-DP for Laplace and Gaussian noise."""
+        """Return epsilon-DP for heavy-tailed noise, (epsilon, delta)-DP for Laplace and Gaussian noise."""
         return ApproxDP(self.epsilon, self.delta) if self.delta else PureDP(self.epsilon)
 
     @property
     def event(self) -> Pure | Approximate:
-        """For accountants: the guarantee, and no more is known."""
+        """Return the event for accountants, which know only the guarantee."""
         epsilon = arguments.epsilon(self.epsilon)
         return Approximate(epsilon, self.delta) if self.delta else Pure(epsilon)
 
     @property
     def law(self) -> Law:
-        """The standard law of Z.
+        """Return the standard law of Z.
 
         >>> SmoothNoise("laplace", epsilon=1, delta=1e-6).law.symmetric
         True
@@ -209,7 +209,7 @@ class SmoothNoise(Pictured):
 
     @property
     def exponent(self) -> Fraction:
-        """The exact gamma; 2 for every kind but ``"power"``.
+        """Return the exact gamma; 2 for every kind but ``"power"``.
 
         >>> SmoothNoise("power", epsilon=1, gamma=2.5).exponent
         Fraction(5, 2)
@@ -233,8 +233,10 @@ class SmoothNoise(Pictured):
         return (laplace_smooth_delta if self.kind == "laplace" else gaussian_smooth_delta)(exact_epsilon, scale, beta)
 
     def std(self, smooth_sensitivity: float) -> float:
-        """Return the standard deviation of the noise for this smooth sensitivity; infinite for power laws with gamma of
-        3 or less, the Cauchy law among them. Not to be released: it depends on the data.
+        """Return the standard deviation of the noise for this smooth sensitivity, which depends on the data: never
+        release it.
+
+        It is infinite for power laws with gamma of 3 or less, the Cauchy law among them.
 
         >>> SmoothNoise("cauchy", 1).std(1.0)
         inf
@@ -243,15 +245,18 @@ class SmoothNoise(Pictured):
 
     @property
     def _unit_variance(self) -> float:
-        """The variance of Z: of a power law, the ratio of two integrals ``(pi/g) / sin(pi k/g)``, k = 3 and k = 1."""
+        """Return the variance of Z.
+
+        Of a power law it is the ratio of two integrals ``(pi/g) / sin(pi k/g)``, k = 3 and k = 1.
+        """
         gamma = float(self.exponent)
         if self.kind not in ("power", "cauchy"):
             return _UNIT_VARIANCE[self.kind]
         return math.sin(math.pi / gamma) / math.sin(3 * math.pi / gamma) if gamma > 3 else math.inf
 
     def error(self, smooth_sensitivity: float, confidence: float = 0.95) -> float:
-        """Return the half-width for this smooth sensitivity, without the lattice. Not to be released: it depends on
-        the data.
+        """Return the half-width for this smooth sensitivity without the lattice; it depends on the data: never release
+        it.
 
         >>> SmoothNoise("laplace", 1, 1e-6).error(1.0) > 3
         True
@@ -261,8 +266,9 @@ class SmoothNoise(Pictured):
 
     @spends
     def release(self, value: Any, smooth_sensitivity: float, *, width: float, source: Source | None = None) -> float:
-        """``value`` with noise; ``smooth_sensitivity`` must be computed for this mechanism's ``beta``,
-        ``width`` is public.
+        """Return ``value`` with noise.
+
+        ``smooth_sensitivity`` must be computed for this mechanism's ``beta``, and ``width`` is public.
         """
         resolved, number = resolve(source), scalar(value)
         if number is None:
@@ -287,6 +293,7 @@ class SmoothNoise(Pictured):
 
 
 def _textbook(kind: str, epsilon: Fraction, delta: Fraction, gamma: Fraction) -> tuple[Fraction, Fraction]:
+    """Return beta and scale by the formulas of Nissim, Raskhodnikova and Smith (2007), rounded towards more noise."""
     if kind == "student":
         raise InvalidArgument("calibration", "'exact' for kind='student'", "'textbook'", "leave it out")
     if kind in POWERS:

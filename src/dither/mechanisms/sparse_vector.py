@@ -81,12 +81,12 @@ class SparseVector(Pictured):
 
     @property
     def guarantee(self) -> PureDP:
-        """epsilon-DP for the whole session."""
+        """Return epsilon-DP for the whole session."""
         return PureDP(self.epsilon)
 
     @property
     def event(self) -> Pure:
-        """For accountants: the whole session, of which no more is known than that it is epsilon-DP."""
+        """Return the event of the whole session for accountants, which know only that it is epsilon-DP."""
         return Pure(arguments.epsilon(self.epsilon))
 
     @starts_session(cost="self")
@@ -99,8 +99,9 @@ class SparseVector(Pictured):
         return covered(SparseVectorSession)(self, exactly(threshold, "threshold"), resolve(source))
 
     def error(self, questions: int, confidence: float = 0.95) -> float:
-        """Return an a such that, with this confidence, no answer above threshold + a is called below, and none below
-        threshold - a above, over that many questions.
+        """Return a bound on the error of all comparisons of a session with this many questions, with this confidence.
+
+        With the bound a, no answer above threshold + a is called below, and none below threshold - a is called above.
 
         All noises are within their logarithmic limits together: half the tail to the threshold, half to the
         questions.
@@ -139,12 +140,12 @@ class SparseVectorSession(Stateful):
 
     @property
     def done(self) -> bool:
-        """Whether as many answers as the limit allows were above."""
+        """Return whether the limit of answers above the threshold is used up."""
         return self.above >= self.mechanism.limit
 
     @property
     def guarantee(self) -> PureDP:
-        """What the session costs in all, however many questions are asked."""
+        """Return the guarantee of the whole session, for any number of questions."""
         return self.mechanism.guarantee
 
     def constructor_arguments(self) -> dict[str, Any]:
@@ -153,7 +154,8 @@ class SparseVectorSession(Stateful):
 
     @observed
     def ask(self, value: float | Fraction, *, answer: float | Fraction | None = None) -> bool | float:
-        """False if ``value`` is below the threshold; otherwise True, or, if the mechanism is numeric, a noisy number.
+        """Return False if ``value`` is below the noisy threshold; otherwise True or, in a numeric session, a noisy
+        number.
 
         That number is of ``value`` itself, or of ``answer``, another number of the same sensitivity.
 
@@ -180,7 +182,10 @@ class SparseVectorSession(Stateful):
         return mark(True, self._source) if numeric is None else covered(numeric.release)(shown, source=self._source)
 
     def _exceeds(self, value: Fraction) -> bool:
-        """value + question noise >= threshold + threshold noise, for the ideal real noises."""
+        """Return whether value + question noise >= threshold + threshold noise, for the ideal real noises.
+
+        Floats decide where they can; otherwise both noises are enclosed until the intervals separate.
+        """
         question_noise, threshold_noise = Variate(_LAPLACE, self._source.word(), self._source), self._noise
         gap = value - self.threshold
         scale, threshold_scale = self.mechanism.scale, self.mechanism.threshold_scale

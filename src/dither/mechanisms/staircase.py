@@ -91,16 +91,16 @@ class Staircase(Additive):
 
     @property
     def guarantee(self) -> PureDP:
-        """epsilon-DP."""
+        """Return epsilon-DP."""
         return PureDP(self.epsilon)
 
     @property
     def event(self) -> Pure:
-        """For accountants: epsilon-DP, and no more is known."""
+        """Return the event for accountants, which know only that it is epsilon-DP."""
         return Pure(arguments.epsilon(self.epsilon))
 
     def _unit_variance(self, law: StaircaseLaw) -> float:
-        """Return a geometric number of steps plus a place that is uniform on either part of one."""
+        """Return the variance of a geometric number of steps plus an offset, uniform on either part of a step."""
         s, gamma, gap = math.exp(-float(law.epsilon)), float(law.gamma), -math.expm1(-float(law.epsilon))
         low = gamma / (gamma + s * (1 - gamma))
         steps, steps_squared = s / gap, s * (1 + s) / gap / gap

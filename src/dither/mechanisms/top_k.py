@@ -69,7 +69,7 @@ class TopK(Pictured):
 
     @property
     def guarantee(self) -> PureDP | ApproxDP:
-        """epsilon-DP, or (epsilon, delta)-DP where that allows less noise."""
+        """Return epsilon-DP, or (epsilon, delta)-DP where that allows less noise."""
         if self.accounted_by == "pure":
             return PureDP(self.epsilon)
         assert self.delta is not None
@@ -77,7 +77,7 @@ class TopK(Pictured):
 
     @property
     def event(self) -> Event:
-        """For accountants: k choices, one after another.
+        """Return the event for accountants: k selections, one after another.
 
         >>> TopK(2, sensitivity=1, epsilon=1).event
         2 * BoundedRange(0.5)
@@ -86,7 +86,7 @@ class TopK(Pictured):
 
     @property
     def scale(self) -> float:
-        """The scale of the Gumbel noise."""
+        """Return the scale of the Gumbel noise."""
         return self.choice.scale
 
     @spends

@@ -25,7 +25,7 @@ _FIX = "pass a number, a list, a one-dimensional numeric array or a Series"
 
 
 def scalar(value: Any) -> Scalar | None:
-    """``value`` as an int, a finite float or a Fraction; None if it is not a number.
+    """Return ``value`` as an int, a finite float or a Fraction; None if it is not a number.
 
     >>> scalar(np.int32(3)), scalar([1])
     (3, None)
@@ -113,6 +113,7 @@ def release(
 
 
 def _series(value: Any, library: str, source: Source, release_vector: Callable[[Vector], Any]) -> Any:
+    """Release a Series of pandas or polars as one vector, and return one with its name and index."""
     missing = bool(value.isna().any()) if library == "pandas" else value.null_count() > 0
     if missing:
         raise InvalidData("value", "no missing values", "some", "drop or fill them before the release")
@@ -134,7 +135,7 @@ def _nonempty(length: int) -> None:
 
 
 def as_array(numbers: list[Any], dtype: Any) -> NDArray[Any]:
-    """Released numbers as an array; integers stop at the ends of 64 bits.
+    """Return released numbers as an array; integers stop at the ends of 64 bits.
 
     >>> as_array([2**70, -1], np.dtype(np.int64)).tolist() == [2**63 - 1, -1]
     True
@@ -146,7 +147,7 @@ def as_array(numbers: list[Any], dtype: Any) -> NDArray[Any]:
 
 
 def add_saturating(x: NDArray[np.int64], noise: NDArray[np.int64]) -> NDArray[np.int64]:
-    """``x + noise`` in place of ``noise``, stopping at the ends of 64 bits instead of wrapping.
+    """Add ``x`` to ``noise`` in place, stopping at the ends of 64 bits instead of wrapping around.
 
     >>> add_saturating(np.array([2**63 - 1]), np.array([5])).tolist() == [2**63 - 1]
     True

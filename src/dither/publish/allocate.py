@@ -103,6 +103,7 @@ def normal_quantile(confidence: float) -> float:
 
 
 def _half_width(error: float | str, people: float | None, cells: int) -> float:
+    """Return a wanted error as a half-width in rows; a share such as "2%" is of the rows in a cell of average size."""
     if not isinstance(error, str):
         return arguments.positive(error, "error")
     try:
@@ -134,7 +135,7 @@ class Allocation:
 
     @property
     def cost(self) -> float:
-        """The sum of ``1 / v_A``."""
+        """Return the sum of ``1 / v_A``, which is proportional to the privacy cost."""
         return math.fsum(1 / variance for variance in self.variances.values())
 
 
@@ -225,7 +226,8 @@ def _check_goals(
 
 
 def _smaller_goals(ratio: float, budget: dict[str, float]) -> tuple[str, str]:
-    """Return how to mend goals that need so many times the budget, or this budget where that is known."""
+    """Return how to mend goals that need ``ratio`` times the budget, and the option with that budget where it
+    is known."""
     larger = f"allow errors {rounded_up(math.sqrt(ratio))} times as large"
     if not budget:
         return fix_by_options(f"{larger}, or spend {rounded_up(ratio)} times the rho")

@@ -58,7 +58,7 @@ _ENDINGS = (".csv", ".parquet")
 def read_lookup(
     table: Table, name: str, levels: Sequence[str], lookup: Any, types: Mapping[str, Type], folder: str
 ) -> dict[str, Any]:
-    """Return one Arrow array for each level, with a row for each finest place.
+    """Return the lookup of a nested attribute: one Arrow array for each level, with a row for each finest key.
 
     Parameters
     ----------
@@ -83,6 +83,7 @@ def read_lookup(
 
 
 def _columns(table: Table, where: str, levels: Sequence[str], lookup: Any, folder: str) -> pa.Table:
+    """Return the columns of a lookup from a public table of the card, a file, or values given in Python."""
     public = table.card.public
     if lookup is None:
         fitting = [item for item, card in public.items() if {*levels} <= {*card.columns}]
@@ -106,7 +107,7 @@ def _columns(table: Table, where: str, levels: Sequence[str], lookup: Any, folde
 
 
 def _refuse_private_rows(table: Table, where: str, path: Path) -> None:
-    """Refuse a file of the table itself: which places occur among its rows is not public."""
+    """Refuse a file of the table itself as a lookup, since which keys occur among its rows is not public."""
     for private in table.engine.private_files:
         if path.exists() and os.path.exists(private) and os.path.samefile(path, private):
             fix = "name a public list of all places, also of those where nobody is"
@@ -114,6 +115,7 @@ def _refuse_private_rows(table: Table, where: str, path: Path) -> None:
 
 
 def _as_arrow(where: str, given: Any) -> pa.Table:
+    """Return a frame, mapping or Arrow table as an Arrow table."""
     try:
         return pa.table(given)
     except (pa.ArrowInvalid, TypeError, ValueError):
@@ -123,6 +125,7 @@ def _as_arrow(where: str, given: Any) -> pa.Table:
 
 
 def _of_public_table(table: Table, name: str, columns: Sequence[str]) -> pa.Table:
+    """Read columns of a public table of the card."""
     engine = table.engine
     selected = [exp.alias_(nodes.column(column, "p"), column, quoted=True) for column in columns]
     result: pa.Table = engine.run(exp.select(*selected).from_(exp.alias_(engine.public(name), "p", table=True)))
@@ -130,6 +133,7 @@ def _of_public_table(table: Table, name: str, columns: Sequence[str]) -> pa.Tabl
 
 
 def _of_file(where: str, text: str, folder: str, public: Sequence[str]) -> pa.Table:
+    """Read a lookup from a CSV or Parquet file."""
     path = Path(folder, os.path.expanduser(text))
     ending = path.suffix.lower()
     if ending not in _ENDINGS:
@@ -153,6 +157,7 @@ def _of_file(where: str, text: str, folder: str, public: Sequence[str]) -> pa.Ta
 
 
 def _cast(where: str, level: str, column: Any, kind: Type | None) -> Any:
+    """Convert a column of a lookup to the type that its level has in the card."""
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
@@ -198,7 +203,7 @@ class ColumnReader:
         self._facts = PublicFacts.of(compiled.lookup(self.card, {}), self.where)
 
     def column(self, name: str, spec: Any) -> CardColumn:
-        """Return a column by its name and what the plan says about it."""
+        """Return a column of the plan from its name and its section."""
         spec = _as_mapping(name, spec)
         null, other = _null(name, spec), spec.get("other")
         expression = self._expression(name, spec)
@@ -212,7 +217,8 @@ class ColumnReader:
         return CardColumn(attribute, expression, _left_out(name, null, other, {"keys": len(keys)}))
 
     def nested(self, name: str, spec: Any, lookup: Any = None) -> CardColumn:
-        """Return levels inside one another; ``lookup`` says which place lies in which."""
+        """Return an attribute of nested levels; ``lookup`` says which key of a level lies in which key of the level
+        above."""
         levels = nested_levels(name, spec)
         spec = spec if isinstance(spec, Mapping) else {}
         if lookup is not None and "lookup" in spec:
@@ -233,6 +239,8 @@ class ColumnReader:
     # -- where the value of a row comes from ---------------------------------------------------------------------------
 
     def _expression(self, name: str, spec: Mapping[str, Any], section: str | None = None) -> Expression:
+        """Return the expression whose values are counted, from a section with ``column``, ``expression``, ``part`` or
+        ``period``."""
         where = section or f"columns.{name}"
         if all(key in spec for key in _SOURCES):
             raise _wrong(where, "column or expression", "both", "leave one of them out")
@@ -267,6 +275,7 @@ class ColumnReader:
     def _of_date(
         self, name: str, expression: Expression, key: str, given: Any, names: tuple[str, ...], operation: str
     ) -> Expression:
+        """Return the part or the period of a date, after checks of its name and of the type of the column."""
         if given not in names:
             got = repr(clip(given)) if isinstance(given, str) else kind_of(given)
             raise _wrong(f"columns.{name}.{key}", ", ".join(names), got, f'write {key} = "month"')
@@ -315,6 +324,7 @@ class ColumnReader:
         return values
 
     def _fix(self, name: str, kind: Type) -> str:
+        """Return what to write for a column of this type that has no public domain."""
         if kind in ("integer", "number"):
             return f"write edges = [0, 10, 100] under columns.{name}, or width = 10 where the card states bounds"
         if kind in ("date", "timestamp"):
@@ -322,6 +332,7 @@ class ColumnReader:
         return f"list keys of {name} in the card, or keys = […] under columns.{name}"
 
     def _binned(self, name: str, expression: Expression, spec: Mapping[str, Any], null: bool, other: Any) -> CardColumn:
+        """Return a column of numbers in bins, with edges from the plan or at equal widths between the card's bounds."""
         kind = self._kind(expression)
         if kind not in ("integer", "number"):
             raise _wrong(
@@ -357,7 +368,7 @@ class ColumnReader:
         return [float(low + i * step) for i in range(count + 1)]
 
     def _level_types(self, levels: Sequence[str], finest: Type) -> dict[str, Type]:
-        """Return the type of each level: the finest is compared with the rows, others are as the card says, or text."""
+        """Return the type of each level: of the finest that of the rows, of others that of the card, or text."""
         columns = self.card.columns
         types: dict[str, Type] = {level: columns[level].type for level in levels if level in columns}
         return {**types, levels[-1]: finest}
@@ -380,7 +391,7 @@ def card_about(card: Card, about: str | None) -> Card:
 
 
 def _as_mapping(name: str, spec: Any) -> Mapping[str, Any]:
-    """Return what is said about a column, by the names of its parts."""
+    """Return the section of a column as a mapping; keys and expressions may be given directly."""
     where = f"columns.{name}"
     if spec is None:
         return {}
@@ -396,8 +407,9 @@ def _as_mapping(name: str, spec: Any) -> Mapping[str, Any]:
 
 
 def stated_keys(name: str, given: Any) -> dict[str, Any]:
-    """Return a plain list as the keys of a column; one of numbers is refused, since it may as well be the edges of
-    bins.
+    """Return a plain list as the keys of a column.
+
+    A list of numbers is refused, since it might be meant as the edges of bins.
     """
     items = [*given] if isinstance(given, (list, tuple, range)) else []
     if items and all(isinstance(item, (int, float)) and not isinstance(item, bool) for item in items):
@@ -407,6 +419,7 @@ def stated_keys(name: str, given: Any) -> dict[str, Any]:
 
 
 def _null(name: str, spec: Mapping[str, Any]) -> bool:
+    """Return whether a section says that NULL is a key."""
     null = spec.get("null", False)
     if not isinstance(null, bool):
         raise _wrong(f"null of {name}", "true or false", kind_of(null), "write null = true")
@@ -437,7 +450,10 @@ def nested_levels(name: str, spec: Any) -> list[str]:
 
 
 def _left_out(name: str, null: bool, other: Any, outside: dict[str, float]) -> Note:
-    """Return what becomes of rows whose value is not among the keys, of which ``outside`` says what they are."""
+    """Return the note about rows whose value is not among the keys.
+
+    ``outside`` gives the number of keys, or the range of the bins.
+    """
     return Note("rows_outside", {"name": name, "null": null, "other": other, "outside": outside})
 
 

@@ -58,12 +58,12 @@ class Parts:
 
     @property
     def starts(self) -> Integers:
-        """The place of the first part of each code."""
+        """Return the index of the first part of each code."""
         return np.flatnonzero(np.diff(self.codes, prepend=-1))
 
     @property
     def divided(self) -> bool:
-        """Whether some code has several parts."""
+        """Return whether some code has several parts."""
         return len(self.codes) > len(self.starts)
 
 
@@ -89,7 +89,7 @@ class RecordRule:
 
     @property
     def allowed(self) -> NDArray[np.bool_]:
-        """Whether some record is possible, for each combination of codes."""
+        """Return whether some record is possible, for each combination of codes."""
         result = self.holds
         for axis, parts in enumerate(self.parts):
             result = np.logical_or.reduceat(result, parts.starts, axis=axis)
@@ -97,7 +97,7 @@ class RecordRule:
 
     @property
     def _everywhere(self) -> NDArray[np.bool_]:
-        """Whether every number in the bins is possible, for each combination of codes."""
+        """Return whether every number in the bins is possible, for each combination of codes."""
         result = self.holds
         for axis, parts in enumerate(self.parts):
             result = np.logical_and.reduceat(result, parts.starts, axis=axis)
@@ -126,6 +126,8 @@ class RecordRule:
     def _draw(
         self, cell: Sequence[Any], rows: Integers, numbers: list[NDArray[Any] | None], uniform: Sequence[Floats]
     ) -> None:
+        """Draw numbers for the records of one cell: a part where the rule holds, with probability proportional to its
+        size, then a number in it."""
         ranges = [np.flatnonzero(parts.codes == code) for parts, code in zip(self.parts, cell, strict=True)]
         block = np.ix_(*ranges)
         sizes = np.ones(())
@@ -165,7 +167,10 @@ def rules_of(constraints: Iterable[object], record_columns: Sequence[RecordColum
 def _cuts(
     conditions: Sequence[Expression], record_columns: Sequence[RecordColumn], names: Mapping[str, int]
 ) -> dict[int, set[tuple[Fraction, bool]]]:
-    """For each column in bins, the constants that it is compared with, and whether conditions change just above."""
+    """Return, for each column in bins, the constants that it is compared with.
+
+    Each comes with whether the condition changes just above it, rather than at it.
+    """
     cuts: dict[int, set[tuple[Fraction, bool]]] = {}
     for expression in conditions:
         for node in walk(expression):
@@ -195,6 +200,7 @@ def _constant(expression: Expression) -> Literal | None:
 
 
 def _not_compared(name: str, got: str) -> InvalidArgument:
+    """Return the refusal of a constraint that does not compare a column in bins with constants."""
     return InvalidArgument(
         "constraints",
         f"{name}, which is in bins, compared with constants",
@@ -265,6 +271,7 @@ def _rule(
     names: Mapping[str, int],
     parts: Mapping[int, Parts],
 ) -> RecordRule:
+    """Return the rule of all conditions about one set of columns, evaluated on every combination of their parts."""
     table = tuple(sorted(set().union(*(_places(expression, names) for expression in conditions))))
     shape = [len(parts[place].codes) for place in table]
     shown = " × ".join(record_columns[place].attribute.name for place in table)

@@ -83,8 +83,9 @@ _MOST_TABLES = 2_000
 
 
 def covering_tables(domain: Domain, tables: Sequence[Levels], most_cells: int = MOST_CELLS) -> list[Levels]:
-    """Return tables of which each of these is a margin: as few as a greedy search finds, of at most so many cells, or
-    those that are larger themselves.
+    """Return tables of which each of the given ones is a margin: as few as a greedy search finds.
+
+    They have at most ``most_cells`` cells, unless a given table is larger itself.
 
     A table begins with the largest one that is not covered yet, and grows by whichever other keeps it smallest.
     """
@@ -263,7 +264,7 @@ class Counting:
 
     @cached_property
     def card(self) -> Card:
-        """What is public about the table that is counted."""
+        """Return what is public about the table that is counted."""
         card = self.table.card
         name = card.name if self.about is None else self.about
         if name not in card.private_tables:
@@ -274,7 +275,7 @@ class Counting:
 
     @cached_property
     def row_limit(self) -> MaxRows:
-        """How many rows of a person count in full; ``"auto"`` where that is chosen later."""
+        """Return how many rows of a person count in full; ``"auto"`` where that is chosen later."""
         rows = self.card.max_rows if self.max_rows is None else self.max_rows
         if rows == "auto":
             return "auto"
@@ -285,42 +286,42 @@ class Counting:
 
     @property
     def is_automatic(self) -> bool:
-        """Whether the limit is chosen privately; where every row is a person there is nothing to choose."""
+        """Return whether the limit is chosen privately; where every row is a person there is nothing to choose."""
         return self.card.unit is not None and self.row_limit == "auto"
 
     @property
     def histogram_share(self) -> Fraction:
-        """The part of the budget that the histogram of people takes: 0 where there is none."""
+        """Return the part of the budget that the histogram of people takes; 0 where there is none."""
         if self.is_automatic:
             return SHARE_OF_CHOICE
         return SHARE_OF_BIAS if self.bias and self.card.unit is not None else Fraction(0)
 
     def split(self, guarantee: Guarantee) -> BudgetSplit:
-        """Return what the histogram of people costs, and what is left for the tables."""
+        """Split the budget between the histogram of people and the tables."""
         return split(guarantee, self.histogram_share)
 
     def notes(self, learned: PersonLimit | None = None) -> tuple[Note, ...]:
-        """Return what is said of the limit beside every ±, before the release or after it."""
+        """Return the notes on the limit that accompany every ±, before the release or after it."""
         return limit_notes(self.card, self.row_limit, self.histogram_share, learned)
 
     def limited_to(self, max_rows: int) -> Counting:
-        """Return the same with a stated limit, of which nothing more is to be learned."""
+        """Return this counting with a stated limit on a person's rows, so that no histogram of people is needed."""
         return replace(self, max_rows=max_rows, bias=False)
 
     @cached_property
     def limits(self) -> Limits:
-        """The most that one person counts for; where the limit is chosen later, for one row of it."""
+        """Return the most that one person counts for; where the limit is chosen later, for one row of a person."""
         rows = self.row_limit
         return marginal_limits(1 if rows == "auto" else rows, self.card.unit is not None)
 
     @property
     def contribution(self) -> Fraction:
-        """The largest l1 norm of what one person adds to a table, in units of the counts."""
+        """Return the largest l1 norm of what one person adds to a table, in units of the counts."""
         return self.limits.sensitivity()
 
     @property
     def unit(self) -> float:
-        """What 1 in the counts is worth in rows."""
+        """Return the value in rows of 1 in the counts."""
         return float(2.0 ** -self.limits.bits())
 
     def check(self, tables: Sequence[Levels]) -> None:
@@ -340,8 +341,9 @@ class Counting:
         key: str | None = None,
         again: bool = False,
     ) -> Recorded:
-        """Charge once, count every table, and record what ``compute`` makes of the counts; the same request again is
-        given what is recorded, for free.
+        """Charge once, count every table, and record what ``compute`` makes of the counts.
+
+        A request that was paid for before is answered from the record, for free.
 
         Parameters
         ----------
@@ -365,7 +367,11 @@ class Counting:
         epsilon = self.split(guarantee).histogram
 
         def recorded(contexts: Sequence[StatementContext], notes: pipeline.ReleaseNotes) -> bytes:
+            """Return the bytes to record, computed while reading of rows is guarded against failures."""
+
             def counted(run: Callable[[Statement], Any]) -> bytes:
+                """Count the tables, after the limit on a person's rows is learned where a share is set aside
+                for that."""
                 context, counting, learned = contexts[0], self, {}
                 with charging_to(None):  # it is paid for
                     if epsilon:
@@ -393,6 +399,7 @@ class Counting:
     # -- what is refused before the charge ----------------------------------------------------------------------------
 
     def _check(self, context: StatementContext, tables: Sequence[Levels]) -> None:
+        """Rehearse every statement of the release on a table without rows."""
         statements = [marginals(context, code_columns(self.domain, tables))]
         statements += [histogram_statement(context)] if self.histogram_share else []
         for statement in statements:
@@ -401,7 +408,7 @@ class Counting:
     # -- the request --------------------------------------------------------------------------------------------------
 
     def _request(self, tables: Sequence[Levels], content: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what is recorded: a versioned canonical form of everything that the counts and the noise depend on.
+        """Return the canonical form of everything that the counts and the noise depend on, by which a record is found.
 
         ``query`` says whom it is about, for accounts of people. No question has the field ``publication``.
         """
@@ -422,14 +429,14 @@ class Counting:
 
     @cached_property
     def domain_digest(self) -> str:
-        """A digest of the attributes' keys, levels and expressions."""
+        """Return a digest of the attributes' keys, levels and expressions."""
         return domain_digest(self.domain, self.expressions)
 
     # -- the counts ---------------------------------------------------------------------------------------------------
 
     @contextmanager
     def _context(self, tables: Sequence[Levels]) -> Iterator[StatementContext]:
-        """What the statement knows; keys that are many are staged beside the source as long as it lasts."""
+        """Yield the context of the statements; many keys are staged beside the source while it is open."""
         for expression in [*self.expressions, *([] if self.where is None else [self.where])]:
             check_size(expression)
         self._check_tables(tables)
@@ -465,6 +472,7 @@ class Counting:
                 engine.drop(node)
 
     def _check_tables(self, tables: Sequence[Levels]) -> None:
+        """Refuse tables that are not of the domain, or too large."""
         if not tables:
             raise InvalidArgument("tables", "at least one table", "none", "name the tables to be counted")
         for levels in tables:

@@ -35,7 +35,7 @@ from dither.tables.card.values import closest
 
 
 def places_without(levels: Sequence[str], level: str, lookup: Mapping[str, Sequence[Any]]) -> str:
-    """Return the finest places that have no place at a level, the first of them by name."""
+    """Name the finest keys that have no key at a level above, or count the rows that have none at the finest level."""
     finest_places = pa.array(lookup[levels[-1]]).to_pylist()
     parents = pa.array(lookup[level]).to_pylist()
     places = [place for place, parent in zip(finest_places, parents, strict=False) if parent is None]
@@ -51,7 +51,7 @@ def some(shown: Sequence[str], most: int = 5) -> str:
 
 
 def misplaced(name: str, levels: Sequence[str], level: str, lookup: Mapping[str, Sequence[Any]]) -> InvalidArgument:
-    """Return the refusal of a place that lies in several, by name; or of levels from the finest to the coarsest."""
+    """Return the refusal of a key that lies in several keys above, or of levels that are listed from fine to coarse."""
     columns = [pa.array(lookup[item]).to_pylist() for item in levels]
     depth = [*levels].index(level)
     parents: dict[Any, dict[tuple[Any, ...], None]] = {}
@@ -119,7 +119,7 @@ class Attribute:
     def binned(
         cls, name: str, edges: Sequence[float], *, null: bool = False, other: str | None = None, whole: bool = False
     ) -> Attribute:
-        """Return an attribute of numbers in bins: each holds its lower edge and not its upper one.
+        """Return an attribute of numbers in bins, each of which contains its lower edge and not its upper one.
 
         ``other`` is the key of numbers below the first edge and from the last edge on. NaN is NULL. ``whole`` says that
         all values are whole numbers: where every bin holds a single one, the keys are these numbers (as texts beside
@@ -211,19 +211,18 @@ class Attribute:
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
-        """The number of places in each level, level 0 included."""
+        """Return the number of keys of each level; level 0, the whole, has one."""
         return (1, *(len(keys) for keys in self.keys))
 
     @cached_property
     def children(self) -> tuple[Integers, ...]:
-        """For each level but the finest, the number of children of each place."""
+        """Return the number of children of each key, for each level but the finest."""
         return tuple(
             np.bincount(parent, minlength=size) for parent, size in zip(self.parents, self.sizes, strict=False)
         )
 
     def codes(self, values: Sequence[Any], depth: int = -1) -> Integers:
-        """Return the place of each value among the keys of a level (by default the finest); -1 where it is none of
-        them.
+        """Return the index of each value among the keys of a level, by default the finest; -1 for other values.
 
         >>> Attribute.flat("sex", ["f", "m"]).codes(["m", "x", None])
         array([ 1, -1, -1])
@@ -240,7 +239,7 @@ class Attribute:
         return places
 
     def ancestors(self, depth: int, above: int) -> Integers:
-        """For each place of a level, its place in a level above.
+        """Return the ancestor at level ``above`` of each key of level ``depth``, as an index.
 
         >>> places = {"state": ["A", "A", "B"], "county": ["A1", "A2", "B1"]}
         >>> Attribute.nested("geography", ["state", "county"], places).ancestors(2, 1)
@@ -298,7 +297,7 @@ class Domain:
         return tuple(result)
 
     def axes(self, names: Sequence[str]) -> list[int]:
-        """Return the places of the attributes that these names belong to, in the order of the names.
+        """Return the indices of the attributes of these levels, in the order of the names.
 
         >>> Domain([Attribute.flat("sex", ["f", "m"]), Attribute.flat("region", ["n"])]).axes(["region", "sex"])
         [1, 0]
@@ -312,7 +311,7 @@ class Domain:
         return tuple(attribute.level_names[level - 1] for attribute, level in pairs if level)
 
     def shape(self, levels: Levels) -> tuple[int, ...]:
-        """Return the number of places of each attribute in a table; 1 where the table does not have the attribute."""
+        """Return the number of keys of each attribute in a table; 1 where the table does not have the attribute."""
         return tuple(attribute.sizes[level] for attribute, level in zip(self.attributes, levels, strict=True))
 
     def size(self, levels: Levels) -> int:
@@ -354,7 +353,7 @@ def _name(value: object, what: str) -> str:
 
 
 def _encode(name: str, levels: Sequence[str], lookup: Mapping[str, Sequence[Any]]) -> tuple[list[Integers], list[Any]]:
-    """Return the places of each level as codes in order of appearance, and what they stand for."""
+    """Return the keys of each level in a lookup as codes in order of appearance, and the dictionary of the codes."""
     codes, dictionaries = [], []
     missing = [level for level in levels if level not in lookup]
     if missing:
@@ -398,7 +397,7 @@ def _check_other(name: str, level: str, listed: Any, other: Any | None) -> None:
 
 
 def _check_places(name: str, level: str, dictionary: Any, required: Sequence[Any] | None) -> None:
-    """Refuse a lookup that misses a place which the level must have."""
+    """Refuse a lookup that lacks one of the required keys of a level."""
     if required is None:
         return
     present = {*dictionary.to_pylist()}

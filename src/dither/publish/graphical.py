@@ -53,7 +53,7 @@ class JunctionTree:
         return sum(cells(clique, sizes) for clique in self.cliques)
 
     def home(self, table: Clique) -> int:
-        """Return the first clique that holds a table."""
+        """Return the index of the first clique that contains a table."""
         return next(i for i, clique in enumerate(self.cliques) if {*table} <= {*clique})
 
 
@@ -63,8 +63,10 @@ def cells(attributes: Iterable[int], sizes: Sequence[int]) -> int:
 
 
 def junction_tree(sizes: Sequence[int], tables: Iterable[Clique]) -> JunctionTree:
-    """Return a junction tree whose cliques hold all these tables: attributes are eliminated one by one, always the one
-    whose clique is smallest; cliques are joined where they share the most.
+    """Return a junction tree whose cliques contain all these tables.
+
+    Attributes are eliminated one by one, always the one whose clique is smallest; cliques are joined where they share
+    the most cells.
     """
     cliques = maximal_cliques(sizes, tables)
     order, parents = [0], [-1]
@@ -120,7 +122,7 @@ class CliqueLaws:
     total: float = 1.0
 
     def sample(self, rows: int, source: Source) -> list[Integers]:
-        """Return codes of so many records, one array for each attribute.
+        """Draw the codes of ``rows`` records, one array for each attribute.
 
         Each clique is drawn given what its parent has drawn. The records of one combination stand in the order of all
         values drawn before, and get their next values from a sequence that is spread evenly (multiples of an
@@ -183,7 +185,7 @@ def _any_to(flags: Flags, clique: Clique, table: Clique) -> Flags:
 
 
 def _draw(law: Floats, keys: Integers, ranks: Integers, multiplier: float, source: Source) -> Integers:
-    """For each record a column of the row ``keys`` of the law, never one with the law 0.
+    """Draw for each record a column of the row ``keys`` of the law, never one with probability 0.
 
     A column is drawn where a point is below the cumulative law and not below that of the column before it: both are
     equal where the law is 0. Behind the last positive column, the cumulative law is 1, and points are below that.
@@ -279,6 +281,7 @@ class GraphicalModel:
     def _loss(
         self, measurements: Sequence[MeasuredTable], homes: Sequence[int], beliefs: Sequence[Floats]
     ) -> tuple[float, list[Floats]]:
+        """Return the weighted squared distance of the measured tables from the model's, and its derivative for each."""
         loss, slopes = 0.0, []
         for item, home in zip(measurements, homes, strict=True):
             slope = (_sum_to(beliefs[home], self.tree.cliques[home], item.table) - item.values) / item.variance
@@ -311,7 +314,7 @@ class GraphicalModel:
         return results
 
     def margin(self, table: Clique) -> Floats:
-        """Return a margin that one clique holds."""
+        """Return a margin of the model, from a clique that contains it."""
         home = self.tree.home(table)
         return _sum_to(self.beliefs[home], self.tree.cliques[home], table)
 
@@ -326,6 +329,7 @@ def _sum_to(values: Floats, clique: Clique, table: Clique) -> Floats:
 
 
 def _log_sum_to(logs: Floats, clique: Clique, table: Clique) -> Floats:
+    """Return the logarithm of the sums of ``exp(logs)`` over the attributes of a clique that are not in a table."""
     axes = tuple(i for i, attribute in enumerate(clique) if attribute not in table)
     if not axes:
         return logs

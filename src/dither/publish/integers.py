@@ -99,8 +99,10 @@ def fit_to_sums(mean: Floats, spread: Floats, sums: Floats, families: Integers) 
 
 
 def round_families(mean: Floats, sums: Integers, families: Integers, source: Source) -> Integers:
-    """Return whole numbers around the means with the right sums: one more where the running sum of what is above the
-    floors, shifted by one random number for the family, passes a whole number.
+    """Round means to whole numbers with given sums in each family, and unbiased given their floors.
+
+    A number is rounded up where the running sum of the fractions, shifted by one random number for the family, passes a
+    whole number.
 
     Every operation on the running sum keeps its order, so that differences are never negative, and its end is set.
     """
@@ -178,8 +180,10 @@ def fill_blocks(blocks: Blocks, row_sums: Integers, column_sums: Integers, weigh
 def _divide(
     sums: Integers, upper: Floats, lower: Floats, wanted: Integers, widths: Integers, source: Source
 ) -> Integers:
-    """Return how much of each column belongs to the upper half of its segment: from 0 to all of it, ``wanted``
-    in all.
+    """Divide each column's sum between the halves of its segment so that the upper halves of a segment add up to
+    ``wanted``.
+
+    The result is the share of the upper half, from 0 to all of the column.
     """
     starts, segment = np.cumsum(widths) - widths, np.repeat(np.arange(len(widths)), widths)
     odds = np.log(np.maximum(upper, _LEAST_WEIGHT)) - np.log(np.maximum(lower, _LEAST_WEIGHT))
@@ -240,9 +244,8 @@ def shrink(noisy: Floats, variance: Floats, expected: Floats) -> tuple[Floats, F
 
 
 def _alike(variance: Floats, expected: Floats) -> Integers:
-    """Return a number for each cell: the same where variance and expectation are within a factor; -1 where there is
-    nothing to estimate.
-    """
+    """Return a group for each cell, by its variance and expectation up to constant factors; -1 where nothing is
+    estimated."""
     known = (variance > 0) & (expected > 0)
     with np.errstate(divide="ignore"):
         noise = np.rint(2 * np.log2(np.where(known, variance, 1.0)))
@@ -445,8 +448,9 @@ def _imposed(
 
 
 def _digest(estimates: Estimates) -> int:
-    """Return a seed from the noisy numbers: the same release is always rounded in the same way. It need not be
-    secret.
+    """Return a seed computed from the noisy numbers, so that one release is always rounded in one way.
+
+    It need not be secret.
     """
     digest = hashlib.sha256()
     for levels, values in sorted(estimates.parts.items(), key=itemgetter(0)):
@@ -470,12 +474,13 @@ class _Fitting:
         return (*levels[: self.spine], level, *levels[self.spine + 1 :])
 
     def _columns(self, table: Levels) -> Integers:
-        """For every column, the column of a coarser table at the same level of the spine that it belongs to."""
+        """Return, for every column, the column of a coarser table (at one level of the spine) of which it is a part."""
         return place_in(self.estimates.domain, self._at(0), self._at(0, table))
 
     def _margins(self, level: int) -> Iterator[tuple[Levels, Integers]]:
-        """Yield the wanted tables at a level of the spine that are proper margins there, the finest first, with the
-        column of each of them that every column of the finest table belongs to.
+        """Yield the wanted tables that are proper margins at a level of the spine, the finest first.
+
+        Each comes with the column of it of which every column of the finest table is a part.
         """
         wanted = {self._at(level, table) for table in self.estimates.tables if table[self.spine] >= level}
         wanted.discard(self._at(level))
@@ -494,7 +499,7 @@ class _Fitting:
         return np.moveaxis(values, self.spine, 0).reshape(values.shape[self.spine], -1)
 
     def first_level(self, core: Levels, counts: Integers) -> Integers:
-        """Return the whole counts of a level of the spine from those of a coarser table at the same level."""
+        """Return the whole counts of a level of the spine from those of a coarser table at that level."""
         level = core[self.spine]
         table = self._at(level)
         families = self._columns(core)
@@ -512,6 +517,7 @@ class _Fitting:
         every_family = np.tile(sizes, len(above))
 
         def to_families(mean: Floats, spread: Floats) -> Floats:
+            """Fit means to the sums of their families."""
             ordered, uncertain = mean[:, order].reshape(-1, 1), spread[:, order].reshape(-1, 1)
             sums = above.reshape(-1, 1).astype(np.float64)
             result = np.empty_like(mean)
@@ -608,7 +614,7 @@ def _shrunk(values: Floats, variance: Floats, expected: Floats) -> tuple[Floats,
 
 
 def _grouped(values: Floats, places: Integers) -> Floats:
-    """Return sums of columns that belong together."""
+    """Return the sums of the columns of each group; ``places`` gives the group of every column."""
     groups = int(places.max()) + 1
     if groups == 1:
         return np.asarray(values.sum(axis=1, keepdims=True))
@@ -618,7 +624,10 @@ def _grouped(values: Floats, places: Integers) -> Floats:
 
 
 def _pull(mean: Floats, spread: Floats, places: Integers, target: Floats, noise: Floats) -> None:
-    """Move counts, in place, so that sums of columns come closer to a target, as far as both are uncertain."""
+    """Move counts, in place, so that the sums of groups of columns come closer to a target.
+
+    Each moves in proportion to its variance, and all of them less where the target is noisy.
+    """
     uncertain = _grouped(spread, places)
     step = (target - _grouped(mean, places)) / np.maximum(uncertain + _SHARE * noise, 1e-12)
     mean += spread * step[:, places]

@@ -75,23 +75,23 @@ class MarginalPlan:
 
     @cached_property
     def residuals(self) -> Residuals:
-        """The residuals of the domain."""
+        """Return the residuals of the domain."""
         return Residuals(self.domain)
 
     @property
     def has_whole_counts(self) -> bool:
-        """Whether they are wanted, and all tables are margins of one that is small enough to hold: otherwise there are
-        estimates only."""
+        """Return whether whole counts are computed: they are wanted, and one table of which all are margins is small
+        enough."""
         return self.whole and self.combinations <= MAX_CELLS
 
     @property
     def combinations(self) -> int:
-        """The number of cells of the coarsest table that all tables are margins of."""
+        """Return the number of cells of the coarsest table of which all tables are margins."""
         return self.domain.size(finest([table.levels for table in self.tables]))
 
     @property
     def needed(self) -> list[Levels]:
-        """The tables whose counts the release needs; all others are margins of these."""
+        """Return the tables whose counts the release needs; all others are margins of these."""
         return tables_needed([table.levels for table in self.tables])
 
     def mechanism(self, guarantee: Guarantee) -> MarginalMechanism:
@@ -134,7 +134,7 @@ class MarginalPlan:
     def release(
         self, counts: Mapping[Levels, Numbers], guarantee: Guarantee, *, source: Source | None = None
     ) -> Publication:
-        """Measure once; everything else is computed from that. ``counts`` holds the tables of :attr:`needed`."""
+        """Measure once and return the publication; ``counts`` holds the tables of :attr:`needed`."""
         mechanism = self.mechanism(guarantee)
         noisy = mechanism.release(counts, source=source)
         return self.publication(noisy, mechanism.variances, mechanism.guarantee, source=source)
@@ -147,9 +147,8 @@ class MarginalPlan:
         *,
         source: Source | None = None,
     ) -> Publication:
-        """Return everything that follows from noisy contrasts with these variances, which were released for this
-        guarantee.
-        """
+        """Return the publication that follows from noisy contrasts with these variances, released under this
+        guarantee."""
         public = {levels: part / self.unit for levels, part in self.totals.parts(self.residuals).items()}
         tables = [table.levels for table in self.tables]
         estimates = Estimates(self.residuals, tables, {**noisy, **public}, variances, self.unit)

@@ -76,7 +76,7 @@ def cost_of(guarantee: Guarantee, contribution: float | Fraction = 1) -> Fractio
 
 
 def budget_for(guarantee: Guarantee, times: float) -> dict[str, float]:
-    """Return the option to pass so that the cost is at least so many times what a guarantee pays for.
+    """Return the option to pass so that the cost is at least ``times`` what a guarantee pays for.
 
     >>> budget_for(ZCDP(0.5), 4.001), budget_for(ApproxDP(1, 1e-9), 4)
     ({'rho': 2.01}, {'epsilon': 2.08})
@@ -149,17 +149,17 @@ class MarginalMechanism:
 
     @property
     def domain(self) -> Domain:
-        """The domain of the tables."""
+        """Return the domain of the tables."""
         return self.residuals.domain
 
     @property
     def discrete(self) -> bool:
-        """Whether the noise is from the discrete Gaussian law; otherwise from the rounded normal law."""
+        """Return whether the noise is discrete Gaussian; otherwise it is normal, rounded."""
         return isinstance(self.budget, ZCDP)
 
     @cached_property
     def squared_distance(self) -> Fraction:
-        """The largest squared distance of two neighbors in units of the noise: ``D^2``, exactly."""
+        """Return the largest squared distance of two neighbors in units of the noise: ``D^2``, exactly."""
         return arguments.sensitivity(self.contribution, "contribution") ** 2 * sum(self.rates.values(), Fraction(0))
 
     def squared_distance_of(self, changes: Mapping[Levels, Numbers]) -> float:
@@ -176,7 +176,7 @@ class MarginalMechanism:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What is really paid: at most the budget."""
+        """Return what is paid, at most the budget."""
         if self.discrete:
             paid = self.squared_distance / 2
             return self.budget if paid > Fraction(999_999, 1_000_000) * self.budget.exact[0] else ZCDP(paid)
@@ -184,19 +184,19 @@ class MarginalMechanism:
 
     @property
     def event(self) -> Event:
-        """For accountants: zCDP, or one Gaussian release of ratio ``1 / D``, rounded down."""
+        """Return the event for accountants: zCDP, or one Gaussian release of ratio ``1 / D``, rounded down."""
         if self.discrete:
             return Concentrated(self.squared_distance / 2)
         return GaussianNoise(Fraction(down(1 / root_up(self.squared_distance, _BITS))))
 
     @cached_property
     def variances(self) -> dict[Levels, float]:
-        """The variance ``v_A`` of each residual, in squared units of the counts."""
+        """Return the variance ``v_A`` of each residual, in squared units of the counts."""
         return {levels: float(1 / rate) for levels, rate in self.rates.items()}
 
     @cached_property
     def multipliers(self) -> dict[Levels, int]:
-        """What the contrasts of each residual are multiplied by, a power of two."""
+        """Return the power of two with which the contrasts of each residual are multiplied before noise is added."""
         result = {}
         for levels, rate in self.rates.items():
             smallest = min(square for _, square in self.residuals.groups(levels)) / rate
@@ -221,8 +221,9 @@ class MarginalMechanism:
 
     @spends
     def release(self, counts: Mapping[Levels, Numbers], *, source: Source | None = None) -> dict[Levels, Floats]:
-        """Return the contrasts of every residual with noise, in units of the counts; ``counts`` holds tables of whole
-        numbers, of which every residual is a margin of one.
+        """Return the noisy contrasts of every residual, in units of the counts.
+
+        ``counts`` holds tables of whole numbers such that every residual is one of a margin of some table.
         """
         resolved = resolve(source)
         tables = {levels: self._checked(levels, table) for levels, table in counts.items()}
@@ -256,6 +257,7 @@ class MarginalMechanism:
         return integer_steps(_NORMAL, scale, count, source)
 
     def _smallest_table(self, levels: Levels, tables: Mapping[Levels, Numbers]) -> Levels:
+        """Return the smallest of the counted tables from which a residual can be computed."""
         fitting = [table for table in tables if contains(table, levels)]
         if not fitting:
             raise InvalidArgument(
@@ -267,6 +269,7 @@ class MarginalMechanism:
         return min(fitting, key=self.domain.size)
 
     def _checked(self, levels: Levels, table: Numbers) -> Numbers:
+        """Return a table of counts as 64-bit integers in the shape of the domain; anything else is refused."""
         array = np.asarray(table)
         if array.dtype.kind not in "iu" or array.size != self.domain.size(levels):
             raise InvalidArgument(

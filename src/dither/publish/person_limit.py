@@ -72,7 +72,8 @@ class BudgetSplit(NamedTuple):
 
 
 def split(guarantee: Guarantee, share: Fraction) -> BudgetSplit:
-    """Return a budget divided between the histogram of people and the tables; see the module for the proof."""
+    """Split a budget between the histogram of people, which takes ``share`` of it, and the tables; the module has the
+    proof."""
     if not share:
         return BudgetSplit(Fraction(0), guarantee)
     if isinstance(guarantee, ZCDP):
@@ -123,7 +124,7 @@ class PersonLimit:
     """What the histogram cost."""
 
     def as_recorded(self) -> dict[str, Any]:
-        """For the ledger."""
+        """Return the limit and its clipped share as plain values, for the ledger."""
         shares = [self.clipped_share.share, self.clipped_share.low, self.clipped_share.high]
         return {"max_rows": self.max_rows, "left_out": shares, "epsilon": self.epsilon}
 
@@ -139,7 +140,9 @@ def histogram_statement(context: StatementContext) -> Statement:
 
 
 def learn_limit(lines: Any, epsilon: Fraction, max_rows: MaxRows, cell: TypicalCell | None) -> PersonLimit:
-    """Return the limit, chosen by what is best for a typical cell where it is ``"auto"``, and what it leaves out.
+    """Learn a limit on a person's rows, and the share that it clips, from a noisy histogram of people.
+
+    A stated limit is kept; ``"auto"`` chooses the best one for a typical cell.
 
     ``lines`` is what the statement returned, as Arrow. This is where the noise of the histogram is drawn.
     """
@@ -152,7 +155,7 @@ def learn_limit(lines: Any, epsilon: Fraction, max_rows: MaxRows, cell: TypicalC
 
 
 def limit_notes(card: Card, max_rows: MaxRows, share: Fraction, learned: PersonLimit | None = None) -> tuple[Note, ...]:
-    """Return what is said of the limit on a person's rows beside every ±, before a release and after it.
+    """Return the notes on the limit of a person's rows that accompany every ±, before a release and after it.
 
     Parameters
     ----------

@@ -89,7 +89,7 @@ def read_plan(place: Path) -> dict[str, Any]:
 
 
 def _check_places(given: Mapping[str, Any]) -> None:
-    """Refuse a key of the plan that stands below a section: in TOML it belongs to that section."""
+    """Refuse a top-level key of the plan that is written below a section, to which it belongs in TOML."""
     sections = {"budget": given.get("budget", {})}
     for key in ("columns", "nested"):
         sections |= {f"{key}.{name}": section for name, section in given.get(key, {}).items()}
@@ -105,7 +105,7 @@ def _check_places(given: Mapping[str, Any]) -> None:
 
 
 def card_path(given: Mapping[str, Any], folder: Path) -> Path:
-    """Return where the card of a plan is."""
+    """Return the path of the card that a plan names, relative to the folder of the plan."""
     name = given.get("card")
     if not isinstance(name, str) or not name.strip():
         got = "none" if name is None else kind_of(name) if not isinstance(name, str) else "empty text"
@@ -232,7 +232,8 @@ def _budget(card: Card) -> list[str]:
 
 
 def _section(name: str, column: ColumnCard) -> str | None:
-    """Return what a plan says about a column; None where the card has neither keys nor bounds for it."""
+    """Return the section of a drafted plan for a column of the card; None where the card has neither keys nor bounds
+    for it."""
     head = f"[columns.{_key(name)}]"
     if column.keys is not None:
         return f"{head}   # {len(column.keys):,} keys, as the card lists them"

@@ -73,22 +73,23 @@ class Publication:
 
     @property
     def cost(self) -> Guarantee:
-        """What it cost."""
+        """Return the guarantee that was paid."""
         return self.guarantee
 
     @property
     def left(self) -> Guarantee | None:
-        """What whoever asked may still spend; None for nothing, and where it is not known."""
+        """Return the remaining budget of the analyst; None where there is no limit or it is not known."""
         return None if self.remaining is None else self.remaining.guarantee
 
     @cached_property
     def counts(self) -> WholeCounts:
-        """Whole, non-negative counts of which every table is a margin; refused where one table cannot hold them."""
+        """Return whole, non-negative counts of which every table is a margin; refused where one table cannot
+        hold them."""
         return whole_counts(self.estimates, totals=self.totals, source=self.source)
 
     @cached_property
     def errors(self) -> dict[tuple[str, ...], float]:
-        """The mean half-width of the intervals of every table that was asked for."""
+        """Return the mean half-width of the 95 % intervals of every table that was asked for, by its column names."""
         variances, z = self.estimates.variances, normal_quantile(0.95)
         result = {}
         for levels in self.tables:
@@ -99,7 +100,7 @@ class Publication:
 
     @property
     def tables(self) -> list[Levels]:
-        """The tables that were asked for, by their levels."""
+        """Return the levels of the tables that were asked for."""
         return [*dict.fromkeys(self.estimates.tables)]
 
     def names_of(self, levels: Levels) -> tuple[str, ...]:
@@ -156,7 +157,7 @@ class Publication:
         return records(self.counts)
 
     def write(self, folder: str | os.PathLike[str], format: str = "csv", *, force: bool = False) -> list[str]:
-        """Write a file for each table, ``records.parquet``, and ``publication.json``, which says what is promised.
+        """Write a file for each table, ``records.parquet``, and ``publication.json`` with the guarantee.
 
         Returns the names of the files. ``format`` is ``"csv"`` or ``"parquet"``; ``force`` overwrites files that exist.
         """
@@ -181,7 +182,8 @@ class Publication:
         return "\n".join(map(printable, [*output, *map(str, self.notes)]))
 
     def _repr_html_(self) -> str:
-        """For a notebook: the cost, what is left, every table with its ±, and the notes."""
+        """Return the publication for a notebook: the cost, the remaining budget, every table with its ±, and
+        the notes."""
         facts = [("cost", str(self.cost))]
         facts += [] if self.remaining is None else [("left", str(self.remaining))]
         facts += [] if self.clipped_share is None else [("beside every ±", str(self.clipped_share))]
@@ -255,7 +257,7 @@ Writer = Callable[[str], object]
 
 
 def interval_promise(max_rows: int, clipped_share: ClippedShare | None) -> str:
-    """Return what is promised of intervals where the rows of a person are bounded.
+    """Return what intervals promise where the rows of a person are bounded.
 
     >>> interval_promise(4, ClippedShare(0.12, 0.1, 0.15)).split(". ")[1]
     'About 12 % of all rows in the domain are excluded (10 % to 15 %), which is not part of the interval.'
@@ -284,7 +286,7 @@ def file_names(names: list[tuple[str, ...]], format: str) -> list[str]:
 
 
 def check_format(format: str) -> str:
-    """Return the format of tables, refused if it is none of those that can be written."""
+    """Return the format of tables; one that cannot be written is refused."""
     if format not in FORMATS:
         raise InvalidArgument("format", "'csv' or 'parquet'", repr(format), "pass format='csv'")
     return format
@@ -306,7 +308,7 @@ def writers(publication: Publication, format: str) -> dict[str, Writer]:
 
 
 def _columns(publication: Publication, levels: Levels) -> tuple[str, ...]:
-    """Return the columns of a table's keys: a place stands beside those that it lies in."""
+    """Return the names of a table's key columns; each nested level comes after the levels that contain it."""
     domain = publication.estimates.domain
     axes = domain.axes(publication.names_of(levels))
     return tuple(name for axis in axes for name in domain.attributes[axis].level_names[: levels[axis]])
@@ -334,7 +336,7 @@ def write_files(publication: Publication, folder: str | os.PathLike[str], format
 
 
 def write_table(table: Any, path: str, format: str) -> None:
-    """An Arrow table as a file."""
+    """Write an Arrow table as a CSV or Parquet file."""
     if format == "parquet":
         import pyarrow.parquet as pq
 
@@ -350,9 +352,8 @@ def write_table(table: Any, path: str, format: str) -> None:
 
 
 def description(publication: Publication, files: list[str]) -> dict[str, Any]:
-    """Return what was published, under which guarantee, and what is promised of it; the same whenever it is
-    asked for.
-    """
+    """Return the content of ``publication.json``: what was published, under which guarantee, and what the numbers
+    promise."""
     from dither import __version__
 
     domain, estimates = publication.estimates.domain, publication.estimates

@@ -58,7 +58,7 @@ class WantedTable:
 
     @property
     def name(self) -> str:
-        """The table in words."""
+        """Return the names of the table's columns, joined by ×; "everybody" for the total."""
         return " × ".join(self.by) or "everybody"
 
 
@@ -85,7 +85,7 @@ def wanted_tables(given: Any) -> list[WantedTable]:
 
 
 def check_repetitions(domain: Domain, tables: Sequence[WantedTable]) -> None:
-    """Refuse a table that is asked for twice, also by other names of the same levels."""
+    """Refuse a table that is asked for twice, also under other names of its levels."""
     seen: dict[tuple[int, ...], str] = {}
     for table in tables:
         levels = domain.levels(table.by)
@@ -97,7 +97,7 @@ def check_repetitions(domain: Domain, tables: Sequence[WantedTable]) -> None:
 
 
 def totals_of(domain: Domain, given: Any) -> dict[str | Sequence[str], Any]:
-    """Public totals by the names of a table's levels, in the order of the keys.
+    """Return public totals by the names of a table's levels, with counts in the order of the keys.
 
     They are given as such a mapping, or as a list of sections with ``by`` and ``counts``; the counts of one level may
     be a mapping of its keys to numbers.
@@ -166,6 +166,7 @@ def _in_order(domain: Domain, by: tuple[str, ...], counts: Mapping[Any, Any]) ->
 
 
 def _names(given: Any, where: str) -> tuple[str, ...]:
+    """Return one name or a list of names as a tuple; anything else, and repetitions, are refused."""
     names = (given,) if isinstance(given, str) else given
     if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
         got = "none" if given is None else kind_of(given)
@@ -179,7 +180,8 @@ def _names(given: Any, where: str) -> tuple[str, ...]:
 def guarantee_for(
     card: Card, budget: Guarantee | None, epsilon: float | None, delta: float | None, rho: float | None
 ) -> Guarantee:
-    """Return what a release is to cost: as the call says, or the plan; the delta of the card where none is stated.
+    """Return the guarantee of a release from the call or, where it says nothing, from the plan; delta may come from the
+    card.
 
     >>> guarantee_for(Card("visits", "", {}, delta=1e-9), None, 1, None, None)
     ApproxDP(1, 1e-09)
@@ -234,8 +236,7 @@ def _check_kind(card: Card, guarantee: Guarantee) -> None:
 
 
 def budget_of(given: Any, card: Card) -> Guarantee | None:
-    """Return the budget of a plan: a guarantee, or a mapping with epsilon and delta, or rho; the card may have the
-    delta.
+    """Return the budget of a plan as a guarantee, from a guarantee or from a mapping with epsilon and delta, or rho.
 
     >>> budget_of({"rho": 0.5}, Card("visits", "", {}))
     ZCDP(0.5)
@@ -262,7 +263,7 @@ _MANY = 10_000_000
 
 
 def whole_note(combinations: int, most: int) -> Note:
-    """Return what is to be known of whole counts: how many combinations they are made of, or why there are none."""
+    """Return the note on whole counts: of how many combinations they are made, or why there are none."""
     if combinations > most:
         return Note("too_many_combinations", {"combinations": combinations, "most": most})
     return Note("whole_counts", {"combinations": combinations, "slow": combinations > _MANY})
@@ -288,7 +289,7 @@ class ExpectedTable:
 
     @property
     def expected(self) -> str:
-        """The expected ± in words."""
+        """Return the expected ± in words, with the largest one where it is clearly larger."""
         if self.error == 0:
             return "± 0 (public)"
         times = " × max_rows" if self.for_one_row else ""
@@ -299,7 +300,7 @@ class ExpectedTable:
 
     @property
     def relative(self) -> str:
-        """The expected ± as a share of a cell of average size."""
+        """Return the expected ± as a percentage of a cell of average size; an empty string if that is not known."""
         return "" if self.share is None else f"{two_digits(100 * self.share)} %"
 
     def __str__(self) -> str:
@@ -334,7 +335,7 @@ class PlanExplanation:
         return "\n".join(map(printable, output))
 
     def _repr_html_(self) -> str:
-        """For a notebook: the cost, what is left, and a table of the tables."""
+        """Return the explanation for a notebook: the cost, the remaining budget, and the tables with their ±."""
         facts = [("cost", str(self.cost)), ("left", str(self.remaining))]
         facts += [("would be refused", self.refused)] if self.refused else []
         header, lines = table_lines(self.tables)
@@ -458,7 +459,7 @@ class Plan:
         self._check_targets()
 
     def _check_targets(self) -> None:
-        """Refuse a largest error where nobody knows yet how much a person counts for, which it depends on."""
+        """Refuse a wanted error where the limit on a person's rows, on which it depends, is chosen later."""
         for wanted in self.wanted:
             if wanted.error is not None and self.counting.is_automatic:
                 fix = f"leave out the error of {wanted.name}, or state max_rows and write bias = true"
@@ -466,6 +467,7 @@ class Plan:
                 raise InvalidArgument("max_rows", expected, "'auto'", fix)
 
     def _spec(self, wanted: WantedTable) -> TableSpec:
+        """Return a table of the plan with its levels, weight and wanted variance."""
         if isinstance(wanted.error, str) and self.rows is None:
             raise InvalidArgument(
                 f"error of {wanted.name}",
@@ -477,10 +479,11 @@ class Plan:
 
     @cached_property
     def marginal(self) -> MarginalPlan:
-        """The same plan for arrays of counts; where the limit is chosen later, for one row of it."""
+        """Return this plan for arrays of counts; where the limit is chosen later, for one row of a person."""
         return self._marginal_of(self.counting)
 
     def _marginal_of(self, counting: Counting) -> MarginalPlan:
+        """Return the plan for the arrays that a counting returns."""
         return MarginalPlan(
             self.domain,
             self.specs,
@@ -493,7 +496,7 @@ class Plan:
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """What is to be known beside the numbers: which rows count nowhere, and how much a person counts for."""
+        """Return the notes on the plan: which rows are not counted, and how much one person counts for."""
         return self._notes()
 
     def _notes(self, learned: PersonLimit | None = None) -> tuple[Note, ...]:
@@ -523,7 +526,7 @@ class Plan:
     def guarantee(
         self, epsilon: float | None = None, delta: float | None = None, rho: float | None = None
     ) -> Guarantee:
-        """Return what a release would cost: as given, or as the plan says; the card may state the delta."""
+        """Return the guarantee that a release would have: as given, or as in the plan; delta may come from the card."""
         return guarantee_for(self.card, self.budget, epsilon, delta, rho)
 
     def explain(
@@ -534,7 +537,8 @@ class Plan:
         rho: float | None = None,
         analyst: str | None = None,
     ) -> PlanExplanation:
-        """Every table with its cells and its expected ±, the cost, and what is left; nothing is read or charged."""
+        """Return every table with its cells and expected ±, the cost, and the remaining budget; nothing is read or
+        charged."""
         budget = self.guarantee(epsilon, delta, rho)
         mechanism, automatic = self._mechanism(budget), self.counting.is_automatic
         accounts, residuals, z = self.table.accounts, self.marginal.residuals, normal_quantile(0.95)
@@ -562,7 +566,7 @@ class Plan:
         )
 
     def check(self) -> None:
-        """Refuse whatever a release would refuse before its charge, but for the budget."""
+        """Refuse everything except an insufficient budget that a release would refuse before its charge."""
         self.counting.check(self.marginal.needed)
 
     def release(
@@ -620,7 +624,8 @@ class Plan:
 
     @property
     def content(self) -> dict[str, Any]:
-        """What is asked, beside the rows and the domain, in canonical form: a recorded publication is found by it."""
+        """Return the plan without rows and domain in canonical form: part of the key under which a publication is
+        recorded."""
         return {
             "is": "publication",
             "version": 1,
@@ -631,7 +636,7 @@ class Plan:
 
     @property
     def description(self) -> dict[str, Any]:
-        """The plan as it stands in ``publication.json``."""
+        """Return the plan as it is written into ``publication.json``."""
         columns = [
             {
                 "levels": [*item.attribute.level_names],
@@ -662,7 +667,7 @@ class Plan:
         }
 
     def close(self) -> None:
-        """Let go of the table."""
+        """Close the table."""
         self.table.close()
 
     def __enter__(self) -> Plan:
@@ -677,11 +682,11 @@ class Plan:
         return f"Plan({self.card.name!r}, {tables}; {cells:,} cells)"
 
     def __str__(self) -> str:
-        """The plan with its expected errors, where it has a budget."""
+        """Return the plan in words, with its expected errors where it has a budget."""
         return repr(self) if self.budget is None else f"{self!r}\n{self.explain()}"
 
     def _repr_html_(self) -> str:
-        """For a notebook: the tables with their expected ±, where the plan has a budget."""
+        """Return the plan for a notebook: the tables with their expected ±, where the plan has a budget."""
         from dither.present import markup
 
         if self.budget is not None:
@@ -691,7 +696,7 @@ class Plan:
 
 
 def _named(columns: Any) -> dict[str, Any]:
-    """Return what is said about columns, by their names."""
+    """Return the sections of columns by name, from a mapping or a list of names."""
     if columns is None:
         return {}
     if isinstance(columns, Mapping):

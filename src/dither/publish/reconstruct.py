@@ -35,7 +35,7 @@ class TableEstimate:
     standard_error: Floats
 
     def interval(self, confidence: float = 0.95) -> tuple[Floats, Floats]:
-        """Return limits that hold the exact count with this probability, for every cell on its own."""
+        """Return the limits of an interval that contains the exact count with this probability, for each cell."""
         width = normal_quantile(confidence) * self.standard_error
         return self.value - width, self.value + width
 
@@ -58,7 +58,7 @@ class SumEstimate:
         return f"SumEstimate({rounded(self.value, two_digit_decimals(error))} ± {two_digits(error)} (95 %))"
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Return limits that hold the exact sum with this probability."""
+        """Return the limits of an interval that contains the exact sum with this probability."""
         width = normal_quantile(confidence) * self.standard_error
         return self.value - width, self.value + width
 
@@ -88,7 +88,7 @@ class Estimates:
 
     @property
     def domain(self) -> Domain:
-        """The domain of the tables."""
+        """Return the domain of the tables."""
         return self.residuals.domain
 
     def table(self, names: Sequence[str]) -> TableEstimate:
@@ -122,6 +122,7 @@ class Estimates:
         return SumEstimate(value, self.unit * math.sqrt(variance))
 
     def _known(self, names: Sequence[str]) -> Levels:
+        """Return the levels of a table or margin of the plan by its names; others are refused."""
         levels = self.domain.levels(names)
         if not all(below in self.parts for below in margins([levels]) if self.residuals.size(below)):
             planned = ", ".join(" × ".join(self.domain.names(table)) or "total" for table in self.tables)

@@ -48,7 +48,7 @@ class RecordColumn:
 
     @property
     def types(self) -> dict[str, Type]:
-        """The type of every level."""
+        """Return the type of every level."""
         attribute = self.attribute
         if self.low is not None:
             return {attribute.level_names[-1]: self.type}
@@ -56,7 +56,7 @@ class RecordColumn:
 
     @property
     def whole(self) -> bool:
-        """Whether the values on the scale of bins are whole numbers."""
+        """Return whether the numbers in the bins are whole: integers, days or microseconds."""
         return self.type != "number"
 
     def values_at(self, code: int, number: float | None = None) -> dict[str, Value]:
@@ -198,6 +198,7 @@ def on_scale(value: Value) -> Fraction:
 
 
 def _from_scale(number: float, type: Type) -> Value:
+    """Return a value of a type from its number: dates count days, timestamps microseconds, both from 1970."""
     if type == "date":
         return _EPOCH.date() + timedelta(days=int(number))
     if type == "timestamp":
@@ -206,6 +207,7 @@ def _from_scale(number: float, type: Type) -> Value:
 
 
 def _type_of(keys: Any) -> Type:
+    """Return the type of an Arrow array of keys."""
     types: list[tuple[Any, Type]] = [
         (pa.types.is_boolean, "boolean"),
         (pa.types.is_integer, "integer"),

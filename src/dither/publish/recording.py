@@ -48,7 +48,10 @@ class RecordedParts(NamedTuple):
 def encode_parts(
     parts: Mapping[Levels, Floats], multipliers: Mapping[Levels, int], variances: Mapping[Levels, float]
 ) -> bytes:
-    """Noisy contrasts as bytes, which :func:`dither.ledger.recorded.decode` can read."""
+    """Encode noisy contrasts as bytes, which :func:`dither.ledger.recorded.decode` can read.
+
+    Whole multiples are zigzag-coded and stored byte plane by byte plane, which compresses well.
+    """
     items = []
     for levels, values in parts.items():
         multiplier = multipliers[levels]
@@ -92,7 +95,7 @@ def _unzigzag(codes: Any) -> Any:
 
 
 def _decompressed(data: bytes, size: int) -> bytes:
-    """At most ``size`` bytes, whatever the data say."""
+    """Decompress to exactly ``size`` bytes; data that claim another size are refused before they fill the memory."""
     machine = zlib.decompressobj()
     result = machine.decompress(data, size)
     if len(result) != size or (not machine.eof and machine.decompress(machine.unconsumed_tail, 1)):
@@ -104,7 +107,7 @@ _SYNTHESIS = "synthesis"
 
 
 def encode_synthesis(rounds: Sequence[Round], laws: CliqueLaws) -> bytes:
-    """Return the bytes of what was measured, and of the law that follows from it."""
+    """Encode the measurements of a synthesis, and the law that follows from them, as bytes."""
     return encode(
         {
             "is": _SYNTHESIS,
@@ -123,8 +126,9 @@ def encode_synthesis(rounds: Sequence[Round], laws: CliqueLaws) -> bytes:
 def decode_synthesis(
     stored: bytes, sizes: tuple[int, ...], possible: Callable[[Sequence[Round]], Mapping[Clique, Flags]]
 ) -> tuple[tuple[Round, ...], CliqueLaws]:
-    """Return the measurements and the law of these bytes, where a domain has these sizes; ``possible`` says which cells
-    of some tables are possible, given what was measured.
+    """Decode the measurements and the law of a synthesis over a domain of these sizes.
+
+    ``possible`` returns which cells of some tables are possible, given the measurements.
     """
     content = decode(stored)
     try:
@@ -156,6 +160,7 @@ def _packed(arrays: Sequence[Any], kind: str) -> bytes:
 
 
 def _unpacked(data: bytes, kind: str, tables: Sequence[Clique], sizes: Sequence[int]) -> Iterator[Any]:
+    """Yield the tables of numbers that are stored one after another in compressed byte planes."""
     counts = [cells(table, sizes) for table in tables]
     planes = np.frombuffer(zlib.decompress(data), dtype=np.uint8).reshape(-1, sum(counts))
     numbers = np.ascontiguousarray(planes.T).view(kind).ravel()

@@ -106,7 +106,7 @@ class Contrasts:
 
     @property
     def largest_coefficient(self) -> int:
-        """The largest number in any contrast."""
+        """Return the largest coefficient of any contrast."""
         return max((int((item.left // item.divisor).max(initial=1)) for item in self._halvings), default=1)
 
     def of(self, counts: Numbers) -> Numbers:
@@ -125,9 +125,7 @@ class Contrasts:
         return result
 
     def expand(self, parents: Floats, contrasts: Floats | None) -> Floats:
-        """Return the counts that have these sums for each place of the level above, and these contrasts (None:
-        zeros).
-        """
+        """Return the counts of a level from their sums in the level above and their contrasts (None: zeros)."""
         means = parents / _column(np.maximum(self.children, 1), parents)
         if contrasts is None:
             return np.asarray(np.repeat(means, self.children, axis=0))
@@ -148,7 +146,8 @@ def _column(factors: Numbers, like: Numbers) -> Numbers:
 
 
 def _grouped(segment_kinds: Integers) -> tuple[tuple[tuple[int, int, Fraction], ...], Integers]:
-    """Return the contrasts in groups of one scale, and the place of each; from the sizes of segment and family."""
+    """Group contrasts of one scale, determined by the sizes of their segment and family; return the groups and each
+    contrast's index."""
     if not len(segment_kinds):
         return (), np.zeros(0, dtype=np.int64)
     base = int(segment_kinds[:, 1].max()) + 1
@@ -180,12 +179,12 @@ class AttributeResiduals:
 
     @cached_property
     def contrasts(self) -> tuple[Contrasts, ...]:
-        """Those of level 1, 2, and so on."""
+        """Return the contrasts of level 1, 2, and so on."""
         return tuple(Contrasts(children) for children in self.attribute.children)
 
     def variance_classes(self, level: int) -> tuple[Floats, Integers]:
-        """For the places of a level, the share of the variance of each level from 0 up to it (columns): the different
-        rows, and which of them each place has.
+        """Return each level's share of the variance of a key's count: the distinct rows of shares, and the row of each
+        key.
 
         >>> AttributeResiduals(Attribute.flat("sex", ["f", "m"])).variance_classes(1)
         (array([[0.25, 0.25]]), array([0, 0]))
@@ -199,7 +198,10 @@ class AttributeResiduals:
         return {0: (np.ones((1, 1)), np.zeros(1, dtype=np.int64))}
 
     def _find_classes(self, level: int) -> tuple[Floats, Integers]:
-        """Siblings are alike; so are the children of places that are alike and have as many."""
+        """Derive the variance classes of a level from those of the level above.
+
+        Siblings have one class, and so have the children of keys of one class with equally many children.
+        """
         above, which = self.variance_classes(level - 1)
         children, parents = self.attribute.children[level - 1], self.attribute.parents[level - 1]
         kinds, kind_of = np.unique(which * (int(children.max()) + 1) + children, return_inverse=True)
@@ -208,13 +210,15 @@ class AttributeResiduals:
         return rows, kind_of[parents]
 
     def mean_shares(self, level: int) -> Floats:
-        """Return the means of the shares over the places of a level."""
+        """Return the mean over the keys of a level of their shares of the variance."""
         rows, which = self.variance_classes(level)
         return np.asarray(np.bincount(which, minlength=len(rows)) @ rows / len(which))
 
     def squared_weights(self, weights: Floats, level: int) -> Iterator[Floats]:
-        """For a weighted sum of the places of a level (the first axis): for each level from 0 up to it, weights whose
-        squares, summed, give that level's share of the variance."""
+        """Return for each level weights whose summed squares are its share of the variance of a weighted sum over keys.
+
+        The weights of the sum are along the first axis.
+        """
         by_level = []
         for depth in range(level, 0, -1):
             children, parents = self.attribute.children[depth - 1], self.attribute.parents[depth - 1]
@@ -246,16 +250,16 @@ class Residuals:
 
     @cached_property
     def attributes(self) -> tuple[AttributeResiduals, ...]:
-        """One for each attribute of the domain."""
+        """Return the residuals of each attribute of the domain."""
         return tuple(AttributeResiduals(attribute) for attribute in self.domain.attributes)
 
     def shape(self, levels: Levels) -> tuple[int, ...]:
-        """Return the shape of a residual: the number of contrasts along each attribute, 1 where it has none of it."""
+        """Return the number of contrasts of a residual along each attribute; 1 along those that it does not have."""
         pairs = zip(self.attributes, levels, strict=True)
         return tuple(item.contrasts[level - 1].size if level else 1 for item, level in pairs)
 
     def size(self, levels: Levels) -> int:
-        """Return the number of contrasts of a residual; 0 where every place is an only child."""
+        """Return the number of contrasts of a residual; 0 where every key is an only child."""
         return math.prod(self.shape(levels))
 
     def of(self, levels: Levels, counts: Numbers, table: Levels) -> Numbers:
@@ -325,7 +329,8 @@ class Residuals:
             yield tuple(slice(start, stop) for start, stop, _ in choice), square
 
     def mean_variances(self, table: Levels, parts: Iterable[Levels]) -> Floats:
-        """For each residual, the mean over a table's cells of its share of the variance; 0 where it has none."""
+        """Return the mean, over a table's cells, of each residual's share of the variance; 0 for residuals that it does
+        not have."""
         means = [item.mean_shares(top) for item, top in zip(self.attributes, table, strict=True)]
         return np.array([_product(means, table, levels) for levels in parts])
 
@@ -345,6 +350,7 @@ class Residuals:
         return float(variances[place]), np.array([_product(rows, table, levels) for levels in parts])
 
     def _class_variances(self, table: Levels, parts: Mapping[Levels, float]) -> Floats:
+        """Return the variance of each combination of the attributes' variance classes."""
         rates = np.zeros([top + 1 for top in table])
         for levels in itertools.product(*(range(top + 1) for top in table)):
             rates[levels] = parts.get(levels, 0.0)

@@ -57,7 +57,7 @@ class Round:
 
     @property
     def measurement(self) -> MeasuredTable:
-        """As the model takes it."""
+        """Return the measured table as :class:`GraphicalModel` takes it."""
         return MeasuredTable(self.table, self.values.astype(np.float64), self.sigma * self.sigma)
 
 
@@ -117,13 +117,13 @@ class Selection:
         """The size of a model that has one candidate at least, whatever the limit is."""
 
     def run(self) -> None:
-        """Spend the budget."""
+        """Measure the first tables, then select and measure others until the budget is spent."""
         self._measure_first()
         while self.left:
             self._next_round()
 
     def _measure_first(self) -> None:
-        """All attributes, alone or with the target; the sums of these tables say how many people there are.
+        """Measure all attributes, alone or with the target; their sums estimate the number of people.
 
         A table of k cells with noise sigma is off by about ``k sigma`` in all; the sum of these is smallest if costs
         are in proportion to ``k^(2/3)``.
@@ -159,7 +159,8 @@ class Selection:
             self.share = max(min(4 * self.share, self.left / _ROUNDS_LEFT), self.share)
 
     def _fits(self, table: Clique) -> bool:
-        """Return whether the model with this table is within the share of its size that the budget has come to."""
+        """Return whether the model with this table stays within a share of its size limit that grows as the budget is
+        spent."""
         if table in self.measured:
             return True
         size = self._model_size([*self.measured, table])
@@ -200,6 +201,7 @@ class Selection:
         return chosen
 
     def _measure(self, table: Clique, rho: Fraction) -> None:
+        """Measure one table with Gaussian noise for ``rho``, and combine it with earlier measurements of that table."""
         size: Any = self.plan.contribution
         paid: Any = rho
         mechanism = Gaussian(size, rho=paid)

@@ -174,27 +174,27 @@ class Synthesizer:
 
     @property
     def event(self) -> Event:
-        """For accountants: zCDP."""
+        """Return the event for accountants, which is zCDP."""
         return Concentrated(rho_of(self.guarantee))
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """The number of keys of each attribute."""
+        """Return the number of keys of each attribute."""
         return tuple(attribute.sizes[-1] for attribute in self.domain.attributes)
 
     @cached_property
     def record_columns(self) -> list[RecordColumn]:
-        """How the codes of each attribute become values."""
+        """Return how the codes of each attribute become values."""
         return record_columns(self.domain, self.types, self.periods, self.bounds)
 
     @cached_property
     def rules(self) -> tuple[RecordRule, ...]:
-        """The constraints as tables of possible cells."""
+        """Return the constraints as tables of possible cells."""
         return rules_of(self.constraints, self.record_columns)
 
     @cached_property
     def allowed(self) -> dict[Clique, Flags]:
-        """The possible cells of the columns of each rule; of one table, those that all its rules leave."""
+        """Return the possible cells of the columns of each rule; of one table, those that all its rules allow."""
         result: dict[Clique, Flags] = {}
         for rule in self.rules:
             result[rule.table] = result[rule.table] & rule.allowed if rule.table in result else rule.allowed
@@ -202,7 +202,8 @@ class Synthesizer:
 
     @cached_property
     def candidates(self) -> list[Clique]:
-        """The tables that may be selected: of two attributes, and the smallest of three."""
+        """Return the tables that may be selected: all of two attributes that are not too large, and the smallest of
+        three."""
         places, most = range(len(self.sizes)), min(_TABLE_CELLS, self.model_cells)
         pairs = [pair for pair in itertools.combinations(places, 2) if cells(pair, self.sizes) <= most]
         listed = [
@@ -218,12 +219,12 @@ class Synthesizer:
 
     @property
     def tables(self) -> list[Levels]:
-        """The tables whose counts the release needs: of one attribute, and the candidates."""
+        """Return the tables whose counts the release needs: those of one attribute, and the candidates."""
         return [self._levels(table) for table in [*self._singles(), *self.candidates]]
 
     @cached_property
     def first_tables(self) -> list[Clique]:
-        """The tables that are measured first: of each attribute alone, or together with the target."""
+        """Return the tables that are measured first: of each attribute alone, or together with the target."""
         names = [attribute.name for attribute in self.domain.attributes]
         if self.target is None:
             return self._singles()
@@ -233,8 +234,11 @@ class Synthesizer:
 
     @property
     def typical_cell(self) -> TypicalCell:
-        """What a limit on a person's rows is chosen by: the cells of the first tables, which say how many people there
-        are, with tables compared by the sum of the absolute errors of their cells."""
+        """Return the size and noise of a typical cell of the first tables, by which a limit on a person's rows is
+        chosen.
+
+        Tables are compared by the sum of the absolute errors of their cells.
+        """
         sizes = [cells(table, self.sizes) for table in self.first_tables]
         share = (_FIRST_SHARE if self.target is None else _TARGET_SHARE) if self.candidates else Fraction(1)
         costs = np.array([float(size) ** (2 / 3) for size in sizes])
@@ -244,6 +248,7 @@ class Synthesizer:
 
     @cached_property
     def _plan(self) -> SelectionPlan:
+        """Return everything public that the selection of tables needs."""
         optional = {}
         for place, attribute in enumerate(self.domain.attributes):
             extra = (attribute.other is not None) + attribute.null
@@ -271,7 +276,10 @@ class Synthesizer:
     def release(
         self, counts: Mapping[Levels, Numbers], *, rows: int | None = None, source: Source | None = None
     ) -> Synthesis:
-        """Records, as many as there seem to be rows, or ``rows``; ``counts`` holds the :attr:`tables`."""
+        """Return synthetic records, ``rows`` of them or as many as the estimated number of rows.
+
+        ``counts`` holds the :attr:`tables`.
+        """
         number = check_rows(rows)
         return self.read(self.measure(counts, source=source), rows=number)
 
@@ -303,6 +311,7 @@ class Synthesizer:
         return Synthesis(pa.table(columns), self.guarantee, rounds, described, self.unit, tuple(codes), laws)
 
     def _checked(self, table: Clique, counts: Mapping[Levels, Numbers]) -> Integers:
+        """Return the counts of one table as 64-bit integers in its shape; anything else is refused."""
         levels = self._levels(table)
         names = " × ".join(self.domain.names(levels))
         if levels not in counts:
@@ -371,12 +380,12 @@ class TableComparison:
 
     @property
     def distance(self) -> float:
-        """The total variation distance of the records from the released counts."""
+        """Return the total variation distance of the records from the released counts."""
         return float(np.abs(self.noisy - self.records).sum() / 2 / max(self.records.sum(), 1.0))
 
     @property
     def expected_distance(self) -> float:
-        """How far the released counts are expected to be from the exact ones: what noise alone does.
+        """Return the distance that noise alone is expected to cause between the released counts and the exact ones.
 
         Records that were exactly right would be so far from the released counts.
         """
@@ -384,12 +393,15 @@ class TableComparison:
 
 
 def comparisons(synthesis: Synthesis) -> list[TableComparison]:
-    """Every measured table beside the records, in the order of the columns, smaller tables first."""
+    """Compare every measured table with the records; smaller tables first, in the order of the columns."""
     return [_comparison(synthesis, table) for table in sorted(_measured(synthesis), key=lambda item: (len(item), item))]
 
 
 def column_comparisons(synthesis: Synthesis) -> list[TableComparison]:
-    """Every column beside the records: its noisy counts are sums of the measured table that says most about it."""
+    """Compare every column with the records.
+
+    Its noisy counts are sums of the measured table in which they have the smallest variance.
+    """
     sizes, measured, result = synthesis.laws.sizes, _measured(synthesis), []
     for place in range(len(sizes)):
         having = [item for table, item in measured.items() if place in table]
@@ -404,6 +416,7 @@ def column_comparisons(synthesis: Synthesis) -> list[TableComparison]:
 
 
 def _measured(synthesis: Synthesis) -> dict[Clique, MeasuredTable]:
+    """Return every measured table, with repeated measurements combined by their precision."""
     measured: dict[Clique, MeasuredTable] = {}
     for item in synthesis.rounds:
         measured[item.table] = combined(measured.get(item.table), item.measurement)
@@ -411,6 +424,7 @@ def _measured(synthesis: Synthesis) -> dict[Clique, MeasuredTable]:
 
 
 def _comparison(synthesis: Synthesis, table: Clique, item: MeasuredTable | None = None) -> TableComparison:
+    """Compare the counts of one table, by default the measured ones, with those of the records."""
     item = item or _measured(synthesis)[table]
     shape = [synthesis.laws.sizes[place] for place in table]
     codes = np.ravel_multi_index([synthesis.codes[place] for place in table], shape)

@@ -70,7 +70,7 @@ class SyntheticRecords:
 
     @property
     def table(self) -> Any:
-        """The records as an Arrow table, with guarantee and receipt in the metadata of its schema."""
+        """Return the records as an Arrow table, with guarantee and receipt in the metadata of its schema."""
         records = self.synthesis.records
         said = {
             "guarantee": str(self.synthesis.guarantee),
@@ -104,11 +104,11 @@ class SyntheticPlan:
     constraints: tuple[str, ...] = field(default=(), repr=False)
 
     def check(self) -> None:
-        """Refuse whatever a release would refuse before its charge, but for the budget."""
+        """Refuse everything except an insufficient budget that a release would refuse before its charge."""
         self.counting.check(self.synthesizer.tables)
 
     def explain(self, *, analyst: str | None = None) -> str:
-        """Return what would be measured, what it would cost, and what is left, in words; nothing is read or charged."""
+        """Describe what would be measured, its cost, and the remaining budget; nothing is read or charged."""
         domain, synthesizer, accounts = self.synthesizer.domain, self.synthesizer, self.table.accounts
         lines = [f"cost: {self.guarantee}; left: {accounts.remaining(analyst)}"]
         refusal = accounts.refusal(self.guarantee, analyst)
@@ -173,8 +173,10 @@ class SyntheticPlan:
 
     @property
     def content(self) -> dict[str, Any]:
-        """What is asked beside the domain and the rows, in canonical form; how many records are drawn is not part of
-        it, nor what only changes how codes become values.
+        """Return the request without domain and rows in canonical form: part of the key under which a synthesis is
+        recorded.
+
+        The number of records is not part of it, nor what only changes how codes become values.
         """
         synthesizer = self.synthesizer
         return {
@@ -198,7 +200,7 @@ def synthetic_plan(
     where: Any = None,
     about: str | None = None,
 ) -> SyntheticPlan:
-    """Return everything about a release of synthetic records but the release: see :func:`synthesize`.
+    """Plan a release of synthetic records, with the arguments of :func:`synthesize`; nothing is charged.
 
     >>> import dither as dp, pyarrow as pa
     >>> with dp.open(pa.table({"vip": [True, False]}), budget=dp.ApproxDP(1, 1e-6)) as people:
@@ -242,7 +244,7 @@ def synthesize(
     key: str | None = None,
     again: bool = False,
 ) -> Any:
-    """Synthetic records of a table as an Arrow table, in one release with one charge.
+    """Release synthetic records of a table as an Arrow table, with one charge.
 
     Parameters
     ----------
@@ -299,7 +301,7 @@ class _DefaultReader(ColumnReader):
     """Reads columns, with bins or periods for those that are only named."""
 
     def columns(self, columns: Mapping[str, Any] | Sequence[str] | None) -> tuple[list[CardColumn], tuple[Note, ...]]:
-        """Return the columns that are asked for, and what becomes of rows and columns that have no part."""
+        """Return the columns that are asked for, with notes on rows and columns that are left out."""
         if columns is None:
             return self._all_columns()
         if isinstance(columns, str) or not columns:
@@ -310,6 +312,7 @@ class _DefaultReader(ColumnReader):
         return chosen, tuple(item.left_out for item in chosen)
 
     def _all_columns(self) -> tuple[list[CardColumn], tuple[Note, ...]]:
+        """Return all columns of the card that have public domains, with a note on those that do not."""
         chosen, without = [], []
         for name in self.card.columns:
             if name == self.card.unit:
@@ -327,8 +330,9 @@ class _DefaultReader(ColumnReader):
         return chosen, tuple(notes)
 
     def _with_default(self, name: str, spec: Any) -> Any:
-        """Return what is said about a column; of one that is only named, its bins or periods where it has no
-        few keys.
+        """Return the section of a column, completed by default bins or periods if the column is only named.
+
+        NULL is a key unless the section says otherwise.
         """
         if spec is None or (isinstance(spec, Mapping) and not {*spec} - {"null", "other", "column"}):
             spec = {**self._default(dict(spec or {}).get("column", name)), **(spec or {})}
@@ -385,6 +389,7 @@ def _period(expression: Expression) -> str | None:
 
 
 def _domain_text(attribute: Attribute) -> str:
+    """Describe the keys of an attribute: their number, or the range of its bins."""
     size = attribute.sizes[-1] - attribute.null - (attribute.other is not None)
     extra = [*([] if attribute.other is None else [f"{attribute.other!r}"]), *(["NULL"] if attribute.null else [])]
     kind = "bins" if attribute.edges is not None else "keys"

@@ -59,7 +59,7 @@ def joining_order(tables: Sequence[Levels]) -> list[Levels] | None:
 
 
 def place_in(domain: Domain, table: Levels, coarse: Levels) -> Integers:
-    """For every cell of a table, in order, the cell of a margin of it that it belongs to."""
+    """Return, for every cell of a table, the index of the cell of a margin that contains it."""
     places = np.zeros((), dtype=np.int64)
     for attribute, fine, level in zip(domain.attributes, table, coarse, strict=True):
         places = np.add.outer(places * attribute.sizes[level], attribute.ancestors(fine, level))
@@ -92,8 +92,9 @@ def common_table(domain: Domain, tables: Mapping[Levels, Integers]) -> Integers:
 
 
 def nearest_table(domain: Domain, tables: Mapping[Levels, Integers], target: Floats, example: Integers) -> Integers:
-    """Return whole counts near a target that have these tables as margins; the example, which has, where none
-    is found.
+    """Return whole counts near a target that have these tables as margins.
+
+    If the search finds none, the example, which has these margins, is returned.
     """
     core = finest(tables)
     counts = _NearestTable.of(domain, core, tables).solve(target.ravel(), None)
@@ -111,6 +112,7 @@ class _NearestTable:
 
     @classmethod
     def of(cls, domain: Domain, core: Levels, tables: Mapping[Levels, Integers]) -> _NearestTable:
+        """Return the program whose constraints are the sums of the cells in each cell of the given margins."""
         size, before = domain.size(core), 0
         rows = []
         for levels, counts in tables.items():
@@ -120,7 +122,8 @@ class _NearestTable:
         return cls(np.concatenate(rows), np.tile(np.arange(size), len(tables)), sums)
 
     def solve(self, target: Floats, seconds: float | None) -> Integers | None:
-        """Return the counts with the smallest sum of distances to the target, as far as the search goes."""
+        """Return the counts with the smallest sum of distances to the target that a limited search finds; None if it
+        finds none."""
         from scipy import sparse
         from scipy.optimize import Bounds, LinearConstraint, milp
 
@@ -235,6 +238,7 @@ def _common(first: Levels, second: Levels) -> Levels:
 
 
 def _disagreement(domain: Domain, first: Levels, second: Levels, common: Levels) -> InvalidArgument:
+    """Return the refusal of two public totals whose common margin differs."""
     return InvalidArgument(
         "totals",
         "public totals that agree",
@@ -244,6 +248,7 @@ def _disagreement(domain: Domain, first: Levels, second: Levels, common: Levels)
 
 
 def _numbers(domain: Domain, levels: Levels, numbers: Any) -> Integers:
+    """Return public totals as whole numbers in the shape of a table; anything else is refused."""
     try:
         array = np.atleast_1d(np.asarray(numbers))
     except ValueError:  # rows of different lengths

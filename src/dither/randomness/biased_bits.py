@@ -63,14 +63,14 @@ class BiasedBits:
     _limits: NDArray[np.float64] = None  # type: ignore[assignment]
 
     def _pattern(self, ones: int, bits: int) -> tuple[Fraction, Fraction]:
-        """Limits of the probability of one pattern with so many ones."""
+        """Enclose the probability of one pattern of 8 bits with this number of ones."""
         low, high = (Fraction(limit, 1 << bits) for limit in self.exact(bits))
         low, high = max(low, Fraction(0)), min(high, Fraction(1))
         zeros = 8 - ones
         return low**ones * (1 - high) ** zeros, high**ones * (1 - low) ** zeros
 
     def _cells(self) -> list[int]:
-        """The whole number of cells for each pattern, by its number of ones."""
+        """Return the whole number of table cells for each pattern, by its number of ones."""
         bits, result = _BITS, []
         for ones in range(9):
             while True:
@@ -84,7 +84,7 @@ class BiasedBits:
         return result
 
     def remainder(self, ones: int, bits: int) -> Enclosure:
-        """Limits, times ``2**bits``, of the probability that a draw from the remainder has at most so many ones."""
+        """Enclose the probability that a draw from the remainder has at most this number of ones, times ``2**bits``."""
         left = _CELLS - self._decided
         if left == 0:
             return 1 << bits, 1 << bits
@@ -96,7 +96,7 @@ class BiasedBits:
         return math.floor(total[0] * (1 << bits) / left), math.ceil(total[1] * (1 << bits) / left)
 
     def draw(self, count: int, source: Source) -> Bytes:
-        """So many bytes of independent bits."""
+        """Draw ``count`` bytes of independent bits."""
         out = np.empty(count, dtype=np.uint8)
         for start in range(0, count, _CHUNK):
             part = out[start : start + _CHUNK]
@@ -108,7 +108,7 @@ class BiasedBits:
         return out
 
     def _from_remainder(self, words: Words, source: Source) -> Bytes:
-        """A byte for each word, drawn from what the table leaves."""
+        """Draw a byte for each word from the probabilities that the table does not cover."""
         u = words * 2.0**-64
         ones = np.searchsorted(self._limits, u, side="right")
         near = np.zeros(u.size, dtype=np.bool_)

@@ -25,7 +25,7 @@ _FLOAT_MARGIN = 2.0**-40
 
 
 def uniform_integers(high: int, count: int, source: Source) -> NDArray[np.uint64]:
-    """Independent uniform integers in ``[0, high)``, for ``1 <= high <= 2**64``.
+    """Draw independent uniform integers in ``[0, high)``, for ``1 <= high <= 2**64``.
 
     The smallest number of bits that holds ``high - 1`` is kept and values from ``high`` on are drawn again.
 
@@ -48,7 +48,7 @@ def uniform_integers(high: int, count: int, source: Source) -> NDArray[np.uint64
 
 
 def uniform_integer(high: int, source: Source) -> int:
-    """One uniform integer in ``[0, high)``, for ``1 <= high <= 2**64``.
+    """Draw one uniform integer in ``[0, high)``, for ``1 <= high <= 2**64``.
 
     >>> from dither.randomness import SeededSource
     >>> 0 <= uniform_integer(6, SeededSource(1)) < 6
@@ -62,7 +62,7 @@ def uniform_integer(high: int, source: Source) -> int:
 
 
 def below(words: Words, thresholds: Floats | float, exact: Callable[[int], Threshold], source: Source) -> Flags:
-    """U < threshold for each word; ``thresholds`` are floats good to a relative 2^-42."""
+    """Return whether U < threshold for each word; ``thresholds`` are floats accurate to a relative 2^-42."""
     u = words * 2.0**-64
     limits = np.asarray(thresholds)
     # a word leaves U open by 2^-64, which the relative margin of a tiny threshold does not cover
@@ -74,6 +74,8 @@ def below(words: Words, thresholds: Floats | float, exact: Callable[[int], Thres
 
 
 def _rational_threshold(p: Fraction) -> Threshold:
+    """Return the function that encloses a rational number times ``2**bits``."""
+
     def threshold(bits: int) -> Enclosure:
         scaled = p.numerator << bits
         return scaled // p.denominator, -(-scaled // p.denominator)
@@ -82,7 +84,7 @@ def _rational_threshold(p: Fraction) -> Threshold:
 
 
 def bernoulli(p: Fraction | float | Floats, count: int, source: Source) -> Flags:
-    """Independent trials with exactly these probabilities of success (a float is the binary number it is).
+    """Draw independent trials with exactly these probabilities of success (a float is the binary number it is).
 
     >>> from dither.randomness import SeededSource
     >>> bernoulli(Fraction(1, 3), 4, SeededSource(1))
@@ -101,7 +103,7 @@ def bernoulli(p: Fraction | float | Floats, count: int, source: Source) -> Flags
 
 
 def bernoulli_exp(gamma: Fraction | float | Floats, count: int, source: Source) -> Flags:
-    """Independent trials that succeed with probability ``exp(-gamma)``, ``gamma >= 0`` exactly as given.
+    """Draw independent trials that succeed with probability ``exp(-gamma)``, ``gamma >= 0`` exactly as given.
 
     >>> from dither.randomness import SeededSource
     >>> bernoulli_exp(Fraction(1, 2), 4, SeededSource(1))
@@ -119,8 +121,7 @@ def bernoulli_exp(gamma: Fraction | float | Floats, count: int, source: Source) 
 
 
 def trials(p: float, exact: Threshold, count: int, source: Source) -> Flags:
-    """Independent trials with the success probability that ``exact`` encloses and ``p`` is near to (a relative
-    2^-42).
+    """Draw independent trials with the probability that ``exact`` encloses and ``p`` approximates to a relative 2^-42.
 
     >>> from dither.randomness import SeededSource
     >>> trials(0.5, lambda bits: (1 << bits - 1, 1 << bits - 1), 4, SeededSource(1)).size
@@ -130,7 +131,7 @@ def trials(p: float, exact: Threshold, count: int, source: Source) -> Flags:
 
 
 def trial(p: float, exact: Threshold, source: Source) -> bool:
-    """One trial of :func:`trials`.
+    """Draw one trial of :func:`trials`.
 
     >>> from dither.randomness import SeededSource
     >>> trial(0.0, lambda bits: (0, 0), SeededSource(1))
@@ -150,6 +151,7 @@ def _shifted(exact: Callable[[int], Threshold], start: int) -> Callable[[int], T
 
 
 def _chunked(thresholds: Floats, count: int, source: Source, exact: Callable[[int], Threshold]) -> Flags:
+    """Draw trials in chunks, so that memory is bounded."""
     out = np.empty(count, dtype=np.bool_)
     for start in range(0, count, CHUNK):
         part = out[start : start + CHUNK]

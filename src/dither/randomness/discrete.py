@@ -42,7 +42,7 @@ def check_scale(scale: float) -> float:
 
 
 def geometric(scale: float, count: int, source: Source) -> Integers:
-    """Integers with ``P(K >= k) = exp(-k / scale)``: the floor of ``scale`` times an exponential variable.
+    """Draw integers with ``P(K >= k) = exp(-k / scale)``: the floor of ``scale`` times an exponential variable.
 
     >>> from dither.randomness import SeededSource
     >>> geometric(10.0, 4, SeededSource(1))
@@ -57,9 +57,8 @@ def _floor_geometric(scale: float, count: int, source: Source) -> Integers:
 
 
 def _split_geometric(scale: float, count: int, source: Source) -> Integers:
-    """K = m A + R: A geometric of scale / m, R < m uniform and kept with probability exp(-R / scale), above 1 -
-    2^-24.
-    """
+    """Draw K = m A + R: A geometric of scale / m, R < m uniform and kept with probability exp(-R / scale), above 1 -
+    2^-24."""
     shift = math.frexp(scale)[1] - 25
     high = _floor_geometric(math.ldexp(scale, -shift), count, source)
     low = np.empty(count, dtype=np.int64)
@@ -99,21 +98,21 @@ class DiscreteLaplace:
 
     @cached_property
     def error(self) -> float:
-        """That of the exponential law, and of the constant."""
+        """Return the error of the exponential law plus that of the constant."""
         return 2.0**-41 + self._offset * 2.0**-45
 
     def quantile(self, u: Floats) -> None:
-        """-ln u - ln cosh, in place; a negative value rounds to zero as it should."""
+        """Replace u by -ln u - ln cosh(h) in place; a negative value rounds to zero as it should."""
         np.log(u, out=u)
         np.negative(u, out=u)
         u -= self._offset
 
     def quantile_one(self, u: float) -> tuple[float, float]:
-        """As :meth:`quantile`."""
+        """Return one quantile and its error bound, as :meth:`quantile` computes it."""
         return -math.log(u) - self._offset, self.error
 
     def tail(self, z: Fraction, bits: int) -> Enclosure:
-        """2 exp(-z - h) / (1 + exp(-2h)) with h = 1 / (2 scale)."""
+        """Enclose P(|Z| > z) = 2 exp(-z - h) / (1 + exp(-2h)) with h = 1 / (2 scale)."""
         half = Fraction(1, 2) / Fraction(self.scale)
         if z <= 0:
             return 1 << bits, 1 << bits
@@ -124,7 +123,7 @@ class DiscreteLaplace:
 
 
 def discrete_laplace(scale: float, count: int, source: Source) -> Integers:
-    """Integers with probability proportional to ``exp(-|k| / scale)``.
+    """Draw integers with probability proportional to ``exp(-|k| / scale)``.
 
     >>> from dither.randomness import SeededSource
     >>> discrete_laplace(10.0, 4, SeededSource(1))
@@ -136,6 +135,7 @@ def discrete_laplace(scale: float, count: int, source: Source) -> Integers:
 
 
 def _split_laplace(scale: float, count: int, source: Source) -> Integers:
+    """Draw discrete Laplace integers of a large scale: a split geometric size and a sign, with zero counted once."""
     out = _split_geometric(scale, count, source)
     negative = source.words(count) >> np.uint64(63) == 1
     again = np.flatnonzero(negative & (out == 0))
@@ -148,7 +148,7 @@ def _split_laplace(scale: float, count: int, source: Source) -> Integers:
 
 
 def discrete_laplace_one(scale: float, source: Source) -> int:
-    """One draw of :func:`discrete_laplace`, without arrays.
+    """Draw one integer of :func:`discrete_laplace`, without arrays.
 
     >>> from dither.randomness import SeededSource
     >>> discrete_laplace_one(10.0, SeededSource(1))
@@ -167,7 +167,7 @@ def discrete_laplace_one(scale: float, source: Source) -> int:
 
 
 def _split_low(scale: float, shift: int, source: Source) -> int:
-    """The low part of :func:`_split_geometric`; exp(-x) >= 1 - x keeps nearly all at once."""
+    """Draw the low part of :func:`_split_geometric`; exp(-x) >= 1 - x keeps nearly all proposals at once."""
     while True:
         low, word = source.word() >> (64 - shift), source.word()
         if word * 2.0**-64 < 1 - low / scale - 2.0**-40:

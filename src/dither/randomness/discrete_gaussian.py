@@ -25,8 +25,9 @@ _NORMAL = Normal()
 
 
 def _acceptance(k: Floats, sigma: float) -> Floats:
-    """``A(0) / A(k)`` with ``A(k)`` the integral over (0, 1/2) of exp(-s^2 / (2 sigma^2)) cosh(k s / sigma^2),
-    in floats.
+    """Return ``A(0) / A(k)`` in floats, the probability to keep a rounded normal number k.
+
+    ``A(k)`` is the integral over (0, 1/2) of exp(-s^2 / (2 sigma^2)) cosh(k s / sigma^2).
 
     Gauss-Legendre with 20 nodes: for k / sigma^2 <= 40 and sigma >= 0.15 the error term of the rule, relative
     to A(k), is below 2^-36.
@@ -42,6 +43,7 @@ def _exact_acceptance(k: int, sigma: Fraction) -> Threshold:
     half = Fraction(1, 2)
 
     def threshold(bits: int) -> Enclosure:
+        """Enclose the probability of acceptance times ``2**bits``."""
         rate = Fraction(k * k) / (2 * sigma * sigma)
         work_bits = bits + 32 + 2 * int(rate * 3 / 2) + 2 * max(0, math.frexp(float(sigma))[1])
         upper_tail, lower_tail = normal_tail((k - half) / sigma, work_bits), normal_tail((k + half) / sigma, work_bits)
@@ -58,7 +60,7 @@ def _exact_acceptance(k: int, sigma: Fraction) -> Threshold:
 
 
 def discrete_gaussian(sigma: float, count: int, source: Source) -> Integers:
-    """Integers with probability proportional to ``exp(-k^2 / (2 sigma^2))`` (Canonne, Kamath and Steinke 2020).
+    """Draw integers with probability proportional to ``exp(-k^2 / (2 sigma^2))`` (Canonne, Kamath and Steinke 2020).
 
     The proposal is the normal law rounded to integers, whose cell k has mass proportional to exp(-k^2/2s^2)
     A(k) with A as in :func:`_acceptance`; it is kept with probability A(0)/A(k) >= 1/cosh(k/2s^2) >= 1 -
@@ -72,6 +74,7 @@ def discrete_gaussian(sigma: float, count: int, source: Source) -> Integers:
     propose = _gaussian_from_laplace if check_scale(sigma) > SPLIT_SCALE else _gaussian_from_rounded
 
     def block(size: int) -> Integers:
+        """Draw a block of integers, repeating rejected proposals."""
         out, rejected = propose(sigma, size, source)
         while rejected.size:
             out[rejected], again = propose(sigma, rejected.size, source)
@@ -82,7 +85,7 @@ def discrete_gaussian(sigma: float, count: int, source: Source) -> Integers:
 
 
 def discrete_gaussian_one(sigma: float, source: Source) -> int:
-    """One draw of :func:`discrete_gaussian`, without arrays.
+    """Draw one integer of :func:`discrete_gaussian`, without arrays.
 
     >>> from dither.randomness import SeededSource
     >>> discrete_gaussian_one(10.0, SeededSource(1))
@@ -106,7 +109,7 @@ def discrete_gaussian_one(sigma: float, source: Source) -> int:
 
 
 def _gaussian_from_rounded(sigma: float, count: int, source: Source) -> tuple[Integers, Integers]:
-    """Proposals, and the places of those that are rejected.
+    """Return proposals from rounded normal noise, and the indices of those that are rejected.
 
     With K the largest of the sizes, every one is kept with probability 1 - K^2/8s^4 or more, so words below that are
     not looked at again; a word's uniform number is less than one more than the word.
@@ -133,7 +136,10 @@ def _gaussian_from_rounded(sigma: float, count: int, source: Source) -> tuple[In
 
 
 def _gaussian_from_laplace(sigma: float, count: int, source: Source) -> tuple[Integers, Integers]:
-    """Propose discrete Laplace of scale t = sigma, keep with probability exp(-(|k| - sigma^2/t)^2 / (2 sigma^2))."""
+    """Return proposals from discrete Laplace noise of scale t = sigma, and the indices of those that are rejected.
+
+    A proposal is kept with probability exp(-(|k| - sigma^2/t)^2 / (2 sigma^2)).
+    """
     k = discrete_laplace(sigma, count, source)
     exact_sigma = Fraction(sigma)
 

@@ -48,7 +48,7 @@ class Steps:
 
 
 def bound(scale: float, error: float) -> float:
-    """How far the float value of ``fraction + scale * Q`` can be from the true one.
+    """Return how far the float value of ``fraction + scale * Q`` can be from the true one.
 
     >>> bound(1.0, 2.0**-40) < 2.0**-39
     True
@@ -57,7 +57,7 @@ def bound(scale: float, error: float) -> float:
 
 
 def settle(u: LazyUniform, negative: bool, law: Law, scale: Fraction, fraction: Fraction) -> int:
-    """The integer nearest to ``fraction + scale * Z``, decided by enclosures alone.
+    """Return the integer nearest to ``fraction + scale * Z``, decided by enclosures alone.
 
     With s the sign, it is s * (the largest k with s * fraction + scale * |Z| >= k - 1/2), that is U <= tail((k
     - 1/2 - s * fraction) / scale).
@@ -81,7 +81,7 @@ def draw(
     fractions: Floats | float = 0.0,
     exact_fraction: Callable[[int], Fraction] | None = None,
 ) -> Steps:
-    """``rint(fraction + scale * Z)`` for independent Z, ``count`` of them.
+    """Draw ``count`` independent values of ``rint(fraction + scale * Z)``.
 
     ``exact_fraction(i)`` gives the i-th fraction where the float in ``fractions`` is only near it (to 2^-52).
 
@@ -137,7 +137,7 @@ def draw(
 def draw_one(
     law: Law, scale: float, source: Source, fraction: float = 0.0, exact_fraction: Fraction | None = None
 ) -> int:
-    """One draw of :func:`draw`, without arrays.
+    """Draw one value of :func:`draw`, without arrays.
 
     >>> from dither.randomness import SeededSource
     >>> from dither.randomness.laws import Exponential
@@ -160,7 +160,7 @@ def draw_one(
 
 
 def spacing(scale: float) -> float:
-    """The public lattice for noise of this scale: the power of two with 2^20 to 2^21 steps to the scale.
+    """Return the public lattice step for noise of this scale: a power of two with 2^20 to 2^21 steps to the scale.
 
     >>> spacing(1.0) == 2.0**-20
     True
@@ -169,7 +169,7 @@ def spacing(scale: float) -> float:
 
 
 def round_nearest(x: Fraction | float, law: Law, scale: float, step: float, source: Source) -> float:
-    """The multiple of ``step`` nearest to ``x + scale * Z``, as a float.
+    """Return the multiple of ``step`` nearest to ``x + scale * Z``, as a float.
 
     >>> from dither.randomness import SeededSource
     >>> from dither.randomness.laws import Exponential
@@ -187,7 +187,7 @@ def round_nearest(x: Fraction | float, law: Law, scale: float, step: float, sour
 
 
 def round_nearest_all(x: Floats, law: Law, scale: float, step: float, source: Source) -> Floats:
-    """:func:`round_nearest` for each element of ``x``.
+    """Return :func:`round_nearest` of each element of ``x``.
 
     >>> from dither.randomness import SeededSource
     >>> from dither.randomness.laws import Exponential
@@ -206,8 +206,9 @@ def round_nearest_all(x: Floats, law: Law, scale: float, step: float, source: So
 
 
 def _round_block(x: Floats, out: Floats, law: Law, scale: float, step: float, source: Source) -> None:
-    """Values whose lattice numbers are below 2^52, so that ``x / step``, its nearest integer and their
-    difference are exact.
+    """Round values whose lattice numbers are below 2^52.
+
+    Then ``x / step``, its nearest integer and their difference are exact floats.
     """
     with np.errstate(under="ignore"):  # a vanishing x: its fraction is then taken from x itself where it matters
         fractions = x * (1 / step)
@@ -231,6 +232,7 @@ def _round_block(x: Floats, out: Floats, law: Law, scale: float, step: float, so
 
 
 def _to_float(number: int, step: float) -> float:
+    """Return a lattice number as a float; infinite beyond the range of floats."""
     try:
         return float(number * Fraction(step))
     except OverflowError:
@@ -238,7 +240,7 @@ def _to_float(number: int, step: float) -> float:
 
 
 def integer_steps(law: Law, scale: float, count: int, source: Source) -> NDArray[np.int64]:
-    """Noise for integers: the integer nearest to ``scale * Z``, saturated at the ends of 64 bits.
+    """Draw noise for integers: the integer nearest to ``scale * Z``, saturated at the ends of 64 bits.
 
     >>> from dither.randomness import SeededSource
     >>> from dither.randomness.laws import Exponential
@@ -249,7 +251,7 @@ def integer_steps(law: Law, scale: float, count: int, source: Source) -> NDArray
 
 
 def in_blocks(count: int, block: Callable[[int], NDArray[np.int64]]) -> NDArray[np.int64]:
-    """``count`` integers made by calls of ``block(size)`` that fit the cache, so that memory stays bounded.
+    """Return ``count`` integers from calls of ``block(size)`` that fit the cache, so that memory stays bounded.
 
     >>> in_blocks(3, lambda size: np.arange(size))
     array([0, 1, 2])
@@ -264,7 +266,7 @@ def in_blocks(count: int, block: Callable[[int], NDArray[np.int64]]) -> NDArray[
 
 
 def to_int64(steps: Steps) -> NDArray[np.int64]:
-    """Steps as 64-bit integers, saturated.
+    """Return steps as 64-bit integers, saturated at the ends.
 
     >>> to_int64(Steps(np.array([1.0]), {0: 2**70})) == 2**63 - 1
     array([ True])

@@ -43,21 +43,21 @@ class Law(Protocol):
 
     @property
     def symmetric(self) -> bool:
-        """Whether the sign is a separate fair bit."""
+        """Return whether the sign is a separate fair bit."""
 
     @property
     def high(self) -> float:
-        """Floats u above this are settled exactly."""
+        """Return the largest float u for which quantiles are computed in floats; above it they are settled exactly."""
 
     @property
     def error(self) -> float:
-        """The bound on ``|quantile(u) - Q(U)|``, where ``quantile`` does not return its own."""
+        """Return the bound on ``|quantile(u) - Q(U)|``, where ``quantile`` does not return its own."""
 
     def quantile(self, u: Floats) -> Floats | None:
-        """Replace u by z in place; may return an error bound for each element."""
+        """Replace u by z in place; a bound on the error of each element may be returned."""
 
     def quantile_one(self, u: float) -> tuple[float, float]:
-        """One z and its error bound (``inf`` where none is known)."""
+        """Return one z and its error bound (``inf`` where none is known)."""
 
     def tail(self, z: Fraction, bits: int) -> Enclosure:
         """Enclose the tail at z times ``2**bits``; 1 for z <= 0 where the law is symmetric."""
@@ -78,16 +78,16 @@ class Exponential:
     error = 2.0**-41
 
     def quantile(self, u: Floats) -> None:
-        """-ln u, in place."""
+        """Replace u by -ln u in place."""
         np.log(u, out=u)
         np.negative(u, out=u)
 
     def quantile_one(self, u: float) -> tuple[float, float]:
-        """-ln u."""
+        """Return -ln u and its error bound."""
         return -math.log(u), self.error
 
     def tail(self, z: Fraction, bits: int) -> Enclosure:
-        """exp(-z)."""
+        """Enclose exp(-z)."""
         return exp_neg(max(z, Fraction(0)), bits)
 
 
@@ -108,7 +108,7 @@ class Gumbel:
     error = 2.0**-40
 
     def quantile(self, u: Floats) -> None:
-        """-ln(-ln(1 - u)), in place."""
+        """Replace u by -ln(-ln(1 - u)) in place."""
         np.negative(u, out=u)
         np.log1p(u, out=u)
         np.negative(u, out=u)
@@ -116,11 +116,11 @@ class Gumbel:
         np.negative(u, out=u)
 
     def quantile_one(self, u: float) -> tuple[float, float]:
-        """-ln(-ln(1 - u))."""
+        """Return -ln(-ln(1 - u)) and its error bound."""
         return -math.log(-math.log1p(-min(u, 1 - 2.0**-53))), self.error
 
     def tail(self, z: Fraction, bits: int) -> Enclosure:
-        """1 - exp(-exp(-z))."""
+        """Enclose 1 - exp(-exp(-z))."""
         return gumbel_tail(z, bits)
 
 
@@ -148,6 +148,7 @@ class Staircase:
 
     @cached_property
     def _floats(self) -> tuple[float, float, float, float]:
+        """Return epsilon, the slope and shrinkage of a step, and the knot between its two parts, in floats."""
         epsilon, gamma = float(self.epsilon), float(self.gamma)
         shrink = math.exp(-epsilon)
         width = gamma + shrink * (1 - gamma)
@@ -155,11 +156,11 @@ class Staircase:
 
     @cached_property
     def error(self) -> float:
-        """2^-40 / (1 - s)."""
+        """Return 2^-40 / (1 - s)."""
         return -(2.0**-40) / math.expm1(-float(self.epsilon))
 
     def quantile(self, u: Floats) -> None:
-        """The step from ln u, the place on it by linear interpolation."""
+        """Replace u by its quantile in place: the step from ln u, the point on it by linear interpolation."""
         epsilon, slope, shrink, knot = self._floats
         step = np.log(u)
         step /= -epsilon
@@ -170,14 +171,17 @@ class Staircase:
         np.add(step, place, out=u)
 
     def quantile_one(self, u: float) -> tuple[float, float]:
-        """As :meth:`quantile`."""
+        """Return one quantile and its error bound, as :meth:`quantile` computes it."""
         epsilon, slope, shrink, knot = self._floats
         step = math.floor(-math.log(u) / epsilon)
         v = math.exp(math.log(u) + epsilon * step) if u < LOW else u * math.exp(epsilon * step)
         return step + ((1 - v) * slope if v >= knot else 1 - (v / shrink - 1) * slope), self.error
 
     def tail(self, z: Fraction, bits: int) -> Enclosure:
-        """The formulas above; both are monotone in s on each piece, so the ends of s enclose them."""
+        """Enclose the tail by the formulas of the class.
+
+        Both are monotone in s on each piece, so the ends of s enclose them.
+        """
         if z <= 0:
             return 1 << bits, 1 << bits
         step = math.floor(z)
@@ -232,6 +236,7 @@ class HeavyTail:
         return np.log(tails[::-1]), log_z[::-1]
 
     def _tail_floats(self, z: Floats) -> Floats:
+        """Return the tail probabilities in floats, by the hypergeometric series on either side of 1."""
         g = float(self.gamma)
         inside = z <= 1
         v = np.where(inside, z, 1 / z)
@@ -264,7 +269,8 @@ class HeavyTail:
         return bound
 
     def quantile_one(self, u: float) -> tuple[float, float]:
-        """As :meth:`quantile`; below its table, the leading term of the tail."""
+        """Return one quantile and its error bound; below the table, the leading term of the tail and an
+        infinite bound."""
         if u < LOW / 2:
             g = float(self.gamma)
             return (u * (g - 1) * self._mass) ** (-1 / (g - 1)), math.inf
@@ -273,7 +279,7 @@ class HeavyTail:
         return float(z[0]), float(error[0])
 
     def tail(self, z: Fraction, bits: int) -> Enclosure:
-        """The hypergeometric series, enclosed."""
+        """Enclose the tail by the hypergeometric series."""
         return heavy_tail(z, self.gamma, bits)
 
 
@@ -293,12 +299,12 @@ class Student:
     error = math.inf
 
     def quantile(self, u: Floats) -> Floats:
-        """Guesses, without a bound."""
+        """Replace u by approximate quantiles in place; no bound is known."""
         u[:] = [self.quantile_one(item)[0] for item in u.tolist()]
         return np.full(u.size, math.inf)
 
     def quantile_one(self, u: float) -> tuple[float, float]:
-        """By bisection on the float tail."""
+        """Return one approximate quantile, by bisection on the float tail; no bound is known."""
 
         def passes(z: float) -> bool:
             tail = 1 - 2 / math.pi * (math.atan(z) + z / (1 + z * z)) if z < 100 else 4 / (3 * math.pi * z**3)
@@ -308,7 +314,7 @@ class Student:
         return bisect_floats(passes, 0.0, high, steps=60).holds, math.inf
 
     def tail(self, z: Fraction, bits: int) -> Enclosure:
-        """The formula above, enclosed."""
+        """Enclose the tail by the formula of the class."""
         if z <= 0:
             return 1 << bits, 1 << bits
         work_bits = bits + 8

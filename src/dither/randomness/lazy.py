@@ -45,7 +45,7 @@ class LazyUniform:
             self.extend()
 
     def approximate(self) -> float:
-        """A positive float near U, good enough to start a search from."""
+        """Return a positive float near U, good enough to start a search from."""
         while self.value >> 32 == 0 and self.bits < 960:
             self.extend()
         return max(self.value, 1) / (1 << self.bits)

@@ -41,7 +41,8 @@ def _half_normal_quantile(u: float) -> float:
 
 @lru_cache(maxsize=1)
 def _table() -> tuple[Floats, tuple[tuple[float, ...], ...]]:
-    """Rows: middle, then the coefficients of degree 0 to 4."""
+    """Return the table of the quantile function: for each cell its middle and coefficients of degree 0 to 4, by columns
+    and by rows."""
     rows: list[tuple[float, ...]] = []
     for cell in range(_EXPONENTS << _FRACTION_BITS):
         base = math.ldexp(1.0, (cell >> _FRACTION_BITS) - _EXPONENTS)
@@ -76,7 +77,7 @@ class Normal:
     error = 2.0**-40
 
     def quantile(self, u: Floats) -> None:
-        """Look the polynomial up and evaluate it, in place."""
+        """Replace u by its quantile in place, by the polynomial of its cell."""
         table, _ = _table()
         cells = u.view(np.int64) >> _SHIFT
         cells -= _FIRST
@@ -89,7 +90,7 @@ class Normal:
         u[:] = z
 
     def quantile_one(self, u: float) -> tuple[float, float]:
-        """As :meth:`quantile`; a rough value outside the table."""
+        """Return one quantile and its error bound; outside the table a rough value and an infinite bound."""
         if not LOW <= u <= 1:
             return _half_normal_quantile(u), math.inf
         fraction, exponent = math.frexp(u)
@@ -100,5 +101,5 @@ class Normal:
         return c0 + d * (c1 + d * (c2 + d * (c3 + d * c4))), self.error
 
     def tail(self, z: Fraction, bits: int) -> Enclosure:
-        """P(|N| > z), enclosed."""
+        """Enclose P(|N| > z)."""
         return normal_tail(z, bits)

@@ -91,7 +91,7 @@ class Variate:
         self.uniform.extend()
 
     def approximate(self) -> float:
-        """A float within 2^-40 of it, or NaN where floats cannot say."""
+        """Return a float within 2^-40 of the variable, or NaN where floats cannot decide."""
         u = self.uniform.value / (1 << self.uniform.bits)
         if not LOW <= u <= self.law.high:
             return math.nan
@@ -99,7 +99,7 @@ class Variate:
         return -z if self._negative else z
 
     def enclose(self) -> tuple[Fraction, Fraction]:
-        """Limits that hold whatever bits are still to come."""
+        """Enclose the variable, for all values of the bits that were not drawn."""
         u = self.uniform
         while u.value == 0 or u.value + 1 == 1 << u.bits:
             u.extend()
@@ -126,7 +126,7 @@ def exponential_race(
     law: Noise = _GUMBEL,
     exact_score: Callable[[int], Fraction] | None = None,
 ) -> int:
-    """The index of the largest ``factor * score + ln(count) + noise``.
+    """Return the index of the largest ``factor * score + ln(count) + noise``.
 
     With Gumbel noise, the default, ``P(i)`` is proportional to ``counts[i] * exp(factor * scores[i])``. A score of
     -inf, or a count of 0, never wins. ``exact_score(i)`` gives a score where the float is only near it.
@@ -144,7 +144,7 @@ def exponential_race(
 
 @_QUIET
 def _clear_winner(scores: Floats, words: Words, factor: Fraction, law: Noise) -> int | None:
-    """The winner of a short race, if the floats leave no doubt; the same words are used again if they do.
+    """Return the winner of a short race if floats leave no doubt; otherwise None, and the words are used again.
 
     The best score is in the race and all words are in the floats' range, so a key that matters is within 28 of it.
     """
@@ -173,8 +173,9 @@ def noisy_top_k(
     exact_score: Callable[[int], Fraction] | None = None,
     words: Words | None = None,
 ) -> list[int]:
-    """The indices of the k largest ``factor * score + ln(count) + noise``, the largest first; from ``words``,
-    if given.
+    """Return the indices of the k largest ``factor * score + ln(count) + noise``, the largest first.
+
+    The noise comes from ``words``, if they are given.
 
     >>> from dither.randomness import SeededSource
     >>> noisy_top_k(np.array([0.0, 50.0, 200.0, 100.0]), 2, SeededSource(1))
@@ -246,8 +247,10 @@ class _Contest:
         self._entries.append((keys[above], known[above], indices[above], words[above]))
 
     def result(self) -> tuple[list[int], list[tuple[int, int]]]:
-        """The indices of the k largest in order where the floats leave no doubt; and else the indices and words of all
-        that they cannot rule out.
+        """Return the indices of the k largest in order, where floats leave no doubt.
+
+        Otherwise the first result is empty, and the second has the indices and words of all candidates that floats
+        cannot rule out.
         """
         keys, known, indices, words = (np.concatenate(column) for column in zip(*self._entries, strict=True))
         left = keys >= self.bar
@@ -260,7 +263,7 @@ class _Contest:
 
 
 def _within_reach(words: Words, threshold: float, law: Noise) -> NDArray[np.int64]:
-    """The places of all words whose noise may be ``threshold`` or more, and of few others."""
+    """Return the indices of all words whose noise may be ``threshold`` or more, and of few others."""
     if not threshold > 0:
         return np.arange(words.size)
     limit = np.uint64(min(int(math.exp(-threshold) * (1 + 2.0**-30) * 2.0**63) + 1, MAGNITUDE))
@@ -269,14 +272,14 @@ def _within_reach(words: Words, threshold: float, law: Noise) -> NDArray[np.int6
 
 
 def _possible(words: Words, fixed: Floats, bar: float, law: Noise) -> NDArray[np.bool_]:
-    """Whether the fixed part of a candidate is high enough for any usual noise, or its noise unusual."""
+    """Return whether the fixed part of a candidate is high enough for any usual noise, or its noise is unusual."""
     possible: NDArray[np.bool_] = fixed >= bar - _RARE
     possible[_within_reach(words, _RARE, law)] = True
     return possible
 
 
 def _leaders(scores: Floats, count: int) -> NDArray[np.int64]:
-    """The indices of the ``count`` largest scores.
+    """Return the indices of the ``count`` largest scores.
 
     The scores are cut into rows, and ``lowest`` is the ``count``-th largest maximum of a row. The scores above it
     either hold all that are wanted, in fewer than ``count`` rows, or are wanted themselves together with maxima that
@@ -309,16 +312,18 @@ class _FixedParts:
     def relative_to_kth(
         cls, scores: Floats, counts: NDArray[np.int64] | None, factor: Fraction, leaders: NDArray[np.int64], k: int
     ) -> _FixedParts:
+        """Return the fixed parts relative to the k-th largest, so that floats are accurate where it matters."""
         uncentered = cls(scores, counts, factor, _kth(scores[leaders], k))
         return uncentered if counts is None else replace(uncentered, lead=_kth(uncentered.at(leaders), k))
 
     @cached_property
     def _constants(self) -> tuple[float, float, float]:
-        """Powers of two, which change sides where a difference would overflow or the factor underflow."""
+        """Return powers of two that change sides where a difference would overflow or the factor underflow."""
         power = 600 if self.factor < _TINY else 2
         return 2.0**-power, self.reference * 2.0**-power, float(self.factor * 2**power)
 
     def _of(self, scores: Floats, counts: NDArray[np.int64] | None) -> Floats:
+        """Return ``factor * (score - reference) + ln(count) - lead``, in floats."""
         shrink, reference, slope = self._constants
         fixed: Floats = (scores * shrink - reference) * slope
         if counts is not None:
@@ -327,13 +332,13 @@ class _FixedParts:
         return fixed
 
     def at(self, indices: NDArray[np.int64]) -> Floats:
-        """Those of some candidates; -inf only for those that never win."""
+        """Return the fixed parts of some candidates; -inf only for those that never win."""
         scores = self.scores[indices]
         fixed = self._of(scores, None if self.counts is None else self.counts[indices])
         return np.where(scores > -np.inf, np.maximum(fixed, _LOWEST), -np.inf)
 
     def largest(self, block: slice) -> float:
-        """An upper bound of those in a block: the same operations on its largest score and count."""
+        """Return an upper bound on the fixed parts in a block: the same operations on its largest score and count."""
         shrink, reference, slope = self._constants
         fixed = (float(self.scores[block].max()) * shrink - reference) * slope
         if self.counts is not None:
@@ -342,13 +347,13 @@ class _FixedParts:
 
 
 def _kth(values: Floats, k: int) -> float:
-    """The k-th largest of the values above -inf, or the smallest of them."""
+    """Return the k-th largest of the values above -inf, or the smallest of them."""
     largest = _largest(values, k)
     return float(largest[largest > -np.inf].min())
 
 
 def _keys(words: Words, fixed: Floats, law: Noise) -> tuple[Floats, Floats]:
-    """An upper bound of each key, and a lower bound, both within the slack where floats can say.
+    """Return an upper and a lower bound on each key, both within the slack where floats can decide.
 
     Where they cannot: a word out of the floats' range has an upper bound of infinity or a lower bound of -inf, and a
     fixed part below the window is raised, and so gives no lower bound. A fixed part above the window is good to a
@@ -374,14 +379,14 @@ def _keys(words: Words, fixed: Floats, law: Noise) -> tuple[Floats, Floats]:
 
 
 def _largest(keys: Floats, k: int) -> Floats:
-    """The k largest keys, or all of them."""
+    """Return the k largest keys, or all of them if there are fewer."""
     if k == 1:
         return np.array([keys.max()])
     return np.partition(keys, keys.size - k)[keys.size - k :] if keys.size > k else keys
 
 
 def _ranked(unresolved: dict[int, tuple[Fraction, int, Variate]], k: int) -> list[int]:
-    """The k with the largest keys, in order: enclose, and draw more bits for those that still overlap."""
+    """Return the k with the largest keys, in order: enclose them, and draw more bits for those that still overlap."""
     ends = {i: _key(*clock) for i, clock in unresolved.items()}
     order: list[int] = []
     while ends and len(order) < k:
@@ -398,6 +403,7 @@ def _ranked(unresolved: dict[int, tuple[Fraction, int, Variate]], k: int) -> lis
 
 
 def _key(rate: Fraction, count: int, noise: Variate) -> tuple[Fraction, Fraction]:
+    """Enclose the key ``rate + ln(count) + noise`` of a candidate."""
     low, high = noise.enclose()
     bits = 64 + max(low.denominator.bit_length(), high.denominator.bit_length())
     size = log(Fraction(count), bits)

@@ -72,7 +72,7 @@ class SeededArray(np.ndarray[Any, np.dtype[Any]]):
 
 
 def mark(value: Any, source: Source) -> Any:
-    """Return ``value`` as it is, or marked if ``source`` is not private.
+    """Return ``value``, marked as seeded if ``source`` is not private.
 
     >>> from dither.randomness import SYSTEM, SeededSource
     >>> mark(1, SYSTEM), mark(1, SeededSource(1))
@@ -92,7 +92,7 @@ def mark(value: Any, source: Source) -> Any:
 
 
 def is_seeded(value: object) -> bool:
-    """Whether ``value`` carries the mark; ledger and tables refuse such a value.
+    """Return whether ``value`` carries the mark; ledger and tables refuse such a value.
 
     >>> is_seeded(SeededInt(1)), is_seeded(1)
     (True, False)

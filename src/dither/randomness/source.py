@@ -40,10 +40,10 @@ class Source(Protocol):
     private: bool
 
     def words(self, count: int) -> Words:
-        """The next ``count`` words."""
+        """Return the next ``count`` words."""
 
     def word(self) -> int:
-        """One word, as an int."""
+        """Return one word, as an int."""
 
 
 class KeyStream:
@@ -62,13 +62,15 @@ class KeyStream:
         self._left = _REKEY_BYTES
 
     def _chunk(self, size: int) -> bytes:
+        """Return the next bytes of the key stream; a stream without a fixed key takes a new key before it is
+        used up."""
         if size > self._left and not self.fixed_key:
             self._start(os.urandom(48))
         self._left -= size
         return self.encryptor.update(_ZEROS[:size])
 
     def words(self, count: int) -> Words:
-        """The next ``count`` words."""
+        """Return the next ``count`` words."""
         size = 8 * count
         if size <= len(_ZEROS):
             return np.frombuffer(self._chunk(size), dtype=np.uint64)
@@ -80,7 +82,7 @@ class KeyStream:
         return out
 
     def word(self) -> int:
-        """One word, as an int."""
+        """Return one word, as an int."""
         for value in self._single:
             return value
         self._single = iter(self.words(_SINGLE_WORDS).tolist())
@@ -104,17 +106,18 @@ class SystemSource:
         self._local = threading.local()
 
     def _stream(self) -> KeyStream:
+        """Return the stream of this thread, renewed after a fork so that processes never share one."""
         stream: KeyStream | None = getattr(self._local, "stream", None)
         if stream is None or stream.process != process():
             stream = self._local.stream = KeyStream()
         return stream
 
     def words(self, count: int) -> Words:
-        """The next ``count`` words."""
+        """Return the next ``count`` words."""
         return self._stream().words(count)
 
     def word(self) -> int:
-        """One word, as an int."""
+        """Return one word, as an int."""
         return self._stream().word()
 
     def __reduce__(self) -> tuple[type[SystemSource], tuple[()]]:
@@ -143,15 +146,15 @@ class SeededSource:
         self._stream = KeyStream(key)
 
     def words(self, count: int) -> Words:
-        """The next ``count`` words."""
+        """Return the next ``count`` words."""
         return self._stream.words(count)
 
     def word(self) -> int:
-        """One word, as an int."""
+        """Return one word, as an int."""
         return self._stream.word()
 
     def __reduce__(self) -> tuple[type[SeededSource], tuple[int]]:
-        """A copy begins at the beginning."""
+        """Pickle by the seed: a copy starts from the beginning."""
         return type(self), (self.seed,)
 
     def __repr__(self) -> str:
@@ -164,8 +167,10 @@ _DEFAULT: ContextVar[Source] = ContextVar("dither_source", default=SYSTEM)
 
 @contextmanager
 def drawn_from(source: Source) -> Iterator[None]:
-    """Whatever is drawn inside, no other source being given, is drawn from ``source``: for the auditor, who must see
-    two runs with the same coins."""
+    """Draw from ``source`` inside the context wherever no source is given.
+
+    It is for the auditor, who compares two runs with the same coins.
+    """
     token = _DEFAULT.set(source)
     try:
         yield
@@ -174,8 +179,9 @@ def drawn_from(source: Source) -> Iterator[None]:
 
 
 def is_secure(source: object) -> bool:
-    """Whether what is drawn from ``source``, or from the default where it is None, comes from the operating system:
-    exactly a :class:`SystemSource`, since another type may draw from anywhere, whatever it says of itself.
+    """Return whether ``source`` (None: the default) is exactly the operating system's.
+
+    Another type may draw from anywhere, whatever its attributes claim.
 
     >>> is_secure(None), is_secure(SeededSource(1))
     (True, False)
@@ -184,7 +190,7 @@ def is_secure(source: object) -> bool:
 
 
 def resolve(source: Source | None) -> Source:
-    """The source to use: the system's unless another is given.
+    """Return the source to use: the system's unless another is given.
 
     >>> resolve(None)
     SystemSource()

@@ -28,7 +28,7 @@ def _records(n: object, neighbors: Neighbors, at_least: int) -> int:
 
 
 def count(*, neighbors: Neighbors) -> float:
-    """1: one record more, or one record that now satisfies the condition.
+    """Return 1: one record more, or one record that now satisfies the condition.
 
     >>> from dither import AddRemove
     >>> count(neighbors=AddRemove)
@@ -50,8 +50,9 @@ def sum(*, bounds: object, neighbors: Neighbors) -> float:
 
 
 def mean(*, n: int, bounds: object, neighbors: Neighbors) -> float:
-    """Width over the size of the larger table: replacing moves the sum by the width; adding x moves the mean by
-    ``(x - mean) / (n + 1)``.
+    """Return the width of the bounds over the size of the larger table.
+
+    Replacing moves the sum by the width; adding x moves the mean by ``(x - mean) / (n + 1)``.
 
     >>> from dither import ReplaceOne
     >>> mean(n=100, bounds=(0, 1), neighbors=ReplaceOne) == 0.01
@@ -61,7 +62,7 @@ def mean(*, n: int, bounds: object, neighbors: Neighbors) -> float:
 
 
 def variance(*, n: int, bounds: object, neighbors: Neighbors) -> float:
-    """Width squared over the size of the larger table (sample variance, divisor n - 1).
+    """Return the squared width of the bounds over the size of the larger table (sample variance, divisor n - 1).
 
     Replace: all equal against one at the other bound, ``width^2 / n``. Add: ``s'^2 = s^2 (n-1)/n + d^2/(n+1)``
     with d the distance of the new record from the mean, so the change is between ``-s^2/n >= -width^2 / (4
@@ -75,7 +76,9 @@ def variance(*, n: int, bounds: object, neighbors: Neighbors) -> float:
 
 
 def std(*, n: int, bounds: object, neighbors: Neighbors) -> float:
-    """Width over the *square root* of the size of the larger table: all equal against one at the other bound.
+    """Return the width of the bounds over the *square root* of the size of the larger table.
+
+    The worst case is a table of equal values against one with a single value at the other bound.
 
     >>> from dither import ReplaceOne
     >>> std(n=100, bounds=(0, 1), neighbors=ReplaceOne)
@@ -105,8 +108,9 @@ median = minimum
 
 
 def histogram(*, neighbors: Neighbors, norm: int = 1) -> float:
-    """1 for add or remove; for replace one count falls and another rises: 2 in the l1 norm, sqrt(2) in the l2
-    norm. The number of bins plays no part.
+    """Return 1 for add or remove, and for replace 2 in the l1 norm or sqrt(2) in the l2 norm.
+
+    Replacing lowers one count and raises another; the number of bins plays no part.
 
     >>> from dither import AddRemove, ReplaceOne
     >>> histogram(neighbors=AddRemove), histogram(neighbors=ReplaceOne)

@@ -69,6 +69,7 @@ def ends(bounds: Any) -> tuple[float, float]:
 
 
 def _beta(beta: object) -> float:
+    """Return beta less a margin for rounding, so that the result is an upper bound."""
     exact_beta = arguments.positive(beta, "beta")
     if not _LESS * 4 < exact_beta <= 100:
         raise InvalidArgument(
@@ -78,7 +79,7 @@ def _beta(beta: object) -> float:
 
 
 def rank_of(q: object, n: int) -> int:
-    """Return the rank, from 1, of the record that stands for the q-quantile of n: ``ceil(q n)``.
+    """Return the rank, from 1, of the q-quantile among n sorted records: ``ceil(q n)``.
 
     >>> rank_of(0.5, 101), rank_of(0, 5), rank_of(0.25, 8)
     (51, 1, 2)
@@ -108,7 +109,7 @@ def local_order(x: Any, rank: int, bounds: Any, distance: int = 0) -> float:
 
 
 def _difference(a: Floats, b: Floats) -> Floats:
-    """a - b, rounded up: where it is exact, no more than that, so that a limit that is just met is not exceeded."""
+    """Return a - b, rounded up; exactly where it is a float, so that a limit that is just met is not exceeded."""
     result = a - b
     b_rounded = result - a
     rounding_error = (a - (result - b_rounded)) - (b + b_rounded)  # the rounding error, exactly
@@ -117,6 +118,7 @@ def _difference(a: Floats, b: Floats) -> Floats:
 
 
 def _checked_rank(rank: int, n: int) -> int:
+    """Return the rank as a whole number from 1 to n."""
     m = arguments.whole(rank, "rank")
     if m > n:
         raise InvalidArgument("rank", f"at most the number of records, {n}", rank, "count from 1")
@@ -139,6 +141,10 @@ def smooth_order(x: Any, rank: int, bounds: Any, beta: float) -> float:
 
 
 def _smooth(ordered: Floats, m: int, low: float, high: float, beta: float) -> float:
+    """Return the smooth sensitivity of the record of rank m at beta, rounded up.
+
+    Only windows that could hold a larger value than a few quick pairs are searched.
+    """
     n = ordered.size
     padded = np.concatenate([[low], ordered, [high]])  # x_(0) to x_(n+1)
     whole = high - low
@@ -234,8 +240,10 @@ def smooth_max(x: Any, bounds: Any, beta: float) -> float:
 
 
 def smooth_mean(x: Any, bounds: Any, beta: float) -> float:
-    """(upper - lower)/n: a record may be replaced by one at either bound whatever the others are, so local,
-    smooth and global sensitivity are almost the same.
+    """Return the smooth sensitivity of the mean, about (upper - lower)/n.
+
+    A record may be replaced by one at either bound whatever the others are, so local, smooth and global sensitivity are
+    almost equal.
 
     Local: ``max(x_(n) - lower, upper - x_(1)) / n``; one step away it is already that of a record at a bound:
     (upper - lower)/n. Hence ``S = max(local, exp(-beta) (upper - lower)/n)``. Over an unbounded population

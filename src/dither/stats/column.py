@@ -63,7 +63,7 @@ def read(x: Any, neighbors: Neighbors, nan: NanPolicy = "refuse", lower: float =
 
 
 def listed(x: Any) -> Any:
-    """Return a column that can be read more than once: an iterator as a list, anything else as it is.
+    """Return a column that can be read more than once: an iterator as a list, any other object unchanged.
 
     >>> listed(i for i in range(3))
     [0, 1, 2]

@@ -45,7 +45,7 @@ class Estimate:
     def of(
         cls, value: Any, guarantee: Guarantee, neighbors: Neighbors, mechanism: str, interval: Interval, private: bool
     ) -> Self:
-        """Return a number of the right kind with all that belongs to it."""
+        """Return a number with its guarantee, relation, mechanism and interval as attributes."""
         number: Any = cls  # its other base is int or float, which is made from a value
         result: Self = number.__new__(cls, value)
         result.__dict__.update(
@@ -54,8 +54,10 @@ class Estimate:
         return result
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Return limits that hold the answer without noise with this confidence: that of the data clipped to the bounds
-        and, unless they are integers, rounded to 2^-30 of their width (2^-21 for a variance).
+        """Return an interval for the answer without noise.
+
+        That is the answer from the data clipped to the bounds and, unless they are integers, rounded to 2^-30 of their
+        width (2^-21 for a variance).
 
         If the statistic was asked for with ``interval="population"``, they hold that of the population which the
         records were drawn from, to which the sampling error belongs as well.
@@ -78,7 +80,7 @@ class Estimate:
         return self.uncertainty.ranks(arguments.confidence(confidence))
 
     def _repr_html_(self) -> str:
-        """Return HTML for a notebook: the number with its interval, and what was promised."""
+        """Return the estimate for a notebook: the number with its interval, and the guarantee."""
         return markup.block(
             markup.heading(f"{self} {self.uncertainty.text(float(self))}"),
             markup.facts(
@@ -142,7 +144,7 @@ class Histogram(ComparedByValue):
         return iter((self.counts, self.edges))
 
     def _repr_html_(self) -> str:
-        """Return HTML for a notebook: a bar for each bin, with the error that holds for all of them."""
+        """Return the histogram for a notebook: a bar for each bin, with the error that holds for all of them."""
         width = self.error()
         ends = zip(self.edges[:-1].tolist(), self.edges[1:].tolist(), self.counts.tolist(), strict=True)
         bars = [(f"{low:.4g} to {high:.4g}", float(count), width) for low, high, count in ends]

@@ -73,6 +73,7 @@ def noise(
 
 
 def _check_sensitivity(sensitivity: Any) -> None:
+    """Refuse bounds whose sensitivity floats could not represent."""
     if not Fraction(1, 1 << 399) < sensitivity < 1 << 399:
         raise InvalidArgument(
             "bounds",
@@ -182,6 +183,7 @@ def sum(
 
 
 def _total(values: Values, grid: Grid, lower: float, upper: float) -> int:
+    """Return the exact sum of a column in steps above the grid's lowest point, block by block."""
     result = 0
     for places in grid.places(values, lower, upper):
         result += total(places)

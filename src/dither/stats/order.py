@@ -102,8 +102,9 @@ def _places(values: Values, grid: Grid, lower: float, upper: float) -> NDArray[n
 def _pieces(
     positions: NDArray[np.int64], first: int, span: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], list[int], list[int]]:
-    """Start, number of points, L and R of: what lies before the sorted places, each distinct place, each gap,
-    what lies behind.
+    """Divide the grid at the sorted positions; return the start, size and ranks L and R of every piece.
+
+    The pieces are what lies before the first position, each distinct position, each gap, and what lies behind the last.
 
     Before the window R is at most ``first`` and behind it L at least its end: there the miss is a lower bound,
     elsewhere it is exact. (Records tied with an end of the window but outside it do not matter: at the lower
@@ -139,6 +140,7 @@ class _Column:
     def read(
         cls, x: Any, bounds: Any, epsilon: Any, neighbors: Neighbors, nan: NanPolicy, source: Source | None
     ) -> _Column:
+        """Read a column and check bounds, epsilon and source."""
         lower, upper = arguments.bounds(bounds)
         exact_epsilon, resolved = arguments.epsilon(epsilon), resolve(source)
         values = read(x, relation(neighbors), nan, lower)
@@ -148,6 +150,7 @@ class _Column:
         return cls(values, grid, lower, upper, neighbors, exact_epsilon, resolved)
 
     def estimate(self, place: int, rate: Fraction) -> Selected:
+        """Return a selected point of the grid as an estimate in the type of the column."""
         value = self.grid.value(place)
         interval = RankInterval(float(rate), self.grid.width + 1, float(self.lower), float(self.upper))
         facts = (PureDP(self.epsilon), self.neighbors, "Exponential", interval, self.source.private)
@@ -158,6 +161,7 @@ class _Column:
 
 
 def _share(q: object) -> Fraction:
+    """Return q as an exact number from 0 to 1."""
     share = decimal(q, "q")
     if not 0 <= share <= 1:
         raise InvalidArgument("q", "a number from 0 to 1", q, "pass q=0.5 for the median")
@@ -252,7 +256,10 @@ def quantiles(
     epsilon_each = column.epsilon / (levels(len(shares)) * (1 if neighbors is AddRemove or single_share else 2))
 
     def select(split: Split, part: tuple[Values, int, int]) -> tuple[Selected, Any, Any]:
-        """Return one quantile among the records that lie between the places ``first`` and ``last`` of the grid."""
+        """Select one quantile among the records between the points ``first`` and ``last`` of the grid.
+
+        The result is the estimate, and the records at most and above it with their ranges.
+        """
         values, first, last = part
         target = _target_rank(split.at, values.size, epsilon_each, neighbors if single_share else AddRemove)
         grid = column.grid.part(first, last)
@@ -343,6 +350,7 @@ def mode(
 def _extreme(
     x: Any, bounds: Any, epsilon: Any, neighbors: Neighbors, nan: NanPolicy, source: Source | None, *, top: bool
 ) -> Selected:
+    """Select a value near the largest (``top``) or smallest record, at a rank a little inside."""
     column = _Column.read(x, bounds, epsilon, neighbors, nan, source)
     n = column.values.size
     # a rank a little inside keeps the long empty stretch beyond the data from winning; it is public

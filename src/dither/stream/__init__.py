@@ -51,6 +51,7 @@ _LATER = {"Over": "series", "Series": "series", "SeriesAnswer": "series_answer",
 
 
 def __getattr__(name: str) -> _typing.Any:
+    """Import the names about tables when they are first used, since :mod:`dither.tables` takes a while to import."""
     if name not in _LATER:
         raise AttributeError(f"module 'dither.stream' has no attribute {name!r}", name=name)
     import importlib

@@ -81,9 +81,7 @@ class ThresholdAlarm(Stateful):
         monotone: bool = False,
         source: Source | None = None,
     ) -> ThresholdAlarm:
-        """Return the alarm with the smallest epsilon that is within ``error`` of its thresholds, at all of so many
-        steps together, with this confidence.
-        """
+        """Return the alarm with the smallest epsilon whose error bound over all ``steps`` is at most ``error``."""
         count = len(threshold) if isinstance(threshold, (list, tuple)) else 1
         moves: Any = _moves(max_participations, sensitivity)
         at_one = SparseVector(moves, 1, count, monotone=monotone).error(steps, confidence)
@@ -99,26 +97,26 @@ class ThresholdAlarm(Stateful):
 
     @property
     def guarantee(self) -> PureDP:
-        """What all that the alarm says costs together."""
+        """Return the guarantee of everything that the alarm announces, together."""
         return self.mechanism.guarantee
 
     @property
     def event(self) -> Pure:
-        """For accountants: the whole session."""
+        """Return the event of the whole session for accountants."""
         return self.mechanism.event
 
     @property
     def done(self) -> bool:
-        """Whether the last threshold was announced."""
+        """Return whether the last threshold was announced."""
         return self._session.done
 
     @property
     def passed(self) -> int:
-        """How many thresholds were announced."""
+        """Return how many thresholds were announced."""
         return self._session.above
 
     def update(self, value: float) -> bool:
-        """Return whether the running sum, after the value of the next step, passes the threshold that is next."""
+        """Add the value of the next step; return whether the running sum now passes the next threshold."""
         number = scalar(value)
         if number is None:
             raise WrongType("value", "a number", type(value).__name__, "pass the value of the step")
@@ -135,8 +133,10 @@ class ThresholdAlarm(Stateful):
             return cast(bool, self._session.ask(max(-_LARGEST, min(above, _LARGEST))))
 
     def error(self, steps: int, confidence: float = 0.95) -> float:
-        """Return an a such that, with this confidence, no threshold is announced below it by more than a, nor passed by
-        more than a without being announced, over so many steps.
+        """Return a bound on the error of all announcements over ``steps`` steps together, with this confidence.
+
+        No threshold is announced where the sum is below it by more than the bound, nor left unannounced where the sum
+        is above it by more than that.
         """
         return self.mechanism.error(steps, confidence)
 

@@ -43,7 +43,7 @@ Floats = NDArray[np.float64]
 
 
 def inverse(decays: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """Buffers of the inverse, ``(C^-1)_k = -sum of w_i t_i^(k-1)``, as ``1 - t_i`` and ``w_i``.
+    """Return the decays ``1 - t_i`` and weights ``w_i`` of the inverse filter, ``(C^-1)_k = -sum of w_i t_i^(k-1)``.
 
     ``c(x) = 1 + omega^T x (1 - x Theta)^-1 1``, so its inverse has the state matrix ``Theta - 1 omega^T``, which is
     similar to the symmetric ``Theta - sqrt(omega) sqrt(omega)^T``.
@@ -54,7 +54,7 @@ def inverse(decays: Floats, weights: Floats) -> tuple[Floats, Floats]:
 
 
 def _powers(decay: Floats, count: int) -> Floats:
-    """``sum of (1 - decay)^k`` over k < count, for 0 <= decay < 2."""
+    """Return the geometric sum of ``(1 - decay)^k`` over k < count, for 0 <= decay < 2."""
     safe = np.where(decay > 1e-14, decay, 0.5)
     small = safe < 0.5
     power = np.where(small, np.exp(count * np.log1p(-np.where(small, safe, 0.0))), (1 - safe) ** count)
@@ -85,7 +85,7 @@ _LONGEST = 1 << 21
 
 
 def power_down(base: Fraction, exponent: int) -> Fraction:
-    """``base^exponent`` for a base from 0 to 1, rounded down to a multiple of 2^-96 at every multiplication."""
+    """Return ``base^exponent`` for a base from 0 to 1, rounded down to a multiple of 2^-96 at every multiplication."""
     square = (base.numerator << _POWER_BITS) // base.denominator
     result = 1 << _POWER_BITS
     while exponent:
@@ -114,17 +114,17 @@ class Buffers:
 
     @cached_property
     def thetas(self) -> Floats:
-        """The factors by which buffers shrink in a step."""
+        """Return the factors by which the buffers shrink in a step."""
         return np.array([1 - m / 2.0**k for m, k in zip(self.decays, self.decay_bits, strict=True)])
 
     @cached_property
     def omegas(self) -> Floats:
-        """The weights of the buffers."""
+        """Return the weights of the buffers."""
         return np.array(self.weights) / 2.0**self.weight_bits
 
     @property
     def rounding(self) -> Fraction:
-        """One for the floor, and what the roundings of the buffers add up to."""
+        """Return how far roundings move the fresh noise of a step: 1 for the floor, and the sum over the buffers."""
         total = Fraction(1)
         for decay, bits, weight in zip(self.decays, self.decay_bits, self.weights, strict=True):
             total += Fraction(weight << bits, decay << (self.weight_bits + self.extra_bits))
@@ -132,12 +132,15 @@ class Buffers:
 
     @property
     def decreasing(self) -> bool:
-        """Whether c is non-negative and non-increasing, as the proof needs."""
+        """Return whether the coefficients are non-negative and non-increasing, as the proof of the worst
+        pattern needs."""
         inside = all(0 < decay <= 1 << bits for decay, bits in zip(self.decays, self.decay_bits, strict=True))
         return inside and min(self.weights) >= 0 and sum(self.weights) <= 1 << self.weight_bits
 
     def l2_sensitivity(self, participations: int, separation: int) -> Fraction:
-        """For one participation in closed form; otherwise the filter itself, run on the worst pattern in integers that
+        """Return an upper bound on the l2 distance that one person moves, in units of one change.
+
+        One participation has a closed form; for several, the filter itself is run on the worst pattern in integers that
         are rounded up.
         """
         if participations == 1 or self.length > _LONGEST:  # there, by the triangle inequality
@@ -145,7 +148,10 @@ class Buffers:
         return _pattern_norm(self, participations, separation)
 
     def _squared_column(self) -> Fraction:
-        """``1 + sum of omega_i omega_j (1 - p^(n-1)) / (1 - p)``, ``p = theta_i theta_j``, the power rounded down."""
+        """Return the squared norm of a column, rounded up.
+
+        It is ``1 + sum of omega_i omega_j (1 - p^(n-1)) / (1 - p)`` with ``p = theta_i theta_j``.
+        """
         thetas = [1 - Fraction(m, 1 << k) for m, k in zip(self.decays, self.decay_bits, strict=True)]
         total = Fraction(1)
         for weight, theta in zip(self.weights, thetas, strict=True):
@@ -169,15 +175,15 @@ class Buffers:
         return response[::-1]
 
     def squared_row(self, step: int) -> float:
-        """In closed form."""
+        """Return the variance of the running sum at a step relative to that of the fresh noise, in closed form."""
         return squared_response(step, *self._inverse)
 
     def start(self, lanes: int, recorded: Mapping[str, Any] | None = None) -> FilterState:
-        """Empty buffers, or those that were recorded."""
+        """Return empty buffers, or those that were recorded."""
         return _BuffersState(self, lanes, recorded)
 
     def record(self) -> dict[str, Any]:
-        """Return all parameters, which are whole numbers."""
+        """Return the parameters, all of them whole numbers."""
         return {
             "kind": "buffers",
             "length": self.length,
@@ -191,6 +197,7 @@ class Buffers:
 
 @lru_cache(maxsize=64)
 def _pattern_norm(filter_: Buffers, participations: int, separation: int) -> Fraction:
+    """Return an upper bound on the norm of the filter's response to one change at each step of the tightest pattern."""
     one, state = 1 << _NORM_BITS, [0] * len(filter_.weights)
     total, left, almost = 0, participations, (1 << filter_.weight_bits) - 1
     buffers = list(zip(filter_.decays, filter_.decay_bits, strict=True))
@@ -223,16 +230,21 @@ class _BuffersState:
             self._widen()
 
     def record(self) -> dict[str, Any]:
-        """Buffers and totals."""
+        """Return the buffers and totals."""
         return {"buffers": stored(self._buffers), "total": stored(self._total)}
 
     def advance(self, fresh: Lattice) -> Lattice:
-        """Return all steps, lane by lane where there are few lanes."""
+        """Return the noise of the running sums after each step of fresh noise, lane by lane where there are few
+        lanes."""
         if fresh.shape[1] <= 4:
             return self._by_lane(fresh)
         return advance_rows(self._step, fresh)
 
     def _step(self, fresh: Lattice) -> Lattice:
+        """Return the noise of the running sums of all lanes after one step of fresh noise.
+
+        Buffers become integers of Python before 64 bits could overflow.
+        """
         buffers = self._buffers
         largest = max(int(buffers.max()), -int(buffers.min()), int(fresh.max()), -int(fresh.min()))
         if buffers.dtype != object and (largest >= self._limit or fresh.dtype == object):
@@ -249,7 +261,8 @@ class _BuffersState:
             setattr(self, name, as_wide(getattr(self, name)))
 
     def _by_lane(self, fresh: Lattice) -> Lattice:
-        """Python's integers: faster than arrays of a few elements, and of any size."""
+        """Advance each lane in integers of Python, which are faster than arrays of a few elements and never
+        overflow."""
         filter_, shift, extra = self._filter, self._shift, self._filter.extra_bits
         buffers = list(zip(filter_.decays, filter_.decay_bits, strict=True))
         columns = []
@@ -287,7 +300,7 @@ def quantized(length: int, decays: Floats, weights: Floats) -> Buffers:
 
 
 def _start(horizon: int, count: int) -> tuple[Floats, Floats]:
-    """Decays on a logarithmic scale, and weights that follow the square root's law."""
+    """Return initial decays on a logarithmic scale, and weights fitted to the coefficients of the square root."""
     count = min(count, max(1, horizon - 1))
     decays = np.geomspace(0.7, min(0.5, 1.5 / horizon), count) if count > 1 else np.array([0.5])
     lags = np.unique(np.geomspace(1, max(2, horizon - 1), 200).astype(int))
@@ -308,6 +321,7 @@ def _squared_pattern(horizon: int, decays: Floats, weights: Floats, participatio
 
 
 def _decays(logits: Floats) -> Floats:
+    """Return the decays of the buffers from the optimizer's unbounded parameters."""
     return np.clip(np.exp(-np.logaddexp(0.0, -logits)), 1e-12, 1 - 1e-9)
 
 
@@ -320,6 +334,8 @@ def _window_norm(horizon: int, rates: Floats, gains: Floats, window: int) -> flo
 
 
 def _log_error(parameters: Floats, horizon: int, participations: int, separation: int, window: int) -> float:
+    """Return the logarithm of the largest error of a sum, which the optimizer minimizes over log-odds of decays and
+    log-weights."""
     count = parameters.size // 2
     decays, weights = _decays(parameters[:count]), np.exp(parameters[count:])
     excess = max(0.0, float(weights.sum()) - _MOST)
@@ -339,7 +355,8 @@ def _log_error(parameters: Floats, horizon: int, participations: int, separation
 def buffers_for(
     horizon: int, count: int, participations: int = 1, separation: int = 1, window: int | None = None
 ) -> Buffers:
-    """Buffers for this horizon: the largest error of a running sum is nearly as small as any Toeplitz factorization's.
+    """Optimize buffers for this horizon: the largest error of a running sum is close to the best of any Toeplitz
+    factorization.
 
     With a window, the largest error of a sum over the last ``window`` steps. The same arguments give the same buffers
     on one platform; what a series uses is recorded with it. Above 4096 steps they are optimized for one participation
@@ -420,7 +437,7 @@ class Optimum:
 
     @property
     def gap(self) -> float:
-        """How far the bounds are from each other, relative to the lower one."""
+        """Return the difference between the bounds, relative to the lower one."""
         return self.upper / self.lower - 1
 
 

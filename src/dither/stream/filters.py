@@ -54,10 +54,10 @@ class FilterState(Protocol):
     """The secret state of a filter: what later noise depends on."""
 
     def advance(self, fresh: Lattice) -> Lattice:
-        """Return the noise of the running sums, a row for each row of fresh noise."""
+        """Return the noise of the running sums after each row of fresh noise."""
 
     def record(self) -> dict[str, Any]:
-        """Return all of it, as :meth:`Filter.start` takes it; secret."""
+        """Return the state as :meth:`Filter.start` takes it; it is secret."""
 
 
 class Filter(Protocol):
@@ -65,15 +65,16 @@ class Filter(Protocol):
 
     @property
     def length(self) -> int:
-        """The number of steps."""
+        """Return the number of steps."""
 
     @property
     def rounding(self) -> Fraction:
-        """How much more than linear the fresh noise of a step can move."""
+        """Return how much farther than its linear part the rounded filter can move the fresh noise of a step."""
 
     @property
     def decreasing(self) -> bool:
-        """Whether the coefficients are as the proof of the worst pattern needs them."""
+        """Return whether the coefficients are non-negative and non-increasing, as the proof of the worst
+        pattern needs."""
 
     def l2_sensitivity(self, participations: int, separation: int) -> Fraction:
         """Return the largest l2 norm of a sum of columns that the schema allows, rounded up."""
@@ -88,16 +89,16 @@ class Filter(Protocol):
         """Return the state before the first step, or the one that was recorded."""
 
     def record(self) -> dict[str, Any]:
-        """Return whole numbers from which :func:`~dither.stream.mechanism.from_record` makes the same filter."""
+        """Return plain numbers from which :func:`~dither.stream.mechanism.from_record` builds an equal filter."""
 
 
 def as_wide(array: Lattice) -> Lattice:
-    """Return the same numbers as Python's integers."""
+    """Convert 64-bit numbers to integers of Python, which never overflow."""
     return array if array.dtype == object else array.astype(object)
 
 
 def stored(array: Lattice) -> Any:
-    """Return an array as a record keeps it: as it is, or as a list where its numbers are Python's.
+    """Return an array in the form in which a record keeps it: a copy, or a list of Python's integers.
 
     >>> stored(np.array([1, 2**70], dtype=object))
     [1, 1180591620717411303424]
@@ -121,7 +122,7 @@ def whole_numbers(rows: list[list[int]]) -> Lattice:
 
 
 def advance_rows(step: Any, fresh: Lattice) -> Lattice:
-    """``step(row)`` for each row of fresh noise, in one array."""
+    """Return ``step(row)`` for each row of fresh noise, as one array."""
     out = np.empty_like(fresh)
     for i, row in enumerate(fresh):
         noise = step(row)
@@ -164,18 +165,19 @@ class Bands:
 
     @classmethod
     def square_root(cls, length: int, bands: int, bits: int = 30) -> Bands:
-        """That of the square root, rounded down."""
+        """Return the first bands of the square root of the matrix of running sums, rounded down."""
         count = min(bands, length)
         return cls(length, tuple(int(c * 2.0**bits) for c in square_root_coefficients(count)[1:].tolist()), bits)
 
     @property
     def rounding(self) -> Fraction:
-        """One, for the floor; none where nothing is rounded."""
+        """Return 1 for the floor; 0 where nothing is rounded."""
         return Fraction(1 if self.coefficients else 0)
 
     @property
     def decreasing(self) -> bool:
-        """Whether c is non-negative and non-increasing, as the proof needs."""
+        """Return whether the coefficients are non-negative and non-increasing, as the proof of the worst
+        pattern needs."""
         sequence = (1 << self.bits, *self.coefficients, 0)
         return all(a >= b for a, b in pairwise(sequence))
 
@@ -190,7 +192,7 @@ class Bands:
 
     @cached_property
     def response(self) -> Floats:
-        """The running sum of the inverse of c, in floats."""
+        """Return the running sum of the inverse filter's coefficients, in floats."""
         c = np.array(self.coefficients) / 2.0**self.bits
         inverse = np.zeros(self.length)
         inverse[0] = 1.0
@@ -212,11 +214,11 @@ class Bands:
         return float(self._squares[step - 1])
 
     def start(self, lanes: int, recorded: Mapping[str, Any] | None = None) -> FilterState:
-        """No history, or the one that was recorded."""
+        """Return an empty history, or the one that was recorded."""
         return _BandsState(self, lanes, recorded)
 
     def record(self) -> dict[str, Any]:
-        """Return all parameters, which are whole numbers."""
+        """Return the parameters, all of them whole numbers."""
         return {"kind": "bands", "length": self.length, "coefficients": list(self.coefficients), "bits": self.bits}
 
 
@@ -241,10 +243,14 @@ class _BandsState:
         return {"history": stored(self._history), "place": self._place, "total": stored(self._total)}
 
     def advance(self, fresh: Lattice) -> Lattice:
-        """Return all steps."""
+        """Return the noise of the running sums after each row of fresh noise."""
         return advance_rows(self._step, fresh)
 
     def _step(self, fresh: Lattice) -> Lattice:
+        """Return the noise of the running sums after one row of fresh noise.
+
+        Numbers become integers of Python before 64 bits could overflow.
+        """
         v, count = fresh, len(self._coefficients)
         if count:
             history = self._history  # a ring: the value of j steps ago is at place - j
@@ -272,17 +278,17 @@ class Tree:
 
     @property
     def levels(self) -> int:
-        """The most nodes that one step is in."""
+        """Return the largest number of nodes that one step is in."""
         return self.length.bit_length()
 
     @property
     def rounding(self) -> Fraction:
-        """Sums of whole numbers are exact."""
+        """Return 0: sums of whole numbers are exact."""
         return Fraction(0)
 
     @property
     def decreasing(self) -> bool:
-        """Its bounds hold for any pattern."""
+        """Return True: the bounds of a tree hold for any pattern of steps."""
         return True
 
     def l1_sensitivity(self, participations: int) -> Fraction:
@@ -290,8 +296,10 @@ class Tree:
         return Fraction(participations * self.levels)
 
     def l2_sensitivity(self, participations: int, separation: int) -> Fraction:
-        """From above, level by level: a node over 2^l steps holds at most ``m = min(k, ceil(2^l / b))`` of a person's
-        steps, and squares of counts that add up to k are largest where as many as possible are m.
+        """Return an upper bound on the l2 distance that one person moves, level by level.
+
+        A node over 2^l steps holds at most ``m = min(k, ceil(2^l / b))`` of a person's steps, and squares of counts
+        that add up to k are largest where as many as possible are m.
         """
         total = 0
         for level in range(self.levels):
@@ -313,7 +321,7 @@ class Tree:
         return float(step.bit_count())
 
     def start(self, lanes: int, recorded: Mapping[str, Any] | None = None) -> FilterState:
-        """No nodes yet, or those that were recorded."""
+        """Return a tree without nodes, or the one that was recorded."""
         return _TreeState(recorded)
 
     def record(self) -> dict[str, Any]:
@@ -337,10 +345,11 @@ class _TreeState:
         return {"nodes": {str(size): stored(noise) for size, noise in needed.items()}, "step": self._step}
 
     def advance(self, fresh: Lattice) -> Lattice:
-        """Return all steps."""
+        """Return the noise of the running sums after each row of fresh noise."""
         return advance_rows(self._advance_one, fresh)
 
     def _advance_one(self, row: Lattice) -> Lattice:
+        """Return the noise of the running sums after one row: the new node's, plus that of the nodes before it."""
         self._step += 1
         rest = self._step & (self._step - 1)
         noise: Lattice = row.copy()

@@ -46,7 +46,7 @@ def new_key(source: Source | None = None) -> bytes:
 
 
 def check_key(key: object) -> bytes:
-    """Return a secret of 32 bytes; what was passed is never repeated."""
+    """Return a secret of 32 bytes, or refuse another value without repeating it."""
     if not isinstance(key, bytes):
         raise WrongType("key", "32 secret bytes", type(key).__name__, "pass what new_key() returned")
     if len(key) != KEY_BYTES:
@@ -104,7 +104,10 @@ class KeyedNoise:
         return out
 
     def _rounded(self, law: Law, scale: float, first: int, words: NDArray[np.uint64]) -> Lattice:
-        """As :func:`dither.randomness.lattice.draw`, with further bits from the lane's own stream."""
+        """Round scaled noise to integers as :func:`dither.randomness.lattice.draw` does.
+
+        Bits that floats leave undecided come from the stream of the lane.
+        """
         u = (words & np.uint64(MAGNITUDE)).view(np.int64).astype(np.float64)
         u *= _UNIT
         doubtful = (u < LOW) | (u > law.high)

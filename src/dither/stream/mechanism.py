@@ -115,7 +115,7 @@ def from_record(record: Mapping[str, Any]) -> Filter:
 
 
 def laplace_sum_tail(x: float, terms: int) -> float:
-    """P(|S| > x) for the sum S of so many independent standard Laplace variables.
+    """Return P(|S| > x) for the sum S of ``terms`` independent standard Laplace variables.
 
     S is the difference of two waits for the m-th arrival. When the m-th arrival of one process comes, the other has had
     k with probability ``C(m-1+k, k) / 2^(m+k)``; if k < m, it still waits for m - k.
@@ -133,8 +133,9 @@ def _whole(tail: float, terms: int) -> float:
 
 
 def laplace_quantile(tail: float, terms: float) -> float:
-    """Return the size that such a sum exceeds with probability ``tail``, in units of its standard deviation; between
-    whole numbers of terms interpolated, for sums of Laplace noises of different scales with the same kurtosis.
+    """Return the size that a sum of Laplace variables exceeds with probability ``tail``, in its standard deviations.
+
+    Between whole numbers of terms it is interpolated, for sums of different scales with equal kurtosis.
     """
     low = max(1, math.floor(terms))
     share = max(0.0, terms - low)
@@ -185,11 +186,11 @@ class NoiseStream(Stateful):
 
     @property
     def step(self) -> int:
-        """How many steps were drawn."""
+        """Return how many steps were drawn."""
         return self._step
 
     def record(self) -> dict[str, Any]:
-        """Return what later noise depends on, beside keys, after one step or more: numbers and arrays, and secret."""
+        """Return the secret state on which later noise depends besides keys; only after at least one step."""
         assert self._state is not None
         before, last = (stored(np.asarray(item)) for item in (self._before, self._last))
         return {"step": self._step, "filter": self._state.record(), "before": before, "last": last}
@@ -294,19 +295,19 @@ class StreamPlan:
 
     @property
     def pure(self) -> bool:
-        """Whether the noise is Laplace's, in a tree."""
+        """Return whether the guarantee is pure: then the noise is Laplace's, in a tree."""
         return isinstance(self.budget, PureDP)
 
     @property
     def participations(self) -> int:
-        """How many steps of one person the horizon has room for."""
+        """Return how many steps of one person fit into the horizon."""
         if self.horizon is None:
             return self.max_participations
         return min(self.max_participations, -(-self.horizon // self.min_separation))
 
     @cached_property
     def ratio(self) -> Fraction:
-        """The scale of the noise over ``D``, rounded up."""
+        """Return the scale of the noise over the distance ``D`` of neighbors, rounded up."""
         if isinstance(self.budget, PureDP):
             return 1 / self.budget.exact[0]
         if isinstance(self.budget, ZCDP):
@@ -316,14 +317,14 @@ class StreamPlan:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What the whole series costs, once."""
+        """Return the guarantee of the whole series, which is paid once."""
         return self.budget
 
     cost = guarantee
 
     @cached_property
     def event(self) -> Event:
-        """For accountants: one Gaussian release, or a pure one."""
+        """Return the event for accountants: one Gaussian release, or a pure one."""
         if isinstance(self.budget, PureDP):
             return Pure(self.budget.exact[0])
         return GaussianNoise(Fraction(down(self.ratio)))
@@ -332,8 +333,10 @@ class StreamPlan:
 
     @cached_property
     def lattice_bits(self) -> int:
-        """Values are whole multiples of ``2^-lattice_bits``: fine enough that noise has many steps to its scale and
-        that the rounding of the filter costs less than a part in 4096.
+        """Return b such that values are whole multiples of ``2^-b``.
+
+        The lattice is fine enough that noise has many steps to its scale, and that the rounding of the filter costs
+        less than a part in 4096.
         """
         if self.recorded is not None:
             return self.recorded[0]
@@ -344,16 +347,17 @@ class StreamPlan:
 
     @property
     def unit(self) -> Fraction:
-        """The lattice step, in units of the values."""
+        """Return the lattice step, in units of the values."""
         return Fraction(1, 1 << self.lattice_bits)
 
     def values(self, measured: Lattice) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """Running sums with noise, in lattice steps, as floats in units of the values."""
+        """Return noisy running sums, given in lattice steps, as floats in units of the values."""
         return np.asarray(measured / (1 << self.lattice_bits), dtype=np.float64)
 
     # filters, noise and error
 
     def _filter(self, epoch: int) -> Filter:
+        """Return the filter of an epoch, or of the whole horizon where it is known."""
         kind: Factorization = "tree" if self.pure else self.factorization
         if self.horizon is None:
             return epoch_filter(epoch, kind)
@@ -386,7 +390,7 @@ class StreamPlan:
 
     @cached_property
     def segments(self) -> tuple[Segment, ...]:
-        """The whole horizon, or the epochs of an unknown one."""
+        """Return filter and noise for the whole horizon, or for each epoch of an unknown one."""
         if self.recorded is not None:
             return self.recorded[1]
         result, first = [], 1
@@ -411,6 +415,7 @@ class StreamPlan:
             )
 
     def _check(self, segment: Segment) -> None:
+        """Refuse a segment whose noise is too wide for 64 bits, or too small for the budget."""
         if not segment.scale <= MAX_SCALE:
             raise InvalidArgument(
                 "sensitivity", "noise that 64 bits can hold", "wider noise", "measure in larger units"
@@ -431,8 +436,9 @@ class StreamPlan:
         return self.segments[0 if self.horizon is not None else ((step - 1) // FIRST + 1).bit_length() - 1]
 
     def start(self, key: bytes, recorded: Mapping[str, Any] | None = None) -> NoiseStream:
-        """Return the noise of the running sums from the first step on, or from where a record of it ends, in constant
-        memory.
+        """Return the noise of the running sums from the first step on, or from where a record of it ends.
+
+        It needs constant memory.
         """
         return NoiseStream(self.segment, _LAPLACE if self.pure else _NORMAL, self.series, key, recorded)
 
@@ -470,7 +476,7 @@ class StreamPlan:
         return result
 
     def error(self, step: int, confidence: float = 0.95, window: int | None = None) -> float:
-        """Return the ± of a step (from 1): how far what is released may be from the truth, with this confidence.
+        """Return the half-width of an interval for the sum released at a step (from 1), with this confidence.
 
         >>> plan = StreamPlan(horizon=365, budget=ApproxDP(1, 1e-9))
         >>> plan.error(365, window=7) < plan.error(365)
@@ -486,7 +492,7 @@ class StreamPlan:
         return laplace_quantile(tail, kurtosis_terms) * deviation
 
     def _repr_html_(self) -> str:
-        """For a notebook: the promise, and the ± over time."""
+        """Return the plan for a notebook: the guarantee, and the ± over time."""
         return self.fragment("A series of running sums", "running sum", self.error)
 
     def fragment(self, title: str, released: str, error: Callable[[int], float]) -> str:
@@ -522,8 +528,9 @@ class StreamPlan:
     # records
 
     def record(self) -> dict[str, Any]:
-        """Return the plan as numbers and names for JSON, public and without secrets: all that the same noise needs,
-        beside the key.
+        """Return the plan as plain values for JSON: with the key, everything from which the noise is drawn.
+
+        It is public.
         """
         return {
             "version": 1,
@@ -580,7 +587,7 @@ class StreamPlan:
 
 
 def _blocks(steps: int) -> Iterator[int]:
-    """Sizes of blocks that bound the memory."""
+    """Yield sizes of blocks of steps, so that memory is bounded."""
     while steps:
         yield min(steps, _BLOCK)
         steps -= min(steps, _BLOCK)

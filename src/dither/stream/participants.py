@@ -70,12 +70,13 @@ class Participation:
         arguments.whole(self.min_separation, "min_separation")
 
     def is_bounded(self, horizon: int) -> bool:
-        """Return whether somebody may have to be left out; otherwise no record is needed."""
+        """Return whether a person could be in more periods than allowed, so that participation must be recorded."""
         return self.max_participations < horizon or self.min_separation > 1
 
     def widths(self, horizon: int) -> Widths:
-        """Return the bytes that hold how often, and when last, somebody took part, whoever did. When is not kept where
-        any two periods are far enough apart.
+        """Return how many bytes the count of a person's periods and the last of them take, for any person.
+
+        The last is not kept where any two periods are far enough from each other.
         """
         most = min(self.max_participations, horizon)
         used, last = (np.min_scalar_type(number).itemsize for number in (most, horizon))
@@ -83,8 +84,7 @@ class Participation:
 
 
 def identities(keys: Any, secret: bytes) -> NDArray[Any]:
-    """Who the people of an Arrow array of different keys are: two numbers, ``high`` and ``low``, as records of people
-    who never took part.
+    """Return the people of an Arrow array of distinct keys as records without participation, named by two numbers.
 
     A whole number of 64 bits with a sign is ``high``, and ``low`` is 0: no two of them are alike. Of a text they are
     127 bits of keyed BLAKE2b, under which two of n texts are alike with a probability of n^2 / 2^128, and ``low`` is
@@ -100,6 +100,7 @@ def identities(keys: Any, secret: bytes) -> NDArray[Any]:
     key = hmac.digest(secret, b"people of a series", "sha256")
 
     def one(text: bytes) -> bytes:
+        """Return the two numbers of one key in bytes: the number that it spells, or a keyed hash."""
         if (number := _number(text)) is not None:
             return number.to_bytes(8, "little", signed=True) + bytes(8)
         high, low = (hashlib.blake2b(text, digest_size=16, key=key).digest()[i : i + 8] for i in (0, 8))
@@ -123,8 +124,9 @@ def _number(text: bytes) -> int | None:
 
 
 def packed(records: NDArray[Any], widths: Widths = (4, 4)) -> bytes:
-    """Records as a part: column after column, so that they are searched as they stand. ``widths`` are the bytes of
-    ``used`` and ``last``; ``low`` is left out where everybody is a number.
+    """Encode records as bytes, column after column, so that they can be searched without decoding.
+
+    ``widths`` are the bytes of ``used`` and ``last``; ``low`` is left out where every key is a number.
     """
     return _joined([records[name] for name in _NAMES], widths)
 
@@ -151,7 +153,7 @@ def unpacked(part: bytes) -> tuple[dict[str, NDArray[Any]], Widths]:
 
 
 def merged(parts: Sequence[bytes]) -> bytes:
-    """Return one part that says what several say; of a person in several, what the last one says."""
+    """Merge parts into one; of a person in several parts, the record in the last one counts."""
     read = [unpacked(part) for part in parts]
     high, low, used, last = (np.concatenate([columns[name] for columns, _ in read]) for name in _NAMES)
     order = _in_order(high, low)  # stable: the newest of a person comes last
@@ -165,7 +167,7 @@ def merged(parts: Sequence[bytes]) -> bytes:
 
 
 def parts_to_merge(advances: int) -> int | None:
-    """With how many of the newest parts that of the so-manieth advance is merged; None for all.
+    """Return how many of the newest parts are merged with that of an advance, by its number; None for all.
 
     After n advances there is one part of everybody in the first ``32 * (n // 32)`` of them, and as many small ones
     as the rest of n has binary ones: few to search, and few people who are in several.
@@ -193,7 +195,7 @@ def _in_order(high: NDArray[np.uint64], low: NDArray[np.uint64]) -> NDArray[np.i
 
 
 def look_up(people: NDArray[Any], parts: Sequence[bytes]) -> NDArray[Any]:
-    """Return the records of people by who they are; of somebody who never took part, ``used`` is 0."""
+    """Return the records of people from these parts; ``used`` is 0 for a person who never took part."""
     result = people.copy()
     order = np.argsort(people["high"])  # sorted ones are found faster
     high, low = people["high"][order], people["low"][order]
@@ -219,7 +221,7 @@ def look_up(people: NDArray[Any], parts: Sequence[bytes]) -> NDArray[Any]:
 def take_part(
     records: NDArray[Any], person: NDArray[np.intp], step: NDArray[np.int64], rule: Participation
 ) -> tuple[NDArray[np.bool_], NDArray[Any]]:
-    """Which lines count (of ``person[i]`` in period ``step[i]``), and the records after them."""
+    """Return which lines count, of ``person[i]`` in period ``step[i]``, and the people's records after them."""
     after = records.copy()
     kept = np.zeros(len(person), dtype=bool)
     order = np.argsort(step, kind="stable")

@@ -49,12 +49,12 @@ class StreamSession(Stateful):
 
     @property
     def step(self) -> int:
-        """How many steps were released."""
+        """Return how many steps were released."""
         return self._noise.step
 
     @property
     def guarantee(self) -> Guarantee:
-        """What all steps together cost."""
+        """Return the guarantee of all steps together."""
         return self.plan.guarantee
 
     @observed
@@ -74,6 +74,7 @@ class StreamSession(Stateful):
         return marked
 
     def _lattice(self, value: Any) -> int:
+        """Return a value as a whole number of lattice steps; half a step is rounded up."""
         number = scalar(value)
         if number is None:
             raise WrongType("value", "a number", type(value).__name__, "pass the value of the step")
@@ -150,21 +151,21 @@ class _RunningSeries:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What all steps together cost, paid when the series is started."""
+        """Return the guarantee of all steps together, paid when the series is started."""
         return self.plan.guarantee
 
     @property
     def event(self) -> Event:
-        """For accountants: all steps together."""
+        """Return the event of all steps together for accountants."""
         return self.plan.event
 
     @property
     def step(self) -> int:
-        """How many steps were released."""
+        """Return how many steps were released."""
         return self._session.step
 
     def _repr_html_(self) -> str:
-        """For a notebook: the plan, and how many steps were released; no released number and no noise."""
+        """Return the series for a notebook: its plan, and how many steps were released, without any number."""
         title = f"{type(self).__name__}, {self.step:,} steps released"
         return self.plan.fragment(title, self._released_is, self.error)
 
@@ -296,7 +297,7 @@ class RunningMean(RunningSum):
     _released_is = "mean so far"
 
     def release(self, value: float) -> float:
-        """Return the mean of the values so far with noise, after the value of the next step."""
+        """Add the value of the next step, and return the noisy mean of all values."""
         result: float = mark(float(super().release(value)) / self.step, self._source)
         return result
 

@@ -80,14 +80,14 @@ class SeriesSecret(NamedTuple):
 
     @classmethod
     def read(cls, state: SeriesState, lanes: int) -> SeriesSecret:
-        """That of a state; at first nothing is out."""
+        """Read the secret from the state of a series; before the first advance no point is released."""
         if not state.advances:
             return cls(0, np.zeros(lanes, dtype=object), None)
         content = decode(state.parts[SECRET])
         return cls(content["position"], as_wide(restored(content["totals"])), content["noise"])
 
     def sealed(self) -> bytes:
-        """As the ledger keeps it."""
+        """Encode the secret as the ledger keeps it."""
         totals = stored(whole_numbers([self.totals.tolist()])[0])
         return encode({"position": self.position, "totals": totals, "noise": self.noise})
 
@@ -140,7 +140,7 @@ class Lines(NamedTuple):
 def participating(
     lines: Lines, state: SeriesState, pay: Pay | None, rule: Participation, horizon: int
 ) -> tuple[NDArray[np.bool_] | None, dict[int, bytes | None]]:
-    """Which lines count, and what is new in the record of people.
+    """Return which lines count (None: all), and the changed parts of the record of participation.
 
     How many entries and parts the ledger gets does not depend on the rows: the number of an entry is in every receipt.
     """
@@ -183,7 +183,7 @@ class Over(NotIterable):
     query: Query = field(default_factory=lambda: Query({}))
 
     def where(self, condition: Condition | Sequence[Condition]) -> Over:
-        """Only rows for which a condition holds, too; of several in a list, all must hold."""
+        """Count only rows for which a condition holds as well; of several in a list, all must hold."""
         return replace(self, query=steps.where(self.query, condition, self.table.card))
 
     def group_by(self, *groups: Grouping | Sequence[Grouping], **named: Grouping) -> Over:
@@ -286,7 +286,7 @@ class Series(NotIterable):
         return f"Series({spec.card.name!r}, {', '.join(parts)})"
 
     def _repr_html_(self) -> str:
-        """For a notebook: the series, and that nothing is charged before it is released."""
+        """Return the series for a notebook, with the statement that nothing is charged before it is released."""
         after = "Nothing is read or charged yet: explain() shows the cost and the ±, release(through=…) releases."
         return markup.block(markup.heading(f"Series of {self.spec.card.name}"), markup.lines([repr(self), after]))
 
@@ -309,8 +309,8 @@ class Series(NotIterable):
     # -- release ------------------------------------------------------------------------------------------------------
 
     def release(self, through: object = None, *, window: int | None = None, analyst: str | None = None) -> SeriesAnswer:
-        """Return all points through a period, with their ±: those that are out as they were recorded, the others
-        measured now.
+        """Return all points through a period, with their ±; recorded points are unchanged, and missing ones are
+        measured.
 
         Parameters
         ----------
@@ -365,7 +365,7 @@ class Series(NotIterable):
         )
 
     def _advance(self, record: SeriesRecord, released: _RecordedPoints, target: int) -> None:
-        """Measure the periods that are not out yet, and record them; nothing where somebody else was faster."""
+        """Measure and record the periods that are not yet released; nothing if another process did so first."""
         spec, mechanism = self.spec, released.mechanism
         first = released.position + 1
 
@@ -374,6 +374,8 @@ class Series(NotIterable):
             return Lines.read(rows, spec, record.people_key, first, target)
 
         def compute(lines: Lines, state: SeriesState, pay: Pay | None) -> Advance | None:
+            """Return the points of these periods, with the state of the series after them; None if another process was
+            first."""
             secret = SeriesSecret.read(state, mechanism.plan.series)
             if secret.position != released.position:
                 return None
@@ -418,6 +420,7 @@ class Series(NotIterable):
     def _answer(
         self, released: _RecordedPoints, target: int, window: int | None, remaining: Remaining, replayed: bool
     ) -> SeriesAnswer:
+        """Return the answer through a period: running sums, or sums over a window, with their ± and notes."""
         spec, calendar, mechanism = self.spec, self.spec.calendar, released.mechanism
         points = released.points[:target]
         if window is not None:
@@ -448,6 +451,7 @@ class Series(NotIterable):
 
 
 def _product(keys: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Return all combinations of the groups' keys, the first group's key varying slowest."""
     result: list[tuple[Any, ...]] = [()]
     for listed in keys:
         result = [(*before, key) for before in result for key in listed]
@@ -496,6 +500,7 @@ def named_series(table: dither.Table, name: str) -> Series:
 
 
 def _aggregate(text: str, name: str) -> Aggregate:
+    """Return the aggregate that a text like "sum(amount)" names."""
     item = SeriesAggregate.read(text, name)
     if item.kind == "sum":
         assert item.column is not None

@@ -45,11 +45,11 @@ class SeriesAnswer(Answer):
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """The columns of its groups."""
+        """Return the names of the group columns."""
         return tuple(name for name in self.columns[1:] if name not in self.errors)
 
     def lines(self, column: str | None = None) -> dict[str, list[tuple[Any, float, float]]]:
-        """For each group the points of one aggregate: period, value and ±; the first aggregate by default."""
+        """Return the points of one aggregate (by default the first) for each group: period, value and ±."""
         known = [name for name in self.columns if name in self.errors]
         name = column if column is not None else known[0]
         if name not in known:
@@ -68,7 +68,7 @@ class SeriesAnswer(Answer):
         return f"{column}, each {self.unit}" if self.window == 1 else f"{column}, last {self.window} {self.unit}s"
 
     def summary(self) -> str:
-        """Return what the numbers are, the cost of the whole series, what is left, and the notes, a line each.
+        """Describe the numbers, the cost of the whole series, the remaining budget and the notes, a line each.
 
         >>> from dither.guarantees import PureDP
         >>> print(SeriesAnswer(("day", "n"), ("date", "number"), (), {"n": ()}, PureDP(1), unit="day").summary())
@@ -109,7 +109,7 @@ class SeriesAnswer(Answer):
         return draw(self.chart(name), axes, size=(8, 4))
 
     def _repr_html_(self) -> str:
-        """For a notebook: a line chart of each aggregate with its band, and the last points."""
+        """Return the answer for a notebook: a line chart of each aggregate with its band, and the last points."""
         pictures = [markup.picture(self.chart(name)) for name in self.columns if name in self.errors and self.rows]
         last = max(0, len(self.rows) - MAX_LINES)
         errors = {name: values[last:] for name, values in self.errors.items()}
@@ -149,14 +149,14 @@ class SeriesExplanation:
         return "\n".join([*output, *map(str, self.notes)])
 
     def places(self, most: int = 8) -> list[int]:
-        """Some periods from the first to the last."""
+        """Return the indices of at most ``most`` periods from the first to the last."""
         count = len(self.periods)
         if count <= most:
             return [*range(count)]
         return sorted({round((count - 1) * i / (most - 1)) for i in range(most)})
 
     def _repr_html_(self) -> str:
-        """For a notebook: the cost, and the ± after some of the periods."""
+        """Return the explanation for a notebook: the cost, and the ± after some of the periods."""
         lines: list[list[str | None]] = [
             [self.periods[place], *(f"± {two_digits(errors[place])}" for errors in self.errors.values())]
             for place in self.places()

@@ -106,9 +106,8 @@ class SeriesMechanism:
         return cls(name, lanes, groups, plan, factors)
 
     def record(self) -> dict[str, Any]:
-        """Plan and multipliers, public and without secrets: a series goes on with these, whatever a later version of
-        dither would choose.
-        """
+        """Return plan and multipliers as plain values, public, with which a series continues under any later
+        version."""
         return {"plan": self.plan.record(), "multipliers": list(self.factors)}
 
     @classmethod
@@ -118,12 +117,12 @@ class SeriesMechanism:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What the whole series costs, once."""
+        """Return the guarantee of the whole series, which is paid once."""
         return self.plan.guarantee
 
     @observed
     def release(self, increments: NDArray[Any], before: NDArray[Any], noise: Lattice) -> NDArray[np.float64]:
-        """Running sums with noise after some periods, a row for each, each aggregate in its own units.
+        """Return noisy running sums after these periods, a row for each, each aggregate in its own units.
 
         ``before`` are the exact sums so far; ``increments`` has a row for each period. Both are whole numbers in the
         units of the statement. ``noise`` is what the plan draws for the running sums of these periods, in lattice

@@ -81,6 +81,7 @@ class Calendar:
             raise InvalidArgument("horizon", "periods before the year 9999", "later ones", "state fewer")
 
     def _not_a_start(self, start: date) -> InvalidArgument:
+        """Return the refusal of a start that is not the first moment of a period."""
         first = start_of_period(self.unit, start)
         first = first.date() if self.unit != "hour" and isinstance(first, datetime) else first
         fix = f"write start={first.isoformat()!r}"
@@ -97,7 +98,7 @@ class Calendar:
         return self.start + (step - 1) * length
 
     def step(self, moment: object) -> int:
-        """Return the number of the period that holds a moment; refused where the series has none."""
+        """Return the number of the period that contains a moment; one outside of the series is refused."""
         read = read_moment(moment, "through")
         place = self._place(read)
         if not 1 <= place <= self.horizon:
@@ -107,6 +108,7 @@ class Calendar:
         return place
 
     def _place(self, moment: date) -> int:
+        """Return the number of the period that contains a moment, also before and after the series."""
         if self.unit == "hour":
             value = moment if isinstance(moment, datetime) else datetime.combine(moment, time.max)
             assert isinstance(self.start, datetime)
@@ -117,7 +119,7 @@ class Calendar:
         return (day - self.start).days // (7 if self.unit == "week" else 1) + 1
 
     def finished(self, now: datetime | None = None) -> int:
-        """Return how many periods have ended by now, by the clock in UTC; at most the horizon."""
+        """Return how many periods have ended, by the clock in UTC; at most the horizon."""
         moment = datetime.now(UTC).replace(tzinfo=None) if now is None else now
         return max(0, min(self.horizon, self._place(moment) - 1))
 
@@ -198,12 +200,12 @@ class SeriesSpec:
 
     @property
     def names(self) -> list[str]:
-        """The columns of its answer beside the period."""
+        """Return the columns of the answer besides the period."""
         return [*(group.name for group in self.query.groups), *self.query.aggregates]
 
     @property
     def moment(self) -> Term:
-        """The date that decides in which period a row counts."""
+        """Return the date that decides in which period a row counts."""
         if self.arrived is None:
             return col(self.column)
         return case((col(self.arrived) > col(self.column), col(self.arrived)), otherwise=col(self.column))
@@ -220,13 +222,13 @@ class SeriesSpec:
 
     @cached_property
     def period(self) -> Expression:
-        """The first moment of the period in which a row counts."""
+        """Return the first moment of the period in which a row counts, as an expression."""
         probe = steps.group_by(Query({}), (), {"t": self.moment.trunc(self.calendar.unit)}, self.card)
         return probe.groups[0].value
 
     @cached_property
     def keys(self) -> tuple[tuple[Value, ...], ...]:
-        """The public keys of the groups."""
+        """Return the public keys of each group."""
         result = []
         for group, listed in zip(self.query.groups, keys_of(self.query, self.card), strict=True):
             if listed is None:
@@ -239,19 +241,19 @@ class SeriesSpec:
 
     @property
     def cells(self) -> int:
-        """How many groups there are."""
+        """Return the number of groups."""
         return math.prod(map(len, self.keys))
 
     @cached_property
     def limits(self) -> Limits:
-        """What a person counts for in one period."""
+        """Return the most that a person counts for in one period."""
         if self.max_rows > MAX_TOTAL:
             raise InvalidArgument("max_rows", f"at most {MAX_TOTAL:,}", f"{self.max_rows:,}", "count fewer")
         return period_limits(self.max_rows, self.card.unit is not None)
 
     @cached_property
     def measures(self) -> tuple[Measure, ...]:
-        """What is measured for each aggregate: one number."""
+        """Return what is measured for each aggregate, which is one number."""
         if not self.query.aggregates:
             raise InvalidArgument("series", "at least one aggregate", "none", "write .agg(n=dp.count())")
         find = expressions.lookup(self.card, {})
@@ -273,7 +275,7 @@ class SeriesSpec:
 
     @cached_property
     def lanes(self) -> tuple[Lane, ...]:
-        """How far a person moves each aggregate in one period, and its share of the budget."""
+        """Return how far a person moves each aggregate in one period, with its share of the budget."""
         result = []
         for aggregate, measure in zip(self.query.aggregates.values(), self.measures, strict=True):
             weight = 1 if aggregate.weight is None else arguments.positive(aggregate.weight, "weight")
@@ -283,7 +285,10 @@ class SeriesSpec:
 
     @cached_property
     def mechanism(self) -> SeriesMechanism:
-        """The noise of all of it, planned anew: a series that was charged goes on with the plan that it recorded."""
+        """Plan the noise of the whole series.
+
+        A series that was charged continues with the plan that it recorded.
+        """
         return SeriesMechanism.planned(
             self.name or "",
             self.lanes,
@@ -316,7 +321,7 @@ class SeriesSpec:
         }
 
     def notes(self) -> tuple[Note, ...]:
-        """Return what is said beside every ±."""
+        """Return the notes that accompany every ±."""
         calendar, rule, unit = self.calendar, self.participation, self.calendar.unit
         if self.card.unit is None:
             result = [Note("series_row_is_person", {"unit": unit})]
@@ -346,7 +351,7 @@ def _coarser(measure: Measure, rows: int) -> Measure:
 
 
 def check_moments(card: Card, column: object, unit: str) -> None:
-    """Refuse a column that holds no dates."""
+    """Refuse a column of the card that does not contain dates."""
     if not isinstance(column, str) or column not in card.columns:
         dates = [name for name, item in card.columns.items() if item.type in ("date", "timestamp")]
         fix = closest(column, dates) if isinstance(column, str) and dates else "name a column of dates of the card"

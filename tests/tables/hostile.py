@@ -11,13 +11,12 @@ from typing import Any
 import pyarrow as pa
 
 from dither.errors import DitherError
-from dither.tables.card.model import ColumnCard, PublicTable
+from dither.tables.card.model import TYPES, ColumnCard, PublicTable
 from dither.tables.card.values import Value
 from dither.tables.compile.expressions import compile
 from dither.tables.query import nodes
 from dither.tables.query.operations import OPERATIONS
 from dither.tables.query.operations.base import TypedSql
-from dither.tables.query.operations.casts import TYPES
 from dither.tables.query.operations.dates import PARTS, PERIODS, UNITS
 from dither.tables.query.tree import Call, Column, Expression, Literal
 

@@ -14,7 +14,7 @@ import pytest
 import sqlglot
 
 from dither.errors import DitherError
-from dither.tables.card.model import Card, ColumnCard
+from dither.tables.card.model import TYPES, Card, ColumnCard
 from dither.tables.compile import expressions
 from dither.tables.compile import statements as bounding
 from dither.tables.compile.context import StatementContext
@@ -24,7 +24,6 @@ from dither.tables.query import nodes
 from dither.tables.query.evaluate import evaluate
 from dither.tables.query.nodes import alias, relation, select
 from dither.tables.query.operations import OPERATIONS
-from dither.tables.query.operations.casts import TYPES
 from dither.tables.query.tree import Aggregate, Call, Column, Group, Join, Literal, Query
 from tables import hostile
 from tables.planned import check, make

@@ -117,7 +117,7 @@ class Term:
         raise WrongType("condition", "to be asked of the table", "to be true or false in Python", fix)
 
     def isin(self, values: Iterable[object]) -> Term:
-        """Return whether it is one of the values."""
+        """Return whether the value is one of several."""
         if isinstance(values, str):
             raise WrongType("isin", "a list of values", "a str", "write .isin(['a', 'b'])")
         listed = list(values)
@@ -126,55 +126,56 @@ class Term:
         return term("in", self, *listed)
 
     def between(self, low: object, high: object) -> Term:
-        """Return whether it is within, both ends in."""
+        """Return whether the value lies between two others, inclusive."""
         return term("between", self, low, high)
 
     def like(self, pattern: str) -> Term:
-        """Return whether a text fits a pattern of ``%`` and ``_``."""
+        """Return whether a text matches a pattern of ``%`` and ``_``."""
         return term("like", self, pattern)
 
     def is_null(self) -> Term:
-        """Return whether there is no value."""
+        """Return whether the value is NULL."""
         return term("is_null", self)
 
     def coalesce(self, *others: object) -> Term:
-        """Return it, or the first of the others where it is NULL."""
+        """Return the value, or the first of the others that is not NULL."""
         return term("coalesce", self, *others)
 
     def trunc(self, period: str) -> Term:
-        """Return the start of the year, quarter, month, week, day or hour."""
+        """Return the first moment of the year, quarter, month, week, day or hour."""
         return term("date_trunc", period, self)
 
     def part(self, name: str) -> Term:
-        """Return the year, quarter, month, week, day, doy, isodow, hour, minute or second of a date; Monday is 1."""
+        """Return the year, quarter, month, week, day, doy, isodow, hour, minute or second of a date; isodow is 1 on
+        Monday."""
         return term("date_part", name, self)
 
     def later(self, count: int, unit: str) -> Term:
-        """Return the date that is ``count`` days, weeks, months, quarters or years later."""
+        """Return the date ``count`` days, weeks, months, quarters or years later."""
         return term("date_add", unit, count, self)
 
     def since(self, start: object, unit: str = "day") -> Term:
-        """Return how many days, weeks, months, quarters or years a date is after another."""
+        """Return the number of days, months, quarters or years from ``start`` to this date."""
         return term("date_diff", unit, start, self)
 
     def cast(self, type: str) -> Term:
-        """As integer, number, text, boolean, date or timestamp; NULL where a value cannot be cast."""
+        """Convert to integer, number, text, boolean, date or timestamp; NULL where a value cannot be converted."""
         return term("cast", type, self)
 
     def round(self, digits: int = 0) -> Term:
-        """To so many digits after the point, halves away from 0."""
+        """Round to ``digits`` after the point, halves away from 0."""
         return term("round", self, digits)
 
     def clip(self, low: object, high: object) -> Term:
-        """Within two limits: what is beyond one becomes it, and NULL stays NULL."""
+        """Limit the value to the range from ``low`` to ``high``; NULL stays NULL."""
         return term("case", term("is_null", self), None, term("greatest", low, term("least", high, self)))
 
     def bin(self, edges: Iterable[float]) -> Term:
-        """Return the number of its bin between the edges, from 0."""
+        """Return the index, from 0, of the bin between the edges that contains the value."""
         return term("bin", self, *edges)
 
     def ilike(self, pattern: str) -> Term:
-        """Return whether a text fits a pattern of ``%`` and ``_``, whatever the case of ASCII letters."""
+        """Return whether a text matches a pattern of ``%`` and ``_``, ignoring the case of ASCII letters."""
         return term("ilike", self, pattern)
 
     def contains(self, part: object) -> Term:
@@ -190,23 +191,23 @@ class Term:
         return term("ends_with", self, end)
 
     def slice(self, start: int, count: int) -> Term:
-        """So many characters of a text, from one on; the first is 1."""
+        """Return ``count`` characters of a text from position ``start``; the first character has position 1."""
         return term("substr", self, start, count)
 
     def length(self) -> Term:
-        """Return how many characters a text has."""
+        """Return the number of characters of a text."""
         return term("length", self)
 
     def strip(self) -> Term:
-        """Return the text without spaces at its ends."""
+        """Return a text without the spaces at its ends."""
         return term("trim", self)
 
     def lower(self) -> Term:
-        """Return the text in small letters."""
+        """Return a text with ASCII letters in lower case."""
         return term("lower", self)
 
     def upper(self) -> Term:
-        """Return the text in capitals."""
+        """Return a text with ASCII letters in upper case."""
         return term("upper", self)
 
     def __repr__(self) -> str:
@@ -220,7 +221,7 @@ Condition = str | Term | Expression
 
 
 def col(name: str, table: str | None = None) -> Term:
-    """Return a column of the table, or of a public table joined to it.
+    """Return a column of the table, or of a public table joined to it, as an expression.
 
     >>> col("amount") > 5
     Term(amount > 5)
@@ -239,11 +240,12 @@ def case(*branches: tuple[object, object], otherwise: object = None) -> Term:
 
 
 def term(op: str, *args: object) -> Term:
-    """Return an operation on expressions and constants."""
+    """Return an operation on expressions and constants, by the operation's name."""
     return Term(Call(op, tuple(_operand(item) for item in args)))
 
 
 def _operand(value: object) -> Expression:
+    """Return the expression of a term, or a Python value as a constant."""
     if isinstance(value, Term):
         return value.expression
     if isinstance(value, (Column, Literal, Call)):
@@ -254,7 +256,8 @@ def _operand(value: object) -> Expression:
 
 
 def expression(value: object, what: str) -> Expression:
-    """Return a column by its name, or an expression; ``what`` is the argument."""
+    """Return the expression that an argument gives: a column by its name, or a term. ``what`` names the argument in
+    messages."""
     if isinstance(value, str):
         return Column(value)
     if isinstance(value, Term):
@@ -265,7 +268,7 @@ def expression(value: object, what: str) -> Expression:
 
 
 def condition(value: object, what: str) -> Expression:
-    """Return a condition in SQL, or as an expression; ``what`` is the argument."""
+    """Return the condition that an argument gives: SQL text, or a term. ``what`` names the argument in messages."""
     if isinstance(value, str):
         from dither.tables.sql.expressions import syntax  # sqlglot is slow to load
 
@@ -278,6 +281,7 @@ def condition(value: object, what: str) -> Expression:
 
 
 def _shown(expression: Expression, inside: bool = False) -> str:
+    """Return an expression as text, with parentheses where it is ``inside`` of another."""
     if isinstance(expression, Column):
         return f"{expression.table}.{expression.name}" if expression.table else expression.name
     if isinstance(expression, Literal):
@@ -294,7 +298,7 @@ def _shown(expression: Expression, inside: bool = False) -> str:
 def count(
     value: Operand | None = None, *, weight: float | None = None, rows_per_person: int | None = None
 ) -> Aggregate:
-    """Ask for how many rows; with a column, how many where it is not NULL.
+    """Ask for the number of rows; with a column, of rows where it is not NULL.
 
     >>> count().kind, count("amount").kind
     ('count', 'count_value')
@@ -307,7 +311,7 @@ def count(
 
 
 def count_distinct(value: Operand, *, weight: float | None = None) -> Aggregate:
-    """Ask for how many different values, of which each person adds at most ``max_rows`` to a group.
+    """Ask for the number of distinct values, of which each person adds at most ``max_rows`` to a group.
 
     >>> count_distinct("product").kind
     'count_distinct'
@@ -316,7 +320,7 @@ def count_distinct(value: Operand, *, weight: float | None = None) -> Aggregate:
 
 
 def people(*, weight: float | None = None) -> Aggregate:
-    """Ask for how many people.
+    """Ask for the number of people.
 
     >>> people().kind
     'people'
@@ -327,7 +331,7 @@ def people(*, weight: float | None = None) -> Aggregate:
 def sum_(
     value: Operand, bounds: object = None, *, weight: float | None = None, rows_per_person: int | None = None
 ) -> Aggregate:
-    """Ask for the sum.
+    """Ask for the sum of a value.
 
     >>> sum_("amount", (0, 100)).bounds
     (0, 100)
@@ -338,7 +342,7 @@ def sum_(
 def mean(
     value: Operand, bounds: object = None, *, weight: float | None = None, rows_per_person: int | None = None
 ) -> Aggregate:
-    """Ask for the mean.
+    """Ask for the mean of a value.
 
     >>> mean("amount").kind
     'mean'
@@ -349,7 +353,7 @@ def mean(
 def var(
     value: Operand, bounds: object = None, *, weight: float | None = None, rows_per_person: int | None = None
 ) -> Aggregate:
-    """Ask for the variance, with divisor n - 1.
+    """Ask for the sample variance of a value, with divisor n - 1.
 
     >>> var("amount").kind
     'var'
@@ -360,7 +364,7 @@ def var(
 def std(
     value: Operand, bounds: object = None, *, weight: float | None = None, rows_per_person: int | None = None
 ) -> Aggregate:
-    """Ask for the standard deviation: the root of :func:`var`.
+    """Ask for the sample standard deviation of a value, the root of :func:`var`.
 
     >>> std("amount").kind
     'std'
@@ -378,7 +382,7 @@ def covariance(
     weight: float | None = None,
     rows_per_person: int | None = None,
 ) -> Aggregate:
-    """Ask for the covariance of two values, of rows where neither is NULL: with divisor n - 1, or n for a
+    """Ask for the covariance of two values over rows where neither is NULL: with divisor n - 1, or n for a
     ``population``.
 
     >>> covariance("income", "age").kind, covariance("income", "age", population=True).kind
@@ -398,7 +402,7 @@ def corr(
     weight: float | None = None,
     rows_per_person: int | None = None,
 ) -> Aggregate:
-    """Ask for the correlation of two values, of rows where neither is NULL.
+    """Ask for the correlation of two values over rows where neither is NULL.
 
     >>> corr("income", "age").kind
     'corr'
@@ -415,7 +419,7 @@ def regression_slope(
     weight: float | None = None,
     rows_per_person: int | None = None,
 ) -> Aggregate:
-    """Ask for the slope of the line of least squares that predicts ``value`` from ``other``.
+    """Ask for the slope of the least-squares line that predicts ``value`` from ``other``.
 
     >>> regression_slope("income", "age").kind
     'regr_slope'
@@ -432,7 +436,7 @@ def regression_intercept(
     weight: float | None = None,
     rows_per_person: int | None = None,
 ) -> Aggregate:
-    """Ask for what the line of least squares that predicts ``value`` from ``other`` predicts where ``other`` is 0.
+    """Ask for the intercept of the least-squares line that predicts ``value`` from ``other``.
 
     >>> regression_intercept("income", "age").kind
     'regr_intercept'
@@ -449,7 +453,7 @@ def regression_r2(
     weight: float | None = None,
     rows_per_person: int | None = None,
 ) -> Aggregate:
-    """Ask for the share of the variance of ``value`` that a line through ``other`` explains: the square of
+    """Ask for the share of the variance of ``value`` that its least-squares line on ``other`` explains: the square of
     :func:`corr`.
 
     >>> regression_r2("income", "age").kind
@@ -461,7 +465,7 @@ def regression_r2(
 def min_(
     value: Operand, bounds: object = None, *, weight: float | None = None, rows_per_person: int | None = None
 ) -> Aggregate:
-    """Ask for the least value.
+    """Ask for the smallest value.
 
     >>> min_("amount").kind
     'min'
@@ -483,7 +487,7 @@ def max_(
 def median(
     value: Operand, bounds: object = None, *, weight: float | None = None, rows_per_person: int | None = None
 ) -> Aggregate:
-    """Ask for the median.
+    """Ask for the median of a value.
 
     >>> median("amount").at
     0.5
@@ -494,7 +498,7 @@ def median(
 def quantile(
     value: Operand, q: float, bounds: object = None, *, weight: float | None = None, rows_per_person: int | None = None
 ) -> Aggregate:
-    """Ask for the quantile at ``q``, from 0 to 1.
+    """Ask for the quantile of a value at ``q``, from 0 to 1.
 
     >>> quantile("amount", 0.9).at
     0.9
@@ -513,7 +517,7 @@ def mode(
     weight: float | None = None,
     rows_per_person: int | None = None,
 ) -> Aggregate:
-    """Ask for the most common of the keys (the card's where None).
+    """Ask for the most common of the public keys; None takes the card's keys.
 
     >>> mode("region", keys=["a", "b"]).keys
     ('a', 'b')
@@ -527,7 +531,7 @@ def mode(
 def histogram(
     value: Operand, edges: Sequence[float], *, weight: float | None = None, rows_per_person: int | None = None
 ) -> Aggregate:
-    """Ask for how many values lie between each edge and the next (the last bin contains its end).
+    """Ask for the number of values between each edge and the next; the last bin contains its upper edge.
 
     >>> histogram("age", [0, 50, 100]).edges
     (0, 50, 100)
@@ -546,7 +550,7 @@ def histogram(
 
 
 def distinct_keys(keys: object, what: str) -> tuple[Value, ...]:
-    """Return public keys, each once."""
+    """Return public keys as plain values; refuse repeated ones. ``what`` names the argument in messages."""
     if isinstance(keys, str) or not isinstance(keys, Iterable):
         raise WrongType(what, "a list of values", type(keys).__name__, "pass ['a', 'b']")
     listed = tuple(plain_value(key) for key in keys)
@@ -560,6 +564,7 @@ def distinct_keys(keys: object, what: str) -> tuple[Value, ...]:
 def _numbers(
     kind: Kind, value: Operand, bounds: object, weight: float | None, rows_per_person: int | None
 ) -> Aggregate:
+    """Return an aggregate of one number with checked bounds and weight."""
     limits = cast(Bounds, bounds if bounds is None or bounds == "auto" else arguments.bounds(bounds))
     return Aggregate(
         kind, expression(value, kind), bounds=limits, weight=_weight(weight), rows_per_person=_whole(rows_per_person)
@@ -575,6 +580,7 @@ def _pair(
     weight: float | None,
     rows_per_person: int | None,
 ) -> Aggregate:
+    """Return an aggregate of two numbers with checked bounds and weight."""
     limits = None if bounds is None else arguments.bounds(bounds)
     other_limits = None if other_bounds is None else arguments.bounds(other_bounds, "other_bounds")
     return Aggregate(
@@ -589,6 +595,7 @@ def _pair(
 
 
 def _weight(weight: float | None) -> float | None:
+    """Return a share of the budget, which must be positive; None for an equal share."""
     return None if weight is None else arguments.positive(weight, "weight")
 
 
@@ -597,4 +604,5 @@ def _whole(rows_per_person: int | None) -> int | None:
 
 
 def _no_columns(_column: Column) -> Type:
+    """Refuse a column among the edges of a histogram."""
     raise InvalidArgument("edges", "numbers", "a column", "pass edges=[0, 50, 100]")

@@ -58,7 +58,7 @@ Grouping = Operand | Group
 
 
 def desc(value: Operand) -> Order:
-    """Sort by this, falling."""
+    """Sort by a value in descending order."""
     return Order(expression(value, "order"), descending=True)
 
 
@@ -72,7 +72,8 @@ def among(value: Operand, keys: Iterable[Value]) -> Group:
 
 
 def where(query: Query, conditions: object, card: Card) -> Query:
-    """Only rows for which a condition holds, too; several conditions in a list must all hold."""
+    """Return the question about the rows for which further conditions hold, too; of several conditions all must
+    hold."""
     rows, types = _rows(query, card), _types(card)
     result = [
         require_boolean(resolve_columns(condition(item, "where"), rows), types, "where")
@@ -82,7 +83,8 @@ def where(query: Query, conditions: object, card: Card) -> Query:
 
 
 def join(query: Query, table: str, own_key: object, other: str, card: Card, *, left: bool = False) -> Query:
-    """With the columns of a public table beside each row, where a key of the row is equal to one of the table."""
+    """Return the question with the columns of a public table beside each row, where a key of the row equals one of
+    the table. ``left`` keeps rows without a partner."""
     name, relation = public_relation(card, table)
     if any(name == item.table for item in query.joins):
         raise InvalidArgument("join", "each public table once", f"{name!r} twice", "join it once")
@@ -93,7 +95,7 @@ def join(query: Query, table: str, own_key: object, other: str, card: Card, *, l
 
 
 def group_by(query: Query, groups: Sequence[object], named: Mapping[str, object], card: Card) -> Query:
-    """Return an answer for each value of these columns, and of these expressions by their names."""
+    """Return the question by groups: for each value of columns, and of expressions with their names."""
     if isinstance(groups, str) or not isinstance(groups, Sequence):
         raise WrongType("groups", "a list of columns", type(groups).__name__, "pass groups=['region']")
     rows = _rows(query, card)
@@ -106,7 +108,7 @@ def group_by(query: Query, groups: Sequence[object], named: Mapping[str, object]
 
 
 def refuse_unnamed(values: Sequence[object]) -> None:
-    """Refuse aggregates without a name, as those of a data frame are: a dict of functions by column."""
+    """Refuse aggregates without a name, such as pandas' dict of functions by column, with how to write them."""
     if not values:
         return
     fix = "write agg(n=dp.count())"
@@ -116,7 +118,7 @@ def refuse_unnamed(values: Sequence[object]) -> None:
 
 
 def _named_aggregates(values: Mapping[object, object]) -> str | None:
-    """Functions by column, as pandas has them, written as aggregates by name."""
+    """Return pandas' functions by column written as named aggregates; None where none of them is known."""
     known = ("count", "mean", "sum", "min", "max", "median", "std", "var", "mode")
     pairs = [(str(column), name) for column, name in values.items() if name in known]
     parts = [f"{name}_{column}=dp.{name}({column!r})" for column, name in pairs[:5] if column.isidentifier()]
@@ -124,7 +126,7 @@ def _named_aggregates(values: Mapping[object, object]) -> str | None:
 
 
 def agg(query: Query, aggregates: Mapping[str, Aggregate], card: Card) -> Query:
-    """Return what to ask of each group, by the name it has in the answer."""
+    """Return the question with further aggregates of each group, by their names in the answer."""
     if not isinstance(aggregates, Mapping) or not all(isinstance(item, Aggregate) for item in aggregates.values()):
         raise WrongType("agg", "aggregates by name", "values that are no aggregates", "write agg(m=dp.mean('column'))")
     if not aggregates:
@@ -139,9 +141,8 @@ def agg(query: Query, aggregates: Mapping[str, Aggregate], card: Card) -> Query:
 
 
 def per_person(query: Query, aggregates: Mapping[str, Aggregate], card: Card) -> Query:
-    """Return a question of a table with a row for each person, and for each group that the question has: exact
-    aggregates of the person's rows are its columns.
-    """
+    """Return the question about a table with one row for each person and group, whose columns are exact aggregates
+    of the person's rows."""
     if query.aggregates:
         fix = "write per_person(total=dp.sum('amount')).agg(mean=dp.mean('total'))"
         raise InvalidArgument("per_person", "no aggregates before", "some", fix)
@@ -181,7 +182,8 @@ def shaped(
     order: object = (),
     limit: int | None = None,
 ) -> Query:
-    """Return what becomes of the noisy answer: expressions on the names of groups and aggregates."""
+    """Return the question with what is done to its noisy answer: columns, HAVING, ORDER BY and LIMIT, as expressions
+    on the names of groups and aggregates."""
     names = [*(item.name for item in query.groups), *query.aggregates]
     types = _answer_types(query, card, names)
     shown = {name: expression(item, "columns") for name, item in (columns or {}).items()}
@@ -210,7 +212,7 @@ def query(
     max_groups: int | str | None = None,
     max_rows: int | str | None = None,
 ) -> Query:
-    """Return a question in one call.
+    """Return a checked question from all its parts in one call.
 
     Parameters
     ----------
@@ -240,7 +242,7 @@ def query(
 
 
 def _limit(value: int | str | None, name: str) -> int | Choice["auto"] | None:
-    """Return a stated limit, or "auto"."""
+    """Return a stated limit on a person's rows or groups: a positive number, "auto", or None where none is stated."""
     if value is None or value == "auto":
         return "auto" if value == "auto" else None
     return arguments.whole(value, name)
@@ -250,16 +252,19 @@ _filtered = where
 
 
 def _types(card: Card) -> Types:
+    """Return the function that looks up the type of a resolved column in the card."""
     return lambda column: type_of(card, column)
 
 
 def _rows(query: Query, card: Card) -> Rows:
+    """Return the rows that a question's expressions refer to: the card's table and the public tables joined to it."""
     return Rows(
         (private_relation(card), *(public_relation(card, item.table)[1] for item in query.joins)), None, query.joins
     )
 
 
 def _group(name: str | None, value: object, rows: Rows, card: Card) -> Group:
+    """Return a checked group from a column, an expression or a Group, under a name."""
     given = value if isinstance(value, Group) else Group("", expression(value, "groups"))
     result, kind = typed(resolve_columns(given.value, rows), _types(card))
     name = name or given.name or (result.name if isinstance(result, Column) else None)
@@ -272,7 +277,7 @@ def _group(name: str | None, value: object, rows: Rows, card: Card) -> Group:
 
 
 def _key(key: Value, value: Expression, card: Card) -> Value:
-    """Return a key as a value of the expression's type."""
+    """Return a public key converted to the type of the grouped expression."""
     if key is None:
         return None
     checked, _ = typed(Call("=", (value, Literal(key))), _types(card))
@@ -280,6 +285,7 @@ def _key(key: Value, value: Expression, card: Card) -> Value:
 
 
 def _aggregate(aggregate: Aggregate, rows: Rows, card: Card) -> Aggregate:
+    """Return an aggregate with resolved columns and checked types."""
     types, kind = _types(card), aggregate.kind
     if aggregate.value is None:
         if kind not in ("count", "people"):
@@ -303,10 +309,13 @@ def _aggregate(aggregate: Aggregate, rows: Rows, card: Card) -> Aggregate:
 
 
 def _answer_types(query: Query, card: Card, names: list[str]) -> Types:
+    """Return the function that looks up the type of a column of the answer; a histogram is no single value, and
+    refused."""
     kinds: dict[str, Type | None] = {item.name: typed(item.value, _types(card))[1] for item in query.groups}
     kinds |= {name: answer_type(item, card) for name, item in query.aggregates.items() if item.kind != "histogram"}
 
     def types(column: Column) -> Type:
+        """Return the type of a group or aggregate; refuse unknown names and histograms."""
         check_shape(Shape(having=column), names)
         kind = kinds.get(column.name)
         if kind is None:
@@ -317,6 +326,7 @@ def _answer_types(query: Query, card: Card, names: list[str]) -> Types:
 
 
 def _check_names(query: Query) -> None:
+    """Refuse names of groups and aggregates that are empty or repeated."""
     seen: set[str] = set()
     for name in [*(item.name for item in query.groups), *query.aggregates]:
         if not isinstance(name, str) or not name:
@@ -327,6 +337,7 @@ def _check_names(query: Query) -> None:
 
 
 def _as_list(value: object) -> list[object]:
+    """Return a list or tuple as a list, one value as a list of it, and None as an empty list."""
     if value is None:
         return []
     return list(value) if isinstance(value, (list, tuple)) else [value]

@@ -25,16 +25,11 @@ from dither.tables.card.model import ColumnCard, Type
 from dither.tables.card.values import EXACT_INTEGERS, DatePart, number_format, parts_of
 from dither.tables.query import nodes
 from dither.tables.query.nodes import Dialect, binary
+from dither.tables.query.operations.casts import CALENDAR_DAY
 
 if TYPE_CHECKING:
     from dither.tables.engines.base import Engine, SourceColumn
 
-_YEAR = "[0-9]{4}"
-_LEAP_YEAR = "([0-9]{2}(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)"
-_DAY = (
-    f"({_YEAR}-(0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|{_YEAR}-(0[469]|11)-(0[1-9]|[12][0-9]|30)"
-    f"|{_YEAR}-02-(0[1-9]|1[0-9]|2[0-8])|{_LEAP_YEAR}-02-29)"
-)
 _TIME = " ([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
 
 
@@ -49,7 +44,7 @@ def parsed_text(x: exp.Expr, format: str, type: Type, dialect: Dialect) -> exp.E
     parts = parts_of(format)
     pieces = {part.name: _piece(x, parts, place, dialect) for place, part in enumerate(parts) if part.most}
     day = _joined([pieces["Y"], pieces["m"], pieces["d"]], "-")
-    valid = _DAY
+    valid = f"({CALENDAR_DAY})"
     if type == "timestamp":
         day = _joined([day, _joined([pieces.get(name, exp.Literal.string("00")) for name in "HMS"], ":")], " ")
         valid += _TIME

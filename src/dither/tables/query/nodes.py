@@ -40,25 +40,29 @@ _TIMESTAMP_FORMATS: dict[Dialect, tuple[str, str]] = {
 
 
 def _named(*names: str) -> dict[Dialect, Callable[..., exp.Expr]]:
-    """Return a function by its names on each engine."""
+    """Return constructors of a function's call for each dialect, from its names on DuckDB, PostgreSQL and Spark."""
 
     def named(name: str) -> Callable[..., exp.Expr]:
+        """Return the constructor of a call of this function."""
         return lambda *arguments: exp.Anonymous(this=name, expressions=list(arguments))
 
     return dict(zip(DIALECTS, map(named, names), strict=True))
 
 
 def _difference(left: exp.Expr, right: exp.Expr) -> exp.Expr:
+    """Return the difference of two nodes in parentheses."""
     sides = (exp.Paren(this=side) for side in (left, right))
     return exp.Paren(this=exp.Sub(this=next(sides), expression=next(sides)))
 
 
 def _timestamp_text(dialect: Dialect) -> Callable[..., exp.Expr]:
+    """Return the constructor of a timestamp's text on one engine."""
     name, pattern = _TIMESTAMP_FORMATS[dialect]
     return lambda x: exp.Anonymous(this=name, expressions=[x, exp.Literal.string(pattern)])
 
 
 def _part(name: str) -> Callable[..., exp.Expr]:
+    """Return the constructor of EXTRACT(name FROM x)."""
     return lambda x: exp.Extract(this=exp.Var(this=name), expression=x)
 
 
@@ -118,7 +122,7 @@ _BINARY: dict[str, type[exp.Binary]] = {
 
 
 def render(expression: exp.Expr, dialect: Dialect, replacing: Mapping[str, exp.Expr] | None = None) -> str:
-    """Return the text of an expression or a query; refused where operations are too deep inside each other.
+    """Write an expression or query as text for an engine; refuse one nested too deeply.
 
     Tables with a plain name of ``replacing`` are replaced by what it says. The text is written in a thread of its own,
     so that how deep is too deep does not depend on who calls: what can be rendered before a question is charged can be
@@ -135,19 +139,20 @@ def render(expression: exp.Expr, dialect: Dialect, replacing: Mapping[str, exp.E
 
 
 def _render(expression: exp.Expr, dialect: Dialect, replacing: Mapping[str, exp.Expr]) -> str:
+    """Write a tree as text, with functions and tables of the engine."""
     tree = _as_tree(expression, dialect, replacing)
     return tree.sql(dialect=dialect, unsupported_level=sqlglot.ErrorLevel.RAISE, copy=False)
 
 
 def placeholder(table: str) -> str:
-    """Return what stands in a statement for a private table, until it is known where its rows are; "" is the card's
-    own."""
+    """Return the table name that stands for a private table in a statement until :func:`render` replaces it; ""
+    stands for the card's own table."""
     return f"dither_source_{table}" if table else "dither_source"
 
 
 @lru_cache(maxsize=16)
 def parsed(sql: str) -> exp.Expr:
-    """Return the tree of SQL on a noisy table, parsed once for all who read it. Nobody may change it."""
+    """Return the tree of a statement on noisy tables; it is cached and shared, so it must not be changed."""
     return sqlglot.parse_one(sql, dialect="duckdb")
 
 
@@ -192,7 +197,7 @@ def _as_tree(expression: exp.Expr, dialect: Dialect, replacing: Mapping[str, exp
 
 
 def count_characters(node: exp.Expr, known: dict[int, int] | None = None) -> int:
-    """About how many characters a node has as text. Shared nodes are looked at once and counted as often as used.
+    """Estimate the length of a node as text. Shared nodes are visited once and counted each time they are used.
 
     ``known`` holds what was counted before, by the ``id`` of nodes that are still alive.
     """
@@ -217,7 +222,7 @@ def count_characters(node: exp.Expr, known: dict[int, int] | None = None) -> int
 
 
 def check_length(*expressions: exp.Expr, known: dict[int, int] | None = None) -> None:
-    """Refuse expressions that are too long together to be run as one statement."""
+    """Refuse expressions whose text together would be longer than :data:`MAX_CHARACTERS`."""
     if sum(count_characters(node, known) for node in expressions) > MAX_CHARACTERS:
         fix = "ask for fewer aggregates, or use fewer operations inside each other"
         raise InvalidArgument("expressions", f"at most {MAX_CHARACTERS} characters of SQL", "more", fix)
@@ -227,17 +232,17 @@ def check_length(*expressions: exp.Expr, known: dict[int, int] | None = None) ->
 
 
 def column(name: str, table: str | None = None) -> exp.Column:
-    """Return a column by its exact name, quoted."""
+    """Return a column by its exact name, in quotes."""
     return exp.column(exp.to_identifier(name, quoted=True), exp.to_identifier(table, quoted=True) if table else None)
 
 
 def plain_column(name: str, table: str | None = None) -> exp.Column:
-    """Return a column that a statement named itself: a plain word, which needs no quotes."""
+    """Return a column that our own statement names: a plain word, which needs no quotes."""
     return exp.column(name, table)
 
 
 def literal(value: Value) -> exp.Expr:
-    """Return a constant, with its type said: the same bits on every engine.
+    """Return a constant with an explicit type, which has the same bits on every engine.
 
     A whole number is written as text, since a minus sign would be an operation on a number of 65 bits. A float is
     written as its shortest decimal, which every engine reads back exactly; a bare ``0.1`` would be a DECIMAL. A time
@@ -268,12 +273,12 @@ def literal(value: Value) -> exp.Expr:
 
 
 def double(value: float) -> exp.Expr:
-    """Return a double, the same one on every engine."""
+    """Return a constant double."""
     return literal(float(value))
 
 
 def integer(value: int) -> exp.Expr:
-    """Return a small whole number as it is, for counts and numbers of bins; negative ones in parentheses."""
+    """Return a small constant integer, such as a count or a bin's number."""
     number = exp.Literal.number(abs(value))
     return number if value >= 0 else exp.Paren(this=exp.Neg(this=number))
 
@@ -282,28 +287,29 @@ def integer(value: int) -> exp.Expr:
 
 
 def cast(expression: exp.Expr, type: Type) -> exp.Cast:
-    """As one of the card's types: BIGINT, DOUBLE, TEXT, BOOLEAN, DATE, or TIMESTAMP without a time zone."""
+    """Return a CAST to a card's type: BIGINT, DOUBLE, TEXT, BOOLEAN, DATE, or TIMESTAMP without a time zone."""
     return exp.Cast(this=expression, to=exp.DataType(this=_TYPES[type]))
 
 
 def try_cast(expression: exp.Expr, type: Type) -> exp.TryCast:
-    """As :func:`cast`, NULL where the value cannot be read. DuckDB only: the others have no such cast that agrees."""
+    """Return a TRY_CAST, NULL where the value cannot be read; for DuckDB only, as other engines have none that
+    agrees."""
     return exp.TryCast(this=expression, to=exp.DataType(this=_TYPES[type]))
 
 
 def call(name: str, *arguments: exp.Expr) -> exp.Expr:
-    """Return a function that has the same name on every engine."""
+    """Return a call of a function that every engine has under this name."""
     return exp.Anonymous(this=name, expressions=list(arguments))
 
 
 def operand(x: exp.Expr) -> exp.Expr:
-    """Return the node, in parentheses unless it is a name, a constant or a call: sqlglot adds none by itself."""
+    """Return a node in parentheses unless it is a name, a constant or a call; sqlglot adds none itself."""
     closed = (exp.Column, exp.Literal, exp.Func, exp.Paren, exp.Boolean, exp.Null, exp.Subquery)
     return x if isinstance(x, closed) and not isinstance(x, exp.Binary) else exp.Paren(this=x)  # AND is a Func, too
 
 
 def binary(operator: str, left: exp.Expr, right: exp.Expr) -> exp.Expr:
-    """Return two operands: ``+ - * %``, comparisons, ``and``, ``or``, ``>>``, ``&``.
+    """Return ``left operator right`` for ``+ - * %``, comparisons, ``and``, ``or``, ``>>`` or ``&``.
 
     A chain on the left stays flat, so that a long sum is not deep: of ``+`` and ``-``, of ``*``, of ``and``, of ``or``.
     """
@@ -315,50 +321,50 @@ def binary(operator: str, left: exp.Expr, right: exp.Expr) -> exp.Expr:
 
 
 def divide(left: exp.Expr, right: exp.Expr) -> exp.Expr:
-    """Return the quotient of doubles, as the engine divides them."""
+    """Return the quotient of two doubles; a divisor of 0 must be ruled out elsewhere."""
     # typed and unsafe: without casts or NULLIF that sqlglot would add
     return exp.Div(this=operand(left), expression=operand(right), typed=True, safe=False)
 
 
 def integer_quotient(left: exp.Expr, right: exp.Expr, dialect: Dialect) -> exp.Expr:
-    """``left // right`` of BIGINTs, left not negative and right positive."""
+    """Return the integer quotient of a BIGINT that is not negative by a positive one."""
     if dialect == "postgres":
         return exp.Paren(this=divide(left, right))
     return exp.Paren(this=exp.IntDiv(this=operand(left), expression=operand(right)))
 
 
 def negate(x: exp.Expr) -> exp.Expr:
-    """Return the number with the other sign."""
+    """Return the number with the opposite sign."""
     return exp.Neg(this=operand(x))
 
 
 def not_(x: exp.Expr) -> exp.Expr:
-    """Return the opposite of a condition."""
+    """Return the negation of a condition."""
     return exp.Not(this=operand(x))
 
 
 def is_null(x: exp.Expr) -> exp.Expr:
-    """Return whether there is no value."""
+    """Return whether a value is NULL."""
     return exp.Is(this=operand(x), expression=exp.null())
 
 
 def is_not_null(x: exp.Expr) -> exp.Expr:
-    """Return whether there is a value."""
+    """Return whether a value is not NULL."""
     return not_(is_null(x))
 
 
 def in_list(x: exp.Expr, values: Iterable[exp.Expr]) -> exp.Expr:
-    """Return whether it is one of the values."""
+    """Return whether a value is one of several."""
     return exp.In(this=operand(x), expressions=list(values))
 
 
 def between(x: exp.Expr, low: exp.Expr, high: exp.Expr) -> exp.Expr:
-    """Return whether it is within, both ends in."""
+    """Return whether a value lies between two others, inclusive."""
     return exp.Between(this=operand(x), low=operand(low), high=operand(high))
 
 
 def like(x: exp.Expr, pattern: exp.Expr) -> exp.Expr:
-    """Return whether a text fits a pattern of ``%`` and ``_``."""
+    """Return whether a text matches a pattern of ``%`` and ``_``."""
     return exp.Like(this=operand(x), expression=operand(pattern))
 
 
@@ -368,29 +374,29 @@ def case(arms: Iterable[tuple[exp.Expr, exp.Expr]], otherwise: exp.Expr) -> exp.
 
 
 def coalesce(*values: exp.Expr) -> exp.Expr:
-    """Return the first that is not NULL."""
+    """Return the first value that is not NULL."""
     return exp.Coalesce(this=values[0], expressions=list(values[1:]))
 
 
 def concatenate(left: exp.Expr, right: exp.Expr) -> exp.Expr:
-    """Return two texts as one."""
+    """Return two texts concatenated."""
     return exp.DPipe(this=operand(left), expression=operand(right), safe=True)
 
 
 def xor(left: exp.Expr, right: exp.Expr, dialect: Dialect) -> exp.Expr:
-    """Return the exclusive or of the bits of whole numbers."""
+    """Return the bitwise exclusive or of two integers."""
     if dialect == "duckdb":
         return call("XOR", left, right)
     return exp.Paren(this=exp.BitwiseXor(this=operand(left), expression=operand(right)))
 
 
 def translate(x: exp.Expr, source: str, target: str) -> exp.Expr:
-    """Return the text with each character of ``source`` replaced by the one of ``target`` in its place."""
+    """Return a text with each character of ``source`` replaced by the corresponding one of ``target``."""
     return call("TRANSLATE", x, exp.Literal.string(source), exp.Literal.string(target))
 
 
 def as_text(x: exp.Expr, type: Type, dialect: Dialect) -> exp.Expr:
-    """Return a value as text, in one form on every engine: ``-7``, ``true``, ``2024-02-29``, ``2024-02-29
+    """Return a value as text in the form that every engine writes: ``-7``, ``true``, ``2024-02-29``, ``2024-02-29
     23:59:59.000000``.
 
     Doubles have no such form (``1``, ``1.0``, ``1e+20`` and ``1.0E20`` are all seen): put them on a grid first.
@@ -421,7 +427,7 @@ def hash_60_bits(text: exp.Expr, dialect: Dialect) -> exp.Expr:
 
 
 def bytewise(x: exp.Expr, dialect: Dialect) -> exp.Expr:
-    """Text that compares byte by byte. Columns of :attr:`Engine.table` do so already."""
+    """Return a text under the collation that compares byte by byte. Columns of :attr:`Engine.table` have it already."""
     if dialect == "spark":
         return x
     return exp.Collate(this=operand(x), expression=exp.to_identifier("C", quoted=True))
@@ -441,7 +447,7 @@ def text_bytes(x: exp.Expr) -> exp.Expr:
 
 
 def text_position(x: exp.Expr, part: exp.Expr) -> exp.Expr:
-    """Return where a text first occurs in another, from 1 on; 0 where it does not."""
+    """Return the position, from 1, at which a text first contains another; 0 where it does not."""
     return call("_text_position", x, part)
 
 
@@ -451,8 +457,7 @@ def starts_with(x: exp.Expr, start: exp.Expr) -> exp.Expr:
 
 
 def fits(x: exp.Expr, characters: str, pattern: str) -> exp.Expr:
-    """Return whether a text consists of ``characters``, as a class of a regular expression says them, and is of a
-    pattern.
+    """Return whether a text matches a pattern and has only ``characters``, given as a class of a regular expression.
 
     The pattern has no backslash and stands alone in ``^(…)$``. The characters leave line ends out: before one at the
     end of a text ``$`` would match in Java.
@@ -463,12 +468,12 @@ def fits(x: exp.Expr, characters: str, pattern: str) -> exp.Expr:
 
 
 def trim(x: exp.Expr, side: Literal["both", "leading", "trailing"]) -> exp.Expr:
-    """Return a text without the spaces at its ends, or at one of them; other white space stays."""
+    """Return a text without the spaces at one or both ends; other white space stays."""
     return exp.Trim(this=x, expression=exp.Literal.string(" "), position=side.upper())
 
 
 def days_between(end: exp.Expr, start: exp.Expr) -> exp.Expr:
-    """Return how many days one date is after another, as a BIGINT."""
+    """Return the number of days from ``start`` to ``end`` as a BIGINT."""
     return cast(call("_days_between", end, start), "integer")
 
 
@@ -481,20 +486,19 @@ def date_part(part: str, x: exp.Expr) -> exp.Expr:
 
 
 def start_of_period(period: str, x: exp.Expr, type: Type) -> exp.Expr:
-    """Return the first moment of a date's year, quarter, month, week or day, or of a timestamp's hour, of the same
-    type."""
+    """Return the first moment of the period that contains a date or timestamp, of the same type."""
     return cast(exp.TimestampTrunc(this=x, unit=exp.Var(this=period.upper())), type)
 
 
 def add_interval(x: exp.Expr, count: int, unit: str, type: Type) -> exp.Expr:
-    """Return a date or timestamp so many units later, of the same type; it must be known to stay within the
-    calendar."""
+    """Return a date or timestamp ``count`` units later, of the same type; the result must be known to stay within
+    the calendar."""
     interval = exp.Interval(this=exp.Literal.string(str(count)), unit=exp.Var(this=unit.upper()))
     return cast(exp.Add(this=operand(x), expression=interval), type)
 
 
 def is_same(left: exp.Expr, right: exp.Expr) -> exp.Expr:
-    """Return whether two values are equal or both NULL: never NULL itself."""
+    """Return whether two values are equal or both NULL; the result is never NULL."""
     return exp.NullSafeEQ(this=operand(left), expression=operand(right))
 
 
@@ -504,7 +508,7 @@ def timestamp_text(x: exp.Expr) -> exp.Expr:
 
 
 def limit_text(x: exp.Expr, text: exp.Expr, dialect: Dialect) -> exp.Expr:
-    """Return ``x``, or NULL where ``text``, which it is made of, is longer than :data:`MAX_TEXT_BYTES`.
+    """Return ``x``, or NULL where ``text``, from which it is made, is longer than :data:`MAX_TEXT_BYTES`.
 
     The function is the engine's own: a view of the source is not written by :func:`render`.
     """
@@ -512,7 +516,7 @@ def limit_text(x: exp.Expr, text: exp.Expr, dialect: Dialect) -> exp.Expr:
 
 
 def if_at_most(x: exp.Expr, size: exp.Expr, most: int) -> exp.Expr:
-    """``x``, or NULL where a size is above ``most``."""
+    """Return ``x`` where a size is at most ``most``, else NULL."""
     return case([(binary("<=", size, integer(most)), x)], exp.null())
 
 
@@ -520,12 +524,12 @@ def if_at_most(x: exp.Expr, size: exp.Expr, most: int) -> exp.Expr:
 
 
 def alias(x: exp.Expr, name: str) -> exp.Expr:
-    """Return a value of a SELECT under a plain name."""
+    """Return a value under a plain name by AS."""
     return exp.Alias(this=x, alias=exp.to_identifier(name))
 
 
 def relation(source: Any, name: str) -> exp.Expr:
-    """Return a query or a table for FROM, under a plain name."""
+    """Return a query or table for FROM, under a plain name."""
     if isinstance(source, exp.Query) and not isinstance(source, exp.Subquery):
         return source.subquery(name, copy=False)
     return exp.alias_(source, name, table=True)
@@ -539,7 +543,7 @@ def select(
     where: Sequence[exp.Expr] = (),
     group_by: Sequence[exp.Expr] = (),
 ) -> exp.Select:
-    """Return a SELECT; of several conditions all must hold."""
+    """Return a SELECT; all conditions of ``where`` must hold."""
     query = exp.Select().select(*columns, copy=False).from_(source, copy=False)
     for item in joins:
         query.append("joins", item)
@@ -551,7 +555,7 @@ def select(
 
 
 def all_of(conditions: Sequence[exp.Expr]) -> exp.Expr:
-    """Return one condition that holds where all of them hold."""
+    """Return a condition that holds where all conditions hold."""
     result = conditions[0]
     for item in conditions[1:]:
         result = binary("and", result, item)
@@ -559,14 +563,13 @@ def all_of(conditions: Sequence[exp.Expr]) -> exp.Expr:
 
 
 def join(source: exp.Expr, on: exp.Expr, kind: Literal["", "LEFT", "SEMI"] = "") -> exp.Join:
-    """Return a join, for :func:`select`."""
+    """Return a join for :func:`select`."""
     side = {"side": "LEFT"} if kind == "LEFT" else {"kind": "SEMI"} if kind == "SEMI" else {}
     return exp.Join(this=source, on=on, **side)
 
 
 def row_number(order: Sequence[exp.Expr], partition: Sequence[exp.Expr] = ()) -> exp.Expr:
-    """Return the number of a row from 1 on, in this order, within rows that are equal in ``partition``; NULLs come
-    last."""
+    """Return ROW_NUMBER() within rows that are equal in ``partition``, in this order, NULLs last."""
     ordered = [exp.Ordered(this=item, desc=False, nulls_first=False) for item in order]
     return exp.Window(
         this=exp.RowNumber(), partition_by=list(partition), order=exp.Order(expressions=ordered), over="OVER"
@@ -574,7 +577,7 @@ def row_number(order: Sequence[exp.Expr], partition: Sequence[exp.Expr] = ()) ->
 
 
 def dense_rank(order: Sequence[exp.Expr], partition: Sequence[exp.Expr]) -> exp.Expr:
-    """Return the number of a row's value among the different values of ``order``, from 1 on, within the partition."""
+    """Return DENSE_RANK() within rows that are equal in ``partition``, in this order, NULLs last."""
     ordered = [exp.Ordered(this=item, desc=False, nulls_first=False) for item in order]
     return exp.Window(
         this=exp.DenseRank(), partition_by=list(partition), order=exp.Order(expressions=ordered), over="OVER"
@@ -582,27 +585,27 @@ def dense_rank(order: Sequence[exp.Expr], partition: Sequence[exp.Expr]) -> exp.
 
 
 def over(aggregate: exp.Expr, partition: Sequence[exp.Expr]) -> exp.Expr:
-    """Return an aggregate over all rows that are equal in ``partition``, for each of them."""
+    """Return an aggregate over all rows that are equal in ``partition``, beside each of them."""
     return exp.Window(this=aggregate, partition_by=list(partition), over="OVER")
 
 
 def values(rows: Sequence[Sequence[exp.Expr]], name: str, columns: Sequence[str]) -> exp.Expr:
-    """Return a table of constants, for FROM."""
+    """Return a table of constant rows for FROM."""
     tuples = [exp.Tuple(expressions=list(row)) for row in rows]
     identifiers = [exp.to_identifier(item) for item in columns]
     return exp.Values(expressions=tuples, alias=exp.TableAlias(this=exp.to_identifier(name), columns=identifiers))
 
 
 def count_rows() -> exp.Expr:
-    """Return how many rows there are."""
+    """Return COUNT(*)."""
     return exp.Count(this=exp.Star(), big_int=True)
 
 
 def total(x: exp.Expr) -> exp.Expr:
-    """Return the sum of whole numbers, 0 of none."""
+    """Return the sum of integers, 0 where there are none."""
     return cast(coalesce(call("SUM", x), integer(0)), "integer")
 
 
 def shift_right(x: exp.Expr, places: int) -> exp.Expr:
-    """Return a whole number from 0 on, divided by ``2^places`` and rounded down."""
+    """Return an integer that is not negative divided by ``2^places``, rounded down."""
     return exp.BitwiseRightShift(this=operand(x), expression=integer(places)) if places else x

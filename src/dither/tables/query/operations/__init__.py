@@ -51,7 +51,7 @@ SYNTAX: Mapping[str, tuple[Operation, Syntax]] = MappingProxyType(
 
 
 def operation(name: str) -> Operation:
-    """Return the operation of this name; refused where there is none."""
+    """Return the row of the table of operations with this name; refuse an unknown name."""
     if name not in OPERATIONS:
         raise InvalidArgument("operation", "one of the known ones", clip(name), closest(name, sorted(OPERATIONS)))
     return OPERATIONS[name]

@@ -27,6 +27,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from dither.errors import InvalidArgument
+from dither.tables.card.model import Type
 from dither.tables.card.values import EXACT_INTEGERS, literal_type
 from dither.tables.query.operations.base import (
     LEAST,
@@ -62,15 +63,30 @@ MAX_BINS = 10_000
 
 
 def _check(call: Call, args: list[TypedExpression]) -> Checked:
+    """Return the checked arguments of arithmetic on numbers and the type of its result: whole where all are whole,
+    except for a quotient, and always for FLOOR and CEIL."""
     require_numbers(call, args)
     whole = call.op in ("floor", "ceil") or (call.op != "/" and all(kind == "integer" for _, kind in args))
     return [item for item, _ in args], "integer" if whole else "number"
 
 
+def _numbers_giving(result: Type) -> Callable[[Call, list[TypedExpression]], Checked]:
+    """Return the check of an operation that takes numbers and gives a result of this type."""
+
+    def check(call: Call, args: list[TypedExpression]) -> Checked:
+        """Return the arguments, which must be numbers, and the type of the result."""
+        require_numbers(call, args)
+        return [item for item, _ in args], result
+
+    return check
+
+
 def _of_numbers(compute: Callable[..., Any]) -> Callable[..., Any]:
-    """On numbers only: Python would repeat a text, join lists and subtract dates."""
+    """Return a function that computes on numbers only and raises TypeError for others: Python would repeat a text,
+    join lists and subtract dates."""
 
     def evaluate(*values: Any) -> Any:
+        """Compute the result of numbers."""
         if not all(isinstance(value, (int, float)) for value in values):
             raise TypeError
         return compute(*values)
@@ -92,11 +108,12 @@ def arithmetic(
     null_where: str = "",
     range_rule: str = "that of the results of its ends",
 ) -> Operation:
-    """Return an operation on numbers: ``bounds`` is the range of its result by those of its arguments, and ``write``
-    its SQL by theirs, which are doubles.
-    """
+    """Return the row of an operation on numbers. ``bounds`` computes the range of its result from those of its
+    arguments, and ``write`` its SQL from theirs, which are doubles."""
 
     def compile_number(call: Call, compiler: Compiler) -> TypedSql:
+        """Return the result as a double (BIGINT for FLOOR and CEIL) with its range; refuse a range in which it could
+        overflow or underflow."""
         parts = [compiler.number(argument) for argument in call.args]
         known = bounds(*map(require_range, parts)).checked()
         node = write(*(part.node for part in parts))
@@ -105,7 +122,8 @@ def arithmetic(
         return TypedSql(node, "number", known)
 
     def compile(call: Call, compiler: Compiler) -> TypedSql:
-        """Return of whole numbers a whole number, which can be grouped by, where doubles hold it exactly."""
+        """Return the result as a BIGINT, which can be grouped by, where all arguments are whole numbers and doubles
+        hold it exactly; otherwise as a double."""
         result = compile_number(call, compiler)
         known = require_range(result)
         whole = known.quantum >= 1 and known.size <= EXACT_INTEGERS
@@ -121,6 +139,8 @@ def arithmetic(
 
 
 def _rounded(known: Range, round: Callable[[float], int]) -> Range:
+    """Return the range of FLOOR or CEIL by rounding both ends; refuse values beyond 2^53, of which doubles skip
+    whole numbers."""
     if known.size > EXACT_INTEGERS:
         raise InvalidArgument(
             "FLOOR and CEIL", "values within 2^53 in size", "larger ones, by their bounds", "leave it out"
@@ -129,6 +149,7 @@ def _rounded(known: Range, round: Callable[[float], int]) -> Range:
 
 
 def _quotient(left: exp.Expr, right: exp.Expr) -> exp.Expr:
+    """Return left / right as SQL, NULL where the divisor is 0."""
     zero = nodes.binary("=", right, nodes.integer(0))
     return nodes.case([(zero, nodes.literal(None))], nodes.divide(left, right))
 
@@ -149,6 +170,8 @@ def _read_sum(node: exp.Expr, read: Read) -> Expression:
 
 
 def _check_difference(call: Call, args: list[TypedExpression]) -> Checked:
+    """Return the checked arguments of ``-`` and the type of the result: days, a whole number, for two dates;
+    otherwise as for other arithmetic."""
     if "date" not in {kind for _, kind in args}:
         return _check(call, args)
     days = [constant(item) for item, kind in args if kind == "integer"]
@@ -161,7 +184,7 @@ def _check_difference(call: Call, args: list[TypedExpression]) -> Checked:
 
 
 def _compile_difference(call: Call, compiler: Compiler, as_number: bool = False) -> TypedSql:
-    """Return of dates, as how many days one is after the other."""
+    """Return ``a - b`` as SQL: for two dates the number of days from b to a."""
     end, start = (compiler.value(item) for item in call.args)
     if end.type == start.type == "date":
         return compile_days(start, end, call.args[::-1])
@@ -170,11 +193,13 @@ def _compile_difference(call: Call, compiler: Compiler, as_number: bool = False)
 
 
 def _difference(left: Any, right: Any) -> Any:
+    """Return a - b; for two dates the number of days from b to a."""
     plain = [isinstance(item, date) and not isinstance(item, datetime) for item in (left, right)]
     return difference("day", right, left) if all(plain) else _DIFFERENCE.evaluate(left, right)
 
 
 def _read_negative(node: exp.Expr, read: Read) -> Expression:
+    """Return ``-x``; of a constant the negative constant."""
     inside = read(node.this)
     if isinstance(inside, Literal) and isinstance(inside.value, (int, float)) and not isinstance(inside.value, bool):
         return Literal(-inside.value)
@@ -185,6 +210,7 @@ def _read_negative(node: exp.Expr, read: Read) -> Expression:
 
 
 def _check_bin(_call: Call, args: list[TypedExpression]) -> Checked:
+    """Return the checked arguments of ``bin``: a number and constant edges in rising order."""
     if args[0][1] not in NUMBERS:
         raise InvalidArgument("bin", "a number", describe(args[0][1]), "use a column of numbers")
     edges = [
@@ -200,6 +226,7 @@ def _check_bin(_call: Call, args: list[TypedExpression]) -> Checked:
 
 
 def _compile_bin(call: Call, compiler: Compiler) -> TypedSql:
+    """Return the index of a number's bin as SQL: a CASE that compares it with each edge; NULL outside of the edges."""
     value, *cuts = call.args
     edges = [float(cut.value) for cut in cuts if isinstance(cut, Literal) and isinstance(cut.value, (int, float))]
     if len(edges) != len(cuts) or len(edges) < 2 or any(a >= b for a, b in itertools.pairwise(edges)):
@@ -216,13 +243,15 @@ def _compile_bin(call: Call, compiler: Compiler) -> TypedSql:
 
 
 def _bin(value: float, *edges: float) -> int | None:
+    """Return the index of a value's bin, from 0; None outside of the edges. The last bin contains its upper edge."""
     if not edges[0] <= value <= edges[-1]:
         return None
     return min(bisect_right(edges, value), len(edges) - 1) - 1
 
 
 def _read_width_bucket(args: Sequence[exp.Expr], read: Read) -> Expression:
-    """1 + bin: buckets count from 1. Outside of the limits it is NULL, and the upper limit is in the last bucket."""
+    """Return WIDTH_BUCKET(x, low, high, n) as ``bin(x, edges) + 1``: buckets count from 1. It is NULL outside of the
+    limits, and the last bucket contains the upper one."""
     limits = [read(item) if item.key in ("literal", "neg", "paren") else None for item in args[1:]]
     constants = [item.value for item in limits if isinstance(item, Literal) and type(item.value) in (int, float)]
     if len(constants) < 3:
@@ -302,6 +331,8 @@ MOST_DIGITS = 15
 
 
 def _digits(call: Call) -> int:
+    """Return the constant number of digits that ROUND or TRUNC keeps after the point; a negative one rounds before
+    it."""
     digits = constant(call.args[1])
     if not isinstance(digits, int) or isinstance(digits, bool) or abs(digits) > MOST_DIGITS:
         expected = f"a constant number of digits from -{MOST_DIGITS} to {MOST_DIGITS}"
@@ -310,11 +341,14 @@ def _digits(call: Call) -> int:
 
 
 def _check_round(call: Call, args: list[TypedExpression]) -> Checked:
+    """Return the checked arguments of ROUND or TRUNC; the result is whole where no digits after the point are kept."""
     require_numbers(call, args)
     return [item for item, _ in args], "integer" if _digits(call) <= 0 or args[0][1] == "integer" else "number"
 
 
 def _compile_round(call: Call, compiler: Compiler) -> TypedSql:
+    """Return ROUND or TRUNC as SQL by products, quotients and FLOOR of doubles, on which engines agree to the last
+    bit."""
     digits = _digits(call)
     value = compiler.number(call.args[0])
     known = require_range(value)
@@ -346,16 +380,19 @@ def _compile_round(call: Call, compiler: Compiler) -> TypedSql:
 
 
 def round_half_away(value: float, digits: int = 0) -> float:
-    """Return a number to so many digits after the point, halves away from 0, by doubles as engines compute it."""
+    """Return a number rounded to ``digits`` after the point, halves away from 0, computed by the same doubles as on
+    engines."""
     return _to_digits(value, digits, 0.5)
 
 
 def truncate(value: float, digits: int = 0) -> float:
-    """Return a number without the digits after those asked for."""
+    """Return a number cut off toward 0 after ``digits`` digits behind the point, computed by the same doubles as on
+    engines."""
     return _to_digits(value, digits, 0.0)
 
 
 def _to_digits(value: float, digits: int, half: float) -> float:
+    """Return a number scaled to ``digits``, shifted by ``half`` away from 0, cut off, and scaled back."""
     if digits >= 0 and isinstance(value, int):
         return value
     scale = 10.0 ** abs(digits)
@@ -365,7 +402,10 @@ def _to_digits(value: float, digits: int, half: float) -> float:
 
 
 def _read_round(name: str) -> Callable[[Sequence[exp.Expr], Read], Expression]:
+    """Return the reader of ROUND or TRUNC, whose second argument is 0 by default."""
+
     def read_arguments(args: Sequence[exp.Expr], read: Read) -> Expression:
+        """Return the call with its number of digits."""
         return Call(name, (read(args[0]), read(args[1]) if len(args) == 2 else Literal(0)))
 
     return read_arguments
@@ -374,12 +414,8 @@ def _read_round(name: str) -> Callable[[Sequence[exp.Expr], Read], Expression]:
 # -- SIGN -----------------------------------------------------------------------------------------------------------
 
 
-def _check_sign(call: Call, args: list[TypedExpression]) -> Checked:
-    require_numbers(call, args)
-    return [args[0][0]], "integer"
-
-
 def _compile_sign(call: Call, compiler: Compiler) -> TypedSql:
+    """Return the sign of a number as SQL: -1, 0 or 1; NULL for NULL and NaN."""
     result = compiler.value(call.args[0])
     if result.type not in NUMBERS:
         raise wrong_type("a number", result.type)
@@ -393,6 +429,7 @@ def _compile_sign(call: Call, compiler: Compiler) -> TypedSql:
 
 
 def _sign(value: float) -> int:
+    """Return -1, 0 or 1; raise TypeError for what is no number."""
     if not isinstance(value, (int, float)):
         raise TypeError
     return (value > 0) - (value < 0)
@@ -402,18 +439,25 @@ def _sign(value: float) -> int:
 
 
 def _check_remainder(call: Call, args: list[TypedExpression]) -> Checked:
-    for item, kind in args:
-        if kind != "integer":
-            got = f"{show(item)}, which is {'not whole' if kind == 'number' else describe(kind)}"
-            fix = "round first: FLOOR(x) % 10" if kind == "number" else "use columns of whole numbers"
-            raise InvalidArgument(show(call), "whole numbers", got, fix)
+    """Return the checked arguments of the remainder, whole numbers of which the divisor is not the constant 0."""
+    _require_whole(call, args, "whole numbers", "round first: FLOOR(x) % 10")
     if constant(args[1][0]) == 0:
         raise InvalidArgument(show(call), "a divisor other than 0", "0", "divide by something else")
     return [item for item, _ in args], "integer"
 
 
+def _require_whole(call: Call, args: list[TypedExpression], expected: str, fix_for_doubles: str) -> None:
+    """Refuse arguments that are no whole numbers."""
+    for item, kind in args:
+        if kind != "integer":
+            got = f"{show(item)}, which is {'not whole' if kind == 'number' else describe(kind)}"
+            fix = fix_for_doubles if kind == "number" else "use columns of whole numbers"
+            raise InvalidArgument(show(call), expected, got, fix)
+
+
 def _compile_remainder(call: Call, compiler: Compiler) -> TypedSql:
-    """PostgreSQL fails on a divisor of 0, and the least integer divided by -1 overflows."""
+    """Return the remainder as SQL. A divisor of 0 gives NULL and one of -1 gives 0 without dividing: PostgreSQL
+    fails on the first, and the least integer divided by -1 overflows."""
     left, right = (whole_number(argument, compiler) for argument in call.args)
     divisor = right.range
     if divisor is not None and divisor.size == 0:
@@ -437,7 +481,7 @@ def _compile_remainder(call: Call, compiler: Compiler) -> TypedSql:
 
 
 def remainder(left: int, right: int) -> int | None:
-    """Return what is left of a division of whole numbers, with the sign of the first; None where the second is 0."""
+    """Return the remainder of a division of whole numbers, with the sign of the dividend; None for a divisor of 0."""
     if not isinstance(left, int) or not isinstance(right, int):
         raise TypeError
     if right == 0:
@@ -450,21 +494,20 @@ def remainder(left: int, right: int) -> int | None:
 
 
 def _check_quotient(call: Call, args: list[TypedExpression]) -> Checked:
-    for item, kind in args:
-        if kind != "integer":
-            left, right = map(show, call.args)
-            got = f"{show(item)}, which is {'not whole' if kind == 'number' else describe(kind)}"
-            fix = f"write TRUNC({left} / {right}), or FLOOR" if kind == "number" else "use columns of whole numbers"
-            raise InvalidArgument(show(call), "whole numbers, of which engines divide alike", got, fix)
+    """Return the checked arguments of the integer quotient: engines divide only whole numbers alike."""
+    left, right = map(show, call.args)
+    expected = "whole numbers, of which engines divide alike"
+    _require_whole(call, args, expected, f"write TRUNC({left} / {right}), or FLOOR")
     return [item for item, _ in args], "integer"
 
 
 def _compile_quotient(call: Call, compiler: Compiler) -> TypedSql:
+    """Return the integer quotient as SQL: TRUNC(left / right)."""
     return _compile_round(Call("trunc", (Call("/", call.args), Literal(0))), compiler)
 
 
 def quotient(left: int, right: int) -> int | None:
-    """Return the quotient of whole numbers, cut off toward 0; None where the second is 0."""
+    """Return the quotient of whole numbers, cut off toward 0; None for a divisor of 0."""
     if not isinstance(left, int) or not isinstance(right, int):
         raise TypeError
     if right == 0:
@@ -495,7 +538,7 @@ ROUNDING = (
         null_where="the divisor is 0", range_rule="that of the quotients of its ends, cut off",
     ),
     Operation(
-        "sign", "-1, 0 or 1", 1, 1, _check_sign, _compile_sign, _sign, "SIGN(x)", functions=("SIGN",),
+        "sign", "-1, 0 or 1", 1, 1, _numbers_giving("integer"), _compile_sign, _sign, "SIGN(x)", functions=("SIGN",),
         examples=("SIGN(n)", "SIGN(ABS(x))"), range_rule="-1 to 1",
     ),
     Operation(
@@ -513,12 +556,8 @@ _GRID = float(1 << 40)
 _SLACK = 1e-12
 
 
-def _functions_check(call: Call, args: list[TypedExpression]) -> Checked:
-    require_numbers(call, args)
-    return [item for item, _ in args], "number"
-
-
 def _refuse_negative(call: Call, expected: str) -> InvalidArgument:
+    """Return the refusal of an argument whose range has no value that the function is defined for."""
     return InvalidArgument(call.op.upper(), expected, "none, by its bounds", "correct the bounds, or its sign")
 
 
@@ -526,10 +565,12 @@ def _refuse_negative(call: Call, expected: str) -> InvalidArgument:
 
 
 def _compile_sqrt(call: Call, compiler: Compiler) -> TypedSql:
+    """Return the square root as SQL."""
     return _square_root(call, compiler.number(call.args[0]))
 
 
 def _square_root(call: Call, value: TypedSql) -> TypedSql:
+    """Return the square root of compiled SQL: NULL where the value is negative. Refuse a range that is all negative."""
     known = require_range(value)
     if known.high < 0:
         raise _refuse_negative(call, "values from 0 on")
@@ -541,10 +582,12 @@ def _square_root(call: Call, value: TypedSql) -> TypedSql:
 
 
 def _sqrt(value: float) -> float | None:
+    """Return the square root; None for a negative number."""
     return math.sqrt(value) if value >= 0 else None
 
 
 def _exponent(call: Call) -> float:
+    """Return the constant exponent of POWER: a multiple of 0.5, not 0 and at most :data:`MOST_EXPONENT` in size."""
     value = constant(call.args[1])
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         doubled = 2 * float(value)
@@ -555,12 +598,15 @@ def _exponent(call: Call) -> float:
 
 
 def _check_power(call: Call, args: list[TypedExpression]) -> Checked:
+    """Return the checked arguments of POWER: a number and an allowed constant exponent."""
     require_numbers(call, args)
     _exponent(call)
     return [item for item, _ in args], "number"
 
 
 def _compile_power(call: Call, compiler: Compiler) -> TypedSql:
+    """Return base^exponent as SQL by repeated squaring and, for halves, SQRT: the same products on every engine.
+    NULL for 0 to a negative power."""
     exponent = _exponent(call)
     base = compiler.number(call.args[0])
     whole, half = divmod(abs(exponent), 1)
@@ -583,12 +629,13 @@ def _compile_power(call: Call, compiler: Compiler) -> TypedSql:
 
 
 def _product(left: TypedSql, right: TypedSql) -> TypedSql:
+    """Return the product of two compiled doubles with its range."""
     known = (require_range(left) * require_range(right)).checked()
     return TypedSql(nodes.binary("*", left.node, right.node), "number", known)
 
 
 def power(base: float, exponent: float) -> float | None:
-    """Return a number to a power, by the same products as in SQL; None where it is not a number."""
+    """Return base^exponent by the same products as the SQL; None where it is no real number."""
     whole, half = divmod(abs(exponent), 1)
     if half and base < 0:
         return None
@@ -607,13 +654,19 @@ def power(base: float, exponent: float) -> float | None:
 
 
 def _to_grid(value: float) -> float:
+    """Return a number rounded to a multiple of 2^-40, on which engines' logarithms agree where they are whole."""
     return math.floor(value * _GRID + 0.5) / _GRID
 
 
 def _logarithm(
     name: str, meaning: str, write: Callable[[exp.Expr], exp.Expr], compute: Callable[[float], float]
 ) -> Operation:
+    """Return the row of a logarithm: ``write`` gives its SQL, ``compute`` its value in Python. Both are rounded to
+    multiples of 2^-40."""
+
     def compile(call: Call, compiler: Compiler) -> TypedSql:
+        """Return the logarithm as SQL, NULL where the argument is not positive. Its range is widened by one step of
+        the grid on both sides."""
         value = compiler.number(call.args[0])
         known = require_range(value)
         if known.high <= 0:
@@ -629,14 +682,16 @@ def _logarithm(
         return TypedSql(result, "number", Range.of(*ends, 1 / _GRID).checked())
 
     return Operation(
-        name, meaning, 1, 1, _functions_check, compile, lambda value: _to_grid(compute(value)) if value > 0 else None,
-        f"{name.upper()}(x)", functions=(name.upper(),), examples=(f"{name.upper()}(ABS(n) + 1)",),
+        name, meaning, 1, 1, _numbers_giving("number"), compile,
+        lambda value: _to_grid(compute(value)) if value > 0 else None, f"{name.upper()}(x)",
+        functions=(name.upper(),), examples=(f"{name.upper()}(ABS(n) + 1)",),
         null_where="x is not above 0", range_rule="of what is above 0 in its range", exact=False,
     )  # fmt: skip
 
 
 def _compile_exp(call: Call, compiler: Compiler) -> TypedSql:
-    """Return a result that PostgreSQL could not hold would be an error: the range of the exponent rules it out."""
+    """Return EXP as SQL. The range of the exponent must rule out results below 1e-250 or above 1e150, on which
+    PostgreSQL would fail."""
     value = compiler.number(call.args[0])
     known = require_range(value)
     if not math.log(LEAST) <= known.low <= known.high <= math.log(MOST):
@@ -648,8 +703,8 @@ def _compile_exp(call: Call, compiler: Compiler) -> TypedSql:
 
 NUMERIC_FUNCTIONS = (
     Operation(
-        "sqrt", "the square root", 1, 1, _functions_check, _compile_sqrt, _sqrt, "SQRT(x)", functions=("SQRT",),
-        examples=("SQRT(ABS(n))",), null_where="x is below 0", range_rule="the roots of its ends",
+        "sqrt", "the square root", 1, 1, _numbers_giving("number"), _compile_sqrt, _sqrt, "SQRT(x)",
+        functions=("SQRT",), examples=("SQRT(ABS(n))",), null_where="x is below 0", range_rule="the roots of its ends",
     ),
     Operation(
         "power",
@@ -665,8 +720,9 @@ NUMERIC_FUNCTIONS = (
         math.log2,
     ),
     Operation(
-        "exp", "e to the power of x", 1, 1, _functions_check, _compile_exp, math.exp, "EXP(x)", functions=("EXP",),
-        examples=("EXP(-n)", "EXP(0.5 * LN(ABS(x) + 1))"), range_rule="e to the power of its ends", exact=False,
+        "exp", "e to the power of x", 1, 1, _numbers_giving("number"), _compile_exp, math.exp, "EXP(x)",
+        functions=("EXP",), examples=("EXP(-n)", "EXP(0.5 * LN(ABS(x) + 1))"), range_rule="e to the power of its ends",
+        exact=False,
     ),
 )  # fmt: skip
 """The functions of one number."""

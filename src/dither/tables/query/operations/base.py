@@ -44,30 +44,30 @@ class Range:
 
     @classmethod
     def of(cls, low: float, high: float, quantum: float) -> Range:
-        """Return the multiples of a quantum from ``low`` to ``high``."""
+        """Return the range of multiples of ``quantum`` from ``low`` to ``high``."""
         inside = low <= 0 <= high
         return cls(low, high, quantum if inside else max(quantum, min(abs(low), abs(high))), quantum)
 
     @classmethod
     def constant(cls, value: float) -> Range:
-        """Return one value."""
+        """Return the range with this value alone."""
         return cls.whole(value, value)
 
     @classmethod
     def whole(cls, low: float, high: float) -> Range:
-        """Return the bounds themselves, and the whole numbers between them."""
+        """Return the range of the two bounds and the whole numbers between them."""
         if max(abs(low), abs(high)) > MOST:
             raise _refusal("larger ones")
         return cls.of(float(low), float(high), min(_quantum(low), _quantum(high)))
 
     @classmethod
     def between(cls, low: float, high: float, least: float) -> Range:
-        """Return the doubles from ``low`` to ``high`` that are 0 or at least ``least`` in size."""
+        """Return the range of doubles from ``low`` to ``high`` that are 0 or at least ``least`` in size."""
         return cls(low, high, least, _spacing(least))
 
     @property
     def size(self) -> float:
-        """The largest absolute value."""
+        """The largest absolute value in the range."""
         return max(abs(self.low), abs(self.high))
 
     def __neg__(self) -> Range:
@@ -89,7 +89,7 @@ class Range:
         return Range(min(ends), max(ends), least, max(self.quantum * other.quantum, _spacing(least)))
 
     def __truediv__(self, other: Range) -> Range:
-        """Return of quotients by what is not 0."""
+        """Return the range of quotients, for divisors other than 0."""
         near = [other.low, other.high]
         if other.low <= 0 <= other.high:
             near += [-other.least] * (other.low < 0) + [other.least] * (other.high > 0 or other.low == 0)
@@ -98,7 +98,7 @@ class Range:
         return Range(min(ends), max(ends), least, _spacing(least))
 
     def __or__(self, other: Range) -> Range:
-        """Return the values of either."""
+        """Return the smallest known range that contains both."""
         return Range(
             min(self.low, other.low),
             max(self.high, other.high),
@@ -107,24 +107,26 @@ class Range:
         )
 
     def checked(self) -> Range:
-        """Itself, or a refusal where a result could overflow or vanish."""
+        """Return the range itself; refuse one with values so large or so near 0 that a result could overflow or
+        underflow."""
         if self.size <= MOST and self.least >= LEAST:
             return self
         raise _refusal("larger ones" if self.least >= LEAST else "smaller ones that are not 0")
 
 
 def _refusal(got: str) -> InvalidArgument:
+    """Return the refusal of an expression whose values could overflow or underflow."""
     fix = "narrow the bounds of its columns, or use a handier unit"
     return InvalidArgument("expression", "values between 1e-250 and 1e150 in size", f"{got}, by its bounds", fix)
 
 
 def _quantum(value: float) -> float:
-    """Return the largest power of two, at most 1, of which a number is a whole multiple."""
+    """Return the largest power of two, at most 1, of which a number is a multiple."""
     return 1 / float(value).as_integer_ratio()[1]
 
 
 def _spacing(size: float) -> float:
-    """Return the distance between doubles from this size on, up to the next power of two."""
+    """Return the distance between adjacent doubles at this size."""
     return math.ldexp(1.0, math.frexp(size)[1] - 53)
 
 
@@ -175,12 +177,12 @@ class TypedSql:
 
     @property
     def is_null(self) -> bool:
-        """Whether it is the constant NULL, which is of every type."""
+        """Whether this is the constant NULL, which fits every type."""
         return self.node.key == "null"
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """The least and the largest value, where they are known."""
+        """The least and the largest value; None where the range is unknown."""
         return None if self.range is None else (self.range.low, self.range.high)
 
 
@@ -188,10 +190,11 @@ class Compiler(Protocol):
     """What an operation needs to write its arguments as SQL."""
 
     def value(self, expression: Expression) -> TypedSql:
-        """Return the expression as it is."""
+        """Return the SQL of an expression with the values as they are."""
 
     def number(self, expression: Expression) -> TypedSql:
-        """Return the expression as a double that is never NaN, within a known range: safe for arithmetic."""
+        """Return the SQL of an expression as a double that is never NaN and lies within a known range, which makes
+        arithmetic safe."""
 
 
 @dataclass(frozen=True)
@@ -223,7 +226,7 @@ class Function:
     read: Callable[[Sequence[exp.Expr], Read], Expression]
 
     def takes(self, count: int) -> bool:
-        """Return whether it can be called with so many arguments."""
+        """Return whether the function can be called with this number of arguments."""
         return count in (self.arguments if isinstance(self.arguments, tuple) else (self.arguments,))
 
 
@@ -268,11 +271,11 @@ class Operation:
 
     @property
     def all_syntax(self) -> tuple[Syntax, ...]:
-        """Every way in which SQL writes it, besides calling a function."""
+        """Every node of sqlglot that stands for the operation, besides function calls."""
         return (*(() if self.syntax is None else (self.syntax,)), *self.other_syntax)
 
     def check_arity(self, call: Call) -> None:
-        """Refuse a call that has too few or too many arguments."""
+        """Refuse a call with too few or too many arguments."""
         count = len(call.args)
         odd = self.name != "case" or count % 2 == 1
         if count < self.least or (self.most is not None and count > self.most) or not odd:
@@ -284,13 +287,13 @@ class Operation:
 
 
 def check_boolean(call: Call, args: list[TypedExpression]) -> Checked:
-    """Return conditions, which give a condition."""
+    """Return the checked arguments of a logical operation, which must be conditions."""
     require_conditions(call.op.upper(), args, "conditions")
     return [item for item, _ in args], "boolean"
 
 
 def require_conditions(clause: str, args: list[TypedExpression], expected: str) -> None:
-    """Refuse what is neither true nor false."""
+    """Refuse arguments that are no conditions, in the clause that messages name."""
     for item, kind in args:
         if kind != "boolean":
             got = f"{show(item)}, which is {describe(kind)}"
@@ -301,7 +304,7 @@ def require_conditions(clause: str, args: list[TypedExpression], expected: str) 
 
 
 def check_alike(call: Call, args: list[TypedExpression]) -> tuple[list[Expression], Type]:
-    """Return the arguments as values of one type, and the type.
+    """Return the arguments converted to one type, and that type; refuse types that have none in common.
 
     A constant beside values of another type becomes one of theirs where it names one: a text that is a date, a number
     or a truth value, and 0 and 1 beside conditions. A date beside timestamps is the start of its day.
@@ -326,11 +329,13 @@ def check_alike(call: Call, args: list[TypedExpression]) -> tuple[list[Expressio
 
 
 def _start_of_day(item: Expression) -> Expression:
+    """Return a date as the timestamp at which its day begins."""
     return Call("cast", (Literal("timestamp"), item))
 
 
 def _convert(literal: Literal, target: str) -> TypedExpression:
-    """Return a constant as a value of the type beside it, where it names one."""
+    """Return a constant converted to the type of the values beside it, where it writes one: '2024-01-31' is a date
+    beside dates. Others stay as they are."""
     value = literal.value
     if target == "timestamp" and isinstance(value, str):
         value = as_timestamp(value)
@@ -348,7 +353,7 @@ def _convert(literal: Literal, target: str) -> TypedExpression:
 
 
 def _number_in(text: str) -> Value:
-    """Return the number that a text is, or the text."""
+    """Return the number that a text writes in plain decimal digits; the text itself otherwise."""
     digits = text.removeprefix("-")
     if not digits.isascii() or not digits.replace(".", "", 1).isdigit() or len(digits) > 15:
         return text
@@ -356,7 +361,7 @@ def _number_in(text: str) -> Value:
 
 
 def as_date(text: str) -> date:
-    """Return the date a text names, as YYYY-MM-DD."""
+    """Return the date that a text writes as YYYY-MM-DD; refuse other texts."""
     try:
         value = date.fromisoformat(text)
     except ValueError:
@@ -371,7 +376,7 @@ def as_date(text: str) -> date:
 
 
 def as_timestamp(text: str) -> datetime:
-    """Return the moment a text names, as YYYY-MM-DD or YYYY-MM-DD HH:MM[:SS[.ffffff]]."""
+    """Return the timestamp that a text writes as YYYY-MM-DD or YYYY-MM-DD HH:MM[:SS[.ffffff]]; refuse other texts."""
     value = _moment(text)
     if value is None:
         expected = "a timestamp as 'YYYY-MM-DD HH:MM:SS', without time zone"
@@ -380,6 +385,7 @@ def as_timestamp(text: str) -> datetime:
 
 
 def _moment(text: str) -> datetime | None:
+    """Return the datetime that a text writes in ISO 8601 without a time zone; None otherwise."""
     try:
         value = datetime.fromisoformat(text)
         day = date.fromisoformat(text[:10])
@@ -398,12 +404,14 @@ def describe(kind: Type | None) -> str:
 
 
 def compile_alike(call: Call, compiler: Compiler) -> list[TypedSql]:
-    """Return the arguments as SQL, refused unless they are of one kind: no engine has to guess."""
+    """Return the SQL of a call's arguments; refuse arguments of different kinds, which engines would convert
+    differently."""
     return require_alike([compiler.value(argument) for argument in call.args])
 
 
 def require_alike(parts: list[TypedSql]) -> list[TypedSql]:
-    """Return the parts, refused unless they are of one kind."""
+    """Return the parts unchanged; refuse parts of different kinds. Integers and doubles are one kind, as dates and
+    timestamps are; NULL fits every kind."""
     families = {"integer": "number", "timestamp": "date"}
     kinds = {families.get(part.type, part.type) for part in parts if not part.is_null}
     if len(kinds) > 1:
@@ -412,7 +420,7 @@ def require_alike(parts: list[TypedSql]) -> list[TypedSql]:
 
 
 def compile_condition(expression: Expression, compiler: Compiler) -> exp.Expr:
-    """Return a condition as SQL."""
+    """Return the SQL of a condition; refuse an expression that is none."""
     result = compiler.value(expression)
     if result.type != "boolean" and not result.is_null:
         raise wrong_type("a condition", result.type)
@@ -420,12 +428,12 @@ def compile_condition(expression: Expression, compiler: Compiler) -> exp.Expr:
 
 
 def wrong_type(expected: str, got: str) -> WrongType:
-    """Return an expression of the wrong type."""
+    """Return the error for an expression of the wrong type."""
     return WrongType("expression", expected, got, "compare and compute like with like")
 
 
 def require_numbers(call: Call, args: list[TypedExpression]) -> None:
-    """Refuse arguments that are no numbers."""
+    """Refuse arguments that are no numbers, with advice by their type."""
     for item, kind in args:
         if kind not in NUMBERS:
             fix = "use a column of numbers"
@@ -446,7 +454,7 @@ def require_numbers(call: Call, args: list[TypedExpression]) -> None:
 
 
 def require_range(typed: TypedSql) -> Range:
-    """Return the range of a number; refused where it is not known."""
+    """Return the range of a compiled number; refuse one whose range is unknown because columns have no bounds."""
     if typed.range is None:
         raise InvalidArgument(
             "expression", "numbers with public bounds", "one without", "state the bounds of its columns"
@@ -455,7 +463,8 @@ def require_range(typed: TypedSql) -> Range:
 
 
 def whole_number(expression: Expression, compiler: Compiler) -> TypedSql:
-    """Return a whole number as a BIGINT: within its bounds where they are stated and exact, and else as it is.
+    """Return a whole number as a BIGINT: held within its bounds where they are stated and exact in doubles, otherwise
+    unchanged. A double is accepted where its range says that every value is whole.
 
     What is computed from whole numbers is a double; its range says that every value is whole.
     """
@@ -475,12 +484,12 @@ def whole_number(expression: Expression, compiler: Compiler) -> TypedSql:
 
 
 def constant(expression: Expression) -> Value:
-    """Return the value of a constant, or None."""
+    """Return the value of a constant; None for any other expression."""
     return expression.value if isinstance(expression, Literal) else None
 
 
 def refuse_sql(expected: str, got: str, fix: str) -> InvalidArgument:
-    """Return a text of SQL that cannot be answered."""
+    """Return the error for SQL that cannot be answered."""
     return InvalidArgument("SQL", expected, got, fix)
 
 
@@ -489,19 +498,18 @@ _CLAUSES = {"locks": "FOR UPDATE", "pivots": "PIVOT", "sample": "TABLESAMPLE", "
 
 
 def refuse_other_parts(node: exp.Expr, *known: str) -> None:
-    """Refuse a node that has a part that is not read: it would change what the question means."""
+    """Refuse a node with any part besides the ``known`` ones: an unread part would change what the question means."""
     for name, value in node.args.items():
         if value and name not in known:
             part = _CLAUSES.get(name) or name.strip("_").replace("_", " ").upper()
             raise refuse_sql(f"a plain {node.key.upper()}", f"{part} in it", f"leave {part} out")
 
 
-_NUMBERS = ("integer", "number")
 _COMPARISONS = ("<", "<=", ">", ">=", "=", "<>")
 
 
 def one_kind(call: Call, args: Sequence[tuple[Expression, Type | None]], kinds: Sequence[Type]) -> str:
-    """Return what makes values of one kind of the arguments of a call, which are of these kinds."""
+    """Return advice on how to make arguments of different types comparable."""
     dates = any(kind in ("date", "timestamp") for kind in kinds)
     if "boolean" in kinds and any(isinstance(item, Call) and item.op in _COMPARISONS for item, _ in args):
         return "compare once at a time: x > 1 AND x < 5"
@@ -509,36 +517,35 @@ def one_kind(call: Call, args: Sequence[tuple[Expression, Type | None]], kinds: 
         return _three_values(args)
     if "boolean" in kinds:
         return "write TRUE or FALSE"
-    if dates and set(kinds) & set(_NUMBERS):
+    if dates and set(kinds) & set(NUMBERS):
         return "write a date in quotes: '2024-01-31'"
-    if "text" in kinds and set(kinds) & set(_NUMBERS):
+    if "text" in kinds and set(kinds) & set(NUMBERS):
         return _texts_and_numbers(call, args)
     return "use values of one kind"
 
 
 def _three_values(args: Sequence[tuple[Expression, Type | None]]) -> str:
-    """Return what makes values of one kind of truth values and of what stands for NULL beside them."""
+    """Return advice for a condition with a default of another type, such as COALESCE(vip, 0): a CASE with three
+    values."""
     truth = next(show(item) for item, kind in args if kind == "boolean")
     other, kind = next((show(item), kind) for item, kind in args if kind not in ("boolean", None))
-    yes, no = ("1", "0") if kind in _NUMBERS else ("'yes'", "'no'")
-    if kind not in (*_NUMBERS, "text"):
+    yes, no = ("1", "0") if kind in NUMBERS else ("'yes'", "'no'")
+    if kind not in (*NUMBERS, "text"):
         return "write TRUE or FALSE"
     return f"write CASE WHEN {truth} THEN {yes} WHEN NOT {truth} THEN {no} ELSE {other} END"
 
 
 def _texts_and_numbers(call: Call, args: Sequence[tuple[Expression, Type | None]]) -> str:
-    """Return what makes texts and numbers of one kind. Texts that are compared stand in the order of their letters, '9'
-    above '10', so it is the texts that become numbers; only where values are equal or not may a number be meant as a
-    text.
-    """
-    number = next((show(item) for item, kind in args if isinstance(item, Literal) and kind in _NUMBERS), None)
+    """Return advice for texts beside numbers. Where they are compared by size the texts should become numbers, since
+    '9' is above '10' as text; where only equality counts, the number may be a code and should be a text."""
+    number = next((show(item) for item, kind in args if isinstance(item, Literal) and kind in NUMBERS), None)
     text = next((show(item) for item, kind in args if not isinstance(item, Literal) and kind == "text"), None)
     if number is not None and call.op in ("case", "coalesce"):  # nothing is compared
         return f"write '{number}', with quotes, beside texts"
     if text is None:
         word = next(item.value for item, kind in args if isinstance(item, Literal) and kind == "text")
         return f"write a number without quotes instead of {clip(str(word))!r}"
-    whole = all(kind == "integer" for _, kind in args if kind in _NUMBERS)
+    whole = all(kind == "integer" for _, kind in args if kind in NUMBERS)
     kind, target = ("integer", "INTEGER") if whole else ("number", "DOUBLE")
     fix = f'if {clip(text)} holds numbers, state type = "{kind}" in the card, or write CAST({clip(text)} AS {target})'
     codes = number is not None and call.op in ("=", "<>", "in", "is_distinct", "nullif")

@@ -25,7 +25,7 @@ from datetime import date, datetime, time
 from typing import TYPE_CHECKING, Any
 
 from dither.errors import InvalidArgument
-from dither.tables.card.model import Type
+from dither.tables.card.model import TYPES, Type
 from dither.tables.card.values import clip
 from dither.tables.query.operations.base import (
     NUMBERS,
@@ -52,7 +52,6 @@ from dither.tables.query.tree import Call, Column, Expression, Literal, show
 if TYPE_CHECKING:
     from sqlglot import exp
 
-TYPES: tuple[Type, ...] = ("integer", "number", "text", "boolean", "date", "timestamp")
 _SQL_TYPES: dict[Type, tuple[str, ...]] = {
     "integer": ("TINYINT", "SMALLINT", "MEDIUMINT", "INT", "BIGINT"),
     "number": ("FLOAT", "DOUBLE", "DECIMAL"),
@@ -74,22 +73,24 @@ _CASTS: dict[Type, tuple[Type, ...]] = {
 _INTEGER = "[+-]?[0-9]{1,18}"
 _NUMBER = "[+-]?[0-9]{1,30}([.][0-9]{1,30})?([eE][+-]?[0-9]{1,2})?"
 _LEAP_YEAR = "[0-9][0-9](0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00"
-_DATE = (
+CALENDAR_DAY = (
     "[0-9]{4}-(0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|[0-9]{4}-(0[469]|11)-(0[1-9]|[12][0-9]|30)"
     f"|[0-9]{{4}}-02-(0[1-9]|1[0-9]|2[0-8])|({_LEAP_YEAR})-02-29"
 )
+"""The days of the calendar as YYYY-MM-DD, as a regular expression; year 0 is excluded elsewhere."""
 _TIME = "([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]{1,6})?)?"
 _GRAMMARS: dict[Type, tuple[str, str]] = {
     "integer": ("0-9+-", _INTEGER),
     "number": ("0-9.eE+-", _NUMBER),
-    "date": ("0-9-", _DATE),
-    "timestamp": ("0-9T:. -", f"({_DATE})([ T]{_TIME})?"),
+    "date": ("0-9-", CALENDAR_DAY),
+    "timestamp": ("0-9T:. -", f"({CALENDAR_DAY})([ T]{_TIME})?"),
 }
 _LARGEST_NUMBER, _LEAST_NUMBER = 1e130, 1e-130
 _LARGEST_INTEGER = float(10**18)
 
 
 def _require_cast(source: Type | None, target: object) -> Type:
+    """Return the target of a CAST as a type; refuse one that ``source`` cannot be cast to. None is the type of NULL."""
     if target not in TYPES:
         raise InvalidArgument("CAST", f"one of {', '.join(TYPES)}", clip(str(target)), "write CAST(x AS DOUBLE)")
     if source is None:
@@ -104,12 +105,14 @@ def _require_cast(source: Type | None, target: object) -> Type:
 
 
 def _check(_call: Call, args: list[TypedExpression]) -> Checked:
+    """Return the checked arguments of CAST, and its target type."""
     (target, _), (value, source) = args
     kind = _require_cast(source, constant(target))
     return [target, value], kind
 
 
 def _compile(call: Call, compiler: Compiler, as_number: bool = False) -> TypedSql:
+    """Return CAST as SQL that cannot fail; ``as_number`` asks for a double within its bounds, for arithmetic."""
     target, argument = constant(call.args[0]), call.args[1]
     value = compiler.value(argument)
     known = value.range
@@ -133,7 +136,8 @@ def _compile(call: Call, compiler: Compiler, as_number: bool = False) -> TypedSq
 def _compile_number(
     argument: Expression, value: TypedSql, source: Type, kind: Type, compiler: Compiler, as_number: bool
 ) -> TypedSql:
-    """Take a number column within its bounds where it has any, and as it is where it has none."""
+    """Return the CAST of a number as SQL. Columns with bounds are held within them; columns without bounds are taken
+    as they are."""
     if kind == "boolean":
         return TypedSql(nodes.binary("<>", value.node, nodes.integer(0)), "boolean")
     if source == "integer" and (kind == "text" or (kind == "integer" and not as_number)):
@@ -161,8 +165,8 @@ _DECIMAL = ("+", "-", "*", "neg", "abs", "round", "trunc", "case", "if", "coales
 
 
 def _arithmetic(expression: Expression, compiler: Compiler) -> str:
-    """Return whether engines compute a number as an ``integer``, a ``decimal``, as constants with a point are, or a
-    double."""
+    """Return in which type engines compute a number before it is cast: "integer"; "decimal", as for constants with a
+    point; or "number", a double."""
     if isinstance(expression, Literal):
         return "decimal" if isinstance(expression.value, float) else "integer"
     if isinstance(expression, Column) or expression.op not in _DECIMAL:
@@ -175,8 +179,8 @@ def _arithmetic(expression: Expression, compiler: Compiler) -> str:
 
 
 def _rounded(value: TypedSql) -> TypedSql:
-    """Return the nearest integer, of two the even one; NULL beyond 64 bits. Doubles from 2^52 on are whole, and a sum
-    that is so large is rounded to them."""
+    """Return a double as the nearest integer, halves to even; NULL beyond 64 bits. Adding and subtracting 2^52
+    rounds, since doubles from there on are whole."""
     x, limit, whole = value.node, float(1 << 63), float(1 << 52)
     least, zero, most = (nodes.double(end) for end in (-whole, 0.0, whole))
     up = nodes.binary("-", nodes.binary("+", x, most), most)
@@ -195,6 +199,8 @@ def _rounded(value: TypedSql) -> TypedSql:
 
 
 def _compile_text(value: TypedSql, kind: Type) -> TypedSql:
+    """Return the CAST of a text as SQL: a regular expression admits what every engine reads alike, anything else is
+    NULL."""
     if kind == "boolean":
         small = nodes.translate(value.node, "TRUEFALS", "truefals")
         arms = [
@@ -217,7 +223,7 @@ def _compile_text(value: TypedSql, kind: Type) -> TypedSql:
 
 
 def cast_value(target: str, value: Any) -> Any:
-    """Return a value of another type, or None where it cannot be cast."""
+    """Return a value cast to another type; None where it cannot be cast."""
     source = _type_of(value)
     kind = _require_cast(source, target)
     if source == "text":
@@ -237,6 +243,7 @@ def cast_value(target: str, value: Any) -> Any:
 
 
 def _type_of(value: Any) -> Type:
+    """Return the card's type of a Python value; raise TypeError for others."""
     kinds: tuple[tuple[type, Type], ...] = (
         (bool, "boolean"), (int, "integer"), (float, "number"), (str, "text"), (datetime, "timestamp"), (date, "date"),
     )  # fmt: skip
@@ -247,6 +254,7 @@ def _type_of(value: Any) -> Type:
 
 
 def _read_text(text: str, kind: Type) -> Any:
+    """Return the value that a text writes in the grammar of a type; None where it writes none."""
     if kind == "text":
         return text
     if kind == "boolean":
@@ -262,11 +270,13 @@ def _read_text(text: str, kind: Type) -> Any:
 
 
 def _read_timestamp(text: str) -> datetime:
+    """Return the timestamp that a text of the grammar writes, with up to six digits of a second."""
     whole, _, fraction = text.partition(".")
     return datetime.fromisoformat(whole).replace(microsecond=int(fraction.ljust(6, "0") or 0))
 
 
 def _write(value: Any) -> str:
+    """Return a value as text in the form that all engines write."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, datetime):
@@ -278,6 +288,8 @@ def _write(value: Any) -> str:
 
 
 def _read_cast(node: exp.Expr, read: Read) -> Expression:
+    """Return the call that CAST(x AS type) stands for. DECIMAL(p, s) rounds to s digits; a constant date or
+    timestamp is read at once."""
     refuse_other_parts(node, "this", "to", "_type", "safe")
     target = node.args["to"]
     name = getattr(target.this, "value", None)
@@ -298,7 +310,7 @@ def _read_cast(node: exp.Expr, read: Read) -> Expression:
 
 
 def _read_date(args: Sequence[exp.Expr], read: Read) -> Expression:
-    """DATE(x), and DATE('2024-01-31')."""
+    """Return DATE(x) as a cast, and DATE('2024-01-31') as a constant."""
     if args[0].key == "literal" and args[0].is_string:
         return Literal(as_date(args[0].name))
     return Call("cast", (Literal("date"), read(args[0])))

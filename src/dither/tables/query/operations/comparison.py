@@ -45,7 +45,8 @@ if TYPE_CHECKING:
 
 
 def compare(relation: Callable[[Any, Any], Any], a: Any, b: Any) -> bool:
-    """Return whether two values, neither of them NULL, are so related; a date is the start of its day."""
+    """Return whether a relation holds between two values, neither of them NULL. A date is compared with timestamps
+    as the start of its day."""
     dates = isinstance(a, date) and isinstance(b, date)
     if dates and isinstance(a, datetime) != isinstance(b, datetime):
         a, b = as_datetime(a), as_datetime(b)
@@ -55,21 +56,24 @@ def compare(relation: Callable[[Any, Any], Any], a: Any, b: Any) -> bool:
 
 
 def as_datetime(value: Any) -> Any:
-    """Return a date as the start of its day, and any other value as it is."""
+    """Return a date as the start of its day; other values unchanged."""
     dated = isinstance(value, date) and not isinstance(value, datetime)
     return datetime.combine(value, time()) if dated else value
 
 
 def _check(call: Call, args: list[TypedExpression]) -> Checked:
+    """Return the arguments of a comparison converted to one type; the result is a condition."""
     return check_alike(call, args)[0], "boolean"
 
 
 def _compile(call: Call, compiler: Compiler) -> TypedSql:
+    """Return a comparison as SQL."""
     left, right = compile_alike(call, compiler)
     return TypedSql(nodes.binary(call.op, left.node, right.node), "boolean")
 
 
 def _comparison(name: str, node: str, relation: Callable[[Any, Any], Any]) -> Operation:
+    """Return the row of a comparison: its operator in SQL, sqlglot's node, and the function that compares in Python."""
     return Operation(
         name,
         "true or false; NULL if either is",
@@ -87,6 +91,7 @@ def _comparison(name: str, node: str, relation: Callable[[Any, Any], Any]) -> Op
 
 
 def _check_in(call: Call, args: list[TypedExpression]) -> Checked:
+    """Return the checked arguments of IN: a value and a list of constants, of which not all are NULL."""
     if not all(isinstance(item, Literal) for item, _ in args[1:]):
         raise InvalidArgument("IN", "a list of constants", "an expression", "write it as x = … OR x = …")
     if args[0][1] is None or all(kind is None for _, kind in args[1:]):
@@ -97,12 +102,13 @@ def _check_in(call: Call, args: list[TypedExpression]) -> Checked:
 
 
 def _compile_in(call: Call, compiler: Compiler) -> TypedSql:
+    """Return IN with a list of constants as SQL."""
     first, *others = compile_alike(call, compiler)
     return TypedSql(nodes.in_list(first.node, [other.node for other in others]), "boolean")
 
 
 def _in(*arguments: Callable[[], Any]) -> bool | None:
-    """Leave it open where a NULL is among the others, unless one of them is the value."""
+    """Return whether the first value is among the others: None, as in SQL, where it is not but one of them is NULL."""
     value, *others = (argument() for argument in arguments)
     if value is None:
         return None
@@ -114,12 +120,13 @@ def _in(*arguments: Callable[[], Any]) -> bool | None:
 
 
 def _compile_between(call: Call, compiler: Compiler) -> TypedSql:
+    """Return BETWEEN as SQL."""
     x, low, high = compile_alike(call, compiler)
     return TypedSql(nodes.between(x.node, low.node, high.node), "boolean")
 
 
 def _between(*arguments: Callable[[], Any]) -> bool | None:
-    """Leave it open where one is NULL, unless the other end says no."""
+    """Return whether a value lies between two others, inclusive: None, as in SQL, where a NULL leaves it open."""
     x, low, high = (argument() for argument in arguments)
     above = None if x is None or low is None else compare(operator.ge, x, low)
     below = None if x is None or high is None else compare(operator.le, x, high)
@@ -130,11 +137,13 @@ def _between(*arguments: Callable[[], Any]) -> bool | None:
 
 
 def _compile_distinct(call: Call, compiler: Compiler) -> TypedSql:
+    """Return IS DISTINCT FROM as SQL."""
     left, right = compile_alike(call, compiler)
     return TypedSql(nodes.not_(nodes.is_same(left.node, right.node)), "boolean")
 
 
 def _distinct(*arguments: Callable[[], Any]) -> bool:
+    """Return whether two values differ, where NULL equals NULL and nothing else."""
     left, right = (argument() for argument in arguments)
     if left is None or right is None:
         return left is not right
@@ -142,12 +151,13 @@ def _distinct(*arguments: Callable[[], Any]) -> bool:
 
 
 def _read_same(node: exp.Expr, read: Read) -> Expression:
+    """Return ``a IS NOT DISTINCT FROM b`` as the negation of is_distinct."""
     refuse_other_parts(node, "this", "expression")
     return Call("not", (Call("is_distinct", (read(node.this), read(node.args["expression"]))),))
 
 
 def _refuse_other_than_list(node: exp.Expr) -> None:
-    """Refuse an IN that has a subquery or no list."""
+    """Refuse IN with a subquery or without a list in brackets."""
     if node.args.get("query") is not None:
         raise refuse_sql("IN with a list of constants", "a subquery", "write the values out: x IN ('a', 'b')")
     if node.args.get("field") is not None:
@@ -186,12 +196,14 @@ COMPARISON = (
 
 
 def _compile_connective(call: Call, compiler: Compiler) -> TypedSql:
+    """Return AND or OR of several conditions as SQL."""
     conditions = (compile_condition(argument, compiler) for argument in call.args)
     return TypedSql(functools.reduce(functools.partial(nodes.binary, call.op), conditions), "boolean")
 
 
 def _check_not(call: Call, args: list[TypedExpression]) -> Checked:
-    """NOT IN of a list with NULL is false or NULL: no row would be kept."""
+    """Return the checked argument of NOT. NOT IN of a list with NULL is refused: it is false or NULL, so it would
+    keep no row."""
     inside = call.args[0]
     if isinstance(inside, Call) and inside.op == "in" and Literal(None) in inside.args[1:]:
         first, *values = [show(item) for item in inside.args if item != Literal(None)]
@@ -201,29 +213,34 @@ def _check_not(call: Call, args: list[TypedExpression]) -> Checked:
 
 
 def _compile_not(call: Call, compiler: Compiler) -> TypedSql:
+    """Return NOT as SQL."""
     return TypedSql(nodes.not_(compile_condition(call.args[0], compiler)), "boolean")
 
 
 def _and(*arguments: Callable[[], Any]) -> bool | None:
+    """Return whether all conditions hold: None, as in SQL, where none is false but one is NULL."""
     values = [argument() for argument in arguments]
     return False if False in values else None if None in values else True
 
 
 def _or(*arguments: Callable[[], Any]) -> bool | None:
+    """Return whether any condition holds: None, as in SQL, where none is true but one is NULL."""
     values = [argument() for argument in arguments]
     return True if True in values else None if None in values else False
 
 
 def _check_is_null(_call: Call, args: list[TypedExpression]) -> Checked:
+    """Return the argument of IS NULL, of any type; the result is a condition."""
     return [args[0][0]], "boolean"
 
 
 def _compile_is_null(call: Call, compiler: Compiler) -> TypedSql:
+    """Return IS NULL as SQL."""
     return TypedSql(nodes.is_null(compiler.value(call.args[0]).node), "boolean")
 
 
 def _read_is(node: exp.Expr, read: Read) -> Expression:
-    """IS NULL, and IS TRUE and IS FALSE, which are never NULL."""
+    """Return the call that IS NULL, IS TRUE or IS FALSE stands for; the last two are never NULL."""
     refuse_other_parts(node, "this", "expression")
     right = node.args["expression"]
     if right.key == "null":
@@ -260,7 +277,8 @@ LOGIC = (
 
 
 def compile_branches(expressions: list[Expression], compiler: Compiler, as_number: bool) -> list[TypedSql]:
-    """Compiled alike: as safe doubles, within their bounds, if any is a number or all take part in arithmetic."""
+    """Return the SQL of alternative values: all as doubles within their bounds if one of them is a number, or if
+    ``as_number`` asks for it."""
     result = [compiler.value(expression) for expression in expressions]
     kinds = {part.type for part in result if not part.is_null}
     if "number" in kinds or (as_number and kinds == {"integer"}):
@@ -269,7 +287,7 @@ def compile_branches(expressions: list[Expression], compiler: Compiler, as_numbe
 
 
 def union(parts: list[TypedSql]) -> tuple[Type, Range | None]:
-    """Return the type and range of a value that is one of several."""
+    """Return the type and the range of a value that is one of several; None for an unknown range."""
     given = [part for part in require_alike(parts) if not part.is_null]
     if not given:
         return "text", None
@@ -283,6 +301,7 @@ def union(parts: list[TypedSql]) -> tuple[Type, Range | None]:
 
 
 def _check_case(call: Call, args: list[TypedExpression]) -> Checked:
+    """Return the checked arguments of CASE: conditions, and branches converted to one type."""
     conditions, branches = args[:-1:2], [*args[1::2], args[-1]]
     require_conditions("CASE WHEN", conditions, "a condition")
     values, kind = check_alike(call, branches)
@@ -291,6 +310,7 @@ def _check_case(call: Call, args: list[TypedExpression]) -> Checked:
 
 
 def _compile_case(call: Call, compiler: Compiler, as_number: bool = False) -> TypedSql:
+    """Return CASE as SQL; its range contains those of all branches."""
     *pairs, otherwise = call.args
     conditions = [compile_condition(argument, compiler) for argument in pairs[::2]]
     branches = compile_branches([*pairs[1::2], otherwise], compiler, as_number)
@@ -300,6 +320,7 @@ def _compile_case(call: Call, compiler: Compiler, as_number: bool = False) -> Ty
 
 
 def _case(*arguments: Callable[[], Any]) -> Any:
+    """Return the value of the first branch whose condition is true, else the last argument."""
     for when, then in zip(arguments[:-1:2], arguments[1::2], strict=True):
         if when() is True:
             return then()
@@ -307,6 +328,7 @@ def _case(*arguments: Callable[[], Any]) -> Any:
 
 
 def _read_case(node: exp.Expr, read: Read) -> Expression:
+    """Return the call that CASE stands for; ``CASE x WHEN 1`` compares x with each value."""
     refuse_other_parts(node, "this", "ifs", "default")
     parts: list[Expression] = []
     for item in node.args["ifs"]:
@@ -321,12 +343,14 @@ def _read_case(node: exp.Expr, read: Read) -> Expression:
 
 
 def _compile_coalesce(call: Call, compiler: Compiler, as_number: bool = False) -> TypedSql:
+    """Return COALESCE as SQL; its range contains those of all arguments."""
     parts = compile_branches(list(call.args), compiler, as_number)
     kind, known = union(parts)
     return TypedSql(nodes.coalesce(*(part.node for part in parts)), kind, known)
 
 
 def _coalesce(*arguments: Callable[[], Any]) -> Any:
+    """Return the first value that is not NULL; None if all are."""
     return next((value for argument in arguments if (value := argument()) is not None), None)
 
 
@@ -334,6 +358,7 @@ def _coalesce(*arguments: Callable[[], Any]) -> Any:
 
 
 def _check_nullif(call: Call, args: list[TypedExpression]) -> Checked:
+    """Return the checked arguments of NULLIF; the result has the type of the first one."""
     values, _ = check_alike(call, args)
     first, kind = values[0], args[0][1]
     kind = literal_type(first.value) if isinstance(first, Literal) else kind
@@ -354,29 +379,32 @@ def _compile_nullif(call: Call, compiler: Compiler, as_number: bool = False) -> 
 
 
 def _nullif(*arguments: Callable[[], Any]) -> Any:
+    """Return the first value; None where the two are equal."""
     value, other = (argument() for argument in arguments)
     known = value is not None and other is not None
     return None if known and compare(operator.eq, value, other) else value
 
 
 def _read_if(args: Sequence[exp.Expr], read: Read) -> Expression:
-    """IF(when, then, otherwise); without the last it is NULL."""
+    """Return the call that IF(when, then, otherwise) stands for; without the last argument it is NULL."""
     parts = [read(item) for item in args]
     return Call("case", (*parts, *([Literal(None)] if len(parts) == 2 else [])))
 
 
 def _read_if_node(node: exp.Expr, read: Read) -> Expression:
+    """Return the call that sqlglot's node for IF stands for."""
     refuse_other_parts(node, "this", "true", "false")
     return _read_if([part for name in ("this", "true", "false") if (part := node.args.get(name)) is not None], read)
 
 
 def _read_isnull(args: Sequence[exp.Expr], read: Read) -> Expression:
-    """ISNULL(x) asks whether x is NULL, ISNULL(x, y) is COALESCE."""
+    """Return the call that ISNULL(x), which is IS NULL, or ISNULL(x, y), which is COALESCE, stands for."""
     parts = tuple(map(read, args))
     return Call("is_null" if len(parts) == 1 else "coalesce", parts)
 
 
 def _read_nullif(args: Sequence[exp.Expr], read: Read) -> Expression:
+    """Return the call that NULLIF(x, y) stands for."""
     return Call("nullif", tuple(map(read, args)))
 
 
@@ -410,6 +438,7 @@ CONDITIONAL = (
 
 
 def _check_extreme(call: Call, args: list[TypedExpression]) -> Checked:
+    """Return the arguments of GREATEST or LEAST converted to one type; refuse conditions."""
     values, kind = check_alike(call, args)
     if kind == "boolean":
         fix = "combine conditions by AND and OR"
@@ -418,6 +447,7 @@ def _check_extreme(call: Call, args: list[TypedExpression]) -> Checked:
 
 
 def _compile_extreme(call: Call, compiler: Compiler, as_number: bool = False) -> TypedSql:
+    """Return GREATEST or LEAST as SQL, which leave NULLs out."""
     parts = [part for part in compile_branches(list(call.args), compiler, as_number) if not part.is_null]
     kind, known = union(parts)
     if not parts or len({part.type for part in parts}) > 1 or kind == "boolean":
@@ -428,7 +458,8 @@ def _compile_extreme(call: Call, compiler: Compiler, as_number: bool = False) ->
 
 
 def _clamped(call: Call, known: Range) -> Range:
-    """Constants are never NULL: nothing is below them in GREATEST, or above them in LEAST."""
+    """Return a range narrowed by the constants among the arguments: as they are never NULL, GREATEST is at least and
+    LEAST at most the constant."""
     fixed = [value for item in call.args if isinstance(value := constant(item), (int, float))]
     low = max([known.low, *map(float, fixed)]) if call.op == "greatest" else known.low
     high = min([known.high, *map(float, fixed)]) if call.op == "least" else known.high
@@ -436,6 +467,7 @@ def _clamped(call: Call, known: Range) -> Range:
 
 
 def _extreme(choose: Callable[..., Any], *arguments: Callable[[], Any]) -> Any:
+    """Return the largest or smallest value, as ``choose`` is max or min, without NULLs; None if all are NULL."""
     values = [value for argument in arguments if (value := argument()) is not None]
     if len({isinstance(value, str) for value in values}) > 1:
         raise TypeError

@@ -46,6 +46,8 @@ PERIODS = ("year", "quarter", "month", "week", "day", "hour")
 
 
 def _check(_call: Call, args: list[TypedExpression]) -> Checked:
+    """Return the checked arguments of date_trunc: a constant period and a date or timestamp, whose type the result
+    has."""
     (period, _), (value, kind) = args
     name = period.value if isinstance(period, Literal) else None
     if not isinstance(name, str) or name.lower() not in PERIODS:
@@ -60,6 +62,7 @@ def _check(_call: Call, args: list[TypedExpression]) -> Checked:
 
 
 def _compile(call: Call, compiler: Compiler) -> TypedSql:
+    """Return date_trunc as SQL."""
     period, value = call.args
     result = compiler.value(value)
     if not isinstance(period, Literal) or period.value not in PERIODS or result.type not in ("date", "timestamp"):
@@ -72,7 +75,7 @@ def _compile(call: Call, compiler: Compiler) -> TypedSql:
 
 
 def start_of_period(period: str, value: date) -> date:
-    """Return the start of the year, quarter, month, week (Monday), day or hour."""
+    """Return the first moment of the year, quarter, month, week (from Monday), day or hour that contains a date."""
     day = value.date() if isinstance(value, datetime) else value
     if period == "hour" and isinstance(value, datetime):
         return value.replace(minute=0, second=0, microsecond=0)
@@ -85,7 +88,7 @@ def start_of_period(period: str, value: date) -> date:
 
 
 def _read(args: Sequence[exp.Expr], read: Read) -> Expression:
-    """date_trunc('month', x), or DATE_TRUNC(x, MONTH) as BigQuery has it."""
+    """Return the call that date_trunc('month', x), or DATE_TRUNC(x, MONTH) as in BigQuery, stands for."""
     first, second = args
     if first.key == "literal" and first.is_string:
         return Call("date_trunc", (Literal(first.name.lower()), read(second)))
@@ -117,7 +120,8 @@ _PART_NAMES = {
 
 
 def _part(name: object, kind: str | None, text: str) -> str:
-    """Return the part of a date that a name stands for; refused where a value of this type has none."""
+    """Return the canonical name of a part of a date, such as "doy"; refuse unknown parts, and times of a date
+    without one. ``text`` names the function in messages."""
     if isinstance(name, str) and name.lower() in ("dow", "dayofweek", "weekday"):
         fix = "write ISODOW(x), or EXTRACT(ISODOW FROM x): Monday is 1, Sunday is 7"
         raise InvalidArgument(text, "a day of the week with one meaning", "DOW", fix)
@@ -134,11 +138,13 @@ def _part(name: object, kind: str | None, text: str) -> str:
 
 
 def _check_part(call: Call, args: list[TypedExpression]) -> Checked:
+    """Return the checked arguments of a part of a date; the result is a whole number."""
     (name, _), (value, kind) = args
     return [Literal(_part(constant(name), kind, call.op)), value], "integer"
 
 
 def _compile_part(call: Call, compiler: Compiler) -> TypedSql:
+    """Return a part of a date as SQL, with its range."""
     name, value = call.args
     result = compiler.value(value)
     part = _part(constant(name), None if result.is_null else result.type, call.op)
@@ -146,7 +152,7 @@ def _compile_part(call: Call, compiler: Compiler) -> TypedSql:
 
 
 def part_of_date(name: str, value: date) -> int:
-    """Return a part of a date."""
+    """Return a part of a date or timestamp, such as the month."""
     part = _PART_NAMES[name.lower()]
     if part == "quarter":
         return (value.month + 2) // 3
@@ -160,23 +166,26 @@ def part_of_date(name: str, value: date) -> int:
 
 
 def _read_part(name: str) -> Function:
+    """Return a function of one argument that extracts a part, such as MONTH(x)."""
     part = Literal(_PART_NAMES[name.lower()])
     return Function(name, 1, f"{name}(x)", lambda args, read: _part_call(part, args[0], read))
 
 
 def _read_date_part(args: Sequence[exp.Expr], read: Read) -> Expression:
+    """Return the call that DATE_PART('month', x) or DATEPART(month, x) stands for."""
     word = args[0].key in ("column", "var") and not args[0].args.get("table")
     name: Expression = Literal(args[0].name.lower()) if word else read(args[0])
     return _part_call(name, args[1], read)
 
 
 def _read_extract(node: exp.Expr, read: Read) -> Expression:
+    """Return the call that EXTRACT(MONTH FROM x) stands for."""
     refuse_other_parts(node, "this", "expression")
     return _part_call(Literal(node.this.name.lower()), node.args["expression"], read)
 
 
 def _part_call(part: Expression, node: exp.Expr, read: Read) -> Expression:
-    """Return a part of a date, or the years of AGE(later, earlier)."""
+    """Return the call for a part of a date; the year of AGE(later, earlier) is the number of complete years."""
     while node.key == "paren":
         node = node.this
     if node.key != "anonymous" or node.name.upper() != "AGE":
@@ -189,14 +198,16 @@ def _part_call(part: Expression, node: exp.Expr, read: Read) -> Expression:
 
 
 def _complete_years(end: Expression, start: Expression) -> Expression:
-    """Return how many whole years lie between two dates: one border of years less where the day of the year is not
-    reached. The difference of dates is refused of timestamps, where the time of the day would count as well."""
+    """Return the number of complete years between two dates: the difference of years, less one where the anniversary
+    is not reached. Timestamps are refused by the difference of dates, since their time of day would count, too."""
 
     def day_of_year(value: Expression) -> Expression:
+        """Return 100 * month + day, which orders the days of any year."""
         month, day = (Call("date_part", (Literal(part), value)) for part in ("month", "day"))
         return Call("+", (Call("*", (month, Literal(100))), day))
 
     def one_where(op: str) -> Expression:
+        """Return 1 where the end's day of the year compares so with the start's, else 0."""
         return Call("case", (Call(op, (day_of_year(end), day_of_year(start))), Literal(1), Literal(0)))
 
     borders = Call("date_diff", (Literal("year"), start, end))
@@ -262,6 +273,8 @@ _EXAMPLE = "write for example x + INTERVAL 5 DAY"
 
 
 def _unit(expression: Expression, kind: Type | None, text: str) -> str:
+    """Return the unit that a constant names, such as "day"; refuse unknown units, and units of time for a date
+    without one."""
     value = constant(expression)
     name = value.lower().removesuffix("s") if isinstance(value, str) else None
     if name not in UNITS:
@@ -278,6 +291,7 @@ def _unit(expression: Expression, kind: Type | None, text: str) -> str:
 
 
 def _count(call: Call) -> int:
+    """Return the constant number of units of an interval."""
     value = constant(call.args[1])
     if not isinstance(value, int) or isinstance(value, bool):
         raise InvalidArgument("interval", "a constant whole number", show(call.args[1]), _EXAMPLE)
@@ -285,6 +299,8 @@ def _count(call: Call) -> int:
 
 
 def _check_add(call: Call, args: list[TypedExpression]) -> Checked:
+    """Return the checked arguments of date_add, whose result has the type of the date; refuse an interval longer
+    than the calendar."""
     (unit, _), (count, _), (value, kind) = args
     name = _unit(unit, kind, "interval")
     assert kind is not None
@@ -293,6 +309,8 @@ def _check_add(call: Call, args: list[TypedExpression]) -> Checked:
 
 
 def _compile_add(call: Call, compiler: Compiler) -> TypedSql:
+    """Return a date or timestamp plus a constant interval as SQL, NULL where the result would leave the years 1 to
+    9999."""
     result = compiler.value(call.args[2])
     unit, count = _unit(call.args[0], None if result.is_null else result.type, "interval"), _count(call)
     first, last = _limits(count, unit, result.type)
@@ -305,21 +323,17 @@ def _compile_add(call: Call, compiler: Compiler) -> TypedSql:
 
 
 def _limits(count: int, unit: str, kind: str) -> tuple[date, date]:
-    """Return the first and the last date, or timestamp, that stays within the calendar."""
+    """Return the first and last date or timestamp to which an interval can be added within the calendar."""
     first, last = (datetime.min, datetime.max) if kind == "timestamp" else (date.min, date.max)
-    result = (first, _moved(last, -count, unit)) if count >= 0 else (_moved(first, -count, unit), last)
+    result = (first, add_interval(unit, -count, last)) if count >= 0 else (add_interval(unit, -count, first), last)
     if result[0] is None or result[1] is None:
         raise InvalidArgument("interval", "one within the years 1 to 9999", "a longer one", _EXAMPLE)
     return result[0], result[1]
 
 
 def add_interval(unit: str, count: int, value: date) -> date | None:
-    """Return a date so many units later, the last of a shorter month where the day is missing; None beyond the
-    calendar."""
-    return _moved(value, count, unit)
-
-
-def _moved(value: date, count: int, unit: str) -> date | None:
+    """Return a date ``count`` units later, clipped to the last day of a shorter month; None outside the years 1 to
+    9999."""
     if unit in _MONTHS:
         month = (value.year - 1) * 12 + value.month - 1 + count * _MONTHS[unit]
         if not 0 <= month < 9999 * 12:
@@ -333,7 +347,7 @@ def _moved(value: date, count: int, unit: str) -> date | None:
 
 
 def read_interval(node: exp.Expr, value: Expression, read: Read, sign: int) -> Expression:
-    """Return a date and an interval of SQL, added or, where the sign is -1, subtracted."""
+    """Return the call that adds INTERVAL n UNIT to a value; ``sign`` -1 subtracts it."""
     unit = node.args.get("unit")
     count: Any = node.this.name if node.this is not None and node.this.key == "literal" else None
     if node.this is not None and node.this.key in ("neg", "paren"):
@@ -351,7 +365,10 @@ def read_interval(node: exp.Expr, value: Expression, read: Read, sign: int) -> E
 
 
 def _read_add(sign: int) -> Callable[[Sequence[exp.Expr], Read], Expression]:
+    """Return the reader of DATE_ADD (``sign`` 1) or DATE_SUB (-1)."""
+
     def read_arguments(args: Sequence[exp.Expr], read: Read) -> Expression:
+        """Return the call; a bare number of days is an interval, too."""
         value = read(args[0])
         if args[1].key == "interval":
             return read_interval(args[1], value, read, sign)
@@ -364,7 +381,7 @@ def _read_add(sign: int) -> Callable[[Sequence[exp.Expr], Read], Expression]:
 
 
 def _read_dateadd(args: Sequence[exp.Expr], read: Read) -> Expression:
-    """DATEADD(day, 5, x)."""
+    """Return the call that DATEADD(day, 5, x) stands for."""
     unit, count = _unit_name(args[0]), constant(read(args[1]))
     if unit is None or not isinstance(count, int) or isinstance(count, bool):
         raise refuse_sql("DATEADD(day, 5, x)", "other arguments", "write DATE_ADD(x, INTERVAL 5 DAY)")
@@ -375,12 +392,14 @@ def _read_dateadd(args: Sequence[exp.Expr], read: Read) -> Expression:
 
 
 def _check_difference(call: Call, args: list[TypedExpression]) -> Checked:
+    """Return the checked arguments of date_diff, both of one type; the result is a whole number."""
     (unit, _), *ends = args
     values, kind = check_alike(call, ends)
     return [Literal(_difference_unit(unit, kind, call)), *values], "integer"
 
 
 def _difference_unit(expression: Expression, kind: Type | None, call: Call) -> str:
+    """Return the unit of a difference; refuse weeks, which engines count differently."""
     unit = _unit(expression, kind, call.op)
     if unit != "week":
         return unit
@@ -390,6 +409,7 @@ def _difference_unit(expression: Expression, kind: Type | None, call: Call) -> s
 
 
 def _compile_difference(call: Call, compiler: Compiler) -> TypedSql:
+    """Return date_diff as SQL: how many borders of the unit lie between two moments."""
     start, end = require_alike([compiler.value(argument) for argument in call.args[1:]])
     if start.is_null or end.is_null or start.type != end.type:
         raise wrong_type("two dates or two timestamps", f"{start.type} and {end.type}")
@@ -401,17 +421,18 @@ def _compile_difference(call: Call, compiler: Compiler) -> TypedSql:
 
 
 def compile_days(start: TypedSql, end: TypedSql, arguments: Sequence[Expression]) -> TypedSql:
-    """Return how many days one date is after another."""
+    """Return the number of days between two compiled dates, with its range."""
     days = nodes.days_between(end.node, start.node)
     return _within_periods(days, "day", (start, end), arguments)
 
 
 def _day(value: TypedSql) -> exp.Expr:
+    """Return the day of a timestamp; a date unchanged."""
     return nodes.cast(value.node, "date") if value.type == "timestamp" else value.node
 
 
 def _position(unit: str, value: TypedSql) -> exp.Expr:
-    """Return how many years, months, … lie between the beginning of the calendar and a date."""
+    """Return the number of units from the beginning of the calendar to a date, as SQL."""
     if unit in _MONTHS:
         year = nodes.date_part("year", value.node)
         if unit == "year":
@@ -429,9 +450,8 @@ def _position(unit: str, value: TypedSql) -> exp.Expr:
 def _within_periods(
     steps: exp.Expr, unit: str, parts: tuple[TypedSql, TypedSql], arguments: Sequence[Expression]
 ) -> TypedSql:
-    """Return a difference with its range: a constant is one moment, a column lies within the bounds that the card
-    states, and any other value anywhere in the calendar. A difference beyond the range, of dates beyond their bounds,
-    is held within it."""
+    """Return a difference in ``steps`` with its range, and hold it within that. A constant is one moment, a column
+    lies within the card's bounds, any other value anywhere in the calendar."""
     calendar_ends = (datetime.min, datetime.max) if parts[0].type == "timestamp" else (date.min, date.max)
     start, end = (
         (value, value) if isinstance(value := constant(item), date) else part.period or calendar_ends
@@ -446,13 +466,15 @@ def _within_periods(
 
 
 def difference(unit: str, start: date, end: date) -> int:
-    """Return how many borders of units lie between two moments, negative where the end is before the start."""
+    """Return how many borders of a unit lie between two moments, negative where the end is before the start: one
+    month from 31 January to 1 February."""
     if not isinstance(start, date) or not isinstance(end, date):
         raise TypeError
     return _place(unit, end) - _place(unit, start)
 
 
 def _place(unit: str, value: date) -> int:
+    """Return the number of units from the beginning of the calendar to a date."""
     if unit in _MONTHS:
         return ((value.year - 1) * 12 + value.month - 1) // _MONTHS[unit]
     days = value.toordinal() - 1
@@ -463,7 +485,8 @@ def _place(unit: str, value: date) -> int:
 
 
 def _read_difference(args: Sequence[exp.Expr], read: Read) -> Expression:
-    """DATE_DIFF('day', start, end), DATEDIFF(day, start, end), DATE_DIFF(end, start, DAY) and DATEDIFF(end, start)."""
+    """Return the call that DATE_DIFF stands for in any of four orders: ('day', start, end), (day, start, end), (end,
+    start, DAY) and (end, start)."""
     if len(args) == 2:
         return Call("date_diff", (Literal("day"), read(args[1]), read(args[0])))
     first, last = (_unit_name(item) for item in (args[0], args[-1]))
@@ -479,6 +502,7 @@ def _read_difference(args: Sequence[exp.Expr], read: Read) -> Expression:
 
 
 def _unit_name(node: exp.Expr) -> str | None:
+    """Return the unit that a node names as text or as a bare word; None where it names none."""
     text = node.key == "literal" and node.is_string
     word = node.key in ("column", "var") and not node.args.get("table")
     name = node.name.lower().removesuffix("s")

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from typing import Literal as Choice
 
 from dither.errors import InvalidArgument
+from dither.tables.card.model import Type
 from dither.tables.query.operations.base import (
     Checked,
     Compiler,
@@ -51,6 +52,7 @@ _UPPER = str.maketrans(ascii_lowercase, ascii_uppercase)
 
 
 def _check_like(call: Call, args: list[TypedExpression]) -> Checked:
+    """Return the checked arguments of LIKE: a text and a constant pattern without backslash."""
     (_, kind), (pattern, _) = args
     if kind != "text":
         fix = "compare it with =, < or BETWEEN"
@@ -65,6 +67,7 @@ def _check_like(call: Call, args: list[TypedExpression]) -> Checked:
 
 
 def _check_pattern(op: str, pattern: str) -> None:
+    """Refuse a pattern that would take an engine long on a long text."""
     mixed = "%" in pattern and "_" in pattern
     most = MAX_MIXED_PATTERN if mixed else MAX_PATTERN
     if len(pattern) > most:
@@ -74,6 +77,7 @@ def _check_pattern(op: str, pattern: str) -> None:
 
 
 def _compile_like(call: Call, compiler: Compiler) -> TypedSql:
+    """Return LIKE as SQL, or ILIKE as LIKE of both sides in lower case."""
     x, pattern = (compiler.value(argument) for argument in call.args)
     if x.type != "text" or pattern.type != "text" or not isinstance(call.args[1], Literal):
         raise wrong_type("text and a constant pattern", f"{x.type} and {pattern.type}")
@@ -88,7 +92,7 @@ def _compile_like(call: Call, compiler: Compiler) -> TypedSql:
 
 
 def like(text: str, pattern: str) -> bool:
-    """Return whether a text fits a pattern of ``%`` (anything) and ``_`` (any one character)."""
+    """Return whether a text matches a pattern in which ``%`` is any text and ``_`` any one character."""
     at = place = 0
     star, retry = -1, 0
     while at < len(text):
@@ -105,6 +109,7 @@ def like(text: str, pattern: str) -> bool:
 
 
 def _require_texts(call: Call, args: Sequence[TypedExpression]) -> None:
+    """Refuse arguments that are no texts, with advice by their type."""
     for item, kind in args:
         if kind != "text":
             got = f"{show(item)}, which is {describe(kind)}"
@@ -116,6 +121,7 @@ def _require_texts(call: Call, args: Sequence[TypedExpression]) -> None:
 
 
 def _compile_texts(arguments: Sequence[Expression], compiler: Compiler) -> list[exp.Expr]:
+    """Return the SQL of arguments that must be texts."""
     parts = [compiler.value(argument) for argument in arguments]
     for part in parts:
         if part.type != "text" or part.is_null:
@@ -123,12 +129,19 @@ def _compile_texts(arguments: Sequence[Expression], compiler: Compiler) -> list[
     return [part.node for part in parts]
 
 
-def _check_text(call: Call, args: list[TypedExpression]) -> Checked:
-    _require_texts(call, args)
-    return [item for item, _ in args], "text"
+def _texts_giving(result: Type) -> Callable[[Call, list[TypedExpression]], Checked]:
+    """Return the check of an operation that takes texts and gives a result of this type."""
+
+    def check(call: Call, args: list[TypedExpression]) -> Checked:
+        """Return the arguments, which must be texts, and the type of the result."""
+        _require_texts(call, args)
+        return [item for item, _ in args], result
+
+    return check
 
 
 def _compile_letters(call: Call, compiler: Compiler) -> TypedSql:
+    """Return LOWER or UPPER as SQL, of ASCII letters alone: engines differ in others."""
     (text,) = _compile_texts(call.args, compiler)
     letters = ascii_uppercase, ascii_lowercase
     source, target = letters if call.op == "lower" else letters[::-1]
@@ -141,14 +154,16 @@ _SIDES: dict[str, Choice["both", "leading", "trailing"]] = {"trim": "both", "ltr
 
 
 def _compile_trim(call: Call, compiler: Compiler) -> TypedSql:
+    """Return TRIM, LTRIM or RTRIM of spaces as SQL."""
     (text,) = _compile_texts(call.args, compiler)
     return TypedSql(nodes.trim(text, _SIDES[call.op]), "text")
 
 
 def _trim(name: str, meaning: str, compute: Callable[[str, str], str]) -> Operation:
+    """Return the row of an operation that removes spaces at one or both ends."""
     return Operation(
-        name, meaning, 1, 1, _check_text, _compile_trim, lambda text: compute(text, " "), f"{name.upper()}(s)",
-        functions=(name.upper(),), examples=(f"{name.upper()}(' ' || s || '  ')",),
+        name, meaning, 1, 1, _texts_giving("text"), _compile_trim, lambda text: compute(text, " "),
+        f"{name.upper()}(s)", functions=(name.upper(),), examples=(f"{name.upper()}(' ' || s || '  ')",),
     )  # fmt: skip
 
 
@@ -156,6 +171,8 @@ def _trim(name: str, meaning: str, compute: Callable[[str, str], str]) -> Operat
 
 
 def _count(call: Call, place: int, least: int, what: str) -> int:
+    """Return the constant number at one place among the arguments, at least ``least``; ``what`` it counts is for
+    messages."""
     value = constant(call.args[place])
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= MAX_TEXT_BYTES:
         expected = f"a constant from {least} to {MAX_TEXT_BYTES} for {what}"
@@ -165,6 +182,7 @@ def _count(call: Call, place: int, least: int, what: str) -> int:
 
 
 def _check_substr(call: Call, args: list[TypedExpression]) -> Checked:
+    """Return the checked arguments of SUBSTR: a text and constant start and length."""
     _require_texts(call, args[:1])
     _count(call, 1, 1, "the first character")
     _count(call, 2, 0, "the number of characters")
@@ -172,45 +190,48 @@ def _check_substr(call: Call, args: list[TypedExpression]) -> Checked:
 
 
 def _compile_substr(call: Call, compiler: Compiler) -> TypedSql:
+    """Return SUBSTR as SQL."""
     (text,) = _compile_texts(call.args[:1], compiler)
     start, count = _count(call, 1, 1, "the first character"), _count(call, 2, 0, "the number of characters")
     return TypedSql(nodes.call("SUBSTRING", text, nodes.integer(start), nodes.integer(count)), "text")
 
 
 def _substr(text: str, start: int, count: int) -> str:
+    """Return ``count`` characters of a text, of which the first is ``start``; characters count from 1."""
     return text[start - 1 : start - 1 + count]
 
 
 def _read_substr(args: Sequence[exp.Expr], read: Read) -> Expression:
+    """Return the call that SUBSTR(x, start, count) stands for; without a count it takes the rest."""
     parts = [read(item) for item in args]
     return Call("substr", (*parts, *([Literal(MAX_TEXT_BYTES)] if len(parts) == 2 else [])))
 
 
 def _read_left(args: Sequence[exp.Expr], read: Read) -> Expression:
+    """Return the call that LEFT(x, count) stands for."""
     return Call("substr", (read(args[0]), Literal(1), read(args[1])))
 
 
 def _check_right(call: Call, args: list[TypedExpression]) -> Checked:
+    """Return the checked arguments of RIGHT: a text and a constant length."""
     _require_texts(call, args[:1])
     _count(call, 1, 0, "the number of characters")
     return [item for item, _ in args], "text"
 
 
 def _compile_right(call: Call, compiler: Compiler) -> TypedSql:
+    """Return RIGHT as SQL."""
     (text,) = _compile_texts(call.args[:1], compiler)
     return TypedSql(nodes.call("RIGHT", text, nodes.integer(_count(call, 1, 0, "the number of characters"))), "text")
 
 
 def _right(text: str, count: int) -> str:
+    """Return the last ``count`` characters of a text."""
     return text[max(len(text) - count, 0) :]
 
 
-def _check_length(call: Call, args: list[TypedExpression]) -> Checked:
-    _require_texts(call, args)
-    return [args[0][0]], "integer"
-
-
 def _compile_length(call: Call, compiler: Compiler) -> TypedSql:
+    """Return LENGTH as SQL."""
     (text,) = _compile_texts(call.args, compiler)
     return TypedSql(nodes.cast(nodes.call("LENGTH", text), "integer"), "integer", Range.whole(0, MAX_TEXT_BYTES))
 
@@ -218,12 +239,8 @@ def _compile_length(call: Call, compiler: Compiler) -> TypedSql:
 # -- one text in another --------------------------------------------------------------------------------------------
 
 
-def _check_search(call: Call, args: list[TypedExpression]) -> Checked:
-    _require_texts(call, args)
-    return [item for item, _ in args], "boolean"
-
-
 def _compile_search(call: Call, compiler: Compiler) -> TypedSql:
+    """Return STARTS_WITH, ENDS_WITH or CONTAINS as SQL."""
     text, part = _compile_texts(call.args, compiler)
     if call.op == "starts_with":
         return TypedSql(nodes.starts_with(text, part), "boolean")
@@ -237,6 +254,8 @@ def _compile_search(call: Call, compiler: Compiler) -> TypedSql:
 
 
 def _compile_concat(call: Call, compiler: Compiler) -> TypedSql:
+    """Return the concatenation of texts as SQL; NULL where it would be longer than :data:`MAX_MADE_BYTES`, which is
+    measured before it is made."""
     texts = _compile_texts(call.args, compiler)
     if len(texts) == 1:
         return TypedSql(texts[0], "text")
@@ -247,17 +266,19 @@ def _compile_concat(call: Call, compiler: Compiler) -> TypedSql:
 
 
 def _limited(text: str) -> str | None:
+    """Return a text; None where it is longer than :data:`MAX_MADE_BYTES`."""
     return text if len(text.encode()) <= MAX_MADE_BYTES else None
 
 
 def _concat(*texts: str) -> str | None:
+    """Return texts concatenated; None where the result is too long."""
     if not all(isinstance(text, str) for text in texts):
         raise TypeError
     return texts[0] if len(texts) == 1 else _limited("".join(texts))
 
 
 def _read_pipe(node: exp.Expr, read: Read) -> Expression:
-    """Return a chain of ``||`` as one operation."""
+    """Return a chain of ``||`` as one call."""
     parts: list[Expression] = []
     while node.key == "dpipe":
         refuse_other_parts(node, "this", "expression", "safe")
@@ -267,13 +288,14 @@ def _read_pipe(node: exp.Expr, read: Read) -> Expression:
 
 
 def _read_concat(args: Sequence[exp.Expr], read: Read) -> Expression:
-    """CONCAT takes NULL for an empty text, as DuckDB and PostgreSQL do."""
+    """Return the call that CONCAT stands for, in which NULL is an empty text, as on DuckDB and PostgreSQL."""
     parts = [read(item) for item in args]
     present = [item if isinstance(item, Literal) else Call("coalesce", (item, Literal(""))) for item in parts]
     return Call("||", tuple(present))
 
 
 def _replaced(call: Call) -> tuple[str, str]:
+    """Return the constant text that REPLACE looks for and the one it writes; refuse long ones."""
     old, new = constant(call.args[1]), constant(call.args[2])
     if isinstance(old, str) and isinstance(new, str):
         sizes = len(old.encode()), len(new.encode())
@@ -286,14 +308,15 @@ def _replaced(call: Call) -> tuple[str, str]:
 
 
 def _check_replace(call: Call, args: list[TypedExpression]) -> Checked:
+    """Return the checked arguments of REPLACE: a text and two constants."""
     _require_texts(call, args)
     _replaced(call)
     return [item for item, _ in args], "text"
 
 
 def _compile_replace(call: Call, compiler: Compiler) -> TypedSql:
-    """Return where something longer is put in, the result is measured before it is made, by what is left without
-    ``old``."""
+    """Return REPLACE as SQL. Where the new text is longer, the result's size is computed first, from the length
+    without ``old``, and the result is NULL if it is too long."""
     (text,) = _compile_texts(call.args[:1], compiler)
     old, new = _replaced(call)
     result = nodes.call("REPLACE", text, nodes.literal(old), nodes.literal(new))
@@ -307,18 +330,21 @@ def _compile_replace(call: Call, compiler: Compiler) -> TypedSql:
 
 
 def _replace(text: str, old: str, new: str) -> str | None:
+    """Return a text with each ``old`` replaced by ``new``; None where that made it too long."""
     result = text.replace(old, new)
     return _limited(result) if len(new.encode()) > len(old.encode()) else result
 
 
 def _search(name: str, meaning: str, compute: Callable[[str, str], Any], *functions: str) -> Operation:
+    """Return the row of an operation that looks for one text in another."""
     return Operation(
-        name, meaning, 2, 2, _check_search, _compile_search, compute, f"{functions[0]}(s, 'a')", functions=functions,
-        examples=(f"{functions[0]}(s, s)", f"{functions[0]}(s, '')", f"{functions[0]}('aé', s)"),
+        name, meaning, 2, 2, _texts_giving("boolean"), _compile_search, compute, f"{functions[0]}(s, 'a')",
+        functions=functions, examples=(f"{functions[0]}(s, s)", f"{functions[0]}(s, '')", f"{functions[0]}('aé', s)"),
     )  # fmt: skip
 
 
 def _contains(text: str, part: str) -> bool:
+    """Return whether a text contains another."""
     return part in text
 
 
@@ -335,12 +361,12 @@ TEXT = (
     ),
     Operation(
         "lower", "the text in small letters, of ASCII only",
-        1, 1, _check_text, _compile_letters, lambda text: text.translate(_LOWER), "LOWER(s)",
+        1, 1, _texts_giving("text"), _compile_letters, lambda text: text.translate(_LOWER), "LOWER(s)",
         functions=("LOWER", "LCASE"),
     ),
     Operation(
         "upper", "the text in capitals, of ASCII only",
-        1, 1, _check_text, _compile_letters, lambda text: text.translate(_UPPER), "UPPER(s)",
+        1, 1, _texts_giving("text"), _compile_letters, lambda text: text.translate(_UPPER), "UPPER(s)",
         functions=("UPPER", "UCASE"),
     ),
     _trim("trim", "the text without spaces at its ends; other white space stays", str.strip),
@@ -365,7 +391,7 @@ TEXT = (
     ),
     Operation(
         "length", "how many characters (code points) a text has",
-        1, 1, _check_length, _compile_length, len, "LENGTH(s)",
+        1, 1, _texts_giving("integer"), _compile_length, len, "LENGTH(s)",
         functions=("LENGTH", "LEN", "CHAR_LENGTH", "CHARACTER_LENGTH"), range_rule=f"0 to {MAX_TEXT_BYTES}",
     ),
     _search("contains", "(x, part): whether the part is in x", _contains, "CONTAINS"),
@@ -385,7 +411,8 @@ TEXT = (
     ),
     Operation(
         "||", "the texts as one; in CONCAT, NULL is an empty text",
-        1, None, _check_text, _compile_concat, _concat, "s || '-' || s", syntax=Syntax("DPipe", read=_read_pipe),
+        1, None, _texts_giving("text"), _compile_concat, _concat, "s || '-' || s",
+        syntax=Syntax("DPipe", read=_read_pipe),
         special_functions=(Function("CONCAT", tuple(range(1, 33)), "CONCAT(s, t)", _read_concat),),
         examples=("CONCAT(s, 'x', s)", "CONCAT(LOWER(s))"), null_where="several make more than 1,024 bytes",
     ),

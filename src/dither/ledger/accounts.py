@@ -1,8 +1,6 @@
 """Accounts: the budget of a dataset, of an analyst or of each person; its limit, and what is spent and left.
 
-What callers of a ledger hand in, checked: names, limits, and what was asked.
-
-Opening the accounts of a dataset, once or if they are not there yet, and changing their limits.
+They are opened and their limits changed here, and what callers of a ledger pass (names, limits, requests) is checked.
 """
 
 from __future__ import annotations
@@ -52,7 +50,7 @@ Left = Literal["nothing", "no limit", "private", "no budget"] | Guarantee
 
 
 def left_words(left: Left) -> str:
-    """Return what may still be charged as text, rounded toward zero, so that what is printed can be spent."""
+    """Return a remaining budget as text, rounded toward zero, so that what is printed can be spent."""
     return str(rounded_down(left)) if isinstance(left, Guarantee) else left
 
 
@@ -76,13 +74,14 @@ class Remaining:
 
     @property
     def guarantee(self) -> Guarantee | None:
-        """Return what whoever asks may still spend; None for nothing, and where it is not known."""
+        """Return what the asking analyst may still spend, or the table where analysts have no accounts; None if that is
+        nothing, not limited or private."""
         left = self.table if self.analyst is None else self.analyst
         return left if isinstance(left, Guarantee) else None
 
     @property
     def table_words(self) -> str:
-        """Return what the table has left, as text."""
+        """Return the remaining budget of the table as text."""
         if self.table == "private":
             return f"private; each person has {self.each_person} for life"
         if self.table == "no budget":
@@ -97,10 +96,9 @@ class Remaining:
 
 @dataclass(frozen=True)
 class Account:
-    """An account as it stands. What people have spent is private, and never shown: their account has a limit only.
+    """The current state of an account. What people have spent is private, so their account shows a limit only.
 
-    ``spent`` and ``left`` are in the unit the account adds up: epsilon
-    and delta, or rho.
+    ``spent`` and ``left`` are in the unit the account adds up: epsilon and delta, or rho.
 
     >>> import dither as dp, tempfile
     >>> with tempfile.TemporaryDirectory() as folder, dp.ledger.open(folder + "/budget.sqlite") as ledger:
@@ -144,12 +142,12 @@ class Account:
 
     @property
     def spent(self) -> Guarantee | None:
-        """Return what was charged so far; None for nothing, and for people."""
+        """Return what was charged so far; None if that is nothing, and for people."""
         return None if self.kind == "people" else guarantee_of(self.used, self.unit)
 
     @property
     def left(self) -> Guarantee | None:
-        """Return what may still be charged; None for nothing, for people, and where there is no limit."""
+        """Return what may still be charged; None if that is nothing, for people, and where there is no limit."""
         if self.room is None or self.kind == "people":
             return None
         rest = self.room - self.used
@@ -157,7 +155,7 @@ class Account:
 
     @property
     def left_or_why(self) -> Left:
-        """Return what may still be charged, or why that is no guarantee."""
+        """Return what may still be charged, or the word for why there is no such guarantee."""
         if self.kind == "people":
             return "private"
         if self.room is None:
@@ -166,12 +164,12 @@ class Account:
 
     @property
     def left_text(self) -> str:
-        """Return what may still be charged, as text."""
+        """Return :attr:`left_or_why` as text."""
         return left_words(self.left_or_why)
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """Return what a table of accounts says of it, in the order of :data:`HEADER`."""
+        """Return the account as a row of a table with the columns :data:`HEADER`."""
         private = self.kind == "people"
         return (
             "every analyst" if self.kind == "analyst" and not self.name else str(self),
@@ -182,12 +180,12 @@ class Account:
         )
 
     def _repr_html_(self) -> str:
-        """For a notebook: limit, spending and what is left."""
+        """Return HTML for a notebook: limit, spending and what is left."""
         return accounts_html([self])
 
     @property
     def share(self) -> float | None:
-        """Return the part of the limit that is spent, from 0 to 1; None where there is no limit, and for people."""
+        """Return the fraction of the limit that is spent, from 0 to 1; None where there is no limit, and for people."""
         if self.room is None or self.kind == "people":
             return None
         parts = [Fraction(used, room) for used, room in zip(*map(_both, (self.used, self.room)), strict=True) if room]
@@ -204,8 +202,10 @@ class Account:
         return {"owner_": self.owner, "kind_": self.kind, "name_": self.name}
 
     def charged(self, price: Price) -> Amount:
-        """Return what a release costs this account, if it has that left. Without a limit, the count ends when it is
-        full."""
+        """Return the amount that a release costs this account; refuse a cost above what is left.
+
+        An account without a limit counts up to the largest number that fits the database, and stays there.
+        """
         result = cost(price, self.unit)
         if self.room is None:
             rest = _FULL - self.used
@@ -220,7 +220,8 @@ class Account:
         return result
 
     def pressure(self, price: Price) -> Fraction | float:
-        """Return how many times what is left a release would take; infinity where nothing is left of what it takes."""
+        """Return the cost of a release divided by what is left, the larger of both parts; infinity where nothing is
+        left, 0 without a limit."""
         if self.room is None:
             return 0.0
         parts = zip(*map(_both, (cost(price, self.unit), self.room - self.used)), strict=True)
@@ -235,10 +236,9 @@ class Account:
 
 
 def charge_each(paying: Sequence[Account], price: Price) -> list[Amount]:
-    """Return what a release costs each of several accounts, if all of them have it left.
+    """Return the amounts that a release costs several accounts; refuse it unless all of them can pay.
 
-    Where more than one has not, the refusal names the one that has least: whoever asks for no more than that is within
-    all of them.
+    Where several cannot pay, the error names the account with the least left: a cost within that is within all of them.
     """
     try:
         return [account.charged(price) for account in paying]
@@ -248,11 +248,12 @@ def charge_each(paying: Sequence[Account], price: Price) -> list[Amount]:
 
 
 def _both(amount: Amount) -> tuple[int, int]:
+    """Return loss and delta of an amount as a pair."""
     return amount.loss, amount.delta
 
 
 def state(limit: Guarantee | None, filter: Filter) -> dict[str, Any]:
-    """Return a limit as the history says it."""
+    """Return a limit with its filter as plain JSON, as entries of the history state it."""
     if limit is None:
         return {"kind": None, "numbers": [], "filter": filter}
     return {**stored(limit), "filter": filter}
@@ -269,6 +270,7 @@ def promised(terms: dict[str, Any]) -> Guarantee | None:
 
 
 def _unreadable() -> LedgerError:
+    """Return the error for an account whose columns do not hold what was written."""
     return LedgerError("ledger", "accounts as they were written", "one that cannot be read", "restore it from a copy")
 
 
@@ -280,7 +282,10 @@ def opened(
     population: str = "",
     unit: Unit = "epsilon",
 ) -> Account:
-    """Return a new account. Without a limit of its own it still adds up what is spent, in the unit given."""
+    """Return a new account that has spent nothing, with the owner, kind and name of ``place``.
+
+    Without a limit it still adds up what is spent, in ``unit``.
+    """
     result = None if limit is None else Limit.of(limit, filter)
     return Account(
         *place,
@@ -315,13 +320,13 @@ def add(store: LedgerStore, account: Account) -> None:
 
 
 def find(store: LedgerStore, owner: str, kind: Kind = "dataset", name: str = "") -> Account | None:
-    """Return the account, or None."""
+    """Return an account; None where there is none of this owner, kind and name."""
     rows = store.rows(schema.ACCOUNT, {"owner": owner, "kind": kind, "name": name})
     return read(rows[0]) if rows else None
 
 
 def known(store: LedgerStore, owner: str, kind: Kind = "dataset", name: str = "") -> Account:
-    """Return the account; an unknown one is refused."""
+    """Return an account; refuse an owner, kind and name that have none."""
     result = find(store, owner, kind, name)
     if result is None:
         raise unknown(kind)
@@ -331,8 +336,10 @@ def known(store: LedgerStore, owner: str, kind: Kind = "dataset", name: str = ""
 def open_all(
     store: LedgerStore, dataset: str, new: list[Account], signed: Mapping[str, str] | None = None
 ) -> chain.Receipt:
-    """Open accounts and append that to the history, in the transaction that is under way. ``signed`` says by whom and
-    why, where somebody did it."""
+    """Insert new accounts and append that to the history, in the transaction that is under way.
+
+    ``signed`` is the signature of the person who opened them; None where a charge or a card did.
+    """
     for account in new:
         add(store, account)
     opened_accounts = [
@@ -365,7 +372,7 @@ def unknown(kind: Kind) -> InvalidArgument:
 
 
 def read(row: Any) -> Account:
-    """Return an account from its row."""
+    """Return an account from its database row; refuse one whose numbers are none."""
     owner, kind, name, text, unit, limit_loss, limit_delta, spent_loss, spent_delta, population, *rest = row
     numbers = (spent_loss, spent_delta, limit_loss or 0, limit_delta or 0, *rest)
     if any(type(number) is not int for number in numbers):
@@ -380,7 +387,7 @@ MAX_NAME = 200
 
 
 def checked_name(value: object, name: str, max_length: int = MAX_NAME) -> str:
-    """Return a name that the history can show; refused otherwise.
+    """Return a name, checked to be short printable text that the history can show.
 
     >>> checked_name("visits", "dataset")
     'visits'
@@ -394,16 +401,13 @@ def checked_name(value: object, name: str, max_length: int = MAX_NAME) -> str:
     return value
 
 
-def stated_limits(options: LimitOptions) -> AccountLimits:
-    """Return the limits that keyword arguments state."""
-    population = options.get("population")
-    if population is not None:
-        checked_name(population, "population")
-    return AccountLimits(**options)
+def checked_signature(signed_by: object, reason: object) -> dict[str, str]:
+    """Return who signs a change and why, as the history states it; refuse what it cannot show."""
+    return {"signed_by": checked_name(signed_by, "signed_by"), "reason": checked_name(reason, "reason", 2000)}
 
 
 def canonical_request(request: Any) -> str:
-    """Return what was asked, as canonical JSON; refused where JSON cannot hold it.
+    """Return a request as canonical JSON; refuse what JSON cannot hold.
 
     >>> canonical_request(None)
     'null'
@@ -424,8 +428,8 @@ _CHANGE_IT = "change the ledger's with change_limit, signed and with a reason"
 """How a limit is changed, from Python."""
 BY_CARD = "the card"
 """Who signs a limit that is changed in the card before anything is charged."""
-RESTATED = (BY_CARD, "changed in the card before anything was charged")
-"""Who signs such a change, and the reason given."""
+RESTATED = {"signed_by": BY_CARD, "reason": "changed in the card before anything was charged"}
+"""The signature of such a change."""
 
 
 class LimitOptions(TypedDict, total=False):
@@ -466,6 +470,8 @@ class AccountLimits:
     filter: Filter = "sum"
 
     def __post_init__(self) -> None:
+        if self.population is not None:
+            checked_name(self.population, "population")
         for promise in (self.limit, self.each_analyst, self.each_person):
             if promise is not None:
                 check_guarantee(promise, "limit")
@@ -511,9 +517,9 @@ def create(store: LedgerStore, dataset: str, limits: AccountLimits) -> Receipt:
 
 
 def ensure(store: LedgerStore, dataset: str, limits: AccountLimits) -> bool:
-    """Open the accounts of a dataset unless they are there, in the transaction that is under way; whether it did.
+    """Open the accounts of a dataset unless it has some, in the transaction that is under way; return whether it did.
 
-    Accounts that are there have to have these very limits.
+    Accounts that exist are refused if they have other limits.
     """
     whole = find(store, dataset)
     if whole is None:
@@ -524,7 +530,7 @@ def ensure(store: LedgerStore, dataset: str, limits: AccountLimits) -> bool:
 
 
 def check_limits(store: LedgerStore, dataset: str, limits: AccountLimits) -> None:
-    """Refuse limits that are not those of the accounts that are there."""
+    """Refuse limits that differ from those of the existing accounts of a dataset."""
     whole = known(store, dataset)
     template = find(store, dataset, "analyst")
     people = find(store, whole.population, "people") if whole.population else None
@@ -566,7 +572,7 @@ def check_uncharged(store: LedgerStore, dataset: str) -> None:
 def admit(
     store: LedgerStore, dataset: str, analyst: str, limit: Guarantee, filter: Filter, signed_by: str | None = None
 ) -> Receipt:
-    """Open an account for one analyst, in the transaction that is under way."""
+    """Open an account for one analyst in a dataset, in the transaction that is under way; ``signed_by`` granted it."""
     known(store, dataset)
     if find(store, dataset, "analyst", analyst) is not None:
         raise InvalidArgument("analyst", "one without an account", "one who has it", "use change_limit to change it")
@@ -584,10 +590,9 @@ def change_limit(
     analyst: str | None,
     each_person: bool,
     limit: Guarantee,
-    signed_by: str,
-    reason: str,
+    signed: Mapping[str, str],
 ) -> Receipt:
-    """Change one limit, in the transaction that is under way."""
+    """Change the limit of a dataset, of an analyst or of each person, in the transaction that is under way."""
     account = known(store, dataset)
     if analyst is not None:
         account = known(store, dataset, "analyst", analyst)
@@ -609,5 +614,4 @@ def change_limit(
             "limit_delta_": new.amount.delta,
         },
     )
-    body = {"account": list(account.place), "limit": stated, "signed_by": signed_by, "reason": reason}
-    return chain.append(store, "limit", dataset, body)
+    return chain.append(store, "limit", dataset, {"account": list(account.place), "limit": stated, **signed})

@@ -32,7 +32,7 @@ _PAGE = 200  # entries in memory at a time; the first are there at once
 
 @dataclass(frozen=True)
 class Receipt:
-    """The place of an entry in the history and its hash. Keep the last one: it finds a ledger that was rolled back.
+    """The number and the hash of an entry of the history. Keep the last one: it detects a ledger that was rolled back.
 
     >>> Receipt.read(str(Receipt(3, "ab" * 32))) == Receipt(3, "ab" * 32)
     True
@@ -46,7 +46,7 @@ class Receipt:
 
     @classmethod
     def read(cls, text: str) -> Receipt:
-        """Return a receipt from what it prints as."""
+        """Return the receipt that ``str(receipt)`` gave as text."""
         seq, _, digest = str(text).partition(":")
         if (
             not (seq.isascii() and seq.isdigit() and len(seq) < 19)
@@ -165,7 +165,11 @@ def append(
     charge: int | None = None,
     answer: bytes | None = None,
 ) -> Receipt:
-    """Add an entry, in the transaction that is under way."""
+    """Append an entry to the history, in the transaction that is under way.
+
+    ``last`` is number and hash of the entry before, where the caller has read them. ``charge`` is the number of the
+    charge that this entry belongs to.
+    """
     seq, before = last or last_entry(store)
     seq, at, text = seq + 1, now(), canonical(body)
     digest = _digest(store, before, (seq, at, kind, dataset, key, charge, text), answer)
@@ -187,21 +191,20 @@ def append(
 
 
 def last_entry(store: LedgerStore) -> tuple[int, bytes]:
-    """Return number and hash of the last entry; those of :data:`START` where there is none yet."""
+    """Return number and hash of the last entry; 0 and :data:`START` where there is none yet."""
     row = store.run(schema.LAST).fetchone()
     return (row[0], as_bytes(row[1], row[0])) if row else (0, START)
 
 
 def as_bytes(value: Any, seq: int) -> bytes:
-    """Return the value of a binary column of entry ``seq``, as bytes. SQLite allows any type there, and others are
-    refused."""
+    """Return the value of a binary column of entry ``seq`` as bytes; refuse another type, which SQLite would allow."""
     if not isinstance(seq, int) or not isinstance(value, (bytes, memoryview)):
         raise broken(seq, "it cannot be read")
     return bytes(value)
 
 
 def entries(store: LedgerStore, dataset: str | None = None) -> Iterator[Entry]:
-    """Return the history in order, a page at a time."""
+    """Yield the entries of the history, or of one dataset, in order; they are read a page at a time."""
     after, statement = 0, schema.ENTRIES if dataset is None else schema.ENTRIES_OF
     while True:
         values: dict[str, object] = {"after": after, "most": _PAGE}
@@ -214,14 +217,14 @@ def entries(store: LedgerStore, dataset: str | None = None) -> Iterator[Entry]:
 
 
 def entry_of(row: Any) -> Entry:
-    """Return an entry from its row."""
+    """Return an entry from its database row."""
     seq, at, kind, dataset, key, charge, text, answer, digest = row
     recorded = None if answer is None else as_bytes(answer, seq)
     return Entry(seq, at, kind, dataset, key, charge, text, recorded, as_bytes(digest, seq))
 
 
 def check(store: LedgerStore, entry: Entry, before: bytes) -> None:
-    """Refuse an entry that is not what was written after the one before."""
+    """Refuse an entry whose hash does not follow from its content and from ``before``, the hash of the entry before."""
     fields = (entry.seq, entry.at, entry.kind, entry.dataset, entry.key, entry.charge, entry.text)
     try:
         same = hmac.compare_digest(_digest(store, before, fields, entry.answer), entry.hash)
@@ -232,7 +235,7 @@ def check(store: LedgerStore, entry: Entry, before: bytes) -> None:
 
 
 def checked(store: LedgerStore, seq: int) -> Entry:
-    """Return an entry that is as it was written, whatever was done to the others."""
+    """Return the entry with a number, checked against the hash of the entry before it."""
     rows = [row for n in (seq - 1, seq) for row in store.rows(schema.ENTRY, {"seq": n})]
     if len(rows) < min(seq, 2):
         raise broken(seq, "it, or the one before, is missing")
@@ -242,8 +245,9 @@ def checked(store: LedgerStore, seq: int) -> Entry:
 
 
 def checked_answers(store: LedgerStore, keys: Mapping[str, object]) -> list[Entry]:
-    """Return the answers to a ``charge`` of a ``dataset`` with keys from ``first`` to before ``last``, in order; each
-    is as it was written.
+    """Return the answers to one charge in order, each checked against the hash of the entry before it.
+
+    ``keys`` holds the parameters of the query: ``charge``, ``dataset``, and the keys from ``first`` to before ``last``.
     """
     result = []
     for row in store.rows(schema.ANSWERS, keys):
@@ -254,14 +258,14 @@ def checked_answers(store: LedgerStore, keys: Mapping[str, object]) -> list[Entr
 
 
 def check_last(store: LedgerStore) -> None:
-    """Check the last entry only, which is what opening a ledger affords."""
+    """Check the last entry alone, since opening a ledger has to be quick."""
     seq, _ = last_entry(store)
     if seq:
         checked(store, seq)
 
 
 def check_receipt(store: LedgerStore, receipt: Receipt) -> None:
-    """Refuse a ledger that does not hold the entry a receipt was given for."""
+    """Refuse a ledger without the entry that a receipt was given for."""
     if not isinstance(receipt, Receipt):
         raise WrongType("receipt", "a Receipt", type(receipt).__name__, "pass Receipt.read(text)")
     if receipt == Receipt(0, START.hex()):  # given before the first entry
@@ -274,15 +278,15 @@ def check_receipt(store: LedgerStore, receipt: Receipt) -> None:
 
 
 def select_entry(store: LedgerStore, receipt: Receipt) -> Any:
-    """Return a cursor over the entry that a receipt was given for, in the transaction that is under way; None where the
-    number of the receipt cannot be that of an entry.
+    """Return a cursor over the entry with the number of a receipt, in the transaction that is under way; None where
+    that number cannot be one of an entry.
     """
     possible = isinstance(receipt.seq, int) and 0 < receipt.seq < 1 << 63
     return store.run(schema.ENTRY, {"seq": receipt.seq}) if possible else None
 
 
 def check_charge(cursor: Any, charge: Any) -> None:
-    """Refuse a charge that was not made in this ledger: an answer to it would answer something else.
+    """Refuse a charge that was not made in this ledger, since its answer would be recorded for another charge.
 
     ``cursor`` is what :func:`select_entry` returned for the receipt of the charge.
     """
@@ -305,7 +309,7 @@ def _missing_entry() -> LedgerRolledBack:
 
 
 def broken(seq: int, what: str) -> LedgerError:
-    """Return the error for an entry that is not as it was written."""
+    """Return the error for a history that was changed at an entry."""
     return LedgerError(
         "ledger", "a history as it was written", f"a break at entry {seq}: {what}", "restore it from a copy"
     )

@@ -1,11 +1,10 @@
 """Charging for a release: every account that it concerns is checked and updated in one transaction.
 
-Errors while rows were read: counted for each dataset, which is closed after a few until its steward reopens it.
-
-Whether reading fails may depend on a single row, so a failure is an answer without noise. It is paid for like any
-other, it says nothing but that it happened, and it cannot be repeated often: an analyst with ``max_incidents`` may ask
-no more, and after :data:`EVERYBODY` times as many nobody may, so that no single analyst closes a dataset for the
-others and analysts who work together cannot go on. Incidents of charges that name no analyst count for everybody.
+*Incidents* are errors while rows were read. Whether reading fails may depend on a single row, so a failure is an answer
+without noise. It is paid for like any other, it says nothing but that it happened, and it cannot be repeated often: an
+analyst with ``max_incidents`` may ask no more, and after :data:`EVERYBODY` times as many the dataset is closed for
+everybody, until its steward reopens it. So no single analyst closes a dataset for the others, and analysts who work
+together cannot go on. Incidents of charges that name no analyst count for everybody.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither.comparison import ComparedByValue
-from dither.errors import BudgetExceeded, DatasetClosed, InvalidArgument, LedgerError, WrongType
+from dither.errors import BudgetExceeded, DatasetClosed, InvalidArgument, WrongType
 from dither.guarantees import Guarantee
 from dither.ledger import accounts, chain, people, schema
 from dither.ledger.accounts import Account
@@ -31,12 +31,13 @@ from dither.ledger.units import Amount, Price, Unit, cost
 
 DEFAULT_MAX_INCIDENTS = 3
 EVERYBODY = 3
-"""So many times ``max_incidents`` close a dataset for everybody."""
+"""A dataset is closed for everybody after this many times ``max_incidents``."""
+_MAX_SHOWN_REQUEST = 10_000
+"""How many characters a request may have that stands in the history in full."""
 
 
 def check_max_incidents(value: object) -> int:
-    """Return the number of incidents after which a dataset is closed; anything but a positive whole number is
-    refused."""
+    """Return the number of incidents after which a dataset is closed; refuse anything but a positive whole number."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise WrongType("max_incidents", "a whole number", type(value).__name__, "pass max_incidents=3")
     if value < 1:
@@ -45,22 +46,17 @@ def check_max_incidents(value: object) -> int:
 
 
 def incidents_by_analyst(store: LedgerStore, account: Account) -> Counter[str | None]:
-    """Return the incidents of a dataset since it was last reopened, by the analyst who was charged; None is nobody
-    named."""
+    """Count the incidents of a dataset since it was last reopened, by the analyst who was charged; None stands for
+    charges that name no analyst."""
     if not account.incidents:
         return Counter()
     rows = store.rows(schema.LAST_INCIDENTS, {"dataset": account.owner, "most": account.incidents})
-    return Counter(_analyst(json.loads(row[0])) for row in rows)
-
-
-def _analyst(charge: dict[str, Any]) -> str | None:
-    """Return who was charged."""
-    name: str | None = charge.get("analyst")
-    return name
+    return Counter(json.loads(row[0]).get("analyst") for row in rows)
 
 
 def counted(incidents: Counter[str | None], analyst: str | None) -> int:
-    """Return how many of them count for an analyst; all of them for nobody in particular."""
+    """Return how many incidents count against an analyst: their own, and those of charges without an analyst. None
+    counts all."""
     return incidents.total() if analyst is None else incidents[analyst] + incidents[None]
 
 
@@ -77,20 +73,19 @@ class Closure:
 
     @classmethod
     def of(cls, incidents: Counter[str | None], max_incidents: int) -> Closure:
-        """For whom these incidents close a dataset."""
+        """Return for whom these incidents close a dataset."""
         everybody = incidents.total() >= EVERYBODY * max_incidents or incidents[None] >= max_incidents
         names = sorted(name for name in incidents if name is not None and counted(incidents, name) >= max_incidents)
         return cls(everybody, tuple(names))
 
     @property
     def is_open(self) -> bool:
-        """Return whether nobody is refused."""
+        """Return whether the dataset takes questions of everybody."""
         return not self.everybody and not self.analysts
 
 
 def check_open(store: LedgerStore, account: Account, max_incidents: int, analyst: str | None = None) -> None:
-    """Refuse a dataset with that many incidents of an analyst, or several times as many of all, since it was last
-    reopened."""
+    """Refuse a dataset that incidents since the last reopening have closed, for this analyst or for everybody."""
     if account.incidents < max_incidents:
         return
     most, count = EVERYBODY * max_incidents, account.incidents
@@ -107,7 +102,7 @@ def check_open(store: LedgerStore, account: Account, max_incidents: int, analyst
 
 
 def record_incident(store: LedgerStore, charge: Charge) -> Receipt:
-    """Append an incident of a charge, once, in the transaction that is under way."""
+    """Append an incident of a charge, in the transaction that is under way; a second one of a charge is not counted."""
     chain.check_charge(chain.select_entry(store, charge.receipt), charge)
     recorded = store.run(schema.INCIDENT, {"charge": charge.receipt.seq}).fetchall()
     if recorded:
@@ -118,11 +113,10 @@ def record_incident(store: LedgerStore, charge: Charge) -> Receipt:
     return receipt
 
 
-def reopen(store: LedgerStore, dataset: str, signed_by: str, reason: str) -> Receipt:
-    """Start counting again, in the transaction that is under way; the incidents stay in the history."""
+def reopen(store: LedgerStore, dataset: str, signed: Mapping[str, str]) -> Receipt:
+    """Count incidents of a dataset from 0 again, in the transaction that is under way; they stay in the history."""
     account = accounts.known(store, dataset)
-    body = {"incidents": account.incidents, "signed_by": signed_by, "reason": reason}
-    receipt = chain.append(store, "reopen", dataset, body)
+    receipt = chain.append(store, "reopen", dataset, {"incidents": account.incidents, **signed})
     _set_incidents(store, account, 0)
     return receipt
 
@@ -157,22 +151,26 @@ class Charge(ComparedByValue):
     units: frozenset[Unit] = field(default=frozenset(), repr=False)
 
 
-def request_digest(dataset: str, price: Price, analyst: str | None, asked: str) -> tuple[dict[str, Any], str]:
-    """Return the cost as the history states it, and a hash of all that one key stands for: the whole price is part of
-    it."""
-    stated = {**accounts.state(price.guarantee, "sum"), "rho": None if price.rho is None else str(price.rho)}
-    text = canonical([dataset, stated, analyst, asked])
-    return stated, hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+def charge_body(dataset: str, price: Price, analyst: str | None, asked: str) -> dict[str, Any]:
+    """Return what the entry of a charge states before it is paid: its cost, a hash of the request, and the request.
+
+    The hash (``request``) covers all that one key stands for, the whole price included. A very long request is left out
+    (``asked`` is None).
+    """
+    cost = {**accounts.state(price.guarantee, "sum"), "rho": None if price.rho is None else str(price.rho)}
+    text = canonical([dataset, cost, analyst, asked])
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return {"cost": cost, "request": digest, "asked": asked if len(asked) <= _MAX_SHOWN_REQUEST else None}
 
 
 def find_recorded(
     store: LedgerStore, dataset: str, key: str, paid: Guarantee, request: str, *, lenient: bool = False
 ) -> Charge | None:
-    """Return the answer that was recorded under this key for this request (its request_digest), or None.
+    """Return the charge of a request with the answer that was recorded under its key; None if there is none.
 
-    A key that was used for another request is refused, or, with ``lenient``, treated as one without an answer. A charge
-    whose answer was never recorded is not reused: whoever asks again is charged again, so that the noise of one charge
-    is never drawn twice.
+    ``request`` is the hash that :func:`charge_body` gives. A key that was used for another request is refused, or, with
+    ``lenient``, treated as one without an answer. A charge whose answer was never recorded is not reused: asking again
+    is charged again, so that the noise of one charge is never drawn twice.
     """
     rows = store.rows(schema.CHARGED, {"dataset": dataset, "key": key})
     if not rows:
@@ -193,8 +191,10 @@ def find_recorded(
 def check_payable(
     store: LedgerStore, dataset: str, price: Price, analyst: str | None, max_incidents: int, people: bool
 ) -> str:
-    """Refuse, before the keys of any person are read, a request that is incomplete or that the dataset or the analyst
-    cannot pay; returns the population. All of this depends on the request alone. The charge itself checks again.
+    """Return the population whose people would pay for a request; refuse one that the dataset or the analyst cannot
+    pay.
+
+    It is called before the keys of any person are read, and depends on the request alone. The charge checks again.
     """
     paying = _paying(store.rows(*_touched(dataset, analyst)), dataset, analyst)[0]
     check_open(store, paying[0], max_incidents, analyst)
@@ -206,7 +206,7 @@ def check_payable(
 
 
 def _check_people(population: str, named: bool) -> None:
-    """The people of a release have to be named where people have accounts, and must not be named elsewhere."""
+    """Refuse a release that does not name its people where they have accounts, or names them where they have none."""
     if population and not named:
         raise InvalidArgument(
             "people", "whom this release touches", "nobody", "pass people=, the column of person keys"
@@ -218,7 +218,7 @@ def _check_people(population: str, named: bool) -> None:
 
 
 def check_person_limit(account: Account, price: Price) -> Amount:
-    """Return what a release costs each person; refused if nobody could ever pay it, which everybody may know."""
+    """Return the amount that a release costs each person; refuse one above a person's whole limit, which is public."""
     amount = cost(price, account.unit)
     if account.room is None or not amount.within(account.room):
         raise BudgetExceeded(
@@ -238,10 +238,11 @@ def pay(
     max_incidents: int,
     unread: bool,
 ) -> Charge:
-    """Check every account with this charge included, append the charge to the history, and update the accounts, in the
-    transaction that is under way.
+    """Check every account with this charge included, append the charge to the history, and update the accounts.
 
-    ``unread`` says that the keys of the people could not be read, so that only the dataset and the analyst are charged.
+    All of it is part of the transaction that is under way. ``body`` is that of :func:`charge_body`, to which the
+    charged accounts are added. ``unread`` says that the keys of the people could not be read, so that only the dataset
+    and the analyst are charged.
     """
     rows = store.run(*_touched(dataset, analyst)).fetchall()
     paying, fresh = _paying(rows, dataset, analyst)
@@ -269,13 +270,15 @@ def pay(
 
 
 def _touched(dataset: str, analyst: str | None) -> tuple[Any, dict[str, object]]:
-    """Return the query for the accounts that a charge concerns, with its parameters."""
+    """Return the SELECT for the accounts of a dataset that a charge concerns, and its parameters."""
     return schema.TOUCHED, {"owner": dataset, "analyst": analyst or ""}
 
 
 def _paying(rows: list[Any], dataset: str, analyst: str | None) -> tuple[list[Account], Account | None]:
-    """Return the dataset's account, and the analyst's where analysts have accounts; and that one if it is to be
-    opened."""
+    """Return the accounts that pay, from the rows of :func:`_touched`, and the one of them that is still to be opened.
+
+    They are the dataset's and, where analysts have accounts, the analyst's; None: no account is to be opened.
+    """
     touched = {(account.kind, account.name): account for account in (accounts.read(row[:-3]) for row in rows)}
     whole = touched.get(("dataset", ""))
     if whole is None:
@@ -303,8 +306,10 @@ def people_pay(
     seq: int,
     body: dict[str, Any],
 ) -> NDArray[np.bool_]:
-    """Charge whoever can pay. The seal of the charge before is checked first, and named in the new one: accounts put
-    back to an earlier state do not fit into the history again.
+    """Charge the people who can pay, in the transaction that is under way, and return a mask of their rows.
+
+    The seal of the charge before is checked first, and named in the new one, so that accounts put back to an earlier
+    state do not fit the history. ``body`` gets the seal of this charge, which is entry ``seq``.
     """
     key, population = store.secret.people, account.owner
     if account.sealed:
@@ -326,9 +331,7 @@ def _check_seal(store: LedgerStore, key: bytes, account: Account) -> None:
     sealed_entry = chain.entry_of(rows[0]).body.get("people") if rows else None
     seal = people.seal(key, account.owner, account.sealed, account.checksum)
     if not isinstance(sealed_entry, list) or sealed_entry[:2] != [account.owner, seal]:
-        raise LedgerError(
-            "ledger", "people's accounts as they were charged", "changed accounts", "restore it from a copy"
-        )
+        raise people.changed_accounts()
 
 
 def _spend(store: LedgerStore, account: Account, amount: Amount) -> None:

@@ -41,7 +41,7 @@ VARIABLE = "DITHER_LEDGER_KEY"
 
 @dataclass(frozen=True)
 class Secret:
-    """32 bytes, and the keys derived from them, one for each use."""
+    """The secret of a ledger: 32 bytes, and the keys derived from them, one for each use."""
 
     value: bytes
 
@@ -66,6 +66,7 @@ class Secret:
         return hashlib.sha256(b"dither ledger secret" + self.value).hexdigest()[:32]
 
     def _derived(self, use: bytes) -> bytes:
+        """Return the key for one use."""
         return hmac.digest(self.value, b"dither ledger: " + use, "sha256")
 
     def __repr__(self) -> str:
@@ -73,7 +74,7 @@ class Secret:
 
 
 def given_secret(given: bytes | None) -> Secret | None:
-    """Return the secret from the caller or from the environment; None where neither gives one."""
+    """Return the secret that the caller passes, or that of the environment; None where neither states one."""
     if given is not None:
         if not isinstance(given, bytes):
             raise WrongType("secret", "32 bytes", type(given).__name__, "pass secrets.token_bytes(32)")
@@ -86,7 +87,7 @@ def given_secret(given: bytes | None) -> Secret | None:
 
 
 def missing_secret() -> InvalidArgument:
-    """Return the error for a PostgreSQL ledger, which has no key file, without a secret."""
+    """Return the error for a PostgreSQL ledger without a secret, since it has no key file."""
     return InvalidArgument(
         "secret",
         "the secret of the ledger",
@@ -117,6 +118,7 @@ def wrong_secret() -> LedgerError:
 
 
 def _read_secret(text: str, where: str) -> Secret:
+    """Return the secret that a text spells in hexadecimal; ``where`` names the text in the error."""
     try:
         result = bytes.fromhex(text.strip())
     except ValueError:
@@ -132,17 +134,17 @@ _PRIVATE = stat.S_IRUSR | stat.S_IWUSR
 
 
 def key_file(path: Path) -> Path:
-    """Return where the secret of a SQLite ledger is kept."""
+    """Return the path of the key file of a SQLite ledger."""
     return path.with_name(path.name + ".key")
 
 
 def journal_file(path: Path) -> Path:
-    """Return where SQLite keeps how to undo the write that is under way."""
+    """Return the path of SQLite's rollback journal, which undoes an interrupted write."""
     return path.with_name(path.name + "-journal")
 
 
 def prepared(path: Path, given: Secret | None, create: bool) -> tuple[Secret, bool]:
-    """Return the secret of the ledger at a path, and whether the ledger was made for it just now."""
+    """Return the secret of the ledger at a path, and whether this call made the ledger."""
     try:
         created = not os.path.lexists(path) and _make(path, given, create)
         check(path)
@@ -152,8 +154,8 @@ def prepared(path: Path, given: Secret | None, create: bool) -> tuple[Secret, bo
 
 
 def check(path: Path) -> None:
-    """Refuse what is no ledger, and a file that has another name: SQLite's journal goes by the name, so that what one
-    name leaves half written the other would not undo.
+    """Refuse a file that is no ledger, or that has several names: SQLite finds its journal by the name, so that a write
+    interrupted under one name would not be undone under another.
     """
     if path.is_dir():
         raise _refused("a file", "a folder", "name a file in it")
@@ -171,7 +173,7 @@ def check(path: Path) -> None:
 
 
 def _is_mount(path: Path) -> bool:
-    """Return whether something is mounted on this very file, as ``docker -v file:file`` does."""
+    """Return whether the file itself is a mount point, as ``docker -v file:file`` makes it."""
     if path.stat().st_dev != path.parent.stat().st_dev:
         return True
     try:
@@ -183,7 +185,7 @@ def _is_mount(path: Path) -> bool:
 
 
 def _make(path: Path, given: Secret | None, create: bool) -> bool:
-    """Make ledger and key, unless somebody else has meanwhile."""
+    """Make a ledger and its key file; return False if another process did so first, True otherwise."""
     key, part = key_file(path), path.with_name(path.name + ".part")
     if not path.parent.is_dir():
         raise _refused("a folder that exists", "a missing one", "make it first, or choose another")
@@ -215,7 +217,7 @@ def _make(path: Path, given: Secret | None, create: bool) -> bool:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """One process at a time; the lock ends with the process."""
+    """Hold a lock on a folder that one process has at a time; it ends with the process."""
     import fcntl
 
     handle = os.open(folder, os.O_RDONLY)
@@ -227,7 +229,7 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _write_ledger(path: Path, secret: Secret) -> None:
-    """A complete ledger without any account; only its owner may read who will be in it."""
+    """Write a ledger without accounts, readable for its owner only."""
     os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, _PRIVATE))
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA journal_mode = MEMORY")
@@ -268,7 +270,8 @@ def sync(path: Path) -> None:
 
 
 def _waits_for(part: Path, secret: Secret) -> bool:
-    """Return whether a ledger was complete but for its name, with this key, when its making was interrupted."""
+    """Return whether ``part`` is a complete ledger with this secret: making it was interrupted before it got its
+    name."""
     if not part.exists():
         return False
     with closing(sqlite3.connect(f"{part.as_uri()}?mode=ro", uri=True)) as connection:
@@ -277,6 +280,7 @@ def _waits_for(part: Path, secret: Secret) -> bool:
 
 
 def _lost() -> LedgerError:
+    """Return the error for a key file whose ledger is gone."""
     return _refused(
         "the ledger that the .key file beside it belongs to",
         "none: a new one would forget what was spent",
@@ -285,10 +289,11 @@ def _lost() -> LedgerError:
 
 
 def missing(got: str) -> LedgerMissing:
-    """Return the refusal of a place where there is no ledger."""
+    """Return the error for an address at which there is no ledger; ``got`` says what is there."""
     command = "correct its name, or ask a first question with dither query"
     return LedgerMissing("ledger", "a ledger", got, "create it with dither.ledger.open(place)", command)
 
 
 def _refused(expected: str, got: str, fix: str) -> LedgerError:
+    """Return the error for a file that cannot be used as a ledger."""
     return LedgerError("ledger", expected, got, fix)

@@ -1,12 +1,10 @@
 """The ledger itself: every release is charged, then computed, then recorded, and only then returned.
 
-Spenders: a :class:`LedgerScope` charges each release to a ledger, an :class:`Allowance` deducts it from an earlier
-charge.
+*Spenders*: a :class:`LedgerScope` charges each release to a ledger, an :class:`Allowance` deducts it from an earlier
+charge. They do not nest: a scope inside another scope, or inside the computation of ``ledger.release``, would charge
+one release twice, under two keys and with two answers to replay. It is refused.
 
-Spenders do not nest. A scope inside of another, or inside of a computation of ``ledger.release``, or that inside of a
-scope, would have to charge both for the same release, under two keys and with two answers to replay; it is refused.
-
-Verification: the hash chain is unbroken, and every account is the sum of the entries that concern it.
+*Verification*: the hash chain is unbroken, and every account is the sum of the entries that concern it.
 """
 
 from __future__ import annotations
@@ -14,20 +12,27 @@ from __future__ import annotations
 import os
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from os import PathLike
-from typing import Any, Literal, NoReturn, Self, Unpack
+from typing import Any, Literal, NamedTuple, NoReturn, Self, Unpack
 
-from dither.budget_hooks import Spender, charging_to, current_spender
+from dither.budget_hooks import charging_to, current_spender
 from dither.errors import BudgetExceeded, DataIncident, InvalidArgument, LedgerError, NotPrivate, WrongType
 from dither.extras import Axes
 from dither.guarantees import ZCDP, Guarantee
 from dither.ledger import accounts, chain, charging, report, schema
 from dither.ledger import people as _people
-from dither.ledger.accounts import MAX_NAME, Account, canonical_request, checked_name, stated_limits
+from dither.ledger.accounts import (
+    MAX_NAME,
+    Account,
+    AccountLimits,
+    canonical_request,
+    checked_name,
+    checked_signature,
+)
 from dither.ledger.chain import Entry, Receipt
 from dither.ledger.charging import Charge
 from dither.ledger.recorded import canonical, decode, encode
@@ -47,16 +52,18 @@ class LedgerScope(Stateful):
     @contextmanager
     def opened(self) -> Iterator[LedgerScope]:
         """Charge every release made until the block ends."""
-        with paying(self):
+        refuse_nested_charging()
+        with charging_to(self):
             yield self
 
     @property
     def left(self) -> Guarantee | None:
-        """Return what the dataset, or the analyst, may still spend."""
+        """Return what the dataset, or the analyst, may still spend; None if that is nothing, or there is no limit."""
         return self._ledger.left(self._dataset, self._analyst)
 
     def spend(self, what: Any, compute: Callable[[], Any], *, private: bool, recordable: bool = True) -> Any:
-        """Charge for one release, compute it, record it."""
+        """Charge for one release of ``what``, then compute it; record it if the scope has a key, or return what was
+        recorded under that key before."""
         _refuse_seeded(private)
         if not recordable and self._key is not None:
             raise InvalidArgument(
@@ -80,10 +87,10 @@ class LedgerScope(Stateful):
 
 
 class Allowance(Stateful):
-    """What was charged already: the releases of one computation may not cost more in all.
+    """The budget of one computation, which was charged beforehand: its releases together may not cost more.
 
-    That is checked in the unit of every account that was charged, and in that of the cost as it was stated. A release
-    that is cheap in one unit may be dear in another.
+    That is checked in the unit of every account that was charged, and in the unit of the cost as it was stated. A
+    release that is cheap in one unit may be expensive in another.
     """
 
     def __init__(self, charge: Charge) -> None:
@@ -93,7 +100,7 @@ class Allowance(Stateful):
         self._left = {unit: exact_cost(price, unit) for unit in sorted({stated_unit, *charge.units})}
 
     def spend(self, what: Any, compute: Callable[[], Any], *, private: bool, recordable: bool = True) -> Any:
-        """Take one release from what is left, and compute it."""
+        """Deduct one release from the allowance, and compute it; refuse it where the allowance does not cover it."""
         _refuse_seeded(private)
         price = Price.of(what)
         with self._lock:
@@ -101,7 +108,7 @@ class Allowance(Stateful):
         return compute()
 
     def _rest(self, price: Price, unit: Unit) -> tuple[Fraction, Fraction]:
-        """Return the remaining allowance in a unit after one release."""
+        """Return the loss and delta that remain of the allowance in a unit after one release."""
         try:
             epsilon, delta = exact_cost(price, unit)
         except NotPrivate:  # it has no cost in this unit
@@ -117,8 +124,8 @@ class Allowance(Stateful):
         return rest
 
 
-def refuse_inside() -> None:
-    """Refuse to start charging where another block charges already."""
+def refuse_nested_charging() -> None:
+    """Refuse to start charging inside a block that charges already."""
     if current_spender() is not None:
         raise InvalidArgument(
             "scope",
@@ -128,86 +135,93 @@ def refuse_inside() -> None:
         )
 
 
-@contextmanager
-def paying(spender: Spender) -> Iterator[None]:
-    """Every release inside is charged by this spender."""
-    refuse_inside()
-    with charging_to(spender):
-        yield
-
-
 def _refuse_seeded(private: bool) -> None:
+    """Refuse a release whose noise comes from a seeded source, which anybody could draw again."""
     if not private:
         raise NotPrivate("source", "the system's randomness", "a seeded source", "leave seeded sources to tests")
 
 
-def _verified(store: LedgerStore) -> tuple[int, Receipt]:
-    """Replay the whole history, then compare the accounts with it; in the transaction that is under way."""
-    store.intact()
-    ledger = _Replayed()
+def _verify(store: LedgerStore) -> Verified:
+    """Replay the whole history and compare every account with it, in the transaction that is under way."""
+    store.check_integrity()
+    replayed = _ReplayedAccounts()
     before, seq = chain.START, 0
     for entry in chain.entries(store):
         if entry.seq != seq + 1:
             raise chain.broken(seq + 1, "it is missing")
         chain.check(store, entry, before)
         try:
-            ledger.add(entry)
+            replayed.add(entry)
         except (KeyError, IndexError, TypeError, ValueError):
             raise chain.broken(entry.seq, "it cannot be read") from None
         before, seq = entry.hash, entry.seq
-    result = [accounts.read(row) for row in store.run(schema.ACCOUNTS).fetchall()]
-    ledger.compare(result)
-    _check_people(store, ledger, {account.owner: account for account in result if account.kind == "people"})
+    stored = [accounts.read(row) for row in store.run(schema.ACCOUNTS).fetchall()]
+    replayed.compare(stored)
+    _check_people(store, replayed.seals, {account.owner: account for account in stored if account.kind == "people"})
     store.check_shape()
-    return seq, Receipt(seq, before.hex())
+    return Verified(seq, Receipt(seq, before.hex()), people=True)
 
 
-class _Replayed:
-    """The accounts as computed from the history."""
+class _Seal(NamedTuple):
+    """The last seal of a population's accounts that the history has, and the number of the entry that has it."""
+
+    seq: int
+    text: str
+
+
+class _ReplayedAccounts:
+    """The accounts as they follow from the history, entry by entry."""
 
     def __init__(self) -> None:
-        self.sums: dict[tuple[str, str, str], list[Any]] = {}
-        self.seals: dict[str, tuple[int, str]] = {}
-        self.charges: set[int] = set()
+        self.accounts: dict[tuple[str, str, str], Account] = {}
+        self.seals: dict[str, _Seal] = {}
+        self._charges: set[int] = set()
 
     def add(self, entry: Entry) -> None:
-        """Apply one entry."""
+        """Apply one entry: accounts that it opens, a new limit, a charge, an incident, a reopening or an answer."""
         body = entry.body
         if entry.kind == "open":
             for opened in body["accounts"]:
-                limit = accounts.promised(opened["limit"])
-                room = None if limit is None else Limit.of(limit, opened["limit"]["filter"]).amount
-                stated, unit = canonical(opened["limit"]), opened["unit"]
-                self.sums[tuple(opened["account"])] = [room, Amount(0, 0), opened["population"], stated, unit, 0]
+                limit = opened["limit"]
+                room = None if limit["kind"] is None else _room(limit)
+                owner, kind, name = opened["account"]
+                self.accounts[owner, kind, name] = Account(
+                    owner, kind, name, canonical(limit), opened["unit"], room, Amount(0, 0), opened["population"]
+                )
         elif entry.kind == "limit":
-            limit = accounts.promised(body["limit"])
-            result = self.sums[tuple(body["account"])]
-            result[0], result[3] = Limit.of(limit, body["limit"]["filter"]).amount, canonical(body["limit"])
+            self._change(body["account"], stated=canonical(body["limit"]), room=_room(body["limit"]))
         elif entry.kind == "charge":
-            self.charges.add(entry.seq)
-            for *place, epsilon, delta in body["charged"]:
-                result = self.sums[place[0], place[1], place[2]]
-                result[1] = result[1] + Amount(epsilon, delta)
+            self._charges.add(entry.seq)
+            for *place, loss, delta in body["charged"]:
+                self._change(place, used=self.accounts[place[0], place[1], place[2]].used + Amount(loss, delta))
             if "people" in body:
                 population, seal, before = body["people"]
-                if before != self.seals.get(population, (0, ""))[0]:
+                if before != self.seals.get(population, _Seal(0, "")).seq:
                     raise chain.broken(entry.seq, "people's accounts were put back before it")
-                self.seals[population] = entry.seq, seal
+                self.seals[population] = _Seal(entry.seq, seal)
         elif entry.kind == "reopen":
-            self.sums[entry.dataset, "dataset", ""][5] = 0
-        elif entry.kind == "incident" and entry.charge in self.charges:
-            self.sums[entry.dataset, "dataset", ""][5] += 1
-        elif entry.kind != "answer" or entry.charge not in self.charges:
+            self._change((entry.dataset, "dataset", ""), incidents=0)
+        elif entry.kind == "incident" and entry.charge in self._charges:
+            dataset = (entry.dataset, "dataset", "")
+            self._change(dataset, incidents=self.accounts[dataset].incidents + 1)
+        elif entry.kind != "answer" or entry.charge not in self._charges:
             raise chain.broken(entry.seq, "it answers no charge")
 
-    def compare(self, result: list[accounts.Account]) -> None:
-        """Refuse stored accounts that differ from those computed from the history."""
-        stored = {a.place: [a.room, a.used, a.population, a.stated, a.unit, a.incidents] for a in result}
-        plain = all((a.checksum, a.sealed) == (0, 0) for a in result if a.kind != "people")
-        if stored != self.sums or not plain:
-            wrong = {str(place[1]) for place in set(stored) ^ set(self.sums)} or {
-                str(place[1]) for place in stored if stored[place] != self.sums[place]
-            }
+    def _change(self, place: Sequence[str], **fields: Any) -> None:
+        """Replace fields of the account with this owner, kind and name."""
+        owner, kind, name = place
+        self.accounts[owner, kind, name] = replace(self.accounts[owner, kind, name], **fields)
+
+    def compare(self, stored: list[Account]) -> None:
+        """Refuse stored accounts that differ from those that follow from the history.
+
+        Checksum and seal of people's accounts follow from the accounts of each person, which are checked on their own.
+        """
+        plain = [replace(item, checksum=0, sealed=0) if item.kind == "people" else item for item in stored]
+        by_place = {account.place: account for account in plain}
+        if by_place != self.accounts:
+            places = by_place.keys() | self.accounts.keys()
+            wrong = {place[1] for place in places if by_place.get(place) != self.accounts.get(place)}
             raise LedgerError(
                 "ledger",
                 "accounts that are the sum of their entries",
@@ -216,24 +230,26 @@ class _Replayed:
             )
 
 
-def _check_people(store: LedgerStore, ledger: _Replayed, result: dict[str, accounts.Account]) -> None:
+def _room(limit: dict[str, Any]) -> Amount:
+    """Return the most that an account with this limit, as the history states it, may spend."""
+    return Limit.of(accounts.promised(limit), limit["filter"]).amount
+
+
+def _check_people(store: LedgerStore, seals: Mapping[str, _Seal], stored: Mapping[str, Account]) -> None:
+    """Refuse accounts of people whose sum is not the one that their last charge sealed; ``stored`` has the account of
+    each population."""
     key = store.secret.people
-    for population, (seq, seal) in ledger.seals.items():
+    for population, seal in seals.items():
         total = _people.total(store, key, population)
-        account = result[population]
-        same = (account.sealed, account.checksum) == (seq, total)
-        if not same or _people.seal(key, population, seq, total) != seal:
-            raise LedgerError(
-                "ledger", "people's accounts as they were charged", "changed accounts", "restore it from a copy"
-            )
-
-
-_MAX_SHOWN_REQUEST = 10_000
+        account = stored[population]
+        same = (account.sealed, account.checksum) == (seal.seq, total)
+        if not same or _people.seal(key, population, seal.seq, total) != seal.text:
+            raise _people.changed_accounts()
 
 
 @dataclass(frozen=True)
 class Released:
-    """A recorded answer. ``replayed`` says that it was paid for and recorded earlier; its bytes are the same."""
+    """A recorded answer. ``replayed`` says that it was paid for and recorded earlier: these are the bytes of then."""
 
     value: Any
     stored: bytes = field(repr=False)
@@ -290,17 +306,17 @@ class Ledger:
             ``limit``, ``each_analyst``, ``each_person``, ``population`` and ``filter``, all by keyword; see
             :class:`dither.ledger.accounts.AccountLimits`. ``limit`` or ``each_person`` or both are needed.
         """
-        name, stated = checked_name(dataset, "dataset"), stated_limits(limits)
+        name, stated = checked_name(dataset, "dataset"), AccountLimits(**limits)
         with self._store.transaction():
             return accounts.create(self._store, name, stated)
 
     def ensure(self, dataset: str, **limits: Unpack[accounts.LimitOptions]) -> bool:
-        """Open the accounts of a dataset unless they are there, in one step; whether this call opened them.
+        """Open the accounts of a dataset unless it has some, in one step; return whether this call opened them.
 
-        Parameters are those of :meth:`create`. Accounts that are there have to have these very limits, all of them;
-        others are refused. Opened for reading only, missing accounts are left missing.
+        Parameters are those of :meth:`create`. A dataset with accounts that have other limits is refused. A ledger
+        opened with ``read_only`` opens none.
         """
-        name, stated = checked_name(dataset, "dataset"), stated_limits(limits)
+        name, stated = checked_name(dataset, "dataset"), AccountLimits(**limits)
         with self._store.snapshot():
             exists = accounts.find(self._store, name) is not None
             if exists:
@@ -329,24 +345,20 @@ class Ledger:
         analyst: str | None = None,
         each_person: bool = False,
     ) -> Receipt:
-        """Change the limit of a dataset, of one analyst, or of each person. Nothing that was spent comes back; who
-        signed and why stays in the history.
+        """Change the limit of a dataset, of one analyst, or of each person. What was spent stays spent; who signed and
+        why stays in the history.
         """
-        name, by, why = (
-            checked_name(dataset, "dataset"),
-            checked_name(signed_by, "signed_by"),
-            checked_name(reason, "reason", 2000),
-        )
+        name, signed = checked_name(dataset, "dataset"), checked_signature(signed_by, reason)
         who = None if analyst is None else checked_name(analyst, "analyst")
         with self._store.transaction():
-            return accounts.change_limit(self._store, name, who, each_person, limit, by, why)
+            return accounts.change_limit(self._store, name, who, each_person, limit, signed)
 
     def restate_limit(self, dataset: str, limit: Guarantee, *, each_person: bool = False) -> Receipt:
         """Change a limit to what a card says now, as long as nothing was charged to the dataset; refused afterwards."""
         name = checked_name(dataset, "dataset")
         with self._store.transaction():
             accounts.check_uncharged(self._store, name)
-            return accounts.change_limit(self._store, name, None, each_person, limit, *accounts.RESTATED)
+            return accounts.change_limit(self._store, name, None, each_person, limit, accounts.RESTATED)
 
     # -- charging ---------------------------------------------------------------------------------------------------
 
@@ -392,7 +404,8 @@ class Ledger:
         who = None if analyst is None else checked_name(analyst, "analyst")
         named = os.urandom(16).hex() if key is None else checked_name(key, "key")
         asked = canonical_request(request)
-        stated, digest = charging.request_digest(name, price, who, asked)
+        body = charging.charge_body(name, price, who, asked)
+        digest = body["request"]
         self._reached("asked")
         result = charging.find_recorded(self._store, name, named, guarantee, digest) if key is not None else None
         if result is not None:
@@ -404,7 +417,6 @@ class Ledger:
         with self._store.transaction():
             result = charging.find_recorded(self._store, name, named, guarantee, digest) if key is not None else None
             if result is None:
-                body = {"cost": stated, "request": digest, "asked": asked if len(asked) <= _MAX_SHOWN_REQUEST else None}
                 result = charging.pay(self._store, name, named, price, who, contributors, body, max_incidents, unread)
                 if unread:
                     charging.record_incident(self._store, result)
@@ -416,12 +428,12 @@ class Ledger:
     def has_answer(self, dataset: str, cost: Any, *, key: str, request: Any, analyst: str | None = None) -> bool:
         """Return whether an answer is recorded under this key for this request at this cost; nothing is charged."""
         name, price = checked_name(dataset, "dataset"), Price.of(cost)
-        _, digest = charging.request_digest(name, price, analyst, canonical_request(request))
+        digest = charging.charge_body(name, price, analyst, canonical_request(request))["request"]
         return charging.find_recorded(self._store, name, key, price.guarantee, digest, lenient=True) is not None
 
     def _read_people(self, people: Any, population: str) -> tuple[_people.Contributors | None, bool]:
-        """Return the people a release concerns, and whether reading them failed. Its error may hold data, and is
-        dropped."""
+        """Return the people a release concerns, and whether reading them failed; that error may hold data, and is
+        dropped. An error of ``people`` that is no function is the caller's mistake, and is raised."""
         try:
             return _people.contributors(people, population, self._store.secret.people), False
         except Exception:
@@ -442,7 +454,9 @@ class Ledger:
             return accounts.known(self._store, checked_name(dataset, "dataset")).incidents
 
     def incidents_by_analyst(self, dataset: str) -> Counter[str | None]:
-        """Return the same by the analyst who was charged; None counts charges that name no analyst.
+        """Return the incidents of a dataset since it was last reopened, by the analyst who was charged.
+
+        None counts charges that name no analyst.
 
         >>> import dither as dp, tempfile
         >>> with tempfile.TemporaryDirectory() as folder, dp.ledger.open(folder + "/budget.sqlite") as ledger:
@@ -463,19 +477,15 @@ class Ledger:
 
     def reopen(self, dataset: str, *, signed_by: str, reason: str) -> Receipt:
         """Take questions again after incidents; who signed and why stays in the history."""
-        name, by, why = (
-            checked_name(dataset, "dataset"),
-            checked_name(signed_by, "signed_by"),
-            checked_name(reason, "reason", 2000),
-        )
+        name, signed = checked_name(dataset, "dataset"), checked_signature(signed_by, reason)
         with self._store.transaction():
-            return charging.reopen(self._store, name, by, why)
+            return charging.reopen(self._store, name, signed)
 
     def record(self, charge: Charge, answer: bytes) -> Released:
-        """Write down the answer of a charge, durably, before anybody sees it.
+        """Record the answer of a charge, durably, before it is shown to anybody.
 
-        Each key has one answer. If somebody else who asked with the same key was faster, theirs is returned, and
-        this one must be forgotten.
+        Each key has one answer. If another process recorded one under this key first, that one is returned, and
+        ``answer`` must not be shown.
         """
         if not isinstance(charge, Charge) or not isinstance(answer, bytes):
             raise WrongType(
@@ -525,12 +535,12 @@ class Ledger:
         """
         if not callable(compute):
             raise WrongType("compute", "a function", type(compute).__name__, "pass a function")
-        refuse_inside()  # before anything is charged
+        refuse_nested_charging()  # before anything is charged
         paid = self.charge(
             dataset, cost, key=key, request=request, analyst=analyst, people=people, max_incidents=max_incidents
         )
         if paid.answer is None:
-            with paying(Allowance(paid)):
+            with charging_to(Allowance(paid)):
                 result = compute() if paid.kept is None else compute(paid.kept)
             self._reached("computed")
             return self.record(paid, encode(result))
@@ -547,9 +557,10 @@ class Ledger:
         max_incidents: int = charging.DEFAULT_MAX_INCIDENTS,
         check: Callable[[], object] = lambda: None,
     ) -> SeriesRecord:
-        """Return the record of a series of releases, charged here unless it was before: once, for its whole horizon.
+        """Return the record of a series of releases. It is charged once, for its whole horizon, by the first call.
 
-        ``check`` refuses what can be refused before the charge. Where people have accounts, each pays at first use.
+        ``check`` is called before that charge, to refuse what can be refused for free. Where people have accounts,
+        each pays at first participation.
         """
         named, asked = checked_name(key, "key"), canonical_request(request)
         paid = charged_series(
@@ -585,7 +596,10 @@ class Ledger:
         chain.check_receipt(self._store, receipt)
 
     def accounts(self, dataset: str | None = None) -> list[Account]:
-        """Return every account: what it may spend, has spent and has left. Of people, only the limit."""
+        """Return every account, or those of one dataset: what it may spend, has spent and has left.
+
+        Of people's accounts only the limit is told.
+        """
         # of people's accounts not even the checksum, which would tell whether the same people paid twice
         result = [replace(accounts.read(row), checksum=0) for row in self._store.rows(schema.ACCOUNTS)]
         if dataset is None:
@@ -596,7 +610,7 @@ class Ledger:
         return [a for a in result if a.owner == (whole[0].population if a.kind == "people" else dataset)]
 
     def left(self, dataset: str, analyst: str | None = None) -> Guarantee | None:
-        """Return what a dataset, or an analyst in it, may still spend; None if that is nothing, or there is no
+        """Return what a dataset, or an analyst in it, may still spend; None if that is nothing, or if there is no
         limit."""
         name, who = checked_name(dataset, "dataset"), "" if analyst is None else checked_name(analyst, "analyst")
         with self._store.snapshot():
@@ -632,11 +646,11 @@ class Ledger:
         if receipt is not None:
             self.expect(receipt)
         with self._store.snapshot():
-            return Verified(*_verified(self._store), people=True)
+            return _verify(self._store)
 
     def _recheck(self) -> None:
         """Verify the ledger because SQLite's journal is missing, without which an interrupted write is not undone."""
-        _verified(self._store)
+        _verify(self._store)
 
     def close(self) -> None:
         """Close the connection to the database."""
@@ -659,7 +673,7 @@ class Ledger:
         return f"Ledger({self._store.place.render_as_string(hide_password=True)!r})"
 
     def _reached(self, step: str) -> None:
-        """Called after each step of a release; tests override it to interrupt the release there."""
+        """Do nothing after a step of a release; tests override this to interrupt the release there."""
 
 
 def open(

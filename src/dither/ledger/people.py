@@ -43,21 +43,23 @@ _LARGE = 2000  # bits of whole numbers that are still keys
 
 @dataclass(frozen=True)
 class Contributors:
-    """The people of a column: each one's keyed hash (a row of bytes), once, and where in the column they are."""
+    """The distinct people of a column: their keyed hashes (a row of bytes each), and for each row of the column the
+    index of its person, one beyond the last for a row without a key."""
 
     who: NDArray[np.uint8]
     place: NDArray[np.intp]
 
     def rows(self, kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return a mask of the column's rows from a mask of its people; rows without a key belong to nobody."""
+        """Return the mask of the column's rows that a mask of its people selects; rows without a key are never
+        selected."""
         result = np.append(kept, False)
         rows: NDArray[np.bool_] = result[self.place]
         return rows
 
 
 def contributors(people: Any, population: str, secret: bytes) -> Contributors:
-    """Return the people in a column of keys: an array, a Series, a list, an engine's expression, or a function giving
-    one."""
+    """Return the distinct people in a column of keys: an array, a Series, a list, an engine's expression, or a function
+    that returns one of these."""
     keys, place = _distinct(_column(people))
     who = _hashes(keys, hmac.digest(secret, b"population " + population.encode(), "sha256"))
     # in the order of the table, which is how a database takes many at once
@@ -69,7 +71,7 @@ def contributors(people: Any, population: str, secret: bytes) -> Contributors:
 
 
 def _column(people: Any) -> Any:
-    """Return the keys as an array, whatever holds them."""
+    """Return a column of person keys as a one-dimensional NumPy array, without turning whole numbers into floats."""
     if callable(people):
         people = people()
     for method in ("to_pyarrow", "to_arrow_table", "arrow", "fetch_arrow_table"):
@@ -108,6 +110,7 @@ def _column(people: Any) -> Any:
 
 
 def _only(columns: Any) -> Any:
+    """Return the single column of a table; refuse several."""
     result = list(columns)
     if len(result) != 1:
         raise WrongType("people", "one column", f"{len(result)} columns", "pass the column of person keys")
@@ -137,6 +140,7 @@ def canonical_key(key: Any) -> bytes | None:
 
 
 def _no_key(got: str) -> WrongType:
+    """Return the error for keys of a type that has no unique text, such as floats."""
     return WrongType(
         "people",
         "keys that are whole numbers or text",
@@ -146,7 +150,7 @@ def _no_key(got: str) -> WrongType:
 
 
 def _distinct(column: NDArray[Any]) -> tuple[list[bytes], NDArray[np.intp]]:
-    """Return the different keys, and for each row the index of its own; -1 for a row without a key."""
+    """Return the distinct keys of a column, and for each row the index of its key; -1 for a row without one."""
     if column.dtype.kind in "iu":
         numbers, place = np.unique(column, return_inverse=True)
         return [b"%d" % number for number in numbers.tolist()], place.ravel()
@@ -158,7 +162,7 @@ def _distinct(column: NDArray[Any]) -> tuple[list[bytes], NDArray[np.intp]]:
 
 
 def _hashes(keys: list[bytes], secret: bytes) -> NDArray[np.uint8]:
-    """128 bits of keyed BLAKE2b for each key."""
+    """Return 128 bits of keyed BLAKE2b for each key, a row of bytes each."""
     blake2b = hashlib.blake2b
     joined = b"".join([blake2b(key, digest_size=WIDTH, key=secret).digest() for key in keys])
     return np.frombuffer(joined, dtype=np.uint8).reshape(len(keys), WIDTH)
@@ -167,7 +171,8 @@ def _hashes(keys: list[bytes], secret: bytes) -> NDArray[np.uint8]:
 def charge(
     store: LedgerStore, population: str, who: NDArray[np.uint8], cost: Amount, limit: Amount
 ) -> NDArray[np.bool_]:
-    """Charge whoever can pay, in the transaction that is under way, and say who could."""
+    """Charge the people who can pay ``cost`` within ``limit``, in the transaction that is under way; return a mask of
+    them."""
     kept = np.ones(len(who), dtype=bool)
     if not cost.within(limit):
         return ~kept
@@ -195,10 +200,11 @@ def charge(
 
 
 def checksum(secret: bytes, who: NDArray[np.uint8], loss: Any, delta: Any) -> int:
-    """Return a weighted sum over people, mod a prime, that changed accounts change; it adds up over charges.
+    """Return a secretly weighted sum of what people have spent, modulo a prime: a change of any account changes it.
 
-    Each person's weights are drawn from the secret. Whoever does not have it can move what one person has spent to
-    another, or to somebody new, unseen with probability 2^-63 only; modulo a power of two, large steps would do.
+    The checksums of charges add up to that of the accounts. Each person's weights are drawn from the secret. Without
+    it, moving what one person has spent to another or to a new person goes unnoticed with probability 2^-63 only;
+    modulo a power of two, large steps would do.
     """
     if not len(who):
         return 0
@@ -217,7 +223,7 @@ def _weighted(weights: NDArray[np.uint64], amounts: Any) -> int:
 
 
 def total(store: LedgerStore, secret: bytes, population: str) -> int:
-    """Return the checksum of everybody's account as it is stored."""
+    """Return the checksum of all stored accounts of a population."""
     result, after = 0, b""
     while True:
         rows = store.run(schema.PEOPLE, {"population": population, "after": after, "most": _BATCH}).fetchall()
@@ -226,16 +232,21 @@ def total(store: LedgerStore, secret: bytes, population: str) -> int:
             names = b"".join(map(bytes, who)) if all(isinstance(one, (bytes, memoryview)) for one in who) else b""
             numbers = np.array([epsilon, delta])
             if len(names) != WIDTH * len(rows) or numbers.dtype.kind != "i" or numbers.min() < 0:
-                raise LedgerError(
-                    "ledger", "people's accounts as they were charged", "changed accounts", "restore it from a copy"
-                )
+                raise changed_accounts()
             result += checksum(secret, np.frombuffer(names, dtype=np.uint8).reshape(-1, WIDTH), *numbers)
             after = names[-WIDTH:]
         if len(rows) < _BATCH:
             return result % PRIME
 
 
-def seal(secret: bytes, population: str, seq: int, result: int) -> str:
-    """Return what the history says of everybody's accounts without saying anything: a keyed hash of their checksum."""
-    text = f"{population}\0{seq}\0{result}".encode()
+def seal(secret: bytes, population: str, seq: int, checksum: int) -> str:
+    """Return a keyed hash of the checksum of a population's accounts: it binds them to entry ``seq`` of the history and
+    discloses nothing about them."""
+    text = f"{population}\0{seq}\0{checksum}".encode()
     return hmac.digest(secret, text, "sha256").hex()[:32]
+
+
+def changed_accounts() -> LedgerError:
+    """Return the error for people's accounts that differ from what was charged to them."""
+    expected, fix = "people's accounts as they were charged", "restore it from a copy"
+    return LedgerError("ledger", expected, "changed accounts", fix)

@@ -25,12 +25,12 @@ _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_asci
 
 
 def canonical(value: Any) -> str:
-    """Return JSON with sorted keys and nothing superfluous: equal values have equal text."""
+    """Return JSON with sorted keys and no spaces, so that equal values have equal text."""
     return _CANONICAL.encode(value)
 
 
 def encode(value: Any) -> bytes:
-    """Return the answer as bytes."""
+    """Return an answer as the bytes that a ledger records; refuse one drawn from a seeded source."""
     try:
         return canonical(_plain(value)).encode("utf-8", "surrogatepass")
     except RecursionError:
@@ -40,7 +40,7 @@ def encode(value: Any) -> bytes:
 
 
 def decode(stored: bytes) -> Any:
-    """Return the answer that was stored."""
+    """Return the answer that :func:`encode` turned into bytes."""
     try:
         return _rich(json.loads(stored.decode("utf-8", "surrogatepass")))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
@@ -50,10 +50,12 @@ def decode(stored: bytes) -> Any:
 
 
 def _tagged(kind: str, **parts: Any) -> dict[str, Any]:
+    """Return a JSON object that stands for a value of a kind which JSON does not have."""
     return {_TAG: kind, **parts}
 
 
 def _plain(value: Any) -> Any:
+    """Return an answer as plain JSON, with tagged objects for tuples, bytes, arrays and numbers that JSON lacks."""
     if is_seeded(value):
         raise NotPrivate(
             "answer", "one drawn from the system's randomness", "a seeded one", "leave the seeded source to tests"
@@ -94,11 +96,12 @@ def _plain(value: Any) -> Any:
 
 
 def _storable(dtype: np.dtype[Any]) -> bool:
-    """Return whether an array's bytes are its values on every machine: long doubles are not."""
+    """Return whether the bytes of such arrays mean the same values on every machine; those of long doubles do not."""
     return dtype.kind in "biuSU" or (dtype.kind == "f" and dtype.itemsize <= 8)
 
 
 def _rich(value: Any) -> Any:
+    """Return the answer that :func:`_plain` turned into JSON."""
     if isinstance(value, list):
         return [_rich(item) for item in value]
     if not isinstance(value, dict):

@@ -29,7 +29,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 def line(entry: Entry) -> dict[str, Any]:
-    """Return an entry as plain values; of an answer, only that there is one."""
+    """Return an entry as plain JSON for an export, without the recorded answer and without seals of people."""
     return {
         "seq": entry.seq,
         "at": entry.at,
@@ -43,7 +43,7 @@ def line(entry: Entry) -> dict[str, Any]:
 
 
 def write_json(path: str | os.PathLike[str], entries: Iterable[Entry], accounts: Iterable[Account]) -> None:
-    """The accounts and the whole history, an entry a line."""
+    """Write accounts and history to a JSON file, with one entry per line."""
     with _whole(path) as out:
         out.write('{"accounts":[')
         out.write(",\n".join(canonical(_account(account)) for account in accounts))
@@ -54,8 +54,9 @@ def write_json(path: str | os.PathLike[str], entries: Iterable[Entry], accounts:
 
 
 def write_csv(path: str | os.PathLike[str], entries: Iterable[Entry]) -> None:
-    """The history as a table, a row for each account an entry touches. A cell that a spreadsheet would take for a
-    formula gets an apostrophe in front.
+    """Write the history to a CSV file, with a row for each account that an entry charges.
+
+    A cell that a spreadsheet would take for a formula gets an apostrophe in front.
     """
     with _whole(path) as out:
         table = csv.writer(out)
@@ -71,7 +72,7 @@ def write_csv(path: str | os.PathLike[str], entries: Iterable[Entry]) -> None:
 
 
 def safe(cell: object) -> object:
-    """Return a cell that no spreadsheet runs.
+    """Return a cell of a CSV file such that no spreadsheet evaluates it as a formula.
 
     >>> safe("=1+1"), safe("visits"), safe(-3)
     ("'=1+1", 'visits', -3)
@@ -80,6 +81,7 @@ def safe(cell: object) -> object:
 
 
 def _account(account: Account) -> dict[str, Any]:
+    """Return an account as plain JSON for an export; of people only the limit."""
     return {
         "owner": account.owner,
         "kind": account.kind,
@@ -93,7 +95,7 @@ def _account(account: Account) -> dict[str, Any]:
 
 @contextmanager
 def _whole(path: str | os.PathLike[str]) -> Iterator[IO[str]]:
-    """A file that is replaced atomically: written elsewhere first, and renamed when it is complete."""
+    """Open a file that is replaced atomically: it is written beside its place, and renamed when it is complete."""
     target = Path(path)
     try:
         handle, fresh = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
@@ -111,10 +113,9 @@ def _whole(path: str | os.PathLike[str]) -> Iterator[IO[str]]:
 
 
 def running_totals(entries: Iterable[Entry], account: Account) -> list[tuple[datetime, float]]:
-    """Return when the account was opened, with a total of 0, and then every charge to it: its time and the total so
-    far.
+    """Return the spending of an account over time: at its opening 0, then the total after each charge.
 
-    Clocks may go backwards and the order of the entries does not, so no time is before that of an earlier entry.
+    The order of entries counts, and clocks may go backwards, so no time is before that of an earlier entry.
     """
     points: list[tuple[datetime, float]] = []
     total = 0

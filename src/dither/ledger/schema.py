@@ -48,11 +48,12 @@ entry = sa.Table(
 
 
 def _is(kind: str) -> sa.ColumnElement[bool]:
-    """Return entries of one kind, spelled out in the statement: a partial index is not used for a parameter."""
+    """Return the condition that an entry is of a kind, as a literal: partial indices are not used for parameters."""
     return entry.c.kind == sa.literal_column(f"'{kind}'")
 
 
 def _index(name: str, kind: str, *columns: sa.Column[object], unique: bool) -> None:
+    """Declare a partial index over the entries of one kind."""
     sa.Index(name, *columns, unique=unique, sqlite_where=_is(kind), info={"kind": kind})
 
 
@@ -127,8 +128,8 @@ _POSTGRESQL_TRIGGERS = (
 
 
 def _dialect(name: str) -> sa.Dialect:
-    """Return how an engine writes the tables. Options of indices for PostgreSQL are added only when its dialect is
-    asked for, since naming it loads all of it."""
+    """Return SQLAlchemy's dialect of this name. PostgreSQL's options of indices are added only when it is asked for,
+    since naming them loads all of that dialect."""
     dialects: Any = import_module(f"sqlalchemy.dialects.{name}")
     if name == "postgresql":
         for index in (index for table in _metadata.tables.values() for index in table.indexes):
@@ -139,8 +140,8 @@ def _dialect(name: str) -> sa.Dialect:
 
 
 def creation(dialect: str, fingerprint: str) -> list[tuple[str, tuple[str, ...]]]:
-    """Return statements that make a ledger: tables, indices, triggers that refuse to change history, version and
-    secret."""
+    """Return the statements, with their parameters, that create a ledger: tables, indices, triggers against changes of
+    the history, and the rows that state its version and the fingerprint of its secret."""
     speaks = _dialect(dialect)
     plan: list[str] = []
     for table in _metadata.sorted_tables:
@@ -172,13 +173,13 @@ WHERE x.indrelid IN ({_REGISTERED}) AND x.indisvalid
 
 
 def shape(dialect: str) -> str:
-    """Return the statement that lists tables, indices and triggers as they are."""
+    """Return the SQL that lists the existing tables, indices and triggers of a ledger."""
     return _SQLITE_SHAPE if dialect == "sqlite" else _POSTGRESQL_SHAPE
 
 
 @cache
 def expected_shape(dialect: str) -> list[tuple[Any, ...]]:
-    """Return what :func:`shape` lists in a ledger as it was made."""
+    """Return the rows that the SQL of :func:`shape` has to give in an unchanged ledger, sorted."""
     if dialect == "sqlite":
         with closing(sqlite3.connect(":memory:")) as connection:
             for statement, values in creation(dialect, ""):
@@ -196,6 +197,7 @@ def expected_shape(dialect: str) -> list[tuple[Any, ...]]:
 
 
 def _p(name: str) -> sa.BindParameter[object]:
+    """Return a parameter of a statement."""
     return sa.bindparam(name)
 
 
@@ -319,7 +321,7 @@ _WHO = {
 
 
 def exhausted(dialect: str) -> sa.TextClause:
-    """Return who of a batch has spent more than what leaves room for the charge: their numbers in it."""
+    """Return the SELECT of the people in a batch who cannot pay, by their positions in it."""
     return sa.text(
         f"SELECT n.i FROM {_BATCH[dialect]} AS n CROSS JOIN dither_person AS p WHERE p.who = {_WHO[dialect]} "
         "AND (p.loss > :room_loss OR p.delta > :room_delta)"
@@ -327,7 +329,7 @@ def exhausted(dialect: str) -> sa.TextClause:
 
 
 def charge_people(dialect: str) -> sa.TextClause:
-    """Charge each of a batch, opening the account of whoever has none."""
+    """Return the statement that charges all people of a batch, and opens accounts for those without one."""
     return sa.text(
         "INSERT INTO dither_person (who, population, loss, delta) "
         f"SELECT {_WHO[dialect]}, CAST(:population AS text), CAST(:loss AS bigint), CAST(:delta AS bigint) "

@@ -56,7 +56,6 @@ from dither.ledger.units import Price
 
 _NONCE, _TAG = 12, 16
 _DIGITS = 8
-_MAX_SHOWN = 10_000
 _OWN = "series\u00a0"
 """What the keys of series begin with. It is not printable, so no key that anybody passes can begin with it: else a
 question could be recorded where an advance is looked for, and end the series."""
@@ -64,7 +63,7 @@ question could be recorded where an advance is looked for, and end the series.""
 
 @dataclass(frozen=True)
 class SeriesState:
-    """What is known of a series: how often it was advanced, and the parts of its state, opened."""
+    """The state of a series: how often it was advanced, and its parts, decrypted."""
 
     advances: int
     parts: Mapping[int, bytes]
@@ -97,18 +96,20 @@ def charged_series(
 ) -> Charge:
     """Return the charge of a series: the one that was made before, or a new one, in one transaction.
 
-    It is good for the whole horizon, however often the process died since: nothing is drawn before the first advance.
+    It covers the whole horizon, also after a crash, since no noise is drawn before the first advance. ``check`` is
+    called before a new charge, to refuse what can be refused for free.
     """
     key = f"{_OWN}{key}"
     price = Price.of(cost)
-    stated, digest = charging.request_digest(dataset, price, analyst, asked)
+    body = charging.charge_body(dataset, price, analyst, asked)
 
     def recorded() -> Charge | None:
+        """Return the charge that was made under this key; refuse one for another request."""
         rows = store.rows(schema.CHARGED, {"dataset": dataset, "key": key})
         if not rows:
             return None
         entry = chain.checked(store, rows[0][0])
-        if entry.body.get("request") != digest:
+        if entry.body.get("request") != body["request"]:
             fix = "give the new series another name"
             raise InvalidArgument("series", "the one that was charged under this name", "a different series", fix)
         return Charge(dataset, key, price.guarantee, entry.receipt, price=price)
@@ -122,7 +123,6 @@ def charged_series(
         if result is None:
             population = accounts.known(store, dataset).population
             nobody = people.contributors([], population, store.secret.people) if population else None
-            body = {"cost": stated, "request": digest, "asked": asked if len(asked) <= _MAX_SHOWN else None}
             result = charging.pay(store, dataset, key, price, analyst, nobody, body, max_incidents, unread=False)
     return result
 
@@ -147,10 +147,9 @@ class SeriesRecord:
     # -- reading ------------------------------------------------------------------------------------------------------
 
     def answers(self, after: int = 0) -> tuple[list[bytes], Receipt]:
-        """Return what was released so far, advance by advance, and the receipt of the last one; without the first
-        ``after``.
+        """Return the recorded answers of all advances but the first ``after``, and the receipt of the last one.
 
-        The state is not opened for that: it may have many people, and the next advance reads it anyway.
+        The state is not decrypted for that: it may have many people, and the next advance reads it anyway.
         """
         with self._store.snapshot():
             rows = self._rows(schema.SERIES_NUMBERS)
@@ -175,13 +174,15 @@ class SeriesRecord:
         return f"{self._charge.key}#{number:0{_DIGITS}d}"
 
     def _rows(self, statement: Any) -> list[Any]:
-        """Return the rows of this series that a statement selects."""
+        """Run a SELECT about the stored parts of this series."""
         series = {"series": self._charge.receipt.seq}
         return list(self._store.run(statement, series).fetchall())
 
     def _recorded_seals(self, numbers: Mapping[int, int]) -> tuple[int, dict[str, list[Any]]]:
-        """Return how often the series was advanced, and the seals of parts that its last entry has; refused where the
-        parts of the state (``numbers``: by which advance each was written) are not those of that entry.
+        """Return how often the series was advanced, and the seals of its parts in the entry of the last advance.
+
+        ``numbers`` says by which advance each stored part was written; parts that do not belong to that entry are
+        refused.
         """
         advances = 1 + max(numbers.values(), default=-1)
         after = {"dataset": self._charge.dataset, "key": self._key(advances)}
@@ -196,8 +197,8 @@ class SeriesRecord:
         return advances, seals
 
     def _state(self) -> tuple[SeriesState, dict[str, list[Any]]]:
-        """Return the state and the seals of its parts, in the transaction that is under way; refused where it is not
-        that of the last advance.
+        """Return the decrypted state and the seals of its parts, in the transaction that is under way; refuse a state
+        that is not that of the last advance.
         """
         series, rows = self._charge.receipt.seq, self._rows(schema.SERIES_PARTS)
         sealed = {int(part): (int(number), chain.as_bytes(value, series)) for part, number, value in rows}
@@ -216,13 +217,14 @@ class SeriesRecord:
         return SeriesState(advances, parts), seals
 
     def _about(self, part: int, number: int) -> bytes:
-        """Return what a sealed part is bound to."""
+        """Return the associated data that a part is sealed with: its series, its number, and the advance that wrote
+        it."""
         return canonical([self._charge.dataset, self._charge.key, self._charge.receipt.seq, part, number]).encode()
 
     # -- writing ------------------------------------------------------------------------------------------------------
 
     def advance(self, compute: Compute, *, max_incidents: int) -> Receipt | None:
-        """Compute and record one advance, in one transaction; None where ``compute`` finds nothing to do."""
+        """Compute and record one advance, in one transaction; return None where ``compute`` finds nothing to do."""
         store, charge = self._store, self._charge
         self._reached("series measured")
         with store.transaction():
@@ -234,6 +236,7 @@ class SeriesRecord:
                 population = account.population
 
                 def pay(column: Any) -> NDArray[np.bool_]:
+                    """Charge the people of a column of keys, and return a mask of the rows of those who could pay."""
                     return self._pay(column, population, state.advances)
 
             result = compute(state, pay)
@@ -264,13 +267,13 @@ class SeriesRecord:
         return receipt
 
     def _pay(self, column: Any, population: str, number: int) -> NDArray[np.bool_]:
-        """Charge people, in the transaction that is under way; the dataset has paid already."""
+        """Charge the people of a column for the whole series, in the transaction that is under way, and return a mask
+        of the rows of those who could pay; the dataset has paid already."""
         store, charge = self._store, self._charge
         contributors = people.contributors(column, population, store.secret.people)
         assert charge.price is not None
         seq, before = chain.last_entry(store)
-        stated, digest = charging.request_digest(charge.dataset, charge.price, None, "null")
-        body: dict[str, Any] = {"cost": stated, "request": digest, "asked": None, "series": charge.receipt.seq}
+        body = self._body(charge.price)
         account = accounts.known(store, population, "people")
         admitted = charging.people_pay(store, account, contributors, charge.price, seq + 1, body)
         body["charged"] = []
@@ -278,27 +281,30 @@ class SeriesRecord:
         chain.append(store, "charge", charge.dataset, body, last=(seq, before), key=key)
         return admitted
 
+    def _body(self, price: Price) -> dict[str, Any]:
+        """Return the body of a charge that belongs to this series and is nobody's own request."""
+        body = charging.charge_body(self._charge.dataset, price, None, "null")
+        return {**body, "asked": None, "series": self._charge.receipt.seq}
+
     def fail(self) -> Receipt:
-        """Record that reading the rows of an advance failed: an incident, however many there were before."""
+        """Record that reading the rows of an advance failed: an incident of its own for each failure."""
         store, charge = self._store, self._charge
         with store.transaction():
             assert charge.price is not None
-            stated, digest = charging.request_digest(charge.dataset, charge.price, None, "null")
-            about = {"cost": stated, "request": digest, "asked": None}
-            body: dict[str, Any] = {**about, "series": charge.receipt.seq, "charged": []}
+            body = {**self._body(charge.price), "charged": []}
             key = f"{charge.key}!"
             receipt = chain.append(store, "charge", charge.dataset, body, key=key)
             return charging.record_incident(store, replace(charge, key=key, receipt=receipt))
 
 
 def _nonce_and_tag(sealed: bytes) -> str:
-    """Return what a sealed part is known by: its nonce and its tag. Nobody without the secret can seal anything else
-    under them, and opening it checks that nobody did.
+    """Return nonce and tag of a sealed part in hexadecimal, which identify its content: without the secret nothing else
+    can be sealed under them, and decryption checks that nothing was.
     """
     return (sealed[:_NONCE] + sealed[-_TAG:]).hex()
 
 
 def _damaged() -> LedgerError:
-    """Return the error for a state that is not that of the last advance."""
+    """Return the error for a stored state that does not belong to the last advance."""
     fix = "restore the ledger from a copy that is as new as its last receipt"
     return LedgerError("series", "the state of its last advance", "another one, or none", fix)

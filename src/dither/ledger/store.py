@@ -61,7 +61,7 @@ class _Compiled(NamedTuple):
 
 
 class _Translated:
-    """Inside this block, an error of the database is raised again as a :class:`LedgerError`."""
+    """A block in which an error of the database is raised again as a :class:`LedgerError`."""
 
     __slots__ = ("_explain",)
 
@@ -72,6 +72,7 @@ class _Translated:
         """Nothing to prepare."""
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        """Translate an error of SQLAlchemy, SQLite or psycopg; let all others pass."""
         if error is None or isinstance(error, DitherError):
             return
         # UnicodeDecodeError comes from damaged text
@@ -118,7 +119,8 @@ class LedgerStore:
     # -- the tables -------------------------------------------------------------------------------------------------
 
     def _check(self, create: bool) -> None:
-        """Refuse what is no ledger of this version and this secret; on a server, make one where there is none."""
+        """Refuse a database that is no ledger of this version and secret; on PostgreSQL, make one where there is none
+        and ``create`` is true."""
         with self.engine.connect() as connection:
             about = self._about(connection)
             if about is None and create and self.dialect == "postgresql":
@@ -137,7 +139,7 @@ class LedgerStore:
         self.check_shape()
 
     def _about(self, connection: sa.Connection) -> dict[str, str] | None:
-        """Return version and fingerprint; None where there are no tables at all."""
+        """Return version and fingerprint of the secret as the ledger states them; None for an empty database."""
         names = set(sa.inspect(connection).get_table_names())
         if "dither_about" in names:
             rows = connection.execute(sa.select(schema.about)).fetchall()
@@ -147,7 +149,7 @@ class LedgerStore:
         return None
 
     def _make(self, connection: sa.Connection) -> dict[str, str] | None:
-        """Make the tables on a server, in one transaction; whoever comes second finds it done."""
+        """Make the tables on PostgreSQL, in one transaction, unless another process just did; return :meth:`_about`."""
         connection.exec_driver_sql("BEGIN")
         connection.exec_driver_sql("SELECT pg_advisory_xact_lock(6363636303)")
         if self._about(connection) is None:
@@ -193,30 +195,30 @@ class LedgerStore:
         return result
 
     def batched(self, build: Callable[[str], Statement]) -> Statement:
-        """Return a statement about a batch of people, which this database takes in its own way."""
+        """Return the statement about a batch of people that ``build`` makes for this dialect; it is made once."""
         if build not in self._built:
             self._built[build] = build(self.dialect)
         return self._built[build]
 
     def rows(self, statement: Statement, values: Mapping[str, object] | None = None) -> list[Any]:
-        """Return all rows of a query, read by itself."""
+        """Return all rows of a query, outside of any other transaction of this process."""
         with self._lock, self._translated():
             rows: list[Any] = self.run(statement, values).fetchall()
             return rows
 
     def transaction(self) -> AbstractContextManager[None]:
-        """All of it or nothing, and on disk when it ends; nobody else writes meanwhile."""
+        """Open a transaction that is on disk when the block ends, and undone if it fails; other writers wait."""
         if self.read_only:
             raise _unusable("a ledger opened for writing", "one opened with read_only=True", "open it without")
         return self._between(_BEGIN[self.dialect], True)
 
     def snapshot(self) -> AbstractContextManager[None]:
-        """Everything as it is now, whatever others write meanwhile."""
+        """Open a transaction that reads one state of the ledger, whatever others write meanwhile."""
         return self._between(_SNAPSHOT[self.dialect], False)
 
-    def intact(self) -> None:
-        """Refuse tables without all their columns, and a file whose indices are not those of its tables: what is there
-        must also be found. A server looks after its own.
+    def check_integrity(self) -> None:
+        """Refuse tables with missing columns, and a SQLite file whose indices differ from its tables, so that rows
+        exist which no query finds. PostgreSQL checks its own files.
         """
         for table in _TABLES:
             self.run(table)
@@ -225,7 +227,7 @@ class LedgerStore:
 
     @contextmanager
     def _between(self, begin: str, lock: bool) -> Iterator[None]:
-        """Run a block in a transaction that begins with a statement; ``lock`` keeps other writers out."""
+        """Run a block in a transaction that the statement ``begin`` opens; ``lock`` keeps other writers out."""
         with self._lock, self._translated():
             driver = self._driver()
             try:
@@ -253,7 +255,7 @@ class LedgerStore:
         return _Translated(self.explained)
 
     def explained(self, error: BaseException) -> LedgerError:
-        """Return what an error of the database means for whoever uses the ledger; the connection is given up."""
+        """Return the ledger's error for an error of the database, and drop the connection."""
         self._forget()
         text = str(error).lower()
         for sign, (got, fix) in _SIGNS.items():
@@ -335,7 +337,7 @@ _SIGNS = {
 
 
 def _cause(error: BaseException) -> str:
-    """Return what the database says, in its own first line; the statement and its values are not part of it."""
+    """Return class and first line of a database error, without the statement and its values."""
     origin = getattr(error, "orig", None) or error
     lines = " ".join(str(origin).split("\n", 1)[0].split())
     return f"{type(origin).__name__} from the database" + (f": {lines[:200]}" if lines else "")
@@ -352,7 +354,7 @@ def _damaged(what: str) -> LedgerError:
 
 
 def _place(place: object) -> sa.URL:
-    """Return where a ledger is as a URL; refuse what is neither a file nor PostgreSQL."""
+    """Return the address of a ledger as a URL; refuse what is neither a file nor PostgreSQL."""
     if isinstance(place, str) and "://" in place:
         try:
             url = sa.make_url(place)
@@ -370,7 +372,7 @@ def _place(place: object) -> sa.URL:
 
 
 def _file(name: str) -> sa.URL:
-    """Return a file, which stays the same one wherever the process goes next."""
+    """Return the URL of a SQLite file by its absolute path, which stays valid if the process changes its folder."""
     if name in ("", ":memory:"):
         raise InvalidArgument(
             "place", "a file, which outlives the process", "a database in memory", "pass 'budget.sqlite'"
@@ -381,12 +383,12 @@ def _file(name: str) -> sa.URL:
 
 
 def _elsewhere(got: str) -> InvalidArgument:
-    """Return the refusal of a place where no ledger can be."""
+    """Return the error for an address at which no ledger can be."""
     return InvalidArgument("place", "a file or postgresql://…", got, "pass 'budget.sqlite'")
 
 
 def _postgresql(url: sa.URL, read_only: bool) -> sa.Engine:
-    """Return an engine whose commits are on disk when they return."""
+    """Return an engine of PostgreSQL whose commits are on disk when they return; refuse a server with fsync off."""
     try:
         engine = sa.create_engine(url, poolclass=sa.NullPool)
     except ModuleNotFoundError:
@@ -396,6 +398,7 @@ def _postgresql(url: sa.URL, read_only: bool) -> sa.Engine:
 
     @sa.event.listens_for(engine, "connect")
     def durable(driver: Any, _: Any) -> None:
+        """Set up a new connection."""
         driver.autocommit = True
         if driver.execute("SHOW fsync").fetchone()[0] != "on":
             raise _unusable("a server that writes to disk", "one with fsync = off", "turn it on, or charges are lost")
@@ -407,16 +410,18 @@ def _postgresql(url: sa.URL, read_only: bool) -> sa.Engine:
 
 
 def _sqlite(url: sa.URL, read_only: bool) -> sa.Engine:
-    """Return an engine whose commits are on disk when they return."""
+    """Return an engine of a SQLite file whose commits are on disk when they return, and whose journal file stays."""
     file = "file:" + quote(str(url.database)) + ("?mode=ro" if read_only else "?mode=rw")
 
     def connect() -> sqlite3.Connection:
+        """Open the file, which has to exist."""
         return sqlite3.connect(file, uri=True, timeout=WAIT_SECONDS, check_same_thread=False)
 
     engine = sa.create_engine(url, poolclass=sa.NullPool, creator=connect)
 
     @sa.event.listens_for(engine, "connect")
     def durable(driver: Any, _: Any) -> None:
+        """Set up a new connection."""
         driver.isolation_level = None
         driver.execute("PRAGMA busy_timeout = 120000")
         if not read_only:
@@ -462,4 +467,4 @@ def _holds_bytes(path: str) -> bool:
 
 
 def _nothing() -> None:
-    """The store by itself knows nothing to verify."""
+    """Do nothing before a write: a store by itself cannot verify a ledger."""

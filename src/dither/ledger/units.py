@@ -57,7 +57,7 @@ class Amount:
         return self.loss <= limit.loss and self.delta <= limit.delta
 
     def numbers(self) -> tuple[Fraction, Fraction]:
-        """Return loss and delta as they are."""
+        """Return loss and delta as exact numbers instead of units."""
         return Fraction(self.loss, LOSS_UNIT), Fraction(self.delta, DELTA_UNIT)
 
 
@@ -70,7 +70,7 @@ class Limit:
 
     @classmethod
     def of(cls, promise: object, filter: Filter = "sum") -> Limit:
-        """Return the limit that keeps an account within a guarantee."""
+        """Return the limit in units that keeps an account within a guarantee, under a filter."""
         guarantee = check_guarantee(promise, "limit")
         check_filter(filter)
         if filter == "advanced":
@@ -110,11 +110,13 @@ def check_filter(value: object) -> None:
 
 
 def _parts(guarantee: Guarantee) -> tuple[Fraction, Fraction]:
+    """Return the loss (epsilon or rho) and the delta of a guarantee; a delta of 0 where it has none."""
     numbers = guarantee.exact
     return numbers[0], numbers[1] if len(numbers) > 1 else Fraction(0)
 
 
 def _advanced(guarantee: ApproxDP) -> Amount:
+    """Return the limit of the advanced filter: the largest rho that converts to (epsilon, delta/2), and delta/2."""
     epsilon, delta = _parts(guarantee)
     half = delta / 2
     largest = min(int(epsilon * LOSS_UNIT), MAX_AMOUNT)
@@ -125,6 +127,7 @@ def _advanced(guarantee: ApproxDP) -> Amount:
 
 
 def _up(number: Fraction, unit: int) -> int:
+    """Return a number in units, rounded up."""
     return -(-number.numerator * unit // number.denominator)
 
 
@@ -148,7 +151,7 @@ class Price:
 
 
 def exact_cost(price: Guarantee | Price, unit: Unit) -> tuple[Fraction, Fraction]:
-    """Return what a release costs an account that adds up this unit: loss and delta."""
+    """Return loss and delta that a release costs an account which adds up this unit, as exact numbers."""
     known = price.rho if isinstance(price, Price) else None
     guarantee = price.guarantee if isinstance(price, Price) else price
     if unit == "rho" and known is not None:
@@ -167,13 +170,13 @@ def exact_cost(price: Guarantee | Price, unit: Unit) -> tuple[Fraction, Fraction
 
 
 def cost(price: Guarantee | Price, unit: Unit) -> Amount:
-    """Return an amount as a whole number of units, rounded up."""
+    """Return what a release costs an account which adds up this unit, rounded up to whole units."""
     epsilon, delta = exact_cost(price, unit)
     return Amount(_up(epsilon, LOSS_UNIT), _up(delta, DELTA_UNIT))
 
 
 def guarantee_of(amount: Amount, unit: Unit) -> Guarantee | None:
-    """Return the guarantee that a total of this amount in this unit has by itself; None where nothing was spent."""
+    """Return the guarantee of everything that cost this amount in total; None where nothing was spent."""
     epsilon, delta = amount.numbers()
     if unit == "rho":
         return ZCDP(epsilon) if epsilon else None
@@ -183,7 +186,7 @@ def guarantee_of(amount: Amount, unit: Unit) -> Guarantee | None:
 
 
 def rounded_down(guarantee: Guarantee, digits: int = 6) -> Guarantee:
-    """Return the guarantee with its numbers rounded toward zero to so many significant digits.
+    """Return the guarantee with its numbers rounded toward zero to this many significant digits.
 
     Guarantees print rounded up, which is right for what a release costs. Of a remaining budget that would promise
     more than there is; rounded down first, the printed number can be spent.

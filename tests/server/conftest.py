@@ -20,9 +20,9 @@ from throwaway import Server
 from dither.server import auth
 from dither.server.app import create_app
 from dither.server.config import Config
+from dither.server.pool import Clock
 from dither.server.roles import SCOPES, Principal
 from dither.server.service import Service
-from dither.server.ticks import Clock
 
 
 @pytest.fixture(scope="session", autouse=True)

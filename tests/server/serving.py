@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv as pc
 
-from dither.server.ticks import Clock
+from dither.server.pool import Clock
 from dither.wire.protocol import API
 
 CARD = """name = "{name}"

@@ -14,9 +14,8 @@ from serving import COUNT, fill, until_it_ends
 
 from dither.server import pool as pool_module
 from dither.server import schema
-from dither.server.pool import Process
+from dither.server.pool import Clock, Process
 from dither.server.service import Service
-from dither.server.ticks import Clock
 from dither.wire.protocol import API
 from support import eventually
 

@@ -16,9 +16,8 @@ from serving import BY_REGION, COUNT, StillClock, fill
 
 from dither.server import schema
 from dither.server.errors import Conflict, NotFound, TooMany
-from dither.server.jobs import Asked, Jobs
+from dither.server.jobs import Asked, Jobs, next_tick
 from dither.server.questions import Questions
-from dither.server.ticks import next_tick
 from support import eventually
 
 TICK = 5.0

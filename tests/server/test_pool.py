@@ -13,8 +13,7 @@ from contextlib import contextmanager
 import pytest
 
 from dither.server import pool as pool_module
-from dither.server.pool import Pool, Process, Task
-from dither.server.ticks import Clock
+from dither.server.pool import Clock, Pool, Process, Task
 from support import eventually
 
 ECHO = """

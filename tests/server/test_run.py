@@ -21,8 +21,8 @@ import dither as dp
 from dither.errors import InvalidArgument
 from dither.server import run
 from dither.server.config import Config
+from dither.server.pool import Clock
 from dither.server.run import Watchdog, listen, notify
-from dither.server.ticks import Clock
 
 SMALL = {"DITHER_TICK": "0.01", "DITHER_WORKERS": "1", "DITHER_WARM": "false"}
 """Few processes, and answers soon."""

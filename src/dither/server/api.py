@@ -45,7 +45,8 @@ _LONGEST_WAIT = 60
 
 
 def document(value: Any) -> Any:
-    """Return a result of a use case as JSON has it."""
+    """Convert the result of a use case to JSON values: a dataclass becomes an object of its fields unless it has a
+    form of its own in ``_FORMS``."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     for kind, form in _FORMS:
@@ -59,7 +60,7 @@ def document(value: Any) -> Any:
 
 
 def _account(account: Account) -> dict[str, Any]:
-    """Return an account; of people, only the limit."""
+    """Convert an account to a JSON object; of people's accounts only the limit is told."""
     names = ("owner", "kind", "name", "unit", "limit", "spent", "left", "left_text")
     return {name: document(getattr(account, name)) for name in names}
 
@@ -89,21 +90,22 @@ class Parameter:
 
     @property
     def description(self) -> dict[str, Any]:
-        """Return the schema with the default, as the OpenAPI document has it."""
+        """Return the JSON schema with the default value, as the OpenAPI document has it."""
         return {**self.schema, **({} if self.default is None else {"default": self.default})}
 
 
 def _whole(given: str, name: str) -> int:
-    """Return a whole number from the text of a query; refuse other text."""
+    """Parse a whole number from the text of a query; refuse other text."""
     if not given.isascii() or not given.isdigit() or len(given) > 15:
         raise InvalidArgument(name, "a whole number", "other text", f"write {name}=100")
     return int(given)
 
 
 def _of_type(kinds: type | tuple[type, ...], expected: str, example: str) -> Callable[[Any, str], Any]:
-    """Return a reader that refuses values of any other type."""
+    """Return a reader of JSON values that refuses values which are not of these Python types."""
 
     def checked(value: Any, name: str) -> Any:
+        """Return the value if it has the type; refuse it otherwise."""
         if not isinstance(value, kinds):
             raise WrongType(name, expected, kind_of(value), f"write {example}")
         return value
@@ -112,16 +114,17 @@ def _of_type(kinds: type | tuple[type, ...], expected: str, example: str) -> Cal
 
 
 def _guarantee(value: object, name: str) -> Guarantee:
-    """Return the guarantee that a JSON object states."""
+    """Parse the guarantee that a JSON object states."""
     document = _of_type(dict, "a guarantee", '{"kind": "pure", "epsilon": "1"}')(value, name)
     limit: Guarantee = codec.from_json(document, Guarantee, name)
     return limit
 
 
 def _nullable(item: Parameter) -> Parameter:
-    """Return a parameter that also takes null, and is then None."""
+    """Return a variant of a parameter that also accepts null, which is read as None."""
 
     def checked(value: Any, name: str) -> Any:
+        """Read null as None, and anything else as the parameter does."""
         return None if value is None else item.read(value, name)
 
     return Parameter({**item.schema, "type": [item.schema["type"], "null"]}, checked)
@@ -173,7 +176,8 @@ class Endpoint:
     """The schema of the response, if the document has one."""
 
     def arguments(self, request: Request, body: bytes) -> dict[str, Any]:
-        """Return what the request gives the use case; refuse what the route does not take, before anything is done."""
+        """Return the keyword arguments for the use case, from path, query, body and headers; refuse unknown and
+        missing ones."""
         if set(request.query_params) - set(self.query):
             raise InvalidArgument("query", ", ".join(self.query) or "none", "an unknown parameter", "leave it out")
         required = [name for name, item in self.body.items() if item.required]
@@ -244,16 +248,18 @@ ENDPOINTS: tuple[Endpoint, ...] = (
 
 
 def error_response(error: BaseException, status: int | None = None) -> Response:
-    """Return an error as ``application/problem+json``."""
+    """Return an error as a response of type ``application/problem+json``; ``status`` None takes that of its class."""
     problem = problem_of(error, status)
     headers = {"www-authenticate": "Bearer"} if problem["status"] == 401 else {}
     return Response(json.dumps(problem), problem["status"], headers | retry_after(error), CONTENT_TYPE)
 
 
 def _route(endpoint: Endpoint) -> Route:
-    """Return the route that reads a request, runs the use case in a thread, and waits for a job where asked to."""
+    """Build the Starlette route of an endpoint: it reads a request, runs the use case in a thread, and waits for a
+    job where the request asks to."""
 
     async def serve(request: Request) -> Response:
+        """Serve one request; the principal was authenticated by :class:`dither.server.app.Admission`."""
         service: Service = request.app.state.service
         who: Principal = request.state.principal  # dither.server.app refuses requests without a token
         body = await request.body()
@@ -281,8 +287,11 @@ def _route(endpoint: Endpoint) -> Route:
 
 
 def _recorded(endpoint: Endpoint, service: Service, who: Principal, request: Request, body: bytes) -> Response | None:
-    """Return a recorded answer, in the thread of the event loop: on SQLite it takes a few short reads, and a thread
-    that has to be woken up twice takes longer. All else is None, and is done, or refused, in a thread."""
+    """Return the recorded answer to a repeated question, or None where the request needs a thread.
+
+    It runs in the thread of the event loop: on SQLite it takes a few short reads, and waking a thread twice takes
+    longer. What would be refused is None as well, so that the use case refuses and logs it.
+    """
     if endpoint.recorded is None or len(body) > _SHORT:
         return None
     if not service.context.is_quick(request.path_params.get("table", "")):
@@ -297,7 +306,8 @@ def _recorded(endpoint: Endpoint, service: Service, who: Principal, request: Req
 
 
 def _response(endpoint: Endpoint, service: Service, who: Principal, result: Any) -> Response:
-    """Return a result as JSON; of a question of a token that may ask, with its answer (202 while it waits)."""
+    """Build the JSON response for a result; a job carries its answer if the token may ask, and has status 202 while
+    it waits."""
     if not isinstance(result, Job):
         return JSONResponse(document({endpoint.result: result} if endpoint.result else result))
     body: dict[str, Any] = {**document(result), "answer": None}
@@ -312,19 +322,19 @@ def _response(endpoint: Endpoint, service: Service, who: Principal, result: Any)
 
 
 def allowed_methods(request: Request) -> list[str]:
-    """Return the methods that a path is served with; none where there is no such path."""
+    """Return the HTTP methods that the path of a request is served with; none for an unknown path."""
     routes = [item for item in request.app.routes if isinstance(item, Route) and item.endpoint is not _unknown]
     served = [item.methods or set() for item in routes if item.matches(request.scope)[0] is not Match.NONE]
     return sorted(set().union(*served))
 
 
 async def _openapi(_: Request) -> Response:
-    """Send the OpenAPI document."""
+    """Serve the OpenAPI document."""
     return JSONResponse(openapi())
 
 
 async def _unknown(request: Request) -> Response:
-    """Refuse a path that no route has (404), or a method that its route does not take (405)."""
+    """Refuse an unknown path (404), or a method that its route does not take (405)."""
     if allowed_methods(request):
         raise HTTPException(405)
     raise NotFound.of("path")
@@ -382,7 +392,7 @@ _SCHEMAS = {
 
 @cache
 def openapi() -> dict[str, Any]:
-    """Return the description of the interface (OpenAPI 3.1)."""
+    """Build the OpenAPI 3.1 description of all endpoints."""
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in ENDPOINTS:
         paths.setdefault(API + endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint)
@@ -403,7 +413,7 @@ def openapi() -> dict[str, Any]:
 
 
 def _operation(endpoint: Endpoint) -> dict[str, Any]:
-    """Return the OpenAPI description of one route."""
+    """Build the OpenAPI description of one endpoint."""
     in_path = re.findall(r"\{([a-z]+)\}", endpoint.path)
     parameters: list[dict[str, Any]] = [
         *({"name": name, "in": "path", "required": True, "schema": _TEXT} for name in in_path),

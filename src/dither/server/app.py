@@ -34,9 +34,9 @@ from dither.server.errors import NotFound, NotSignedIn, is_outage, place_of
 from dither.server.limits import address_of
 from dither.server.monitoring import HttpMiddleware, Metrics, RequestLog
 from dither.server.pages.render import SESSION_COOKIE
+from dither.server.pool import Clock
 from dither.server.roles import Principal
 from dither.server.service import Service
-from dither.server.ticks import Clock
 from dither.wire.protocol import API
 
 POLICY = (
@@ -65,10 +65,12 @@ _log = logging.getLogger("dither.server")
 
 
 def create_app(config: Config, *, service: Service | None = None, clock: Clock | None = None) -> Starlette:
-    """Return the application of a service, or of a new one that starts and stops with it, and goes by ``clock``."""
+    """Build the ASGI application of a service. Without ``service`` it starts one with ``config`` and ``clock``, and
+    stops it at shutdown."""
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        """Start the service before the first request, unless it was passed in, and stop it after the last one."""
         running: Service = service if service is not None else await run_in_threadpool(Service.start, config, clock)
         app.state.service = running
         try:
@@ -105,20 +107,20 @@ def is_interface(path: str) -> bool:
 
 
 def _response(request: Request, error: BaseException, status: int | None = None) -> Response:
-    """Return an error as JSON under the interface's path, and as a page elsewhere; None takes the error's own
-    status."""
+    """Return an error as a problem document under the interface's path, and as an HTML page elsewhere; ``status``
+    None takes that of the error's class."""
     if is_interface(request.scope["path"]):
         return api.error_response(error, status)
     return pages.error_response(request, error, status)
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    """Return the response to an error of dither's."""
+    """Return the response to one of dither's errors, for Starlette."""
     return _response(request, error)
 
 
 async def _http_error(request: Request, error: Exception) -> Response:
-    """Return the response to an error of the framework, such as an unknown path, in dither's words."""
+    """Return the response to an error of Starlette, such as an unknown path, in dither's words."""
     status = error.status_code if isinstance(error, HTTPException) else 500
     if status == 404:
         return _response(request, NotFound.of("path"))
@@ -137,10 +139,11 @@ class ServerErrorMiddleware(HttpMiddleware):
     its class and place, and not its text, which may hold anything."""
 
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hand the request on."""
+        """Serve a request, and turn an unexpected error into a response unless one has begun."""
         began = False
 
         async def watch(event: Message) -> None:
+            """Send an event of the response, and note that the response has begun."""
             nonlocal began
             began = began or event["type"] == "http.response.start"
             await send(event)
@@ -157,10 +160,10 @@ class ServerErrorMiddleware(HttpMiddleware):
 
 
 class Admission(HttpMiddleware):
-    """Finds out who sends a request (``request.state.principal``, None for nobody), and counts it."""
+    """Authenticates each request (``request.state.principal``, None for anonymous ones) and applies the rate limit."""
 
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hand the request on, or refuse it."""
+        """Serve a request of an authenticated or anonymous client, or refuse it."""
         request = Request(scope)
         try:
             request.state.principal = await self._admitted(request, scope["path"])
@@ -170,7 +173,8 @@ class Admission(HttpMiddleware):
         await self.app(scope, receive, send)
 
     async def _admitted(self, request: Request, path: str) -> Principal | None:
-        """Return who sends a request, None for nobody, and count it; refuse the interface without a valid token."""
+        """Return the principal of a request, None if it is anonymous, and count the request; refuse the JSON
+        interface without a valid token."""
         if path in _FREE or path.startswith("/static/"):
             return None
         service: Service = request.app.state.service
@@ -185,7 +189,7 @@ class Admission(HttpMiddleware):
 
 
 async def _of_token(service: Service, request: Request) -> Principal | None:
-    """Return who the bearer token of a request belongs to; None without one."""
+    """Return the principal of the bearer token of a request; None without a token."""
     header = request.headers.get("authorization", "")
     if header[: len(_BEARER)].lower() != _BEARER or len(header) > _MAX_HEADER:
         return None
@@ -198,7 +202,7 @@ async def _of_token(service: Service, request: Request) -> Principal | None:
 
 
 async def _of_session(service: Service, request: Request) -> Principal | None:
-    """Return who the session cookie of a request belongs to; None without one."""
+    """Return the principal of the session cookie of a request; None without a cookie."""
     cookie = request.cookies.get(SESSION_COOKIE, "")
     return await run_in_threadpool(service.auth.principal_of_session, cookie) if cookie else None
 
@@ -207,18 +211,19 @@ async def _of_session(service: Service, request: Request) -> Principal | None:
 
 
 class SecureHeaders(HttpMiddleware):
-    """Adds the headers, and removes what says which software this is."""
+    """Adds the security headers to every response."""
 
     def __init__(self, app: ASGIApp, *, https: bool) -> None:
         super().__init__(app)
         self._headers = HEADERS | ({"strict-transport-security": "max-age=31536000"} if https else {})
 
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hand the request on, and complete the headers of the response."""
+        """Serve a request, and complete the headers of its response."""
         is_file = scope["path"].startswith("/static/")
         headers = self._headers | ({"cache-control": "no-cache"} if is_file else {})
 
         async def complete(event: Message) -> None:
+            """Add the headers that the response does not set itself."""
             if event["type"] == "http.response.start":
                 sent = MutableHeaders(scope=event)
                 for name, value in headers.items():
@@ -229,14 +234,14 @@ class SecureHeaders(HttpMiddleware):
 
 
 class SameOrigin(HttpMiddleware):
-    """Refuses what a browser says another site sent, unless it only reads."""
+    """Refuses requests that change something and that another site made the browser send."""
 
     def __init__(self, app: ASGIApp, *, origins: frozenset[str]) -> None:
         super().__init__(app)
         self._origins = origins
 
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hand the request on, or refuse it."""
+        """Serve a request, or refuse it as cross-site."""
         if scope["method"] not in _READS and self._is_foreign(Headers(scope=scope)):
             error = AccessDenied("Cross-site request refused. Open the page on this server.")
             await _response(Request(scope), error)(scope, receive, send)
@@ -244,7 +249,7 @@ class SameOrigin(HttpMiddleware):
         await self.app(scope, receive, send)
 
     def _is_foreign(self, headers: Headers) -> bool:
-        """Return whether a browser says that another site made it send the request."""
+        """Return whether the browser's headers say that another site caused the request."""
         if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
             return True
         origin = headers.get("origin")
@@ -254,7 +259,7 @@ class SameOrigin(HttpMiddleware):
 
 
 class BodyLimit(HttpMiddleware):
-    """Reads the whole body of a request before anybody else does, within the limits of size and time.
+    """Reads the whole body of a request within limits of size and time, before the request is handled.
 
     A slow or an endless client is refused here, before it holds a thread or a place in a queue.
     """
@@ -264,7 +269,7 @@ class BodyLimit(HttpMiddleware):
         self._max_bytes, self._seconds = max_bytes, seconds
 
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Read the body, then hand the request on."""
+        """Read the body, then serve the request with it."""
         try:
             declared = dict(scope["headers"]).get(b"content-length", b"0")
             if not declared.isdigit() or len(declared) > 15 or int(declared) > self._max_bytes:
@@ -283,6 +288,8 @@ class BodyLimit(HttpMiddleware):
         sent = False
 
         async def replay() -> Message:
+            """Give the body that was read as the one event of the request; afterwards what the client sends, such as
+            a disconnect."""
             nonlocal sent
             if not sent:
                 sent = True
@@ -292,7 +299,7 @@ class BodyLimit(HttpMiddleware):
         await self.app(scope, replay, send)
 
     async def _read(self, receive: Receive) -> bytes | None:
-        """Return the whole body; None where the client is gone, and refused where it is too large."""
+        """Return the whole body; None if the client disconnected; refuse one that is too large."""
         parts: list[bytes] = []
         size = 0
         while True:

@@ -69,7 +69,7 @@ hasher = PasswordHasher()
 
 
 def _of_user(table: sa.Table) -> sa.Select[Any]:
-    """Return a credential by its hash, with the roles of its user."""
+    """Return the SELECT of a session or token by its hash, joined with the roles of its user."""
     users = schema.users
     joined = sa.select(table, users.c.roles, users.c.active).join(users, users.c.name == table.c.user)
     return joined.where(table.c.hash == sa.bindparam("secret"))
@@ -79,12 +79,12 @@ _TOKEN, _SESSION = _of_user(schema.tokens), _of_user(schema.sessions)
 
 
 def hashed(secret: str) -> str:
-    """Return what is stored of a random secret."""
+    """Return the SHA-256 of a random secret, which is all that is stored of it."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def password_hash(password: str) -> str:
-    """Return what is stored of a password; one that is too short or too long is refused."""
+    """Return the argon2id hash of a password; refuse one that is too short or too long."""
     if not isinstance(password, str) or not MIN_PASSWORD <= len(password) <= MAX_PASSWORD:
         expected = f"{MIN_PASSWORD} to {MAX_PASSWORD} characters"
         raise InvalidArgument("password", expected, "fewer or more", "choose a password of that length")
@@ -92,7 +92,7 @@ def password_hash(password: str) -> str:
 
 
 def check_name(name: str) -> str:
-    """Return a user's name; others are refused."""
+    """Return a user name if it is valid; refuse it otherwise."""
     if not isinstance(name, str) or not NAME.fullmatch(name):
         expected = "1 to 63 of a-z, 0-9 and . _ @ -, beginning with a letter or digit"
         raise InvalidArgument("name", expected, "other characters", "choose a name such as ann")
@@ -100,7 +100,7 @@ def check_name(name: str) -> str:
 
 
 class Authentication:
-    """Who somebody is."""
+    """Establishes who a request comes from: passwords, one-time links, sessions and tokens."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -110,7 +110,8 @@ class Authentication:
     # -- passwords and links ----------------------------------------------------------------------------------------
 
     def sign_in(self, name: str, password: str, address: str = "") -> str:
-        """Sign in with a password: the new session's secret, for a cookie. ``address`` is where it comes from."""
+        """Check a password, start a session and return its secret, which goes into a cookie. ``address`` is that of
+        the client, for the rate limit."""
         self._context.sign_ins.take(f"address {address}")
         self._context.sign_ins_of_user.take(str(name)[:64])
         known = isinstance(name, str) and NAME.fullmatch(name) is not None
@@ -126,8 +127,10 @@ class Authentication:
         return session
 
     def start_session(self, name: str, how: str, password: str | None = None) -> str:
-        """Return a new session of a user whose identity is known. ``password`` is the hash that proved it; if it was
-        changed since, there is no session."""
+        """Start a session of a user whose identity is established, and return its secret.
+
+        ``password`` is the hash that the user was checked against; if it has changed since, no session is started.
+        """
         secret, now = secrets.token_urlsafe(32), time.time()
         expires = now + 3600 * self._context.config.session_hours
         values = {"hash": hashed(secret), "user": name, "created_at": now, "used_at": now, "expires_at": expires}
@@ -142,8 +145,8 @@ class Authentication:
         return secret
 
     def first_link(self) -> str | None:
-        """Return the path of a link by which the first steward sets a name and a password; None once there is a
-        steward."""
+        """Return the path of the one-time link by which the first steward sets name and password; None once there is
+        a steward."""
         roles = [row.roles for row in self._store.rows(sa.select(schema.users.c.roles))]
         if any("steward" in text.split() for text in roles):
             return None
@@ -151,7 +154,7 @@ class Authentication:
         return f"/welcome/{self.new_link('first', None)}"
 
     def new_link(self, kind: str, user: str | None, data: Any = None, hours: float = _LINK_HOURS) -> str:
-        """Return a secret that works once."""
+        """Store a one-time link and return its secret. ``kind`` says what it is for, ``data`` is kept with it."""
         secret = secrets.token_urlsafe(32)
         expires = time.time() + 3600 * hours
         values = {"hash": hashed(secret), "kind": kind, "user": user, "data": json.dumps(data), "expires_at": expires}
@@ -160,14 +163,16 @@ class Authentication:
         return secret
 
     def peek_link(self, secret: str, kinds: tuple[str, ...] = ("first", "password")) -> tuple[str, str | None]:
-        """Return what a link is for, and whose, without using it; for the page that asks for a password."""
+        """Return the kind of a one-time link and its user without using it up; refuse one that is used, expired or
+        of another kind."""
         row = self._store.one(sa.select(schema.links).where(schema.links.c.hash == hashed(secret)))
         if row is None or row.kind not in kinds or row.expires_at < time.time():
             raise _used_up()
         return row.kind, row.user
 
     def take_link(self, secret: str, kind: str) -> tuple[str | None, Any]:
-        """Use a link up: whose it is, and its data."""
+        """Use up a one-time link and return its user and its data; refuse one that is used, expired or of another
+        kind."""
         links = schema.links
         with self._store.writing() as connection:
             row = connection.execute(sa.select(links).where(links.c.hash == hashed(secret))).fetchone()
@@ -178,7 +183,8 @@ class Authentication:
         return row.user, json.loads(row.data)
 
     def use_link(self, secret: str, password: str, name: str | None = None) -> str:
-        """Set a password by a link, and sign in: the session's secret. By the first link ``name`` becomes a steward."""
+        """Set a password by a one-time link, sign in, and return the secret of the session. The first link makes
+        ``name`` a steward."""
         kind, user = self.peek_link(secret)
         stored = password_hash(password)
         if kind == "first":
@@ -216,7 +222,8 @@ class Authentication:
     # -- who a request is from --------------------------------------------------------------------------------------
 
     def principal_of_session(self, secret: str) -> Principal:
-        """Return who a session is; refused if it is unknown, expired, or its user may not sign in any more."""
+        """Return the principal of a session; refuse a session that is unknown or expired, or whose user is
+        deactivated."""
         sessions = schema.sessions
         row = self._store.one(_SESSION, {"secret": hashed(secret)})
         now = time.time()
@@ -228,7 +235,8 @@ class Authentication:
         return Principal(row.user, frozenset(row.roles.split()), None, row.hash)
 
     def principal_of_token(self, secret: str) -> Principal:
-        """Return who a token is; refused if it is unknown, expired or revoked, or its user may not sign in any more."""
+        """Return the principal of a token; refuse a token that is unknown, expired or revoked, or whose user is
+        deactivated."""
         tokens = schema.tokens
         row, now = self._store.one(_TOKEN, {"secret": hashed(secret)}), time.time()
         if row is None:
@@ -242,31 +250,32 @@ class Authentication:
         return _principal_of_token(row)
 
     def _touch(self, statement: sa.Executable) -> None:
-        """Note when something was last used; whoever only reads is served where nothing can be written."""
+        """Store when a session or token was last used, if the database can be written; reading does not depend on
+        it."""
         with suppress(SQLAlchemyError):
             self._store.run(statement)
 
     def known_token(self, secret: str) -> Principal | None:
-        """Return who a token is if it is valid and was used a moment ago, so that there is nothing to write; else
-        None."""
+        """Return the principal of a valid token that needs no note of its use; None for any other, which
+        :meth:`principal_of_token` handles."""
         row, now = self._store.one(_TOKEN, {"secret": hashed(secret)}), time.time()
         known = row is not None and _is_valid(row, now) and not _is_stale(row, now)
         return _principal_of_token(row) if known else None
 
     def sign_out(self, who: Principal) -> None:
-        """End a session."""
+        """End the session of a principal."""
         delete = schema.sessions.delete().where(schema.sessions.c.hash == who.credential)
         self._store.run(delete, *self._context.events.line(who.name, "sign-out"))
 
 
 def _locked(connection: sa.Connection, user: str) -> Any:
-    """Return the row of a user, which nobody else changes until the transaction ends."""
+    """Return the row of a user, locked against changes until the transaction ends."""
     return connection.execute(sa.select(schema.users).where(schema.users.c.name == user).with_for_update()).fetchone()
 
 
 def check_session(connection: sa.Connection, who: Principal) -> None:
-    """Refuse, within a transaction, a session that has ended since the request began: what it makes in this
-    transaction would outlive a change of the password that has just ended it."""
+    """Refuse, within a transaction, a session that has ended since the request began: a token made now would outlive
+    the change of password that ended the session."""
     row = _locked(connection, who.name)
     same = schema.sessions.c.hash == who.credential
     ended = who.credential and connection.execute(sa.select(schema.sessions.c.hash).where(same)).fetchone() is None
@@ -275,8 +284,8 @@ def check_session(connection: sa.Connection, who: Principal) -> None:
 
 
 def ends_credentials(user: str, *, but: str = "", links: bool = True) -> tuple[sa.Executable, ...]:
-    """Return the statements that end all that a user can sign in with, but one session: other sessions, tokens and
-    links.
+    """Return the statements that end a user's sessions, tokens and, if ``links``, one-time links; the session with
+    the hash ``but`` stays.
 
     They follow every change of a password, of roles, and of whether somebody may sign in: whoever changes a password
     because another person has it wants that person out, with the tokens that they made.
@@ -290,23 +299,23 @@ def ends_credentials(user: str, *, but: str = "", links: bool = True) -> tuple[s
 
 
 def _is_valid(token: Any, now: float) -> bool:
-    """Return whether a token is neither expired nor revoked, and its user may sign in."""
+    """Return whether a token is neither expired nor revoked, and its user is active."""
     return bool(token.active and token.expires_at >= now and token.revoked_at is None)
 
 
 def _is_stale(token: Any, now: float) -> bool:
-    """Return whether it is to be written down that a token is used."""
+    """Return whether the stored time of a token's last use is so old that a new one has to be stored."""
     return token.used_at is None or token.used_at < now - _TOUCH_SECONDS
 
 
 def _principal_of_token(row: Any) -> Principal:
-    """Return who acts with a token: its user, with the roles of the user and the scopes of the token."""
+    """Return the principal of a token's row: its user, with the user's roles and the token's scopes."""
     roles = frozenset(row.roles.split()) & frozenset(ROLES)
     return Principal(row.user, roles, frozenset(row.scopes.split()), row.id)
 
 
 def verify(stored: str, password: str) -> bool:
-    """Return whether a password has this hash."""
+    """Return whether a password matches an argon2id hash."""
     try:
         return isinstance(password, str) and len(password) <= MAX_PASSWORD and hasher.verify(stored, password)
     except (Argon2Error, InvalidHashError):
@@ -314,7 +323,7 @@ def verify(stored: str, password: str) -> bool:
 
 
 def _used_up() -> AccessDenied:
-    """Return the refusal of a link that was used or has expired."""
+    """Return the error for a one-time link that was used or has expired."""
     fix = "Ask a steward for a new one; for the first steward, start the server again."
     return AccessDenied(f"This link was used, or has expired. {fix}")
 
@@ -323,14 +332,14 @@ _tokens = schema.tokens
 
 
 class OwnAccount:
-    """What everybody does for themselves, signed in, never with a token."""
+    """What users do with their own accounts, signed in by a session and never with a token."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._auth = Authentication(context)
 
     def change_password(self, who: Principal, old: str, new: str) -> None:
-        """Change the own password: all other sessions end, and tokens and links with them."""
+        """Change the own password; it ends all other sessions, all tokens and all links."""
         context = self._context
         with context.acting(who, "account.own", "password", logged=True):
             context.sign_ins.take(f"user {who.name}")
@@ -343,24 +352,24 @@ class OwnAccount:
             )
 
     def end_sessions(self, who: Principal) -> None:
-        """End all other own sessions."""
+        """End all own sessions but the current one."""
         with self._context.acting(who, "account.own", "sessions", logged=True):
             sessions = schema.sessions
             others = sessions.c.user == who.name, sessions.c.hash != who.credential
             self._context.store.run(sessions.delete().where(*others))
 
     def is_empty(self) -> bool:
-        """Return whether nobody has an account yet: the sign-in page then says where the first link is."""
+        """Return whether there are no users yet, so that the sign-in page tells where the first link is."""
         return self._context.store.one(sa.select(schema.users.c.name).limit(1)) is None
 
     def tokens(self, who: Principal) -> tuple[PersonalToken, ...]:
-        """Return own tokens, without their secrets."""
+        """Return the own tokens, the newest first and without their secrets."""
         authorize(who, "tokens.own")
         statement = sa.select(_tokens).where(_tokens.c.user == who.name).order_by(_tokens.c.created_at.desc())
         return tuple(_token(row) for row in self._context.store.rows(statement))
 
     def create_token(self, who: Principal, label: str, *, scopes: Iterable[str], days: int = 90) -> NewToken:
-        """Make a token with these scopes (:data:`dither.server.roles.SCOPES`), which expires after so many days."""
+        """Make a token with some of :data:`dither.server.roles.SCOPES` that expires after ``days``."""
         context = self._context
         with context.acting(who, "tokens.own", logged=True):
             wanted = [scopes] if isinstance(scopes, str) else list(scopes)
@@ -382,7 +391,7 @@ class OwnAccount:
             return NewToken(self._get(str(row["id"]), who), secret)
 
     def revoke_token(self, who: Principal, token: str) -> PersonalToken:
-        """Revoke an own token, now."""
+        """Revoke an own token at once."""
         with self._context.acting(who, "tokens.own", token, logged=True):
             self._get(token, who)
             unrevoked = _tokens.c.id == token, _tokens.c.revoked_at.is_(None)
@@ -398,7 +407,7 @@ class OwnAccount:
 
 
 def _token(row: Any) -> PersonalToken:
-    """Return a token from its row, without its secret."""
+    """Build a token, without its secret, from its database row."""
     return PersonalToken(
         row.id, row.user, row.label, tuple(row.scopes.split()), row.hint, iso(row.created_at), iso(row.expires_at),
         iso_or_none(row.revoked_at), iso_or_none(row.used_at),

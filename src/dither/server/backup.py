@@ -119,8 +119,8 @@ def backup(config: Config, into: str | os.PathLike[str], *, keys: str | os.PathL
 
 
 def _filled(config: Config, part: Path, keys: Path | None) -> Manifest:
-    """Copy everything into the folder ``part`` and return its manifest; ``keys`` is where secrets go, None for
-    nowhere."""
+    """Copy everything into the folder ``part`` and return its manifest; secrets go to the folder ``keys``, or
+    nowhere if it is None."""
     elsewhere: list[str] = []
     database, pinned = "", tuple[Pin, ...]()
     if "://" in config.place:
@@ -158,8 +158,10 @@ def _filled(config: Config, part: Path, keys: Path | None) -> Manifest:
 
 
 def _pins(folder: Path, pinned: tuple[Pin, ...]) -> Iterator[Pin]:
-    """Return the ledgers and receipts of all cards, those of cards that were served before among them. A card that
-    cannot be read, and was not served either, is refused: its ledger would be left out."""
+    """Yield the ledger and receipts of every card in the folder, and of cards that were served before.
+
+    A card that cannot be read and was never served is refused: its ledger would be left out of the backup.
+    """
     yield from pinned
     for path in sorted(folder.glob("*.toml")):
         if path.name == FILE_NAME or not path.is_file():
@@ -178,7 +180,7 @@ def _pins(folder: Path, pinned: tuple[Pin, ...]) -> Iterator[Pin]:
 
 
 def _copy_database(source: Path, target: Path) -> None:
-    """Copy a SQLite database as of one moment, while others may write to it."""
+    """Copy a SQLite database as of one moment, while other processes may write to it."""
     os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _PRIVATE))
     with (
         closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=rw", uri=True, timeout=120)) as reading,
@@ -190,7 +192,7 @@ def _copy_database(source: Path, target: Path) -> None:
 
 
 def _key_in(keys: Path, fingerprint: str) -> Path:
-    """Return where the secret of a ledger is in a folder of secrets."""
+    """Return the path of a ledger's secret in a folder of secrets."""
     return keys / f"{fingerprint}.key"
 
 
@@ -198,7 +200,7 @@ def _key_in(keys: Path, fingerprint: str) -> Path:
 
 
 def read_manifest(source: str | os.PathLike[str]) -> Manifest:
-    """Return what is in a backup; one that is not as it was written is refused."""
+    """Read the manifest of a backup; refuse a backup whose files differ from it."""
     folder = Path(source)
     try:
         given = json.loads((folder / MANIFEST).read_bytes())
@@ -226,7 +228,8 @@ def restore(
     signed_by: str = "",
     reason: str = "",
 ) -> tuple[Restored, ...]:
-    """Put back what is missing or damaged in a folder, and say what was lost. No server may be running on it.
+    """Put back what is missing or damaged in a folder, and return what became of each part. No server may be running
+    on it.
 
     ``keys`` is the folder with the ledgers' secrets, where they are not beside the ledgers. ``accept_loss`` sets the
     limits in a ledger that has lost entries to what is known to be spent; ``signed_by`` and ``reason`` stay in its
@@ -263,7 +266,8 @@ def restore(
 def _restore_ledger(
     saved: SavedLedger, source: Path, folder: Path, stamp: str, accept_loss: bool, signed_by: str, reason: str
 ) -> Restored:
-    """Put one ledger back unless it holds all that its copy holds, and compare it with the receipts that were kept."""
+    """Restore one ledger unless the existing one holds all that its copy holds, and compare it with the kept
+    receipts."""
     place, head = folder / saved.place, Receipt.read(saved.head)
     outcome: Literal["kept", "restored"] = "kept" if _holds(place, head) else "restored"
     if outcome == "restored":
@@ -288,7 +292,7 @@ def _restore_ledger(
 
 
 def _restore_key(saved: SavedLedger, folder: Path, keys: Path | None, stamp: str) -> None:
-    """Put the secret of a ledger beside its place, unless it is there, or given by the environment."""
+    """Put the secret of a ledger beside its file, unless it is there or in the environment."""
     place = key_file(folder / saved.place)
     given = given_secret(None)
     if given is None:
@@ -305,7 +309,7 @@ def _restore_key(saved: SavedLedger, folder: Path, keys: Path | None, stamp: str
 
 
 def _holds(place: Path, head: Receipt) -> bool:
-    """Return whether there is a sound ledger that holds all that the copy holds."""
+    """Return whether there is an intact ledger at a path that holds the entry of a receipt."""
     try:
         with open_ledger(place, create=False, read_only=True) as ledger:
             ledger.verify(head)
@@ -315,7 +319,7 @@ def _holds(place: Path, head: Receipt) -> bool:
 
 
 def _has(ledger: Ledger, receipt: Receipt) -> bool:
-    """Return whether a ledger holds the entry of a receipt."""
+    """Return whether an open ledger holds the entry of a receipt."""
     try:
         ledger.expect(receipt)
     except DitherError:
@@ -324,7 +328,7 @@ def _has(ledger: Ledger, receipt: Receipt) -> bool:
 
 
 def _close_limits(ledger: Ledger, signed_by: str, reason: str) -> None:
-    """Leave nothing in any account: charges that are lost may have spent all that seems to be left."""
+    """Set every limit to what is known to be spent, since lost charges may have spent all that seems to be left."""
     for account in ledger.accounts():
         if account.limit is None or (account.kind == "analyst" and not account.name):
             continue
@@ -339,7 +343,7 @@ def _close_limits(ledger: Ledger, signed_by: str, reason: str) -> None:
 
 
 def _restore_database(manifest: Manifest, source: Path, place: str, stamp: str) -> Restored:
-    """Put the server's database back unless there is one that can be read; nobody can sign in with what it held."""
+    """Restore the server's database unless it can be read; sessions, links and tokens in it are ended."""
     path = Path(place)
     if _is_sound(path):
         return Restored(DATABASE, "kept")
@@ -362,7 +366,7 @@ def _restore_database(manifest: Manifest, source: Path, place: str, stamp: str) 
 
 
 def _is_sound(path: Path) -> bool:
-    """Return whether a file is a database of the server that can be read without errors."""
+    """Return whether a file is a readable database of the server without errors."""
     if not path.is_file() or not path.stat().st_size:
         return False
     try:

@@ -68,7 +68,7 @@ class Pin:
 
     @classmethod
     def of(cls, path: Path, card: Card, receipt_file: str) -> Pin:
-        """Return what a card would pin.
+        """Return what serving a card would pin.
 
         >>> Pin.of(Path("/cards/t.toml"), Card("t", "/cards/t.csv", {}, ledger="/cards/t.sqlite"), "/r").ledger
         't.sqlite'
@@ -84,16 +84,17 @@ class Pin:
 
     @property
     def digest(self) -> str:
-        """Return what stewards sign: all of it."""
+        """Return the hash of the whole pin, which stewards sign."""
         parts = [self.name, self.file, self.ledger, self.receipt, sorted(map(list, self.sources.items()))]
         return hashlib.sha256(canonical(parts).encode()).hexdigest()
 
     def covers(self, other: Pin) -> bool:
-        """Return whether another one says nothing new."""
+        """Return whether another pin of the table adds nothing to this one."""
         return self == replace(other, sources=self.sources) and other.sources.items() <= self.sources.items()
 
     def difference(self, pinned: Iterable[Pin], folder: Path) -> str:
-        """Return in words how this pin would give rows a fresh budget that have one; empty where it would not."""
+        """Return in words how this pin would give rows a fresh budget although others pin them; empty if it would
+        not."""
         others = {pin.name: pin for pin in pinned}
         before = others.pop(self.name, None)
         if before is not None and (self.ledger, self.receipt) != (before.ledger, before.receipt):
@@ -110,13 +111,12 @@ class Pin:
         return ""
 
     def _units(self, folder: Path) -> dict[str, str]:
-        """Return the unit of all rows, by each way to tell which they are: places, and files themselves as they are
-        now."""
+        """Return the person column of each source, by its address and by the identity of its file."""
         return {row: unit for source, unit in self.sources.items() for row in _rows(source, folder)}
 
 
 def _unit(table: PrivateTable) -> str:
-    """Return the column that names the person, with its type and format; empty where each row is a person."""
+    """Return the column that identifies the person, with its type and format; empty where each row is a person."""
     if table.unit is None:
         return ""
     column = table.columns[table.unit]
@@ -124,7 +124,7 @@ def _unit(table: PrivateTable) -> str:
 
 
 def _place(text: str, folder: Path) -> str:
-    """Return a place without a password, from the folder on where it is inside."""
+    """Return an address without its password, or a path; relative if it is inside the served folder."""
     if "://" in text:
         scheme, _, address = text.partition("://")
         return f"{scheme}://{_PASSWORD.sub('', address.rpartition('@')[2])}"
@@ -134,7 +134,7 @@ def _place(text: str, folder: Path) -> str:
 
 
 def _places(source: str, folder: Path) -> set[str]:
-    """Return a source in its one spelling, and the files of a glob."""
+    """Return the canonical addresses of a source: itself and, for a glob, its files."""
     place, mark, table = source.rpartition("::")
     if not mark:
         path = os.path.join(folder, source)
@@ -146,15 +146,14 @@ def _places(source: str, folder: Path) -> set[str]:
 
 
 def _table(name: str, schema: str) -> str:
-    """Return the name of a table without quotes, its schema where it is another one than that by default, and in small
-    letters: two names that differ in nothing else count as one."""
+    """Return a table name in canonical form: without quotes and the default schema, in lower case."""
     parts = [quoted.replace('""', '"') or bare for quoted, bare in re.findall(r'"((?:[^"]|"")+)"|([^".]+)', name)]
     folded = [part.casefold() for part in parts]
     return ".".join(folded[1:] if len(folded) == 2 and folded[0] == schema else folded)
 
 
 def _database(address: str) -> str:
-    """Return the host, port and name of a PostgreSQL database, however its address is written."""
+    """Return host, port and name of a PostgreSQL database in canonical form, however its address is written."""
     try:
         url = urlsplit(address)
         given = {key: values[-1] for key, values in parse_qs(url.query).items()}
@@ -167,8 +166,8 @@ def _database(address: str) -> str:
 
 
 def _rows(source: str, folder: Path) -> Iterator[str]:
-    """Return the ways to tell which rows a source has: its places, and the files that are there now, whatever their
-    names."""
+    """Yield what identifies the rows of a source: its addresses, and device and inode of the files that exist, which
+    survive renaming."""
     for place in _places(source, folder):
         yield place
         path, mark, table = place.rpartition("::") if "::" in place else (place, "", "")
@@ -178,19 +177,19 @@ def _rows(source: str, folder: Path) -> Iterator[str]:
 
 
 class Pins:
-    """The pins of all tables, and who has signed others off."""
+    """The stored pins of all tables, and the stewards' signatures for changed ones."""
 
     def __init__(self, store: Store, *, single_steward: bool = False) -> None:
         self._store = store
         self.needed = 1 if single_steward else 2
 
     def all(self) -> tuple[Pin, ...]:
-        """Return what is pinned."""
+        """Return the pins of all tables."""
         rows = self._store.rows(sa.select(_cards).order_by(_cards.c.dataset))
         return tuple(Pin(row.dataset, row.file, row.ledger, row.receipt, json.loads(row.sources)) for row in rows)
 
     def keep(self, pin: Pin) -> None:
-        """Pin a table; rows that it had before stay pinned, too. What was signed off for it is used up."""
+        """Store the pin of a table, beside the sources that it had before; signatures for it are used up."""
         before = next((known.sources for known in self.all() if known.name == pin.name), {})
         sources = json.dumps({**before, **pin.sources}, sort_keys=True)
         row = {"dataset": pin.name, "file": pin.file, "ledger": pin.ledger, "receipt": pin.receipt, "sources": sources,
@@ -202,13 +201,13 @@ class Pins:
         )
 
     def sign(self, pin: Pin, user: str, reason: str) -> None:
-        """Write down that a steward has signed a change off; once for each."""
+        """Store a steward's signature for a changed pin; a second one replaces the first."""
         same = _signatures.c.digest == pin.digest, _signatures.c.user == user
         row = {"digest": pin.digest, "user": user, "reason": reason, "at": time.time()}
         self._store.run(_signatures.delete().where(*same), _signatures.insert().values(**row))
 
     def signers(self, pin: Pin) -> tuple[str, ...]:
-        """Return the stewards who have signed a change off, and still are stewards."""
+        """Return the names of the stewards who have signed a changed pin and are still stewards."""
         joined = sa.select(_users.c.name, _users.c.roles).join(_signatures, _signatures.c.user == _users.c.name)
         rows = self._store.rows(
             joined.where(_signatures.c.digest == pin.digest, _users.c.active).order_by(_users.c.name)
@@ -216,12 +215,12 @@ class Pins:
         return tuple(row.name for row in rows if "steward" in row.roles.split())
 
     def is_signed(self, pin: Pin) -> bool:
-        """Return whether enough stewards have signed a change off."""
+        """Return whether enough stewards have signed a changed pin."""
         return len(self.signers(pin)) >= self.needed
 
 
 def void_signatures(user: str) -> sa.Executable:
-    """Return the statement that takes back what somebody has signed off who is no steward any more."""
+    """Return the statement that deletes the signatures of a user who is no longer a steward."""
     return _signatures.delete().where(_signatures.c.user == user)
 
 
@@ -232,7 +231,7 @@ RESTART = "have stewards sign it off, and start the server again; or undo it"
 
 @dataclass(frozen=True)
 class Served:
-    """A card that is in force: what its file held, which may have been edited since."""
+    """A card in force, with the text of its file when it was read; the file may have been edited since."""
 
     path: str
     state: State
@@ -241,32 +240,34 @@ class Served:
 
     @property
     def name(self) -> str:
-        """Return the table's name."""
+        """Return the name of the table."""
         return self.card.name
 
     @property
     def receipt_file(self) -> str:
-        """Return where the last receipt is kept: beside the card, as the command line does, or where the card says."""
+        """Return the path of the file with the last receipt: as the card states, else beside the card, as on the
+        command line."""
         return self.card.receipt or f"{self.path}.receipt"
 
     @property
     def identity(self) -> str:
-        """Return text that changes with the card."""
+        """Return a text that changes whenever the card's file does, as part of what recorded answers are found by."""
         return f"{self.name} {' '.join(map(str, self.state))}"
 
     @property
     def pin(self) -> Pin:
-        """Return what it says of its ledger and its rows."""
+        """Return what this card states about its ledger and its rows."""
         return Pin.of(Path(self.path), self.card, self.receipt_file)
 
     @property
     def document(self) -> dict[str, str]:
-        """Return the card for a worker, which reads no file of the folder: what it gets is what is in force here."""
+        """Return the card as JSON for a worker, which reads no file of the folder, so that both use the card in
+        force."""
         return {"path": self.path, "text": self.text, "receipt": self.receipt_file}
 
 
 def served_card(document: dict[str, str]) -> Card:
-    """Return the card of a worker's task, with the receipt that its ledger has to hold."""
+    """Return the card from the JSON that a worker got, with the receipt that its ledger has to hold."""
     path = Path(document["path"])
     card = toml.parse(contents(document["text"].encode("utf-8"), "card"), path.parent)
     card = replace(card, incident_log=incident_log_beside_card(card.incident_log, card.name, card.ledger, path))
@@ -294,7 +295,7 @@ class _Read:
 
 
 def fingerprint(path: str) -> State:
-    """Return what changes when a file does."""
+    """Return modification time, size and inode of a file, which change when the file does."""
     try:
         status = os.stat(path)
     except OSError:
@@ -303,7 +304,7 @@ def fingerprint(path: str) -> State:
 
 
 def aligned(card: Card) -> Card:
-    """Return the card with the limits that the ledger has by now, where it has accounts for it."""
+    """Return a card with the limits of its ledger's accounts, once these were charged or changed by a signature."""
     if card.ledger is None:
         return card
     try:
@@ -343,7 +344,8 @@ class Folder:
     # -- which cards are in force -----------------------------------------------------------------------------------
 
     def _start(self) -> None:
-        """Take over what was signed off. On the first start of all, whatever is there is pinned as it is."""
+        """Decide which cards are in force at the start: take over signed changes, and pin all cards on the very
+        first start."""
         self._look()
         pinned, readable = self.pins.all(), list(self._readable())
         names = [served.name for served in readable]
@@ -357,13 +359,13 @@ class Folder:
         self._decide()
 
     def scan(self) -> None:
-        """Look at all files again, if any was added, removed or edited."""
+        """Read added and edited files of the folder again, and decide anew which cards are in force."""
         with self._lock:
             if self._look() or self._unusable:
                 self._decide()
 
     def _look(self) -> bool:
-        """Read the files that have changed; whether there were any."""
+        """Read the files that have changed, and return whether there were any."""
         result: dict[str, _Read] = {}
         for path in sorted(self.place.glob("*.toml")):
             if path.name == FILE_NAME or not path.is_file():
@@ -375,11 +377,11 @@ class Folder:
         return changed
 
     def _readable(self) -> Iterator[Served]:
-        """Return the cards among the files that could be read."""
+        """Yield the cards of all files that could be read."""
         return (read.served for read in self._files.values() if read.served is not None)
 
     def _decide(self) -> None:
-        """Decide which cards are in force: of each file the one that it holds, or the last good one."""
+        """Decide which cards are in force: the current content of each file, or the last valid one."""
         pinned, before = self.pins.all(), {served.path: served for served in self._served.values()}
         owners = {pin.name: pin.file for pin in pinned}
         names = [served.name for served in self._readable()]
@@ -410,17 +412,17 @@ class Folder:
         self._served, self._refusals = in_force, refusals
 
     def names(self) -> list[str]:
-        """Return the names of all tables."""
+        """Return the names of all served tables, sorted."""
         self.scan()
         return sorted(self._served)
 
     def refusals(self) -> tuple[Refusal, ...]:
-        """Return the files that are not in force as they stand: for stewards."""
+        """Return the files that are not in force as they stand, for stewards."""
         self.scan()
         return tuple(self._refusals[file] for file in sorted(self._refusals))
 
     def get(self, name: str) -> Served:
-        """Return the card of a table that is in force."""
+        """Return the card in force of a table; raise NotFound for an unknown name."""
         with self._lock:
             served = self._served.get(name)
             if served is None:
@@ -435,12 +437,12 @@ class Folder:
     # -- ledgers ----------------------------------------------------------------------------------------------------
 
     def ledger(self, name: str) -> Ledger:
-        """Return the ledger of a table, in which its accounts are open. It holds the receipt that was kept, and from
-        now on one is kept: a ledger that is removed is not made anew."""
+        """Return the open ledger of a table. It has to hold the kept receipt; from then on a receipt is kept, so
+        that a ledger that is removed is not created anew."""
         return self._opened(self.get(name))
 
     def _opened(self, served: Served) -> Ledger:
-        """Return the ledger of a card, opened once, with its receipt kept from then on."""
+        """Return the ledger of a card, which is opened once, and keep its receipt."""
         with self._lock:
             if served.name not in self._ledgers:
                 card = aligned(served.card)
@@ -460,8 +462,10 @@ class Folder:
             return self._ledgers[served.name]
 
     def _ledger_problem(self, served: Served) -> str:
-        """Return why the ledger of a card that is not pinned cannot be opened; nothing where it can. Such a card is a
-        problem of its own: nothing of it is pinned, and the other tables are served."""
+        """Return why the ledger of a card that is not pinned yet cannot be opened; empty if it can.
+
+        Such a card is not put in force, and the other tables are served.
+        """
         try:
             self._opened(served)
         except DitherError as error:
@@ -469,14 +473,18 @@ class Folder:
         return ""
 
     def keep_receipt(self, name: str) -> None:
-        """Keep the last receipt of a table's ledger, so that an older copy of it is refused at the next start."""
+        """Store the last receipt of a table's ledger, so that an older copy of the ledger is refused at the next
+        start."""
         keep_receipt(self.get(name).receipt_file, self.ledger(name).head)
 
     # -- plans ------------------------------------------------------------------------------------------------------
 
     def plans(self) -> dict[str, tuple[str, str]]:
-        """Return the plans: for each name (of its file, without the ending) the path, and the name of its table. Of
-        a plan that cannot be read, stewards see why among the refusals."""
+        """Return the plans of publications by name (the file's, without ending): the path, and the name of the
+        table.
+
+        Stewards see among :meth:`refusals` why a plan cannot be read.
+        """
         self.scan()
         by_path = {os.path.realpath(served.path): served.name for served in self._served.values()}
         result = {}
@@ -489,7 +497,7 @@ class Folder:
         return result
 
     def close(self) -> None:
-        """Close all ledgers, with the last receipt of each kept."""
+        """Close all ledgers, after keeping the last receipt of each."""
         with self._lock:
             for name, ledger in self._ledgers.items():
                 with suppress(Exception):  # of a disk that is full, or a ledger that is gone: it is closed all the same
@@ -499,7 +507,8 @@ class Folder:
 
 
 def _retire_receipt(served: Served) -> None:
-    """Put a receipt aside that the ledger which was signed off does not hold: it is of the one before, and evidence."""
+    """Rename a kept receipt that the newly signed ledger does not hold: it belongs to the ledger before, and stays
+    as evidence."""
     kept = read_receipt(served.receipt_file)
     if kept is None:
         return
@@ -511,7 +520,7 @@ def _retire_receipt(served: Served) -> None:
 
 
 def _read(path: Path, state: State) -> _Read:
-    """Return what a file holds: a card, a plan, or what is wrong with it."""
+    """Read a file of the folder: a card, a plan, or what is wrong with it."""
     try:
         raw = read_bytes(path, "card", "or draft a card with dither init")
         given = contents(raw, "card")

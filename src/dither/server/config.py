@@ -38,7 +38,8 @@ _OPEN_ROLES = tuple(role for role in ROLES if role != "steward")
 
 @dataclass(frozen=True)
 class Kind:
-    """What the values of a key are: in words, as a test, as they are read from a variable, and one of them in TOML."""
+    """What the values of a key are: in words, as a test, as parsed from an environment variable, and an example in
+    TOML."""
 
     expected: str
     holds: Callable[[Any], bool]
@@ -47,31 +48,34 @@ class Kind:
     is_secret: bool = False
 
     def refusal(self, name: str, value: object, key: str) -> InvalidArgument:
-        """Return the error for a value that is none of these."""
+        """Return the error for a value that is not of this kind; ``key`` is how the value is written where it
+        stands."""
         shown = "other text" if self.is_secret else clip(repr(value))
         return InvalidArgument(name, self.expected, shown, f"write {key} = {self.example}")
 
 
 def _is_number(value: object) -> bool:
-    """Return whether a value is a number, and no truth value."""
+    """Return whether a value is a number and not a boolean."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _read_flag(text: str) -> bool:
-    """Return the truth value that a variable spells."""
+    """Parse a boolean from the text of an environment variable."""
     return _WORDS[text.lower()]
 
 
 def _read_names(text: str) -> tuple[str, ...]:
-    """Return the parts of a text between commas."""
+    """Parse a list from comma-separated text."""
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def _number(most: float, example: float, least: float | None = None) -> Kind:
-    """Return the kind of numbers up to ``most``, above 0 or from ``least`` on; whole ones if the example is."""
+    """Return the kind of numbers up to ``most``, above 0 or, with ``least``, from that on; whole numbers if the
+    example is one."""
     whole = isinstance(example, int)
 
     def holds(value: Any) -> bool:
+        """Return whether a value is a number in this range."""
         right = _is_number(value) and (value > 0 if least is None else value >= least) and value <= most
         return right and (not whole or isinstance(value, int))
 
@@ -82,9 +86,10 @@ def _number(most: float, example: float, least: float | None = None) -> Kind:
 
 
 def _optional(kind: Kind) -> Kind:
-    """Return the kind that also takes None: not stated."""
+    """Return the kind that also accepts None for a value that is not stated."""
 
     def holds(value: Any) -> bool:
+        """Return whether a value is None or of the kind."""
         return value is None or kind.holds(value)
 
     return Kind(kind.expected, holds, kind.read, kind.example)
@@ -94,6 +99,7 @@ def _text(expected: str, holds: Callable[[str], bool], example: str, *, is_secre
     """Return the kind of texts that are empty or pass a test."""
 
     def right(value: Any) -> bool:
+        """Return whether a value is such a text."""
         return isinstance(value, str) and (not value or (value.isprintable() and holds(value)))
 
     return Kind(expected, right, str, f'"{example}"', is_secret)
@@ -103,13 +109,14 @@ def _names(expected: str, holds: Callable[[str], bool], example: str, *, is_secr
     """Return the kind of lists of texts that all pass a test."""
 
     def right(value: Any) -> bool:
+        """Return whether a value is such a list."""
         return isinstance(value, tuple) and all(isinstance(item, str) and holds(item) for item in value)
 
     return Kind(expected, right, _read_names, example, is_secret)
 
 
 def _split(text: str) -> SplitResult | None:
-    """Return the parts of a web address; None for another text."""
+    """Split a web address into its parts; None for other text."""
     try:
         parts = urlsplit(text)
         named = parts.hostname and parts.port != 0 and not any(character.isspace() for character in text)
@@ -127,7 +134,7 @@ def _is_origin(text: str) -> bool:
 
 
 def _is_issuer(text: str) -> bool:
-    """Return whether a text is an HTTPS address, or one of this machine."""
+    """Return whether a text is an HTTPS address, or an address of this machine."""
     parts = _split(text)
     return parts is not None and (parts.scheme == "https" or parts.hostname in _LOCAL)
 
@@ -152,7 +159,7 @@ def _is_token(text: str) -> bool:
 
 
 def _is_proxy(text: str) -> bool:
-    """Return whether a text is an address or a network that is not too wide to be trusted."""
+    """Return whether a text is an IP address, or a network narrow enough to be trusted."""
     try:
         network = ipaddress.ip_network(text)
     except ValueError:
@@ -165,7 +172,7 @@ OPTIONAL_FLAG = _optional(FLAG)
 
 
 def _setting(default: Any, kind: Kind) -> Any:
-    """Return a field of the configuration with its default and its kind; secrets are not in its repr."""
+    """Declare a field of the configuration with its default and its kind; secrets are left out of ``repr``."""
     return field(default=default, repr=not kind.is_secret, metadata={"kind": kind})
 
 
@@ -286,7 +293,7 @@ class Config:
 
     @property
     def place(self) -> str:
-        """Return where the server's own data are."""
+        """Return the path or URL of the server's own database."""
         return self.database or str(Path(self.folder) / "dither-server.sqlite")
 
     @property
@@ -303,7 +310,7 @@ class Config:
 
     @property
     def url(self) -> str:
-        """Return the address of the server."""
+        """Return the address under which people reach the server."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return self.public_url.rstrip("/") or f"http://{host}:{self.port}"
 
@@ -313,7 +320,7 @@ KINDS: Mapping[str, Kind] = {item.name: item.metadata["kind"] for item in fields
 
 
 def variable_of(name: str) -> str:
-    """Return the environment variable of a key.
+    """Return the name of the environment variable of a key.
 
     >>> variable_of("tick")
     'DITHER_TICK'
@@ -324,7 +331,8 @@ def variable_of(name: str) -> str:
 def read_config(
     folder: str, path: str | None = None, environment: Mapping[str, str] | None = None, **given: Any
 ) -> Config:
-    """Return the configuration for a folder: from the file, then the environment, then what is given (None: not given).
+    """Read the configuration of a folder: the file, then environment variables, then ``given`` keywords that are not
+    None; later ones win.
 
     >>> read_config(".", environment={"DITHER_TICK": "0.5"}, port=9000).tick
     0.5
@@ -345,7 +353,7 @@ def read_config(
 
 
 def _from_environment(surroundings: Mapping[str, str]) -> dict[str, Any]:
-    """Return the values of variables that begin with the prefix; one that nothing reads is refused."""
+    """Return the values of environment variables with the prefix ``DITHER_``; refuse one that nothing reads."""
     names = {variable_of(name): name for name in KINDS}
     result = {}
     for variable, text in surroundings.items():
@@ -366,5 +374,5 @@ def _from_environment(surroundings: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _contents(place: Path) -> dict[str, Any]:
-    """Return the keys and values of a configuration file."""
+    """Read keys and values of a configuration file."""
     return contents(read_bytes(place, "config", "or leave it out"), "config", place)

@@ -22,10 +22,9 @@ from dither.server.errors import NotFound, error_of
 from dither.server.jobs import Jobs
 from dither.server.limits import RateLimit
 from dither.server.machine import worker_memory_mb
-from dither.server.pool import Pool
+from dither.server.pool import Clock, Pool
 from dither.server.roles import Principal, authorize
 from dither.server.store import FolderLock, Store
-from dither.server.ticks import Clock
 
 _MAX_TEXT = 200
 
@@ -52,7 +51,8 @@ _events, _jobs = schema.events, schema.jobs
 
 
 class EventLog:
-    """Who did what, when, to what, and whether it was refused. Never an answer or a secret.
+    """The log of who did what, when and to which subject, and what was refused. It never holds an answer or a
+    secret.
 
     Its size is bounded, however noisy a client is: texts are cut, lines that a client can cause at will are limited for
     each user (the next line says how many were left out), and lines are removed after ``event_days``, once an hour.
@@ -67,7 +67,8 @@ class EventLog:
         self._next_prune = 0.0
 
     def line(self, who: str, action: str, subject: str = "", *, refused: str = "") -> tuple[sa.Executable, ...]:
-        """Return the statement that writes a line; none where there were too many that a client can cause at will."""
+        """Return the statement that inserts a line; no statement where a user has caused too many refused or
+        repeatable ones."""
         name, detail = who[:_MAX_NAME], refused
         if refused or action in _NOISY:
             try:
@@ -87,7 +88,7 @@ class EventLog:
         return (_events.insert().values(**values),)
 
     def write(self, who: str, action: str, subject: str = "", *, refused: str = "") -> None:
-        """Write a line. A refusal stays one where its line cannot be written."""
+        """Write a line. If the line of a refusal cannot be written, the refusal stands nevertheless."""
         statements = self.line(who, action, subject, refused=refused)
         try:
             if statements:
@@ -100,7 +101,7 @@ class EventLog:
             self.prune()
 
     def prune(self) -> None:
-        """Remove what is too old, and noisy lines of a user beyond the last ones."""
+        """Delete lines that are too old, and a user's oldest refused or repeatable lines beyond the limit."""
         self._next_prune = time.monotonic() + _PAUSE
         now = self._clock.now()
         noisy = (_events.c.outcome == "refused") | _events.c.action.in_(sorted(_NOISY))
@@ -146,7 +147,7 @@ class Context:
 
     @classmethod
     def start(cls, config: Config, clock: Clock) -> Context:
-        """Open and start everything; refused where another server has the same SQLite file."""
+        """Open and start everything; refuse it while another server has the SQLite file locked."""
         lock = None if "://" in config.place else FolderLock(config.place)
         try:
             return cls._started(config, clock, lock)
@@ -184,7 +185,7 @@ class Context:
         )  # fmt: skip
 
     def stop(self) -> None:
-        """Let questions under way end, give up those that wait, and close everything."""
+        """Let running questions end, give up waiting ones, and close everything."""
         self.jobs.stop()
         self.pool.stop()
         self.explaining.stop()
@@ -194,13 +195,13 @@ class Context:
             self.lock.release()
 
     def count_request(self, who: Principal | None, address: str) -> None:
-        """Count a request; refused if there were too many. Somebody who is known has one count for all sessions and
-        tokens, of which they can have any number; everybody else has that of the address."""
+        """Apply the rate limit to a request: of its user, over all sessions and tokens, or of its address if it is
+        anonymous."""
         self.requests.take(f"address {address}" if who is None else f"user {who.name}")
 
     @contextmanager
     def acting(self, who: Principal, action: str, subject: str = "", *, logged: bool = False) -> Iterator[None]:
-        """Do an action in this block, if the principal may. What is refused is logged, and what is done if ``logged``.
+        """Authorize an action, run the block, and log it: refusals always, successes if ``logged``.
 
         Of a refusal the log has the class alone: its words may repeat what somebody typed, a password among it.
         """
@@ -214,7 +215,7 @@ class Context:
             self.events.write(who.name, action, subject)
 
     def computed(self, task: Mapping[str, Any], what: str) -> dict[str, Any]:
-        """Do a task in the process of explanations, which reads no rows; raise what the worker refuses."""
+        """Run a task in the worker process for explanations, which reads no rows; raise what the worker refuses."""
         event = self.explaining.call(task, self.config.time_limit)
         if event is None:
             raise ServerUnavailable(what, "one that can be planned within the limits", "one that cannot", "simplify it")
@@ -223,8 +224,8 @@ class Context:
         return event
 
     def is_quick(self, table: str) -> bool:
-        """Return whether reading what the server knows of a table is a matter of microseconds: nothing is on a
-        network."""
+        """Return whether looking up a recorded answer of a table takes microseconds, since database and ledger are
+        local files."""
         if not self.store.is_sqlite:
             return False
         try:
@@ -233,7 +234,7 @@ class Context:
             return False
 
     def check_granted(self, who: Principal, table: str) -> None:
-        """Refuse a table that is not granted to a principal, in the words for one that does not exist."""
+        """Refuse a table that is not granted to a principal, with the error for one that does not exist."""
         self.folder.get(table)
         if not self.is_granted(who.name, table):
             raise NotFound.of("table")

@@ -1,10 +1,21 @@
 """Questions under way: each is a job, which ends at a tick, answered, refused, failed or cancelled.
 
-Whoever asked sees ``waiting`` until then, whatever happens meanwhile: the answer is in no list before, the question
-counts as under way, and the worker that computed it takes no other, since when that one begins would tell when this one
-ended. For the same reason an analyst has one question at a time under way on a table: the next one, if it is the same
-in other words, is free from when the first is recorded on. A worker that dies or takes too long has paid if it had
-charged: the incident is recorded, and what is said is the sentence for any failure that touched data.
+*Ticks.* How long a question takes depends on the rows, a little. So its answer, or that there is none, is shown at one
+of the moments ``began_at + tick * 2**k`` and at no other, and all that time can tell is k: with the first tick at 0.25
+s and a limit of 120 s, one of ten values. Multiples of a tick would be one of 480. The price is that an answer may come
+up to twice as late as it could. A neighboring table changes how long a question takes by far less than a tick, so k
+differs only if the work ends right at a tick. That this is improbable is an assumption, not a proof: see the threat
+model. A question begins when it is asked, or, if all workers are taken, at the tick at which one of them ends: the wait
+in a queue is a sum of ticks of others, and is not doubled. A question is also cancelled at a tick: otherwise cancelling
+it would tell whether it had ended.
+
+*Until its tick* a job is ``waiting``, whatever happens meanwhile: the answer is in no list before, the question counts
+as under way, and the worker that computed it takes no other, since when that one begins would tell when this one ended.
+For the same reason an analyst has one question at a time under way on a table: the next one, if it is the first in
+other words, is free as soon as the first is recorded.
+
+*Failures.* A worker that dies or takes too long has paid if it had charged: the incident is recorded, and the error is
+that of any failure which touched data.
 """
 
 from __future__ import annotations
@@ -33,9 +44,38 @@ from dither.server import errors, schema
 from dither.server.cards import Folder
 from dither.server.config import Config
 from dither.server.errors import NotFound, Stopping, TooMany, place_of
-from dither.server.pool import Ending, Pool, Task
+from dither.server.pool import Clock, Ending, Pool, Task
 from dither.server.store import Store, iso
-from dither.server.ticks import Clock, next_tick, tick_after
+
+
+def tick_delay(elapsed: float, tick: float) -> float:
+    """Return the delay of the first tick that is not before ``elapsed`` seconds: ``tick``, doubled as often as needed.
+
+    >>> [tick_delay(s, 0.25) for s in (0.0, 0.25, 0.26, 0.9, 3.0)]
+    [0.25, 0.25, 0.5, 1.0, 4.0]
+    """
+    if elapsed <= tick:
+        return tick
+    result = tick * 2.0 ** math.ceil(math.log2(elapsed / tick))
+    while result < elapsed:  # the logarithm was rounded
+        result *= 2
+    return result
+
+
+def next_tick(began_at: float, now: float, tick: float) -> float:
+    """Return the first tick, at ``now`` or later, of a question that began at ``began_at``."""
+    return began_at + tick_delay(now - began_at, tick)
+
+
+def tick_after(began_at: float, now: float, tick: float) -> float:
+    """Return the first tick, later than ``now``, of a question that began at ``began_at``.
+
+    >>> tick_after(100.0, 100.25, 0.25), tick_after(100.0, 100.3, 0.25)
+    (100.5, 100.5)
+    """
+    result = next_tick(began_at, now, tick)
+    return result if result > now else began_at + 2 * (result - began_at)
+
 
 JobState = Literal["waiting", "answered", "refused", "failed", "cancelled"]
 JobKind = Literal["question", "publication"]

@@ -22,8 +22,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from dither.server.ticks import Clock
-
 _log = logging.getLogger("dither.server")
 
 _START_SECONDS = 300.0
@@ -33,6 +31,30 @@ _BETWEEN_STARTS = 1.0
 _BETWEEN_LOOKS = 1.0
 """A worker that has nothing to do looks every so many seconds whether its process runs."""
 Ending = Literal["end", "died", "stopped", "late"]
+
+
+class Clock:
+    """The time that decides when an answer is shown, and when a question has taken too long.
+
+    The system's clock is read once, and a monotonic clock counts from there: setting the system's clock ends no
+    question and delays none. With the ``origin`` of another process of this machine both show an answer at the same
+    moment, even if the system's clock was set between their starts. Tests use a clock that they move themselves.
+
+    >>> first = Clock()
+    >>> abs(Clock(first.origin).now() - first.now()) < 60
+    True
+    """
+
+    def __init__(self, origin: float | None = None) -> None:
+        self.origin = time.time() - time.monotonic() if origin is None else origin
+
+    def now(self) -> float:
+        """Return the time in seconds since 1970."""
+        return self.origin + time.monotonic()
+
+    def wait(self, until: float, stopping: threading.Event) -> None:
+        """Wait until a time, or until the event ``stopping`` if that comes first."""
+        stopping.wait(max(0.0, until - self.now()))
 
 
 @dataclass

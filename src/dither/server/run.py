@@ -27,8 +27,8 @@ from dither.server.config import Config, read_config
 from dither.server.header_timeout import HeaderTimeoutProtocol
 from dither.server.machine import most_connections, raise_descriptors
 from dither.server.monitoring import CONFIGURATION
+from dither.server.pool import Clock
 from dither.server.service import Service
-from dither.server.ticks import Clock
 
 
 def notify(state: str) -> None:

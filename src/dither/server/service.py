@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from dither.server.auth import Authentication, OwnAccount
 from dither.server.config import Config
 from dither.server.context import Context
+from dither.server.pool import Clock
 from dither.server.questions import Answers, Plans, Questions
 from dither.server.tables import Budgets, Chain, Tables
-from dither.server.ticks import Clock
 from dither.server.users import Users
 
 

@@ -23,16 +23,16 @@ _SOURCE = str(Path(__file__).parents[1])
 
 
 class NotFound(InvalidArgument):
-    """There is no such thing, or whoever asks may not know of it: both are answered alike."""
+    """There is no such thing, or the principal may not know of it: the error is the same for both."""
 
     @classmethod
     def of(cls, what: str) -> NotFound:
-        """Return the refusal, in the same words whatever the reason."""
+        """Return the error for a kind of thing, with the same words whatever the reason."""
         return cls(f"There is no such {what}, or you may not see it.")
 
 
 def printable(text: object, name: str, most: int) -> str:
-    """Return a text without spaces around it; refuse one that is empty, too long, or holds control characters."""
+    """Return a text without surrounding spaces; refuse one that is empty, too long, or holds control characters."""
     if not isinstance(text, str) or not 0 < len(text.strip()) <= most or not text.isprintable():
         raise InvalidArgument(name, f"1 to {most} printable characters", "other text", "write a short line of text")
     return text.strip()
@@ -43,18 +43,18 @@ class NotSignedIn(AccessDenied):
 
     @classmethod
     def refusal(cls) -> NotSignedIn:
-        """Return the refusal, in the same words whatever the reason."""
+        """Return the error, with the same words whatever the reason."""
         return cls("Not signed in, or the session or token has expired. Sign in, or make a new token.")
 
 
 class TooMany(ServerUnavailable):
-    """Too many requests, or too many questions at the same time; ``seconds`` says when to try again."""
+    """Too many requests, or too many questions at the same time; ``seconds`` is when to try again."""
 
     seconds = 1
 
     @classmethod
     def of(cls, what: str, expected: str, seconds: int) -> TooMany:
-        """Return the refusal of more ``what`` than ``expected`` says, with the seconds to wait."""
+        """Return the error for more of ``what`` than ``expected`` states, with the seconds to wait."""
         error = cls(what, expected, "more", f"try again in {seconds} s")
         error.seconds = seconds
         return error
@@ -67,20 +67,20 @@ class Unavailable(ServerUnavailable):
 
     @classmethod
     def now(cls) -> Unavailable:
-        """Return the error, in the same words whatever the outage."""
+        """Return the error, with the same words whatever the outage."""
         return cls(f"The server is temporarily unavailable. Try again in {cls.seconds} s.")
 
 
 class Conflict(InvalidArgument):
-    """What is asked for contradicts how things stand: a name that is taken, a change that was decided."""
+    """The request contradicts the current state: a name is taken, or a change was decided."""
 
 
 class Stopping(ServerUnavailable):
-    """The server is about to stop, or was stopped before it came to a question."""
+    """The server is stopping, or stopped before it began a question."""
 
     @classmethod
     def now(cls) -> Stopping:
-        """Return the error that a question gets which was not begun."""
+        """Return the error for a question that was not begun."""
         return cls("The server is stopping. Ask again, with the same key if you gave one.")
 
 
@@ -117,7 +117,8 @@ _MISTAKES = (exc.IntegrityError, exc.ProgrammingError, exc.DataError, exc.NotSup
 
 
 def is_outage(error: BaseException) -> bool:
-    """Return whether an error says that the database or the disk cannot be used now: it is down, full or unreadable.
+    """Return whether an error means that the database or the disk cannot be used now: unreachable, full or
+    unreadable.
 
     >>> is_outage(OSError(28, "No space left on device")), is_outage(KeyError("a name"))
     (True, False)
@@ -127,7 +128,7 @@ def is_outage(error: BaseException) -> bool:
 
 
 def problem_of(error: BaseException, status: int | None = None) -> ErrorDocument:
-    """Return an error as a client may see it: the document of ``application/problem+json``.
+    """Return an error as the problem document (RFC 9457) that clients see; ``status`` None takes that of its class.
 
     >>> problem_of(errors.DataIncident())["fix"], problem_of(KeyError("a patient's name"))["status"]
     ('tell the steward; the charge stays', 500)
@@ -143,7 +144,7 @@ def problem_of(error: BaseException, status: int | None = None) -> ErrorDocument
 
 
 def error_of(problem: ErrorDocument) -> DitherError:
-    """Return the error that a document tells of, of its own class with its fields.
+    """Return the error that a problem document describes, of its own class and with its fields.
 
     >>> error_of(problem_of(NotFound.of("answer")))
     NotFound('There is no such answer, or you may not see it.')
@@ -155,13 +156,13 @@ def error_of(problem: ErrorDocument) -> DitherError:
 
 
 def retry_after(error: BaseException) -> dict[str, str]:
-    """Return the header that says when to try again, where that helps."""
+    """Return the header Retry-After for errors that pass with time; no header for others."""
     error = Unavailable.now() if is_outage(error) else error
     return {"retry-after": str(error.seconds)} if isinstance(error, (TooMany, Unavailable)) else {}
 
 
 def place_of(error: BaseException) -> str:
-    """Return the class of an error and the line that raised it, or the last line of dither on the way there."""
+    """Return the class of an error and the line that raised it, preferably in dither's own code, for the log."""
     frames = [f"{frame.f_code.co_filename}:{line}" for frame, line in walk_tb(error.__traceback__)]
     own = [place for place in frames if place.startswith(_SOURCE)]
     return f"{type(error).__name__} at {(own or frames or ['?'])[-1]}"

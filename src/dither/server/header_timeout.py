@@ -16,8 +16,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 
 class HeaderTimeoutProtocol(H11Protocol):
-    """uvicorn's HTTP/1.1, where the headers of a request are to be there within ``header_seconds``, and what is sent is
-    to be taken within ``write_seconds``."""
+    """uvicorn's HTTP/1.1 protocol that closes connections which send no complete headers within ``header_seconds``,
+    or do not read the response within ``write_seconds``."""
 
     header_seconds = 20.0
     write_seconds = 60.0
@@ -26,7 +26,7 @@ class HeaderTimeoutProtocol(H11Protocol):
     _idle_since = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
-        """Make room if there is none, and wait for the first request."""
+        """Accept a connection, closing an idle one if the limit is reached, and start the timeout of its headers."""
         limit = self.limit_concurrency
         if limit is not None and len(self.connections) >= limit - 1:  # at the limit, uvicorn refuses every request
             self._make_room()
@@ -34,7 +34,7 @@ class HeaderTimeoutProtocol(H11Protocol):
         self._wait()
 
     def data_received(self, data: bytes) -> None:
-        """Take a part of a request; when its headers are whole, nobody waits for them any more."""
+        """Take received bytes; stop the timeout when the headers of a request are complete."""
         super().data_received(data)
         if self.conn.their_state is h11.IDLE:
             self._wait()
@@ -42,30 +42,30 @@ class HeaderTimeoutProtocol(H11Protocol):
             self._stop_waiting()
 
     def on_response_complete(self) -> None:
-        """Note that the connection is idle from now on, unless a request has come meanwhile."""
+        """Note since when the connection is idle, and handle a pipelined request."""
         self._idle_since = self.loop.time()
         super().on_response_complete()
 
     def timeout_keep_alive_handler(self) -> None:
-        """Hang up where no other request came; what the client has not read by then is dropped."""
+        """Close a kept connection without a new request, and drop what its client has not read by then."""
         super().timeout_keep_alive_handler()
         self.loop.call_later(self.write_seconds, self.transport.abort)
 
     def pause_writing(self) -> None:
-        """Give a client that does not read what is sent ``write_seconds`` to do so."""
+        """Start the timeout for a client that does not read the response."""
         super().pause_writing()
         if self._writing is None:
             self._writing = self.loop.call_later(self.write_seconds, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """Stop the clock: the client has read what was sent."""
+        """Stop the timeout: the client has read the response."""
         super().resume_writing()
         if self._writing is not None:
             self._writing.cancel()
             self._writing = None
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop both clocks of the connection."""
+        """Stop both timeouts."""
         self._stop_waiting()
         if self._writing is not None:
             self._writing.cancel()
@@ -73,7 +73,7 @@ class HeaderTimeoutProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def _make_room(self) -> None:
-        """Close the connection that has waited longest for a request, if one waits for any."""
+        """Close the connection that has been idle longest, if any is idle."""
         others = [other for other in self.connections if isinstance(other, HeaderTimeoutProtocol) and other.is_idle]
         oldest = min(others, key=lambda other: other._idle_since, default=None)
         if oldest is not None:
@@ -82,24 +82,24 @@ class HeaderTimeoutProtocol(H11Protocol):
 
     @property
     def is_idle(self) -> bool:
-        """Return whether it waits for a request, or for the rest of its headers."""
+        """Return whether the connection waits for a request, or for the rest of its headers."""
         is_waiting = self._timer is not None or self.timeout_keep_alive_task is not None
         return is_waiting and not self.transport.is_closing()
 
     def _wait(self) -> None:
-        """Start the clock for the headers of a request, unless it runs."""
+        """Start the timeout for the headers of a request, unless it runs."""
         if self._timer is None:  # once for a request: a byte now and then gains no time
             self._idle_since = self.loop.time()
             self._timer = self.loop.call_later(self.header_seconds, self._give_up)
 
     def _stop_waiting(self) -> None:
-        """Stop the clock for the headers of a request."""
+        """Stop the timeout for the headers of a request."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def _give_up(self) -> None:
-        """Close a connection whose request did not come in time."""
+        """Close a connection whose headers did not arrive in time."""
         self._timer = None
         if self.conn.their_state is h11.IDLE and not self.transport.is_closing():
             self.transport.close()

@@ -83,7 +83,7 @@ JobKind = Literal["question", "publication"]
 
 @dataclass(frozen=True)
 class Job:
-    """A question under way. ``waiting`` until a tick, then as it ended: in ``answer_id`` or ``problem``."""
+    """A question under way: ``waiting`` until a tick, then ended with an ``answer_id`` or a ``problem``."""
 
     id: str
     table: str
@@ -123,7 +123,8 @@ _log = logging.getLogger("dither.server")
 
 @dataclass(frozen=True)
 class Asked:
-    """What was asked: for the worker, for the history, and to find it again (``request``)."""
+    """A question to be answered: the worker's ``message``, the words and options for the history, and ``request``, a
+    hash by which a repeated question is recognized."""
 
     user: str
     dataset: str
@@ -136,7 +137,8 @@ class Asked:
 
 @dataclass(frozen=True)
 class _Started:
-    """A job of this process. ``written`` has a result when it is in the store, or the error why it is not."""
+    """A job of this process. The future ``written`` is done when the job is stored, or has the error that prevented
+    it."""
 
     job: str
     written: Future[None] = field(default_factory=Future)
@@ -164,18 +166,18 @@ class Jobs:
             self._abandon(waiting & (_jobs.c.asked_at < self._clock.now() - _GIVEN_UP * config.time_limit))
 
     def _correct_dates(self) -> None:
-        """Date back to now what is dated later than any tick can be: it was written before the system's clock was set
-        back, and was to be seen long ago."""
+        """Set times that lie after any possible tick to now: they were stored before the system's clock was set
+        back."""
         now = self._clock.now()
         latest = now + _LATEST_TICK * self._config.time_limit + self._config.tick
         for column in (_jobs.c.visible_at, schema.answers.c.at):
             self._store.run(column.table.update().where(column > latest).values({column.name: now}))
 
     def _abandon(self, condition: sa.ColumnElement[bool]) -> None:
-        """Give up jobs of a process that is gone: charges of theirs without an answer are incidents.
+        """Mark waiting jobs of a process that is gone as failed, and record incidents for their unanswered charges.
 
-        Which of the charges of a table were theirs is not written down anywhere, for that would have to be on a disk
-        before each charge. Those count that came after one of these jobs began, for the same analyst.
+        Which charges were theirs is not stored, for that would have to be on disk before each charge. Those count
+        that were made after one of these jobs began, for the same analyst.
         """
         by_dataset: dict[str, list[sa.Row[Any]]] = {}
         for row in self._store.rows(sa.select(_jobs).where(condition)):
@@ -187,7 +189,7 @@ class Jobs:
         self._store.run(_jobs.update().where(condition).values(**values))
 
     def _record_incidents(self, dataset: str, rows: list[sa.Row[Any]]) -> None:
-        """Record the incidents of charges of a table without an answer that some jobs may have made."""
+        """Record an incident for each unanswered charge of a table that one of some jobs may have made."""
         ledger = self._folder.ledger(dataset)
         charges, settled = [], set()
         for entry in ledger.history(dataset):
@@ -202,8 +204,8 @@ class Jobs:
         self._folder.keep_receipt(dataset)
 
     def start(self, asked: Asked, log: Sequence[sa.Executable]) -> Job:
-        """Put a question into the queue, or find the same one that is in it already. What is returned can be found in
-        the store, by every process."""
+        """Queue a question, or find the job of an identical one that is queued. The returned job is stored, so that
+        every process can show it."""
         with self._lock:
             known = self._by_request.get(asked.request)
             if known is None:
@@ -230,6 +232,8 @@ class Jobs:
         started.written.set_result(None)
 
         def ended(how: Ending, event: dict[str, Any], key: str | None) -> None:
+            """Store how the job ended, wait for its tick if rows may have been read, and begin the analyst's next
+            question."""
             began_at = self._began_at.get(job, now)
             try:
                 try:
@@ -260,14 +264,14 @@ class Jobs:
         return Job(job, asked.dataset, asked.question, "waiting", iso(now), asked.kind)
 
     def _begin(self, job: str, dataset: str) -> None:
-        """Write down that a worker takes a job up: its ticks count from now on, in every process."""
+        """Store that a worker begins a job: its ticks count from this moment, in every process."""
         self._began_at[job] = now = self._clock.now()
         with suppress(SQLAlchemyError, DitherError):  # whoever waits then looks as if it had not begun
             after = self._folder.ledger(dataset).head.seq
             self._store.run(_jobs.update().where(_jobs.c.id == job).values(began_at=now, began_after=after))
 
     def _advance(self, asked: Asked) -> None:
-        """Begin the next question of an analyst on the same table, since the one before has ended."""
+        """Begin the next question of an analyst on the same table after one has ended."""
         place = asked.user, asked.dataset
         with self._lock:
             queue = self._queues[place]
@@ -278,7 +282,7 @@ class Jobs:
             self._pool.submit(queue[0])
 
     def _admit(self, user: str) -> None:
-        """Refuse a question where its analyst, or the server, has too many under way."""
+        """Refuse a question if its analyst, or the server, has too many under way."""
         most = self._config.max_questions_each
         if self._of_user.get(user, 0) >= most:
             raise TooMany.of("questions", f"at most {most} at the same time", 1)
@@ -286,7 +290,7 @@ class Jobs:
             raise TooMany.of("questions", "a server with room for more", 5)
 
     def _forget(self, job: str, asked: Asked) -> None:
-        """Remove a job that has ended, or could not be written down, from what this process remembers."""
+        """Remove a job that has ended, or could not be stored, from the memory of this process."""
         with self._lock:
             self._by_request.pop(asked.request, None)
             self._cancel_at.pop(job, None)
@@ -298,7 +302,8 @@ class Jobs:
                 self._of_user.pop(asked.user, None)
 
     def _stop_at(self, job: str) -> float | None:
-        """Return when a job is to be stopped, if it was cancelled: at a tick once it has begun, at once before."""
+        """Return when a cancelled job is to be stopped: at a tick once it has begun, else at once. None if it is not
+        cancelled."""
         cancelled_at = self._cancelled_at(job)
         if cancelled_at is None or job not in self._began_at:
             return cancelled_at
@@ -306,7 +311,7 @@ class Jobs:
         return next_tick(began_at, max(began_at, cancelled_at), self._config.tick)
 
     def _cancelled_at(self, job: str) -> float | None:
-        """Return when a job was cancelled; another process may have been asked to."""
+        """Return when a job was cancelled, here or through another process; None if it was not."""
         if job in self._cancel_at or self._store.is_sqlite:
             return self._cancel_at.get(job)
         with suppress(SQLAlchemyError):  # nobody can have cancelled it there now
@@ -315,9 +320,11 @@ class Jobs:
         return None
 
     def _written(self, write: Callable[[], float]) -> float:
-        """Return what ``write`` gives, which writes down how a job ended: it may have been charged, so that is tried
-        again and again where a disk is full or a database is restarted, and a few times where it fails otherwise. A
-        server that stops before that leaves it to the next one."""
+        """Call ``write``, which stores how a job ended, until it succeeds, and return its result.
+
+        The job may have been charged, so an outage of the disk or database is waited out. Other errors are retried a
+        few times. A server that stops leaves the rest to the next one.
+        """
         failures = 0
         for pause in chain(_PAUSES, repeat(_PAUSES[-1])):
             try:
@@ -330,21 +337,26 @@ class Jobs:
         raise AssertionError
 
     def _give_up(self, job: str, began_at: float) -> float:
-        """Write down that how a job ended could not be: nobody knows whether rows were read."""
+        """Store that a job failed although it is unknown how it ended, since rows may have been read; return when
+        that is shown."""
         visible_at = self._visible_at(began_at, self._clock.now())
         values = {"state": "failed", "visible_at": visible_at, "problem": _document(DataIncident())}
         self._store.run(_jobs.update().where(_jobs.c.id == job).values(**values))
         return visible_at
 
     def _visible_at(self, began_at: float, moment: float) -> float:
-        """Return the tick at which something may be seen that is written down a moment later."""
+        """Return the tick at which a result that is stored shortly after ``moment`` may be seen."""
         tick = self._config.tick
         return next_tick(began_at, moment + tick / _SETTLING_SHARE, tick)
 
     def _end(
         self, job: str, asked: Asked, began_at: float, how: Ending, event: dict[str, Any], key: str | None
     ) -> float:
-        """Write down how a job ended, and from when on that may be seen, which is returned."""
+        """Store how a job ended, and return from when on that may be seen.
+
+        ``how`` and ``event`` are what the worker process reported, ``key`` is that of its charge if it announced
+        one.
+        """
         now = self._clock.now()
         values: dict[str, Any] = {"state": "failed", "visible_at": self._visible_at(began_at, now)}
         statements: list[sa.Executable] = []
@@ -376,7 +388,7 @@ class Jobs:
         return float(values["visible_at"])
 
     def answer_rows(self, asked: Asked, event: dict[str, Any], visible_at: float) -> list[dict[str, Any]]:
-        """Return the rows of the recorded answers of a question, or of the tables of a publication; there from a
+        """Return the database rows of the answers of a question, or of the tables of a publication, visible from a
         tick on."""
         return [
             {
@@ -389,8 +401,8 @@ class Jobs:
         ]  # fmt: skip
 
     def _recorded_ids(self, rows: list[dict[str, Any]], statements: list[sa.Executable]) -> tuple[list[str], float]:
-        """Return the ids of answers, and from when on all of them are there: of those that are known by their
-        receipt, the known ones; the others are inserted."""
+        """Return the ids of answers, and from when on all are visible; an answer that is stored already, by its
+        receipt, keeps its id. The statements that store the others are appended to ``statements``."""
         ids, moments = [], []
         table = schema.answers
         for row in rows:
@@ -406,11 +418,12 @@ class Jobs:
 
     @property
     def under_way(self) -> int:
-        """Return how many questions of this process have not reached the tick at which they end."""
+        """Return how many questions of this process have not ended yet."""
         return len(self._by_request)
 
     def _record_incident(self, dataset: str, key: str) -> bool:
-        """Record the incident of the last charge under a key, if it has no answer; whether there is such a charge."""
+        """Record an incident for the last charge under a key unless it is answered; return whether there is such a
+        charge."""
         ledger = self._folder.ledger(dataset)
         last, answered = None, set()
         for entry in ledger.history(dataset):
@@ -426,24 +439,23 @@ class Jobs:
         return True
 
     def get(self, job: str, user: str) -> Job:
-        """Return a job of a user as they may see it now."""
+        """Return a job of a user as it may be seen now; raise NotFound for others."""
         row = self._store.one(sa.select(_jobs).where(_jobs.c.id == job, _jobs.c.user == user))
         if row is None:
             raise NotFound.of("question")
         return self._shown(row)
 
     def waiting(self, user: str) -> tuple[Job, ...]:
-        """Return the jobs of a user that wait, the oldest first."""
+        """Return the waiting jobs of a user, the oldest first."""
         recent = self._clock.now() - 4 * self._config.time_limit
         statement = sa.select(_jobs).where(_jobs.c.user == user, _jobs.c.asked_at > recent).order_by(_jobs.c.asked_at)
         return tuple(job for job in map(self._shown, self._store.rows(statement)) if job.state == "waiting")
 
     def next_look(self, job: Job, now: float) -> float:
-        """Return the next moment at which to look whether a job has ended for whoever asked.
+        """Return the next time at which to check whether a waiting job has ended.
 
-        It follows from when it was asked and when a worker took it up, never from whether it has ended: from the
-        beginning on, its next tick; until then, the next whole number of ticks since it was asked, so that no tick is
-        missed.
+        It follows from when the question was asked and begun, never from whether it has ended: the next tick once it
+        has begun, and until then the next whole number of ticks since it was asked, so that no tick is missed.
         """
         row = self._store.one(sa.select(_jobs.c.asked_at, _jobs.c.began_at).where(_jobs.c.id == job.id))
         if row is None:
@@ -456,7 +468,7 @@ class Jobs:
         return asked_at + step * (math.floor((now - asked_at) / step) + 1)
 
     def cancel(self, job: str, user: str) -> Job:
-        """Cancel a job: it does not begin, or is stopped at its next tick, if it has not ended by then."""
+        """Cancel a waiting job: it is not begun, or is stopped at its next tick unless it has ended by then."""
         current = self.get(job, user)
         if current.state == "waiting":
             now = self._clock.now()
@@ -467,7 +479,7 @@ class Jobs:
         return current
 
     def _shown(self, row: sa.Row[Any]) -> Job:
-        """Return a stored job as it may be seen now: waiting until its tick, failed where its process is gone."""
+        """Return a stored job as it may be seen now: waiting until its tick, and failed if its process is gone."""
         now = self._clock.now()
         state: Any
         hidden = row.state == "waiting" or row.visible_at > now
@@ -483,7 +495,7 @@ class Jobs:
         )  # fmt: skip
 
     def stop(self) -> None:
-        """Take no more questions; those under way end, those that wait are given up, uncharged."""
+        """Take no more questions; running ones end, and waiting ones are given up without a charge."""
         with self._lock:
             self._stopping.set()
 
@@ -499,8 +511,11 @@ _NOT_CHARGED = (
 
 
 def _may_be_of(entry: Entry, row: sa.Row[Any]) -> bool:
-    """Return whether a job may have made a charge: it came after the job began, by its number, since clocks are set
-    anew; by the time where that number could not be written down. And it was made for the same analyst."""
+    """Return whether a job may have made a charge: the charge came after the job began, and is of the same analyst.
+
+    The order is that of the ledger's entries, since clocks can be set; the time counts where the job has no such
+    number.
+    """
     if row.began_after is not None:
         later = entry.seq > row.began_after
     else:

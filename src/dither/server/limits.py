@@ -15,12 +15,12 @@ _MOST_NAMES = 100_000
 
 
 def address_of(scope: Scope) -> str:
-    """Return the address that a request comes from."""
+    """Return the client's IP address; empty if it is unknown."""
     return scope["client"][0] if scope.get("client") else ""
 
 
 class RateLimit:
-    """A limit of so many events a minute for each name, in this process; a bucket that fills again steadily."""
+    """A token bucket for each name: so many events a minute, counted in this process."""
 
     def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -29,7 +29,7 @@ class RateLimit:
         self._buckets: dict[str, tuple[float, float]] = {}
 
     def take(self, name: str) -> None:
-        """Count an event of a name; refused if there were too many."""
+        """Count an event of a name; refuse it if there were too many."""
         moment = self._clock()
         with self._lock:
             left, before = self._buckets.get(name, (self._most, moment))
@@ -47,7 +47,7 @@ class RateLimit:
 
 
 class ConcurrencyLimit:
-    """So many things of one name, and so many in all, at the same time; whoever comes then is refused, and not queued.
+    """A limit on concurrent operations of one name and of all names; more are refused instead of queued.
 
     >>> places = ConcurrencyLimit("explanations", most_of_one=1, most_of_all=10)
     >>> with places.taken("ann"), places.taken("bob"):
@@ -64,7 +64,7 @@ class ConcurrencyLimit:
 
     @contextmanager
     def taken(self, name: str) -> Iterator[None]:
-        """Hold a place in this block."""
+        """Count an operation of a name while the block runs; refuse it beyond either limit."""
         with self._lock:
             count = self._of_name.get(name, 0)
             if count >= self._of_one:

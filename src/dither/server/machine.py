@@ -30,8 +30,8 @@ _ROOT = Path("/")
 
 
 def group_memory_mb(root: Path = _ROOT) -> int | None:
-    """Return the memory that the process's control group may use, as systemd (``MemoryMax``) and containers state
-    it; None without a limit. The smallest of the limits of the groups that it is in counts."""
+    """Return the smallest memory limit of the process's control groups, as systemd (``MemoryMax``) and containers
+    set it; None without a limit."""
     limits: list[int] = []
     for version, name, start in _groups(root):
         for place in (start, *start.parents):
@@ -47,8 +47,8 @@ def group_memory_mb(root: Path = _ROOT) -> int | None:
 
 
 def _groups(root: Path) -> list[tuple[Path, str, Path]]:
-    """Return the control groups of memory: the root of the hierarchy, the name of the file with the limit, and the
-    group."""
+    """Return the memory control groups of the process: root of the hierarchy, name of the file with the limit,
+    folder of the group."""
     try:
         lines = (root / "proc/self/cgroup").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -64,7 +64,7 @@ def _groups(root: Path) -> list[tuple[Path, str, Path]]:
 
 
 def _physical_mb() -> int | None:
-    """Return the memory of the machine; None where the system does not say."""
+    """Return the memory of the machine; None where the system does not tell."""
     try:
         size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (OSError, ValueError):
@@ -73,9 +73,10 @@ def _physical_mb() -> int | None:
 
 
 def worker_memory_mb(config: Config, root: Path = _ROOT) -> int:
-    """Return the memory that each process of a question may use: what is stated, refused where all of them together
-    would not fit into the control group; otherwise an equal share of the group's memory or of the machine's, at most 8
-    GiB.
+    """Return the memory that each worker process may use.
+
+    It is the configured one, refused where all workers together would not fit into the control group; otherwise an
+    equal share of the group's or the machine's memory, at most 8 GiB.
 
     >>> worker_memory_mb(Config(folder=".", memory_limit_mb=600))
     600
@@ -84,6 +85,7 @@ def worker_memory_mb(config: Config, root: Path = _ROOT) -> int:
     count = config.processes * (config.workers + 1)  # one more for explanations
 
     def share(memory: int) -> int:
+        """Return an equal share of some memory, after what the serving processes use."""
         return (memory - config.processes * SERVER_MB) // count
 
     if config.memory_limit_mb is not None:
@@ -104,7 +106,7 @@ def worker_memory_mb(config: Config, root: Path = _ROOT) -> int:
 
 
 def raise_descriptors() -> int:
-    """Raise the limit on open files to the most that this process may have, and return it."""
+    """Raise the limit on open files as far as the system allows, and return it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 1 << 20 if hard == resource.RLIM_INFINITY else hard
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -114,8 +116,8 @@ def raise_descriptors() -> int:
 
 
 def most_connections(config: Config, tables: int, descriptors: int) -> int:
-    """Return how many connections a process may have at the same time, so that descriptors are left for all else that
-    it opens: workers, ledgers, its own database, and as many connections that were accepted a moment ago.
+    """Return how many connections a process may accept, so that descriptors remain for workers, ledgers and the
+    database.
 
     >>> most_connections(Config(folder="."), 3, 8192), most_connections(Config(folder="."), 3, 256)
     (2000, 78)

@@ -52,7 +52,7 @@ _current: ContextVar[str] = ContextVar("request_id", default="")
 
 
 def outcome_of(status: int) -> str:
-    """Return how a request ended, as it is counted."""
+    """Return the outcome that a response with this status is counted as."""
     if status == 429:
         return "limited"
     return "ok" if status < 400 else "refused" if status < 500 else "error"
@@ -72,7 +72,7 @@ class Metrics:
         self._started = time.time()
 
     def count(self, scope: Scope, status: int) -> str:
-        """Count a request that was answered; its route."""
+        """Count a request by its route and outcome, and return the path of the route."""
         route = self._paths.get(scope.get("endpoint"), _UNKNOWN)
         key = route, outcome_of(status)
         with self._lock:
@@ -80,7 +80,7 @@ class Metrics:
         return route
 
     def text(self, gauges: Mapping[str, tuple[str, float]], version: str) -> str:
-        """Return all metrics; ``gauges`` are names with what they say and their values."""
+        """Return all metrics in the text format of Prometheus; ``gauges`` maps names to help text and value."""
         process = f'process="{os.getpid()}"'
         lines = [
             "# HELP dither_info The version of dither.",
@@ -100,10 +100,10 @@ class Metrics:
 
 
 class JsonFormatter(logging.Formatter):
-    """A record of the log as one line of JSON."""
+    """Formats a log record as one line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line of a record."""
+        """Return the line of JSON for a record."""
         line: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -131,34 +131,35 @@ CONFIGURATION: dict[str, Any] = {
 
 
 class HttpMiddleware:
-    """A step that HTTP requests pass; all else (the start and end of the server) is handed on."""
+    """Base of middleware for HTTP requests; other events (start and end of the server) pass through."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request."""
+        """Serve an HTTP request by :meth:`serve`, and pass other events on."""
         await (self.serve if scope["type"] == "http" else self.app)(scope, receive, send)
 
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Do the step, and hand the request on."""
+        """Handle a request; subclasses call ``self.app`` to pass it on."""
         raise NotImplementedError
 
 
 class RequestLog(HttpMiddleware):
-    """Gives every request an id, counts it by its route and outcome, and writes its line."""
+    """Gives every request an id, counts it by route and outcome, and logs it in one line."""
 
     def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
         super().__init__(app)
         self._metrics = metrics
 
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hand the request on."""
+        """Serve a request, and log it when the response has been sent."""
         given = Headers(scope=scope).get(HEADER, "")
         request_id = given if _WORD.fullmatch(given) else secrets.token_hex(16)
         status = 0
 
         async def marked(event: Message) -> None:
+            """Send an event of the response; add the id to its headers, and note its status."""
             nonlocal status
             if event["type"] == "http.response.start":
                 status = event["status"]
@@ -181,12 +182,12 @@ class RequestLog(HttpMiddleware):
 
 
 async def _health(_: Request) -> Response:
-    """Return that the process answers, and nothing else."""
+    """Answer that the process is alive."""
     return JSONResponse({"alive": True})
 
 
 async def _ready(request: Request) -> Response:
-    """Return 200 if every worker can take a question up and the database answers, else 503."""
+    """Answer with 200 if every worker can take a question and the database answers, else with 503."""
     service: Service = request.app.state.service
     pool = service.context.pool
     database = await run_in_threadpool(_database_answers, service)
@@ -196,7 +197,7 @@ async def _ready(request: Request) -> Response:
 
 
 async def _metrics(request: Request) -> Response:
-    """Return the metrics in the text format of Prometheus."""
+    """Answer with the metrics in the text format of Prometheus, to a configured token only."""
     service: Service = request.app.state.service
     sent = request.headers.get("authorization", "").encode()
     known = [f"Bearer {token}".encode() for token in service.config.metrics_tokens]

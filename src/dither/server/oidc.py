@@ -43,7 +43,7 @@ _ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "E
 
 
 class SignOn:
-    """The flow of one issuer. ``transport`` replaces the network in tests."""
+    """The OpenID Connect flow with one issuer; ``transport`` replaces the network in tests."""
 
     def __init__(self, service: Service, transport: httpx.BaseTransport | None = None) -> None:
         self._service = service
@@ -52,11 +52,11 @@ class SignOn:
 
     @property
     def _back(self) -> str:
-        """Return the address that the issuer sends the browser back to."""
+        """Return the redirect URI that the issuer sends the browser back to."""
         return self._config.url + BACK
 
     def begin(self) -> tuple[str, str]:
-        """Return where to send the browser, and the state, which is also put into a cookie."""
+        """Return the address at the issuer to redirect to, and the state, which also goes into a cookie."""
         nonce, verifier = secrets.token_urlsafe(32), secrets.token_urlsafe(48)
         challenge = urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
         with self._client() as client:
@@ -74,7 +74,7 @@ class SignOn:
         return str(url), state
 
     def finish(self, state: str, cookie: str, code: str) -> str:
-        """Return a session for whoever the issuer says has signed in: its secret."""
+        """Check the issuer's response, start a session for the identified user, and return its secret."""
         if not state or not hmac.compare_digest(state.encode(), cookie.encode()):
             raise _refused("The sign-in did not begin in this browser.")
         _, data = self._service.auth.take_link(state, "oidc")
@@ -93,7 +93,7 @@ class SignOn:
         return self._service.auth.start_session(self._user(claims), "single sign-on")
 
     def _client(self) -> Any:
-        """Return an OAuth client of the configured issuer."""
+        """Return an OAuth client for the configured issuer."""
         config = self._config
         return OAuth2Client(
             config.oidc_client_id, config.oidc_client_secret, scope="openid email profile", redirect_uri=self._back,
@@ -101,7 +101,7 @@ class SignOn:
         )  # fmt: skip
 
     def _metadata(self, client: Any) -> dict[str, str]:
-        """Return the addresses that the issuer publishes, refused where it names another issuer."""
+        """Fetch the issuer's published endpoints; refuse those of another issuer."""
         place = self._config.oidc_issuer.rstrip("/") + "/.well-known/openid-configuration"
         metadata = cast(dict[str, str], client.request("GET", place, withhold_token=True).raise_for_status().json())
         if metadata.get("issuer", "").rstrip("/") != self._config.oidc_issuer.rstrip("/"):
@@ -109,7 +109,7 @@ class SignOn:
         return metadata
 
     def _claims(self, token: str, keys: Any, nonce: str) -> dict[str, Any]:
-        """Return the claims of an ID token that is signed, current, and for this very sign-in."""
+        """Return the claims of an ID token, checked for signature, validity, audience and the nonce of this sign-in."""
         registry = jwt.JWTClaimsRegistry(
             leeway=60,
             iss={"essential": True, "value": self._config.oidc_issuer},
@@ -128,7 +128,8 @@ class SignOn:
         return dict(decoded.claims)
 
     def _user(self, claims: dict[str, Any]) -> str:
-        """Return the user of an identity: a known one, one that a steward added by email, or a new one."""
+        """Return the user of an identity: a known one, one that a steward added by email, or a new one where the
+        configuration allows it."""
         store, identities, users = self._service.context.store, schema.identities, schema.users
         issuer, subject = self._config.oidc_issuer, str(claims["sub"])
         user = self._known(issuer, subject, "subject")
@@ -154,14 +155,14 @@ class SignOn:
         return user
 
     def _known(self, issuer: str, subject: str, kind: str) -> str | None:
-        """Return the user of an identity of this kind, subject or email; None where no user has it."""
+        """Return the user with an identity of this kind, ``subject`` or ``email``; None if no user has it."""
         identities = schema.identities
         same = identities.c.issuer == issuer, identities.c.subject == subject, identities.c.kind == kind
         row = self._service.context.store.one(sa.select(identities.c.user).where(*same))
         return None if row is None else str(row.user)
 
     def _new_name(self, wanted: str) -> str:
-        """Return a free user name close to the wanted one."""
+        """Return an unused user name similar to the wanted one."""
         plain = re.sub("[^a-z0-9._@-]", "-", wanted.lower()).lstrip("._@-")[:50] or "user"
         users = schema.users
         name = plain
@@ -171,12 +172,12 @@ class SignOn:
 
 
 def _refused(reason: str) -> AccessDenied:
-    """Return the refusal of a sign-in, with its reason and what to do."""
+    """Return the error for a failed sign-in, with its reason."""
     return AccessDenied(f"{reason} Sign in again, or ask a steward.")
 
 
 def _sign_on(request: Request) -> SignOn:
-    """Return the flow of the configured issuer; raise NotFound where there is none."""
+    """Return the flow of the configured issuer; raise NotFound if none is configured."""
     service: Service = request.app.state.service
     if not service.config.oidc_issuer:
         raise NotFound.of("path")
@@ -184,7 +185,7 @@ def _sign_on(request: Request) -> SignOn:
 
 
 async def _begin(request: Request) -> Response:
-    """Redirect to the issuer, with the state in a cookie."""
+    """Redirect the browser to the issuer, with the state in a cookie."""
     request.app.state.service.context.sign_ins.take(f"address {address_of(request.scope)}")  # each asks the issuer
     url, state = await run_in_threadpool(_sign_on(request).begin)
     response = RedirectResponse(url, 303)
@@ -193,7 +194,7 @@ async def _begin(request: Request) -> Response:
 
 
 async def _finish(request: Request) -> Response:
-    """Sign in whoever comes back from the issuer."""
+    """Sign in the user whom the issuer identified, and redirect to the start page."""
     query = request.query_params
     cookie = request.cookies.get(STATE_COOKIE, "")
     state, code = query.get("state", ""), query.get("code", "")

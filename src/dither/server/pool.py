@@ -59,10 +59,11 @@ class Clock:
 
 @dataclass
 class Task:
-    """Something to do in a worker. ``ended`` is called once, with how it ended and what the worker said last.
+    """A message for a worker process, with callbacks. ``ended`` is called once, with how the task ended and the
+    worker's last event.
 
-    ``begin`` is called when a worker takes it up. ``stop_at`` returns the moment at which the task is to be stopped
-    although it may not have ended, or None; it is asked again at every moment that ``wake_at`` returns.
+    ``begin`` is called when a worker starts on it. ``stop_at`` returns when a task is to be stopped before its end,
+    None for never; it is asked again at each time that ``wake_at`` returns.
     """
 
     message: Mapping[str, Any]
@@ -76,14 +77,14 @@ class Task:
     is_ended: bool = False
 
     def end(self, how: Ending, event: dict[str, Any] | None = None) -> None:
-        """Say how it ended, once."""
+        """Report how the task ended, unless that was reported before."""
         if not self.is_ended:
             self.is_ended = True
             self.ended(how, event or {}, self.key)
 
 
 class Process:
-    """One worker process, and what it has said so far."""
+    """One worker process and the pipe to it."""
 
     program: ClassVar[tuple[str, ...]] = ("-m", "dither.server.worker")
 
@@ -100,7 +101,7 @@ class Process:
         self._number = 0
 
     def send(self, message: Mapping[str, Any]) -> None:
-        """Send a task; an error of the pipe means that the process is dead, which reading will show."""
+        """Send a task. A broken pipe means that the process is dead, which :meth:`read` will notice."""
         assert self._process.stdin is not None
         self._number += 1
         with suppress(OSError, ValueError):
@@ -108,9 +109,11 @@ class Process:
             self._process.stdin.flush()
 
     def read(self, seconds: float) -> dict[str, Any] | None:
-        """Return the next event of the task that was sent last, None if there is none for so long; EOFError if the
-        process is dead, or says what is no event. An event of another task is dropped: no answer may go to another
-        question."""
+        """Return the next event of the task that was sent last; None if there is none within ``seconds``.
+
+        Raises EOFError if the process is dead or sends something else. Events of other tasks are dropped, so that no
+        answer goes to another question.
+        """
         until = time.monotonic() + seconds
         while True:
             while b"\n" not in self._rest:
@@ -131,21 +134,21 @@ class Process:
 
     @property
     def pid(self) -> int:
-        """Return the number of the process."""
+        """Return the process id."""
         return self._process.pid
 
     @property
     def is_running(self) -> bool:
-        """Return whether it has not ended."""
+        """Return whether the process has not ended."""
         return self._process.poll() is None
 
     def kill(self) -> None:
-        """End it now."""
+        """Kill the process."""
         self._process.kill()
         self.close()
 
     def close(self) -> None:
-        """Let it end: its input ends."""
+        """Close the pipe, which ends the process; kill it if it goes on."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         with suppress(OSError):
@@ -160,7 +163,7 @@ class Process:
 
 @dataclass
 class _Slot:
-    """A worker: its process, whether one could be started when that was last tried, and whether it does a task."""
+    """A worker: its process, whether the last attempt to start one succeeded, and whether it runs a task."""
 
     can_start: bool
     process: Process | None = None
@@ -168,13 +171,13 @@ class _Slot:
 
     @property
     def is_ready(self) -> bool:
-        """Return whether this worker can take a question up, now or after the one that it does."""
+        """Return whether this worker can take a task, now or after the current one."""
         process = self.process
         return self.can_start and (self.is_busy or process is None or process.is_running)
 
 
 class Pool:
-    """So many worker processes, and a queue of tasks for them, first come, first served."""
+    """A fixed number of worker processes, and a first-in, first-out queue of tasks for them."""
 
     def __init__(
         self, size: int, *, memory_mb: int, time_limit: float, warm_up: list[Mapping[str, Any]], clock: Clock,
@@ -194,19 +197,20 @@ class Pool:
 
     @property
     def pids(self) -> list[int]:
-        """Return the numbers of the worker processes."""
+        """Return the ids of the worker processes."""
         return [process.pid for slot in self._slots if (process := slot.process) is not None]
 
     def submit(self, task: Task) -> None:
-        """Put a task into the queue."""
+        """Append a task to the queue."""
         self._tasks.put(task)
 
     def call(self, message: Mapping[str, Any], seconds: float) -> dict[str, Any] | None:
-        """Do a task and wait for what it says; None if it died or took too long."""
+        """Run a task and wait for its last event; None if the worker died or took too long."""
         done = threading.Event()
         result: list[dict[str, Any]] = []
 
         def ended(how: Ending, event: dict[str, Any], _: str | None) -> None:
+            """Keep the last event of a task that ended, and wake the caller."""
             if how == "end":
                 result.append(event)
             done.set()
@@ -216,7 +220,7 @@ class Pool:
         return result[0] if result else None
 
     def stop(self) -> None:
-        """Stop: tasks that wait are ended as ``stopped``, those under way end first."""
+        """Stop all workers: running tasks end, and waiting ones are reported as ``stopped``."""
         self._stopping = True
         for _ in self._threads:
             self._tasks.put(None)
@@ -230,20 +234,21 @@ class Pool:
 
     @property
     def size(self) -> int:
-        """Return how many workers there are to be."""
+        """Return the configured number of workers."""
         return len(self._threads)
 
     @property
     def ready(self) -> int:
-        """Return how many workers can take a question up, now or when the one that they do has ended: those that could
-        start a process when they last tried to, and whose process has not ended while it had nothing to do. That one
-        ended over a question is not told: when that happened depends on the rows."""
+        """Return how many workers can take a task, now or after the current one.
+
+        A worker counts if its last start succeeded and its process did not end while idle. That a process ended over
+        a question does not show, since when that happened depends on the rows.
+        """
         pairs = zip(self._threads, self._slots, strict=True)
         return sum(thread.is_alive() and slot.is_ready for thread, slot in pairs)
 
     def _start(self, slot: _Slot) -> None:
-        """Start the process of a worker, unless it runs, however long it takes until that is possible; or until the
-        pool stops."""
+        """Start the process of a worker unless it runs; retry until that succeeds or the pool stops."""
         if slot.process is not None and slot.process.is_running:
             return
         while not self._stopping:
@@ -257,7 +262,7 @@ class Pool:
                 time.sleep(_BETWEEN_STARTS)
 
     def _replace(self, slot: _Slot) -> None:
-        """Start a new process with its tables open; where one dies over a table, start one that has opened none."""
+        """Start a new process and let it open the tables; if it dies over a table, start one without open tables."""
         for messages in (self._warm_up, []):
             self._drop(slot)
             slot.process = process = Process(self._memory, int(self._limit) + 30)
@@ -269,13 +274,13 @@ class Pool:
                 return
 
     def _drop(self, slot: _Slot) -> None:
-        """End the process of a worker."""
+        """Kill the process of a worker."""
         process, slot.process = slot.process, None
         if process is not None:
             process.kill()
 
     def _serve(self, slot: _Slot) -> None:
-        """Do one task after the other, whatever happens to any of them."""
+        """Run one task after the other in a worker's thread, whatever happens to any of them."""
         if self._warm:
             self._start(slot)
         while (task := self._next(slot)) is not None:
@@ -301,8 +306,7 @@ class Pool:
             slot.process = None
 
     def _next(self, slot: _Slot) -> Task | None:
-        """Return the next task. While there is none, a process that ends is replaced: nobody who is sent elsewhere
-        because the server is not ready would ask for it."""
+        """Return the next task, None to stop; while idle, replace a process that has ended."""
         while True:
             with suppress(queue.Empty):
                 return self._tasks.get(timeout=_BETWEEN_LOOKS)
@@ -310,15 +314,17 @@ class Pool:
                 self._start(slot)
 
     def _end(self, task: Task, how: Ending) -> None:
-        """End a task, unless it has ended, whatever that raises."""
+        """Report how a task ended, and log what that raises."""
         try:
             task.end(how)
         except Exception as error:
             _log.error("the end of a task failed with %s", type(error).__name__)
 
     def _do(self, task: Task, process: Process) -> bool:
-        """Do a task, and report how it ended; a worker that is stopped or late is killed before that is reported.
-        Whether the process can do another task."""
+        """Run a task, report how it ended, and return whether the process can run another one.
+
+        A task that is stopped or late has its process killed before that is reported.
+        """
         stop_at = task.stop_at()
         if stop_at is not None and self._clock.now() >= stop_at:
             task.end("stopped")

@@ -55,7 +55,8 @@ QuestionInput = str | Mapping[str, Any]
 
 @dataclass(frozen=True)
 class AnswerLine:
-    """A line of a history of answers. ``published`` is when it was published to readers, None if it was not."""
+    """An answer in a list, without its numbers. ``published`` is when it was published to readers, None if it was
+    not."""
 
     id: str
     table: str
@@ -70,7 +71,7 @@ class AnswerLine:
 
     @classmethod
     def of(cls, row: Any, **more: Any) -> Self:
-        """Return the line of a row of the database."""
+        """Build the line from a database row."""
         published = None if row.published_at is None else iso(row.published_at)
         return cls(
             row.id, row.dataset, row.user, row.question, row.cost, iso(row.at), published, row.title,
@@ -80,7 +81,7 @@ class AnswerLine:
 
 @dataclass(frozen=True)
 class AnswerRecord(AnswerLine):
-    """A recorded answer, with what was asked."""
+    """A recorded answer with its options and its receipt."""
 
     options: Mapping[str, Any]
     receipt: str
@@ -89,7 +90,7 @@ class AnswerRecord(AnswerLine):
 
 @dataclass(frozen=True)
 class PlanLine:
-    """A plan of a publication: a file in the served folder."""
+    """A plan of a publication, which is a file in the served folder, with the tables that it publishes."""
 
     name: str
     table: str
@@ -98,7 +99,7 @@ class PlanLine:
 
 @dataclass(frozen=True)
 class PlanPreview:
-    """What a plan would publish, at what cost, with which errors; nothing is read or charged."""
+    """What a plan would publish, its cost and errors; computed without reading or charging anything."""
 
     name: str
     table: str
@@ -112,8 +113,8 @@ class PlanPreview:
 
 
 class Questions:
-    """Questions of analysts. ``options`` are those of :class:`dither.ReleaseOptions` by name. Who asks is the
-    principal: ``analyst`` and ``key`` among the options are refused."""
+    """Explaining and asking questions. ``options`` are those of :class:`dither.ReleaseOptions` by name, except
+    ``analyst`` and ``key``: the analyst is the principal."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -121,7 +122,8 @@ class Questions:
         self._explaining = ConcurrencyLimit("explanations", most_of_one=of_one, most_of_all=_MOST_EXPLAINED)
 
     def explain(self, who: Principal, table: str, question: QuestionInput, options: Mapping[str, Any]) -> Explanation:
-        """Return mechanisms, expected errors, the cost, what is left; read no rows and charge nothing."""
+        """Return mechanisms, expected errors, cost and remaining budget of a question; read no rows and charge
+        nothing."""
         context = self._context
         with context.acting(who, "questions.explain", table):
             context.check_granted(who, table)
@@ -135,8 +137,10 @@ class Questions:
     def ask(
         self, who: Principal, table: str, question: QuestionInput, options: Mapping[str, Any], key: str | None = None
     ) -> Job:
-        """Ask. A recorded answer is there at once (``state`` is ``answered``); otherwise the job waits: see
-        :meth:`wait`. ``key`` is the ``Idempotency-Key``: within one analyst's keys, it names a release for ever.
+        """Ask a question, and return its job: ``answered`` if the answer is recorded already, else ``waiting`` (see
+        :meth:`wait`).
+
+        ``key`` is the header ``Idempotency-Key``: among the keys of one analyst it names a release forever.
         """
         context = self._context
         with context.acting(who, "questions.ask", table):
@@ -150,9 +154,10 @@ class Questions:
     def recorded(
         self, who: Principal, table: str, question: QuestionInput, options: Mapping[str, Any], key: str | None
     ) -> Job | None:
-        """Return the answer that is recorded for this very question, if there is one and the principal may have it.
+        """Return the job of a question whose answer is recorded; None if there is none, or the principal may not
+        have it.
 
-        It only reads the server's own database. What is refused is None here: :meth:`ask` says why, and logs it.
+        It only reads the server's own database. A refusal is None as well: :meth:`ask` raises and logs it.
         """
         context = self._context
         if not may(who, "questions.ask") or not context.is_granted(who.name, table):
@@ -168,7 +173,7 @@ class Questions:
     def _asked(
         self, who: Principal, table: str, question: QuestionInput, options: Mapping[str, Any], key: str | None
     ) -> Asked:
-        """Return a question, checked as far as that is possible without its table."""
+        """Return a question as jobs take it, checked as far as that is possible without opening its table."""
         scoped = scoped_key(who, key)
         served = self._context.folder.get(table)
         document = _document(question)
@@ -183,7 +188,7 @@ class Questions:
         return Asked(who.name, table, "question", question_words(document), stated, request, task)
 
     async def wait(self, who: Principal, job: str, *, seconds: float = 30.0) -> Job:
-        """Return the job as it stands at the first tick at which it has ended, or after so many seconds."""
+        """Return the job at the first tick at which it has ended, or after ``seconds``."""
         clock = self._context.clock
         until = clock.now() + seconds
         while True:
@@ -195,7 +200,7 @@ class Questions:
             await asyncio.sleep(max(0.001, min(look, until) - clock.now() + 0.001))
 
     def job(self, who: Principal, job: str) -> Job:
-        """Return an own question as it stands."""
+        """Return the current state of an own question."""
         authorize(who, "questions.job")
         if job.startswith(_RECORDED):
             row = _row(self._context, job.removeprefix(_RECORDED))
@@ -204,19 +209,19 @@ class Questions:
         return self._context.jobs.get(job, who.name)
 
     def jobs(self, who: Principal) -> tuple[Job, ...]:
-        """Return the own questions that wait."""
+        """Return the own waiting questions."""
         authorize(who, "questions.job")
         return self._context.jobs.waiting(who.name)
 
     def cancel(self, who: Principal, job: str) -> Job:
-        """Cancel an own question: it is stopped at its next tick, if it has not ended by then. What was charged stays
-        charged."""
+        """Cancel an own question: it is stopped at its next tick unless it has ended. A charge stays."""
         with self._context.acting(who, "questions.cancel", job, logged=True):
             return self._context.jobs.cancel(job, who.name)
 
 
 def scoped_key(who: Principal, key: str | None) -> str | None:
-    """Return the ledger's key for a key of an analyst, ``ann/monday``: nobody can name another's."""
+    """Return an analyst's key as the ledger stores it, ``ann/monday``, so that no analyst can use another's; None
+    for None."""
     if key is None:
         return None
     if not isinstance(key, str) or not 0 < len(key) <= MAX_KEY or not key.isprintable() or not key.isascii():
@@ -226,7 +231,7 @@ def scoped_key(who: Principal, key: str | None) -> str | None:
 
 
 def _document(question: QuestionInput) -> dict[str, Any]:
-    """Return a question as the wire has it; what it means is for the worker to say."""
+    """Return a question as the JSON object that workers parse; only its form is checked here."""
     document = {"sql": question} if isinstance(question, str) else dict(question)
     given = fields(document, "question", (), QUESTION)
     if ("sql" in given) == ("tree" in given):
@@ -243,7 +248,7 @@ def _digest(parts: list[Any]) -> str:
 
 
 def _recorded(context: Context, asked: Asked) -> Job | None:
-    """Return the answer that is recorded for this very request, from the store: no worker is needed."""
+    """Return the job of an identical request whose answer is stored; None if there is none."""
     values = {"asked": asked.request, "name": asked.user, "table": asked.dataset, "now": context.clock.now()}
     row = context.store.one(_BY_REQUEST, values)
     if row is None:
@@ -252,7 +257,7 @@ def _recorded(context: Context, asked: Asked) -> Job | None:
 
 
 def _row(context: Context, answer: str) -> Any:
-    """Return the row of an answer that may be seen by now; None where there is none."""
+    """Return the database row of an answer that may be seen now; None if there is none."""
     return context.store.one(_BY_ID, {"answer": answer, "now": context.clock.now()})
 
 
@@ -260,14 +265,17 @@ def _row(context: Context, answer: str) -> Any:
 
 
 class Plans:
-    """Plans of publications: files ``*.toml`` in the served folder that name a card of it. They are not uploaded: a
-    plan may name files, and those are the steward's who can write to the folder."""
+    """Plans of publications: ``*.toml`` files in the served folder that name one of its cards.
+
+    They cannot be uploaded, since a plan may name files, and only a steward with access to the folder may choose
+    those.
+    """
 
     def __init__(self, context: Context) -> None:
         self._context = context
 
     def list(self, who: Principal) -> tuple[PlanLine, ...]:
-        """Return the plans of the folder."""
+        """Return all plans of the folder."""
         with self._context.acting(who, "plans.list"):
             return tuple(
                 PlanLine(name, table, tuple(_names(item) for item in plan_file.read_plan(Path(path)).get("tables", [])))
@@ -275,7 +283,7 @@ class Plans:
             )
 
     def explain(self, who: Principal, plan: str) -> PlanPreview:
-        """Return what a plan would publish and cost; read no rows and charge nothing."""
+        """Return what a plan would publish, and its cost; read no rows and charge nothing."""
         context = self._context
         with context.acting(who, "plans.explain", plan):
             path, table = self._place(plan)
@@ -284,7 +292,7 @@ class Plans:
             return PlanPreview(plan, table, event["cost"], event["text"], event["left"], event["refused"])
 
     def release(self, who: Principal, plan: str, key: str | None = None) -> Job:
-        """Release a plan for the budget it states: a job, as a question is. Each of its tables is an answer."""
+        """Release a plan for the budget it states, and return its job. Each of its tables becomes an answer."""
         context = self._context
         with context.acting(who, "plans.release", plan):
             path, table = self._place(plan)
@@ -300,7 +308,7 @@ class Plans:
             )
 
     def _place(self, plan: str) -> tuple[str, str]:
-        """Return the path of a plan and the name of its table; raise NotFound for others."""
+        """Return the path of a plan and the name of its table; raise NotFound for an unknown plan."""
         plans = self._context.folder.plans()
         if plan not in plans:
             raise NotFound.of("plan")
@@ -308,7 +316,7 @@ class Plans:
 
 
 def _names(wanted: Any) -> str:
-    """Return the columns of a table of a plan, in words."""
+    """Return the columns of a table in a plan, as text."""
     names = wanted.get("by", []) if isinstance(wanted, dict) else wanted
     return ", ".join(map(str, names)) or "everybody"
 
@@ -317,7 +325,7 @@ def _names(wanted: Any) -> str:
 
 
 class Answers:
-    """Answers that were released and recorded: the own ones, and those that are published to readers."""
+    """Recorded answers: the own ones, and those that are published to readers."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -325,7 +333,7 @@ class Answers:
     def mine(
         self, who: Principal, *, table: str | None = None, most: int = 100, before: str | None = None
     ) -> tuple[AnswerLine, ...]:
-        """Return own answers, the newest first; ``before`` is the id of the last one of the page before."""
+        """Return own answers, the newest first; ``before`` is the id of the last answer on the previous page."""
         authorize(who, "answers.own")
         conditions = [_answers.c.user == who.name]
         if table is not None:
@@ -336,33 +344,32 @@ class Answers:
         return self._lines(conditions, (_answers.c.at.desc(), _answers.c.id.desc()), max(1, min(most, _MOST)))
 
     def answer(self, who: Principal, answer: str) -> AnswerRecord:
-        """Return an own answer, one that is published, or, for stewards, one that was proposed. Raises NotFound for
-        others."""
+        """Return an answer that is own, published or, for stewards, proposed; raise NotFound for others."""
         row = self._visible(who, answer)
         body = answer_from_json(json.loads(row.body))
         return AnswerRecord.of(row, options=json.loads(row.options), receipt=row.receipt, answer=body)
 
     def document(self, who: Principal, answer: str) -> dict[str, Any]:
-        """Return the same answer as the wire has it, with the bytes that the ledger recorded."""
+        """Return such an answer as JSON, with the bytes that the ledger recorded."""
         result: dict[str, Any] = json.loads(self._visible(who, answer).body)
         return result
 
     def of_job(self, who: Principal, answer: str) -> dict[str, Any]:
-        """Return the answer to a question of one's own, as the wire has it: whoever may ask may see what it gave."""
+        """Return the answer to an own question as JSON, also with a token that may ask but not read answers."""
         authorize(who, "questions.job")
         result: dict[str, Any] = json.loads(self._own(who, answer).body)
         return result
 
     def _own(self, who: Principal, answer: str) -> Any:
-        """Return the row of an own answer; raise NotFound for others."""
+        """Return the database row of an own answer; raise NotFound for others."""
         row = _row(self._context, answer)
         if row is None or row.user != who.name:
             raise NotFound.of("answer")
         return row
 
     def _visible(self, who: Principal, answer: str) -> Any:
-        """Return the row of an answer that a principal may read: own, published or proposed; raise NotFound for
-        others."""
+        """Return the database row of an answer that is own, published or proposed, as the roles allow; raise
+        NotFound for others."""
         row = _row(self._context, answer)
         own = row is not None and row.user == who.name and may(who, "answers.own")
         published = row is not None and row.published_at is not None and may(who, "answers.published")
@@ -373,20 +380,20 @@ class Answers:
         return row
 
     def propose(self, who: Principal, answer: str, title: str) -> AnswerLine:
-        """Ask a steward to publish an own answer to readers."""
+        """Ask a steward to publish an own answer under a title."""
         with self._context.acting(who, "answers.propose", answer, logged=True):
             if self._own(who, answer).published_at is not None:  # its title is what readers see, and was approved
                 raise Conflict("This answer is published. Have a steward unpublish it first.")
             return self._update(answer, title=printable(title, "title", _MAX_TITLE), proposed_at=time.time())
 
     def proposals(self, who: Principal) -> tuple[AnswerLine, ...]:
-        """Return answers that analysts want published (for stewards)."""
+        """Return the answers that analysts have proposed to publish."""
         authorize(who, "answers.publish")
         conditions = [_answers.c.proposed_at.is_not(None), _answers.c.published_at.is_(None)]
         return self._lines(conditions, (_answers.c.proposed_at,), _MOST)
 
     def publish(self, who: Principal, answer: str, title: str) -> AnswerLine:
-        """Publish an answer to readers: an own one, or one that was proposed."""
+        """Publish an own or a proposed answer to readers, under a title."""
         with self._context.acting(who, "answers.publish", answer, logged=True):
             row = _row(self._context, answer)
             if row is None or (row.user != who.name and row.proposed_at is None):
@@ -396,7 +403,7 @@ class Answers:
             )
 
     def unpublish(self, who: Principal, answer: str) -> AnswerLine:
-        """Show an answer to readers no longer."""
+        """Withdraw a published answer from readers."""
         with self._context.acting(who, "answers.publish", answer, logged=True):
             row = _row(self._context, answer)
             if row is None or row.published_at is None:
@@ -414,7 +421,7 @@ class Answers:
         return AnswerLine.of(_row(self._context, answer))
 
     def _lines(self, conditions: list[Any], order: tuple[Any, ...], most: int) -> tuple[AnswerLine, ...]:
-        """Return the lines of at most ``most`` answers that meet all conditions and may be seen by now."""
+        """Return the lines of at most ``most`` answers that meet all conditions and may be seen now."""
         columns = [column for column in _answers.c if column.name != "body"]
         there = _answers.c.at <= self._context.clock.now()  # the tick of one that was just recorded may be to come
         rows = self._context.store.rows(sa.select(*columns).where(there, *conditions).order_by(*order).limit(most))

@@ -14,7 +14,7 @@ from dither.errors import AccessDenied
 
 @dataclass(frozen=True)
 class Principal:
-    """Somebody who is signed in.
+    """An authenticated user.
 
     ``name`` is the user's name, and the analyst's name in the ledger. ``scopes`` are those of the token, None with a
     session, which has all. ``credential`` is the id of the session or token, for the event log and to end it.
@@ -36,12 +36,12 @@ SCOPES: tuple[Scope, ...] = ("explain", "ask", "read", "audit", "publish", "stew
 
 
 class Forbidden(AccessDenied):
-    """The principal may not do this. The message names the role or the scope that is missing."""
+    """The principal may not do this; the error names the missing role or scope."""
 
 
 @dataclass(frozen=True)
 class Rule:
-    """Who may do an action: any of these roles, with a session, or with a token of this scope (None: no token)."""
+    """Who may do an action: users with one of the roles, by a session or by a token with the scope (None: no token)."""
 
     roles: frozenset[Role]
     scope: Scope | None
@@ -49,7 +49,7 @@ class Rule:
 
 
 def _rule(roles: str, scope: Scope | None, words: str) -> Rule:
-    """Return the rule for roles that are named in one text, between spaces, or ``all``."""
+    """Build a rule from role names in one text, separated by spaces, or ``all``."""
     named = ROLES if roles == "all" else tuple(role for role in ROLES if role in roles.split())
     return Rule(frozenset(named), scope, words)
 
@@ -102,7 +102,7 @@ def may(principal: Principal, action: str) -> bool:
 
 
 def authorize(principal: Principal, action: str) -> None:
-    """Refuse a principal who may not do an action."""
+    """Raise Forbidden unless a principal may do an action."""
     if may(principal, action):
         return
     rule = ACTIONS[action]

@@ -32,7 +32,7 @@ from dither.server.service import Service
 
 
 def notify(state: str) -> None:
-    """Send a state, such as ``READY=1``."""
+    """Send a state such as ``READY=1`` to systemd, if it started the process and asks for it."""
     place = os.environ.get("NOTIFY_SOCKET", "")
     if not place:
         return
@@ -42,7 +42,7 @@ def notify(state: str) -> None:
 
 
 class Watchdog:
-    """Tells systemd that the server lives, twice as often as it wants to hear it (``WatchdogSec``)."""
+    """Tells systemd that the server is alive, twice as often as its ``WatchdogSec`` requires."""
 
     def __init__(self) -> None:
         given, process = os.environ.get("WATCHDOG_USEC", ""), os.environ.get("WATCHDOG_PID", str(os.getpid()))
@@ -51,7 +51,7 @@ class Watchdog:
         self._next = 0.0
 
     def beat(self) -> None:
-        """Send a message when one is due; what has to live calls this often."""
+        """Send a message if one is due; the server calls this often."""
         now = time.monotonic()
         if self._pause is not None and now >= self._next:
             self._next = now + self._pause
@@ -68,7 +68,7 @@ Say = Callable[[str], None]
 
 
 def serve(config: Config, say: Say) -> None:
-    """Serve until a signal stops it; ``say`` prints a line."""
+    """Run the server until a signal stops it; ``say`` prints a line."""
     listener = listen(config)
     host, port = listener.getsockname()[:2]
     if config.processes > 1:
@@ -84,11 +84,10 @@ def serve(config: Config, say: Say) -> None:
 
 
 class _Server(uvicorn.Server):
-    """A server that a signal stops, and that has then ended well: uvicorn would raise the signal again. It tells
-    systemd that it is ready, lives and stops."""
+    """uvicorn's server, which tells systemd when it is ready, alive and stopping, and exits normally after a signal."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, let the kernel keep more connections waiting than are accepted at once, and say so."""
+        """Start, enlarge the kernel's queue of connections, and report readiness."""
         await super().startup(sockets)
         for listener in sockets or ():
             listener.listen(_WAITING)
@@ -96,18 +95,18 @@ class _Server(uvicorn.Server):
         notify("READY=1")
 
     async def on_tick(self, counter: int) -> bool:
-        """Tell systemd that the server lives; the event loop calls this ten times a second."""
+        """Report that the server is alive; the event loop calls this ten times a second."""
         self._watchdog.beat()
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Tell systemd that the server stops, and stop."""
+        """Report that the server stops, and stop it."""
         notify("STOPPING=1")
         await super().shutdown(sockets)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Handle signals in this block."""
+        """Handle SIGINT and SIGTERM while the block runs, without raising them again afterwards as uvicorn does."""
         before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
             yield
@@ -116,12 +115,12 @@ class _Server(uvicorn.Server):
                 signal.signal(number, handler)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Stop; a second signal does not hurry it."""
+        """Begin to stop; further signals do not speed it up."""
         self.should_exit = True
 
 
 def listen(config: Config) -> socket.socket:
-    """Return a socket that listens where the configuration says."""
+    """Return a socket that listens on the configured address; refuse an address that is in use."""
     family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -138,7 +137,8 @@ def listen(config: Config) -> socket.socket:
 
 
 def announce(service: Service, address: str, say: Say) -> None:
-    """Say where the server is, and, until there is a steward, by which link the first one signs in."""
+    """Print the address of the server, the cards that are not in force, and the first steward's link until there is
+    a steward."""
     tables = service.context.folder.names()
     say(f"dither serves {len(tables)} table(s) on {service.config.public_url or address}")
     for item in service.context.folder.refusals():
@@ -151,12 +151,12 @@ def announce(service: Service, address: str, say: Say) -> None:
 
 
 def _bracketed(host: str) -> str:
-    """Return a host as a URL writes it: IPv6 addresses in brackets."""
+    """Return a host as a URL has it: IPv6 addresses in brackets."""
     return f"[{host}]" if ":" in host else host
 
 
 def _settings(app: Starlette | str, config: Config, **more: object) -> uvicorn.Config:
-    """Return uvicorn's settings, with as many connections as there are descriptors for."""
+    """Return uvicorn's settings, with a limit on connections that follows from the available file descriptors."""
     cards = len(list(Path(config.folder).glob("*.toml")))
     connections = most_connections(config, cards, raise_descriptors())
     return uvicorn.Config(
@@ -182,7 +182,7 @@ def _settings(app: Starlette | str, config: Config, **more: object) -> uvicorn.C
 
 
 def _serve_several(config: Config, listener: socket.socket, say: Say) -> None:
-    """Serve by several processes on one socket, which uvicorn's supervisor keeps alive; each reads the settings."""
+    """Serve by several processes on one socket, which uvicorn's supervisor keeps alive."""
     from uvicorn.supervisors import Multiprocess
 
     clock = Clock()
@@ -199,15 +199,18 @@ def _serve_several(config: Config, listener: socket.socket, say: Say) -> None:
         """uvicorn's, which finds out twice a second whether its processes live, and replaces those that do not."""
 
         def init_processes(self) -> None:
+            """Start the processes, and report readiness."""
             super().init_processes()
             self._watchdog = Watchdog()
             notify("READY=1")
 
         def keep_subprocess_alive(self) -> None:
+            """Restart processes that have ended, and report that the server is alive."""
             super().keep_subprocess_alive()
             self._watchdog.beat()
 
         def terminate_all(self) -> None:
+            """Report that the server stops, and stop all processes."""
             notify("STOPPING=1")
             super().terminate_all()
 
@@ -215,13 +218,13 @@ def _serve_several(config: Config, listener: socket.socket, say: Say) -> None:
 
 
 def _remember(config: Config, clock: Clock) -> None:
-    """Leave the configuration and the clock to the processes that are started from this one, in their environment
-    alone. One that replaces another, much later, goes by the same clock."""
+    """Pass configuration and clock to the child processes in their environment, so that a replaced process uses
+    them, too."""
     os.environ[_OPTIONS] = json.dumps({"config": asdict(config), "clock": clock.origin})
 
 
 def app_from_environment() -> Starlette:
-    """Return the application of one of several processes."""
+    """Build the application of one child process, from what its parent put into the environment."""
     given = json.loads(os.environ[_OPTIONS])
     folder = given["config"].pop("folder")
     return create_app(read_config(folder, environment={}, **given["config"]), clock=Clock(given["clock"]))

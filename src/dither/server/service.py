@@ -20,7 +20,7 @@ from dither.server.users import Users
 
 @dataclass(frozen=True)
 class Service:
-    """The use cases, by subject."""
+    """All use cases of a running server, by subject."""
 
     config: Config
     context: Context
@@ -44,5 +44,5 @@ class Service:
         )  # fmt: skip
 
     def stop(self) -> None:
-        """Let questions under way end, cancel those that wait, and close everything."""
+        """Let running questions end, give up waiting ones, and close everything."""
         self.context.stop()

@@ -25,17 +25,17 @@ from dither.server import schema
 
 
 def iso(seconds: float) -> str:
-    """Return a time in seconds since 1970 as text."""
+    """Return a time in seconds since 1970 as ISO 8601 text, in UTC."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def iso_or_none(seconds: float | None) -> str | None:
-    """Return a time in seconds since 1970 as text; None for None."""
+    """Return a time as :func:`iso` does; None for None."""
     return None if seconds is None else iso(seconds)
 
 
 class FolderLock:
-    """The lock beside the server's SQLite file, held from the beginning on."""
+    """A file lock beside the server's SQLite file, held while a server runs, so that a second one is refused."""
 
     def __init__(self, place: str) -> None:
         try:  # the path itself, so that two names of one folder are one lock
@@ -51,7 +51,7 @@ class FolderLock:
             raise InvalidArgument(text) from None
 
     def release(self) -> None:
-        """Let another server have it."""
+        """Release the lock."""
         os.close(self._file)
 
 
@@ -61,7 +61,7 @@ _CONNECT_SECONDS = 10
 
 
 class Store:
-    """Where users, credentials, grants, questions, answers and events are kept."""
+    """The server's own database: users, credentials, grants, questions, answers and events."""
 
     def __init__(self, place: str) -> None:
         self._lock, self._reading = threading.RLock(), threading.RLock()
@@ -82,7 +82,7 @@ class Store:
             raise
 
     def _create(self) -> None:
-        """Make the tables that are missing; refuse a damaged file and tables of another version."""
+        """Create missing tables; refuse a damaged file and tables of another version."""
         with self.writing() as connection:
             if self.is_sqlite and connection.execute(sa.text("PRAGMA quick_check(1)")).fetchall() != [("ok",)]:
                 raise _damaged()
@@ -99,7 +99,7 @@ class Store:
 
     @contextmanager
     def writing(self) -> Iterator[sa.Connection]:
-        """Open one transaction, durable when the block ends; nothing of it happened if the block fails."""
+        """Open a transaction that is durable when the block ends, and undone if it fails."""
         if self._connection is not None:
             with self._lock, self._connection.begin():
                 self._connection.exec_driver_sql("BEGIN IMMEDIATE")
@@ -110,7 +110,7 @@ class Store:
 
     @contextmanager
     def alone(self) -> Iterator[sa.Connection]:
-        """Open one transaction that no other process or thread is in at the same time."""
+        """Open a transaction such that no other process or thread is in one at the same time."""
         with self.writing() as connection:
             if not self.is_sqlite:
                 connection.execute(sa.text("SELECT pg_advisory_xact_lock(7216472)"))
@@ -125,12 +125,12 @@ class Store:
             return connection.execute(statement, values or {}).fetchall()
 
     def one(self, statement: sa.Select[Any], values: Mapping[str, Any] | None = None) -> sa.Row[Any] | None:
-        """Return the first row of a SELECT, or None."""
+        """Return the first row of a SELECT; None if it has none."""
         rows = self.rows(statement, values)
         return rows[0] if rows else None
 
     def run(self, *statements: sa.Executable) -> int:
-        """Run statements in one transaction; return how many rows the last one changed."""
+        """Execute statements in one transaction, and return how many rows the last one changed."""
         count = 0
         with self.writing() as connection:
             for statement in statements:
@@ -147,7 +147,7 @@ class Store:
 
 
 def _sqlite(place: str) -> sa.Engine:
-    """Return the engine of a SQLite file, which is made where there is none, for its owner alone."""
+    """Return the engine of a SQLite file, which is created with access for its owner only."""
     path = Path(place)
     if not path.exists():  # readable by its owner alone
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
@@ -155,6 +155,7 @@ def _sqlite(place: str) -> sa.Engine:
 
     @sa.event.listens_for(engine, "connect")
     def prepare(connection: Any, _: object) -> None:
+        """Set up a new connection."""
         connection.isolation_level = None  # transactions begin where this module says
         for pragma in ("journal_mode=WAL", "synchronous=FULL", f"busy_timeout={_BUSY_MS}", "foreign_keys=ON"):
             connection.execute(f"PRAGMA {pragma}")
@@ -174,8 +175,7 @@ def _postgresql(place: str) -> sa.Engine:
 
 
 def _unusable(error: BaseException) -> LedgerError:
-    """Return the error for a store that cannot be opened, by what its driver says of it; SQLite has a class for
-    files that are damaged, or no database at all."""
+    """Return the error for a database that cannot be opened, from the driver's error."""
     cause = getattr(error, "orig", error)
     if type(cause) is sqlite3.DatabaseError:
         return _damaged()
@@ -184,6 +184,6 @@ def _unusable(error: BaseException) -> LedgerError:
 
 
 def _damaged() -> LedgerError:
-    """Return the error for a file that is damaged, or no database of a server."""
+    """Return the error for a damaged file, or one that is no database of a server."""
     expected, fix = "a database of the server as it was written", "restore it from a backup"
     return LedgerError("database", expected, "a damaged one, or another file", fix)

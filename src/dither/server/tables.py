@@ -37,7 +37,7 @@ from dither.wire.results import card_from_json, card_to_json
 
 @dataclass(frozen=True)
 class TableSummary:
-    """A table that a principal may know of. ``granted`` says that they may ask."""
+    """A table in a list. ``granted`` says whether the principal may ask it, ``open`` whether it takes questions."""
 
     name: str
     tables: tuple[str, ...]
@@ -68,8 +68,11 @@ class TableCard:
 
 @dataclass(frozen=True)
 class CardProblem:
-    """A card or plan that is not in force as it stands in its file: why, and, if stewards may sign it off, who has
-    done so (``signed_by``) and how many have to (``needed``, else 0). The server is then to be started again."""
+    """A card or plan file that is not in force as it stands, and why.
+
+    If stewards may sign it off, ``signed_by`` lists those who did and ``needed`` how many must (else 0); it then
+    takes effect at the next start of the server.
+    """
 
     file: str
     problem: str
@@ -79,8 +82,8 @@ class CardProblem:
 
 @dataclass(frozen=True)
 class OwnBudget:
-    """What an analyst may still spend on a table, in words; ``limit``, ``spent`` and ``left`` are of the own account,
-    empty where analysts have none there. ``used`` is the spent share of the limit, None where there is none."""
+    """An analyst's remaining budget on a table in words. ``limit``, ``spent`` and ``left`` are those of the own
+    account, empty without one; ``used`` is the spent fraction of its limit, None without one."""
 
     table: str
     words: str
@@ -92,7 +95,7 @@ class OwnBudget:
 
 @dataclass(frozen=True)
 class SpendingPoint:
-    """One charge in time: the total of the dataset after it, in ε or ρ."""
+    """The total spending of a dataset after a charge, in ε or ρ."""
 
     at: str
     total: float
@@ -100,7 +103,7 @@ class SpendingPoint:
 
 @dataclass(frozen=True)
 class ChargeLine:
-    """Who asked what at what cost."""
+    """A charge: who asked which question at what cost, and whether it was answered or ended in an incident."""
 
     seq: int
     at: str
@@ -113,7 +116,7 @@ class ChargeLine:
 
 @dataclass(frozen=True)
 class DatasetBudget:
-    """The accounts of a table (of people, only the limit), spending over time, and who asked what."""
+    """The accounts of a table (of people, only the limit), its spending over time, and its charges."""
 
     table: str
     accounts: tuple[Account, ...]
@@ -125,8 +128,10 @@ class DatasetBudget:
 
 @dataclass(frozen=True)
 class LimitChange:
-    """A change of a limit: of the dataset, of one ``analyst``, or of each person. One that was pending when whoever
-    proposed it ceased to be a steward is void."""
+    """A proposed or completed change of a limit: of a dataset, of one ``analyst``, or of each person.
+
+    A pending change becomes void when its proposer ceases to be a steward.
+    """
 
     id: str
     table: str
@@ -144,7 +149,7 @@ class LimitChange:
 
 @dataclass(frozen=True)
 class IncidentLine:
-    """An incident: an error while rows were read. What it was stands in the steward's log file only."""
+    """An incident: an error while rows were read. Its cause is in the steward's log file only."""
 
     seq: int
     at: str
@@ -154,8 +159,8 @@ class IncidentLine:
 
 @dataclass(frozen=True)
 class IncidentState:
-    """The incidents of a table since it was last reopened; ``open`` says whether it takes questions of everybody, and
-    ``closed_for`` names the analysts whose questions it refuses, where it takes those of others."""
+    """The incidents of a table since it was last reopened. ``open`` says whether it takes questions of everybody,
+    ``closed_for`` names the analysts it refuses if not everybody is refused."""
 
     table: str
     count: int
@@ -209,15 +214,15 @@ _MOST_OF_ONE, _MOST_READ = 4, 8
 
 
 class Tables:
-    """The tables of the served folder."""
+    """Public information about the tables of the served folder."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._reading = ConcurrencyLimit("cards", most_of_one=_MOST_OF_ONE, most_of_all=_MOST_READ)
 
     def list(self, who: Principal) -> tuple[TableSummary, ...]:
-        """Return the tables that a principal may know of: an analyst those that are granted, stewards and auditors
-        all."""
+        """Return the tables that a principal may know of: granted ones for an analyst, all for stewards and
+        auditors."""
         context = self._context
         with context.acting(who, "tables.list"):
             result = []
@@ -232,7 +237,7 @@ class Tables:
             return tuple(result)
 
     def card(self, who: Principal, table: str) -> TableCard:
-        """Return the public part of a card: columns, types, bounds, keys, limits on one person; what is left."""
+        """Return the public part of a table's card (columns, types, bounds, keys, limits), and the remaining budget."""
         context = self._context
         with context.acting(who, "tables.card", table):
             granted = context.is_granted(who.name, table)
@@ -246,7 +251,7 @@ class Tables:
             return TableCard(public, left, granted, is_open, gaps, *self._limits(table, who))
 
     def problems(self, who: Principal) -> tuple[CardProblem, ...]:
-        """Return the cards and plans that are not in force as they stand in their files, and why."""
+        """Return the cards and plans that are not in force as their files stand, and why."""
         folder = self._context.folder
         with self._context.acting(who, "tables.gaps"):
             return tuple(
@@ -257,8 +262,10 @@ class Tables:
             )
 
     def sign_off(self, who: Principal, file: str, *, reason: str) -> CardProblem:
-        """Sign off a card that names another ledger, or another name for its rows: it counts when as many stewards as
-        are needed have done so and the server is started again."""
+        """Sign off a card that names another ledger, or other names for its rows.
+
+        It takes effect when enough stewards have signed it and the server is started again.
+        """
         context = self._context
         with context.acting(who, "tables.sign", file, logged=True):
             why = printable(reason, "reason", 1000)
@@ -275,8 +282,8 @@ class Tables:
         return card_from_json(self._context.computed({"do": "card", "card": served.document}, "card")["card"])
 
     def _limits(self, table: str, who: Principal) -> tuple[Guarantee | None, Guarantee | None, Guarantee | None]:
-        """Return the limit of the account that whoever asks pays from first, what it has left, and the limit of the
-        table."""
+        """Return limit and remaining budget of the account that pays for a principal's questions, and the limit of
+        the table."""
         accounts = self._context.folder.ledger(table).accounts(table)
         by_name = {account.name: account for account in accounts if account.kind == "analyst"}
         whole = next(account for account in accounts if account.kind == "dataset")
@@ -284,7 +291,7 @@ class Tables:
         return account.limit, account.left, whole.limit
 
     def _state(self, card: Card, who: Principal) -> tuple[Remaining, bool]:
-        """Return what is left, and whether the table takes questions."""
+        """Return the remaining budget, and whether the table takes questions of a principal."""
         ledger = self._context.folder.ledger(card.name)
         left = TableAccounts(card, ledger).remaining(who.name)
         closure = Closure.of(ledger.incidents_by_analyst(card.name), card.max_incidents)
@@ -294,7 +301,7 @@ class Tables:
 
 
 def _knows_all(who: Principal) -> bool:
-    """Return whether a principal may know of all tables: stewards and auditors."""
+    """Return whether a principal may know of all tables, as stewards and auditors may."""
     return bool({"steward", "auditor"} & who.roles)
 
 
@@ -306,13 +313,13 @@ _MOST_CHARGES = 200
 
 
 class Budgets:
-    """Accounts and their limits."""
+    """Accounts, limits and incidents of the served tables."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
 
     def own(self, who: Principal) -> tuple[OwnBudget, ...]:
-        """Return what an analyst may still spend, on each table that is granted."""
+        """Return an analyst's remaining budget on each granted table."""
         authorize(who, "budget.own")
         context = self._context
         result = []
@@ -331,7 +338,7 @@ class Budgets:
         return tuple(result)
 
     def dataset(self, who: Principal, table: str) -> DatasetBudget:
-        """Return the accounts of a table, its spending over time, and who asked what at what cost."""
+        """Return the accounts of a table, its spending over time, and its latest charges."""
         with self._context.acting(who, "budget.dataset", table):
             ledger = self._context.folder.ledger(table)
             accounts = ledger.accounts(table)
@@ -344,7 +351,8 @@ class Budgets:
             return DatasetBudget(table, tuple(accounts), whole.unit, limit, shown, charges)
 
     def _charges(self, table: str, entries: list[Any]) -> tuple[ChargeLine, ...]:
-        """Return the last charges, with who asked: the account that paid, or whom the server has the answer of."""
+        """Return the latest charges, with the analyst who paid or, where analysts have no accounts, who got the
+        answer."""
         answered = {entry.charge: entry.seq for entry in entries if entry.kind == "answer"}
         incidents = {entry.charge for entry in entries if entry.kind == "incident"}
         last = [entry for entry in entries if entry.kind == "charge"][-_MOST_CHARGES:]
@@ -370,7 +378,7 @@ class Budgets:
     # -- limits -----------------------------------------------------------------------------------------------------
 
     def changes(self, who: Principal) -> tuple[LimitChange, ...]:
-        """Return changes of limits, those that are pending first."""
+        """Return all changes of limits, pending ones first."""
         authorize(who, "limits.list")
         pending_first = sa.case((_changes.c.state == "pending", 0), else_=1)
         rows = self._context.store.rows(sa.select(_changes).order_by(pending_first, _changes.c.proposed_at.desc()))
@@ -386,8 +394,8 @@ class Budgets:
         analyst: str | None = None,
         each_person: bool = False,
     ) -> LimitChange:
-        """Propose a limit. Lowering one is done at once; raising one waits for a second steward, unless the server is
-        configured for a single steward."""
+        """Propose a new limit. A lower one takes effect at once; a higher one waits for a second steward, unless the
+        server is configured for a single one."""
         context = self._context
         with context.acting(who, "limits.propose", table, logged=True):
             reason = printable(reason, "reason", 1000)  # it stays in the history
@@ -415,7 +423,7 @@ class Budgets:
             return self._get(change)
 
     def approve(self, who: Principal, change: str) -> LimitChange:
-        """Approve what another steward proposed: the ledger records both names."""
+        """Approve a change that another steward proposed; the ledger records both names."""
         context = self._context
         with context.acting(who, "limits.approve", change, logged=True):
             pending = self._get(change)
@@ -435,10 +443,10 @@ class Budgets:
             return self._get(change)
 
     def _carry_out(self, connection: sa.Connection, change: str, by: str) -> str:
-        """Change the limit in the ledger, once: whoever settles the pending change first does it. The dataset.
+        """Settle a pending change, apply it to the ledger, and return its dataset.
 
-        Should the process die after the ledger has it, the change is still pending here; approving it again sets the
-        same limit.
+        If the process dies after the ledger has it, the change is still pending here, and approving it again sets
+        the same limit.
         """
         pending = self._settle(connection, change, "done", by)
         for name in (pending.proposed_by, by):  # as it is now: a request may have begun before a role was lost
@@ -483,7 +491,7 @@ class Budgets:
         return tuple(self._incidents(name) for name in self._context.folder.names())
 
     def reopen(self, who: Principal, table: str, *, reason: str) -> IncidentState:
-        """Take questions again after incidents."""
+        """Reopen a table that incidents have closed."""
         with self._context.acting(who, "incidents.reopen", table, logged=True):
             self._context.folder.ledger(table).reopen(table, signed_by=who.name, reason=reason)
             self._context.folder.keep_receipt(table)
@@ -508,12 +516,12 @@ class Budgets:
 
 
 def void_changes(user: str) -> sa.Executable:
-    """Return the statement that makes void what somebody has proposed who is no steward any more."""
+    """Return the statement that voids the pending changes of a user who is no longer a steward."""
     return _changes.update().where(_changes.c.proposed_by == user, _changes.c.state == "pending").values(state="void")
 
 
 def _check_steward(connection: sa.Connection, name: str) -> None:
-    """Refuse, within a transaction, a change that somebody proposed or approved who is no steward."""
+    """Refuse, within a transaction, a change whose proposer or approver is no longer a steward."""
     users = schema.users
     row = connection.execute(sa.select(users).where(users.c.name == name).with_for_update()).fetchone()
     if row is None or not row.active or "steward" not in row.roles.split():
@@ -521,7 +529,7 @@ def _check_steward(connection: sa.Connection, name: str) -> None:
 
 
 def _change(row: Any) -> LimitChange:
-    """Return a change of a limit from its row."""
+    """Build a change of a limit from its database row."""
     limit = str(codec.from_json(json.loads(row.limit), Guarantee, "limit"))
     return LimitChange(
         row.id, row.dataset, row.analyst, row.each_person, limit, row.before, row.reason, row.proposed_by,
@@ -530,7 +538,8 @@ def _change(row: Any) -> LimitChange:
 
 
 def _words(asked: object) -> str:
-    """Return what a charge was for, in words: the SQL, or that it was built in Python, or a publication."""
+    """Return what a charge was for: the SQL, or that it was a question built in Python or a publication; empty if
+    unknown."""
     try:
         request = json.loads(asked) if isinstance(asked, str) else None
     except ValueError:
@@ -546,7 +555,7 @@ _MOST = 1000
 
 
 class Chain:
-    """Read-only evidence."""
+    """Evidence from ledgers and the event log, for stewards and auditors."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -559,7 +568,7 @@ class Chain:
             return tuple(ChainEntry(**line(entry)) for entry in islice(later, max(1, min(most, _MOST))))
 
     def verify(self, who: Principal, table: str, *, receipt: str | None = None) -> Verification:
-        """Check every entry and every account of the table's ledger, and that it holds a receipt that was kept."""
+        """Verify the history and every account of a table's ledger, and that it holds the entry of a receipt."""
         with self._context.acting(who, "chain.verify", table, logged=True):
             kept = None if not receipt else Receipt.read(receipt)
             ledger = self._context.folder.ledger(table)
@@ -570,15 +579,15 @@ class Chain:
             return Verification(table, True, result.entries, str(result.head))
 
     def receipt(self, who: Principal, table: str) -> str:
-        """Return the last receipt of the table's ledger, to be kept elsewhere."""
+        """Return the last receipt of a table's ledger, to be kept elsewhere."""
         with self._context.acting(who, "chain.verify", table, logged=True):
             return str(self._context.folder.ledger(table).head)
 
     def events(
         self, who: Principal, *, after: int = 0, most: int = 100, user: str | None = None
     ) -> tuple[EventLine, ...]:
-        """Return the event log, the newest first; ``after`` is the number of the last line of the page before, 0 for
-        the first page."""
+        """Return lines of the event log, the newest first; ``after`` is the id of the last line on the previous
+        page, 0 for the first page."""
         authorize(who, "events.read")
         events = schema.events
         conditions = [events.c.id < after] if after else []

@@ -39,8 +39,7 @@ class User:
 
 @dataclass(frozen=True)
 class Grant:
-    """That a user may ask a table; ``limit`` is what they may spend in all, in words, empty for no limit of their
-    own."""
+    """A user's permission to ask a table. ``limit`` is the limit of their own account in words, empty without one."""
 
     user: str
     table: str
@@ -53,7 +52,7 @@ _users, _grants = schema.users, schema.grants
 
 
 class Users:
-    """Users, their roles, and the tables that are granted to them. All of it is for stewards."""
+    """Users, their roles, and the tables that are granted to them; all of it is for stewards."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -74,10 +73,10 @@ class Users:
         password: str | None = None,
         identity: str | None = None,
     ) -> tuple[User, str]:
-        """Add a user, and the path of a link by which they set a password, once; ``password`` sets one now, and the
-        path is empty.
+        """Add a user, and return the user and the path of a one-time link for setting a password.
 
-        ``identity`` is who they are for single sign-on: ``issuer email`` or ``issuer subject``.
+        The path is empty if a ``password`` or an ``identity`` for single sign-on is given (``issuer email`` or
+        ``issuer subject``).
         """
         context = self._context
         with context.acting(who, "users.change", name, logged=True):
@@ -104,9 +103,11 @@ class Users:
     def change(
         self, who: Principal, name: str, *, roles: Iterable[str] | None = None, active: bool | None = None
     ) -> User:
-        """Change the roles of a user, or whether they may sign in. Their sessions and tokens end with it, and
-        a link for their password when they may not. What somebody proposed or signed off who is no steward afterwards
-        is void."""
+        """Change the roles of a user, or whether they may sign in; it ends their sessions and tokens.
+
+        Deactivating a user voids links for their password. What a user proposed or signed who is no longer a steward
+        becomes void.
+        """
         context = self._context
         with context.acting(who, "users.change", name, logged=True):
             self._known(name)
@@ -122,17 +123,17 @@ class Users:
             return self._known(name)
 
     def invite(self, who: Principal, name: str) -> str:
-        """Return the path of a new link by which a user sets a password, once; earlier ones are void."""
+        """Return the path of a new one-time link for setting a password; earlier links become void."""
         with self._context.acting(who, "users.change", name, logged=True):
             self._known(name)
             self._context.store.run(schema.links.delete().where(schema.links.c.user == name))
             return self._link(name)
 
     def end_all(self, who: Principal) -> None:
-        """End what everybody signs in with: all sessions but the own one, all tokens, all links that were not used.
+        """End all sessions but the own one, all tokens and all unused links, of all users.
 
-        It is for a day on which the database, a backup of it, or what passed through a proxy may have been read by
-        somebody else. Passwords stay: each user changes the own one.
+        It is for the case that the database, a backup of it, or traffic through a proxy may have been disclosed.
+        Passwords stay: each user changes the own one.
         """
         context = self._context
         with context.acting(who, "users.change", "everybody", logged=True):
@@ -144,13 +145,13 @@ class Users:
                 connection.execute(schema.links.delete())
 
     def _link(self, name: str) -> str:
-        """Return the path of a new link by which a user sets a password."""
+        """Return the path of a new one-time link for setting a password."""
         return f"/welcome/{self._auth.new_link('password', name)}"
 
     # -- grants -----------------------------------------------------------------------------------------------------
 
     def grants(self, who: Principal, *, table: str | None = None) -> tuple[Grant, ...]:
-        """Return who may ask what."""
+        """Return who may ask which table."""
         authorize(who, "grants.list")
         statement = sa.select(_grants).order_by(_grants.c.dataset, _grants.c.user)
         statement = statement if table is None else statement.where(_grants.c.dataset == table)
@@ -159,10 +160,12 @@ class Users:
     def grant(
         self, who: Principal, user: str, table: str, *, limit: Guarantee | None = None, first: bool = False
     ) -> Grant:
-        """Let a user ask a table. ``limit`` opens an account of their own in the ledger; from the first one on,
-        everybody who asks this table needs one, which ``first`` confirms where others are granted it. One above what
-        each analyst has is a raise, which takes two stewards: grant that first, and propose the rest
-        (:meth:`Budgets.propose`)."""
+        """Let a user ask a table, with a ``limit`` of their own or without.
+
+        A first own limit on a table means that every analyst needs one, which ``first`` confirms where others would
+        lose access. A limit above that of each analyst is a raise, which takes two stewards: grant less, and propose
+        the rest (:meth:`Budgets.propose`).
+        """
         context = self._context
         with context.acting(who, "grants.change", f"{user}: {table}", logged=True):
             self._known(user)
@@ -182,9 +185,8 @@ class Users:
             return _grant(known)
 
     def _check_nobody_is_locked_out(self, ledger: Ledger, table: str, user: str, limited: bool, first: bool) -> None:
-        """From the first account of an analyst on, whoever has none may not ask, unless the table opens one for
-        everybody. Refuse a first one that is not confirmed, where it would lock somebody out, and a grant that would be
-        of no use."""
+        """Refuse a first limit of an analyst that would end the access of others unconfirmed, and a grant without a
+        limit where analysts need one."""
         accounts = {account.name for account in ledger.accounts(table) if account.kind == "analyst"}
         if limited and not accounts and not first:
             rows = self._context.store.rows(sa.select(_grants.c.user).where(_grants.c.dataset == table))
@@ -198,7 +200,7 @@ class Users:
             raise Conflict("limit", expected, "none", "state a limit")
 
     def revoke(self, who: Principal, user: str, table: str) -> bool:
-        """Let a user ask a table no longer: True. What they asked stays recorded and paid."""
+        """Revoke a user's permission to ask a table, and return True. Recorded answers and charges stay."""
         with self._context.acting(who, "grants.change", f"{user}: {table}", logged=True):
             same = _grants.c.user == user, _grants.c.dataset == table
             if not self._context.store.run(_grants.delete().where(*same)):
@@ -206,7 +208,7 @@ class Users:
             return True
 
     def _row(self, name: str) -> Any:
-        """Return the row of a user; None for an unknown name."""
+        """Return the database row of a user; None for an unknown name."""
         return self._context.store.one(sa.select(_users).where(_users.c.name == name))
 
     def _known(self, name: str) -> User:
@@ -217,7 +219,7 @@ class Users:
         return self._user(row)
 
     def _user(self, row: Any) -> User:
-        """Return a user from its row, with the identities of single sign-on."""
+        """Build a user from its database row, with the identities of single sign-on."""
         identities = schema.identities
         rows = self._context.store.rows(sa.select(identities).where(identities.c.user == row.name))
         known = tuple(f"{identity.issuer} {identity.subject}" for identity in rows)
@@ -235,7 +237,7 @@ def _check_within_template(ledger: Ledger, table: str, limit: Guarantee, filter:
 
 
 def _roles(roles: Iterable[str]) -> str:
-    """Return roles as they are stored; refuse none and unknown ones."""
+    """Return role names as they are stored; refuse none and unknown ones."""
     wanted = [roles] if isinstance(roles, str) else list(roles)
     if not wanted or not set(wanted) <= set(ROLES):
         raise InvalidArgument("roles", f"some of {', '.join(ROLES)}", "something else", "choose among these")
@@ -243,6 +245,6 @@ def _roles(roles: Iterable[str]) -> str:
 
 
 def _grant(row: Any) -> Grant:
-    """Return a grant from its row."""
+    """Build a grant from its database row."""
     limit = str(codec.from_json(json.loads(row.limit), Guarantee, "limit")) if row.limit else ""
     return Grant(row.user, row.dataset, limit, row.by, iso(row.at))

@@ -36,7 +36,7 @@ Send = Callable[[Event], None]
 
 
 class AnnouncedLedger:
-    """A ledger that says when it is about to charge, and remembers that it did; all else is the ledger's."""
+    """A ledger that announces each charge before it is made, and remembers whether one was made."""
 
     def __init__(self, ledger: Ledger, announce: Callable[[str], None]) -> None:
         self._ledger = ledger
@@ -47,7 +47,7 @@ class AnnouncedLedger:
         return getattr(self._ledger, name)
 
     def charge(self, dataset: str, cost: Any, *, key: str, **stated: Any) -> Charge:
-        """Charge, as the ledger does."""
+        """Announce a charge, then make it."""
         self._announce(key)
         result = self._ledger.charge(dataset, cost, key=key, **stated)
         self.charged = result.answer is None
@@ -55,7 +55,7 @@ class AnnouncedLedger:
 
 
 class AnnouncedAccounts(TableAccounts):
-    """The accounts of a table, whose ledger announces its charges."""
+    """The accounts of a table whose ledger announces its charges."""
 
     def __init__(self, accounts: TableAccounts, announce: Callable[[str], None]) -> None:
         super().__init__(accounts.card, accounts.ledger, opened_now=accounts.opened_now)
@@ -63,13 +63,13 @@ class AnnouncedAccounts(TableAccounts):
 
     @property
     def ledger(self) -> Any:
-        """Return the ledger, which announces its charges."""
+        """Return the announcing ledger; refused once the table is closed."""
         super().ledger  # noqa: B018  refused once the table is closed
         return self.announced
 
 
 class Worker:
-    """Tables that are open, and what is done with them."""
+    """The open tables of a worker process, and the tasks that it runs on them."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -77,7 +77,8 @@ class Worker:
         self._tables: dict[str, tuple[dict[str, str], Table, AnnouncedLedger]] = {}
 
     def do(self, task: Mapping[str, Any]) -> Event:
-        """Do one task; what is sent when it has ended."""
+        """Run one task and return its final event. After a charge every error becomes a data incident, so that it
+        tells nothing about rows."""
         ledger: AnnouncedLedger | None = None
         self._number = task["number"]
         try:
@@ -95,7 +96,8 @@ class Worker:
         self._send({"event": "charging", "key": key, "number": self._number})
 
     def _table(self, document: dict[str, str]) -> tuple[Table, AnnouncedLedger]:
-        """Return the table of a card as the server has it, which may not be what its file holds by now."""
+        """Return the open table of a card as the server sent it, and its announcing ledger; a changed card is opened
+        anew."""
         path = document["path"]
         if path in self._tables:
             before, table, ledger = self._tables[path]
@@ -111,7 +113,7 @@ class Worker:
 
 
 def _open(_table: Table, _task: Mapping[str, Any]) -> Event:
-    """Do nothing more: the table has been opened."""
+    """Do nothing: the table was opened before."""
     return {}
 
 
@@ -131,9 +133,10 @@ def _ask(table: Table, task: Mapping[str, Any]) -> Event:
 
 
 def _card(table: Table, _task: Mapping[str, Any]) -> Event:
-    """Return the public part of the card, with the values of public tables."""
+    """Return the public part of the card, with the values of public tables as keys."""
 
     def values(public: str, column: str) -> Any:
+        """Return the values of a column of a public table; None if there are too many."""
         return table.engine.public_values(public, column, MOST_VALUES)
 
     return {"card": card_to_json(table.card, values)}
@@ -148,7 +151,7 @@ def _explain_plan(table: Table, task: Mapping[str, Any]) -> Event:
 
 
 def _release_plan(table: Table, task: Mapping[str, Any]) -> Event:
-    """Release a plan, each of its tables as an answer."""
+    """Release a plan, and return each of its tables as an answer."""
     publication = plan_file.plan(task["plan"], table).release(analyst=task["analyst"], key=task["key"])
     parts = [publication.names_of(levels) for levels in publication.tables]
     documents = [answer_to_json(_published(publication, names)) for names in parts]
@@ -157,7 +160,7 @@ def _release_plan(table: Table, task: Mapping[str, Any]) -> Event:
 
 
 def _published(publication: Any, names: tuple[str, ...]) -> Answer:
-    """Return a table of a publication as an answer: its keys, the value with its ±, and the whole count."""
+    """Return a table of a publication as an answer: its keys, its values with their ±, and its whole counts."""
     result = publication.table(*names)
     columns = [name for name in result.column_names if name not in ("lower", "upper")]
     data = result.to_pydict()
@@ -171,7 +174,7 @@ def _published(publication: Any, names: tuple[str, ...]) -> Answer:
 
 
 def _type(kind: Any) -> Any:
-    """Return the type of an answer's column that an Arrow type corresponds to."""
+    """Return the column type of an answer for an Arrow type."""
     import pyarrow.types as types
 
     if types.is_boolean(kind):
@@ -192,9 +195,9 @@ _ACTIONS: dict[str, Callable[[Table, Mapping[str, Any]], Event]] = {
 
 
 def _end_with_the_server() -> None:
-    """Be killed when whoever started this process is, where the kernel can do that (Linux).
+    """Let the kernel kill this process when its server ends (Linux only).
 
-    Otherwise it would charge or answer after the next server has counted what the last one left without an answer.
+    Otherwise it might charge or answer after the next server has counted the unanswered charges.
     """
     if not sys.platform.startswith("linux"):
         return
@@ -204,7 +207,7 @@ def _end_with_the_server() -> None:
 
 
 def main() -> None:
-    """Serve tasks until standard input ends: the process that started this one is gone, or has no more."""
+    """Run tasks from standard input until it ends, because the server has stopped or has no more."""
     memory, seconds = int(sys.argv[1]), int(sys.argv[2])
     output = os.fdopen(os.dup(1), "w", encoding="utf-8")
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -219,6 +222,7 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core file would hold rows
 
     def send(event: Event) -> None:
+        """Write an event as a line of JSON."""
         output.write(json.dumps(event) + "\n")
         output.flush()
 

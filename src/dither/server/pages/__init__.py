@@ -37,7 +37,8 @@ ROUTES: Sequence[BaseRoute] = (
 
 
 def error_response(request: Request, error: BaseException, status: int | None = None) -> Response:
-    """Return an error as a page: what was expected, what was got, and what to do; of foreign errors, one sentence."""
+    """Return an error as an HTML page, or as a redirect to the sign-in page; ``status`` None takes that of its
+    class."""
     problem = problem_of(error, status)
     shown: int = problem["status"]
     if shown == 401:

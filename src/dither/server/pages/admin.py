@@ -34,7 +34,7 @@ _UNITS = {"epsilon": "ε", "rho": "ρ"}
 
 
 def overview(visit: Visit, problem: ErrorDocument | None = None, notice: str = "") -> Response:
-    """Show the cards with their gaps and budgets, those that are not in force, and what waits for a steward."""
+    """Show the cards with gaps and budgets, those that are not in force, and the tasks that wait for a steward."""
     service, who, datasets = visit.service, visit.who, []
     for summary in service.tables.list(who):
         shown = service.tables.card(who, summary.name)
@@ -58,14 +58,14 @@ def overview(visit: Visit, problem: ErrorDocument | None = None, notice: str = "
 
 
 def _meter(budget: DatasetBudget) -> dict[str, Any]:
-    """Return the meter of a table's budget and its unit, for a template."""
+    """Return the template variables for a table's budget meter: the meter and its unit."""
     spent = budget.points[-1].total if budget.points else 0.0
     return {"meter": meter(spent, budget.limit), "unit": _UNITS.get(budget.unit, budget.unit)}
 
 
 @submitted(overview)
 def sign_off(visit: Visit) -> dict[str, Any]:
-    """Sign off a card with another ledger or name."""
+    """Sign off a changed card."""
     file = visit.text("file", 300)
     card = visit.service.tables.sign_off(visit.who, file, reason=visit.text("reason", 500))
     if len(card.signed_by) < card.needed:
@@ -74,7 +74,7 @@ def sign_off(visit: Visit) -> dict[str, Any]:
 
 
 def dataset(visit: Visit) -> Response:
-    """Show the budget of one table over time, its accounts, and who asked what at what cost."""
+    """Show a table's budget over time, its accounts and its charges."""
     budget = visit.service.budgets.dataset(visit.who, visit.part("table"))
     points = [(datetime.fromisoformat(point.at), point.total) for point in budget.points]
     context = {"budget": budget, **_meter(budget)}
@@ -86,7 +86,7 @@ def dataset(visit: Visit) -> Response:
 
 
 def account_words(account: Account) -> dict[str, str]:
-    """Return an account in words; of people, only their limit, since what each has spent is private."""
+    """Return an account as texts for a template; of people only the limit, since what each has spent is private."""
     if account.kind == "people":
         return {"whose": "each person", "limit": str(account.limit), "spent": "private", "left": "private"}
     whose = f"analyst {account.name}" if account.kind == "analyst" else "the whole table"
@@ -98,7 +98,7 @@ def account_words(account: Account) -> dict[str, str]:
 
 
 def people(visit: Visit, problem: ErrorDocument | None = None, notice: str = "", link: Any = None) -> Response:
-    """Show users and grants."""
+    """Show users and grants; ``link`` is a new one-time link to be passed on, ``problem`` an error in the form."""
     service, who = visit.service, visit.who
     context = {
         "users": service.users.list(who),
@@ -113,7 +113,7 @@ def people(visit: Visit, problem: ErrorDocument | None = None, notice: str = "",
 
 @submitted(people)
 def change_people(visit: Visit) -> dict[str, Any]:
-    """Do what one of the forms of the page says, which stands in the path."""
+    """Handle the forms of the page: the last part of the path says which one was sent."""
     users, who = visit.service.users, visit.who
     name, table = visit.text("name", 200) or visit.text("user", 200), visit.text("table", 200)
     match visit.request.path_params.get("what", "add"):
@@ -147,7 +147,7 @@ def change_people(visit: Visit) -> dict[str, Any]:
 
 
 def _link(visit: Visit, name: str, path: str) -> dict[str, str] | None:
-    """Return a link that works once, for a template; None where there is none."""
+    """Return a one-time link for a template; None for an empty path."""
     return {"name": name, "address": visit.service.config.url + path} if path else None
 
 
@@ -155,7 +155,7 @@ def _link(visit: Visit, name: str, path: str) -> dict[str, str] | None:
 
 
 def limits(visit: Visit, problem: ErrorDocument | None = None, notice: str = "") -> Response:
-    """Show changes of limits: those that wait for a second steward, and earlier ones."""
+    """Show changes of limits: pending ones and earlier ones."""
     service, who = visit.service, visit.who
     changes = [vars(item) | {"whose": _whose(item)} for item in service.budgets.changes(who)]
     users = service.users.list(who) if visit.may("users.list") else ()
@@ -172,7 +172,7 @@ def limits(visit: Visit, problem: ErrorDocument | None = None, notice: str = "")
 
 
 def _whose(change: LimitChange) -> str:
-    """Return whose limit a change concerns, in words."""
+    """Return whose limit a change concerns, as text."""
     if change.analyst is not None:
         return f"for the analyst {change.analyst}"
     return "for each person" if change.each_person else "for the whole table"
@@ -180,7 +180,7 @@ def _whose(change: LimitChange) -> str:
 
 @submitted(limits)
 def change_limits(visit: Visit) -> dict[str, str]:
-    """Propose a limit, approve or withdraw one."""
+    """Propose, approve or withdraw a change of a limit, as the path says."""
     budgets, who, what = visit.service.budgets, visit.who, visit.request.path_params.get("what", "propose")
     if what == "approve":
         budgets.approve(who, visit.text("change", 200))
@@ -212,7 +212,7 @@ def incidents(visit: Visit) -> Response:
 
 
 def reopen(visit: Visit) -> Response:
-    """Take questions again."""
+    """Reopen a table after incidents."""
     visit.service.budgets.reopen(visit.who, visit.text("table", 200), reason=visit.text("reason", 500))
     return RedirectResponse("/incidents", 303)
 
@@ -221,13 +221,13 @@ def reopen(visit: Visit) -> Response:
 
 
 def _after(visit: Visit) -> int:
-    """Return the number after which a page of a list begins; 0 for anything but a number."""
+    """Return the number after which a page of a list begins; 0 if it is missing or no number."""
     text = visit.asked("after", "0")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 18 else 0
 
 
 def summary(entry: ChainEntry) -> str:
-    """Return what an entry is about, in a few words.
+    """Return a short description of an entry of the history.
 
     >>> summary(ChainEntry(3, "", "reopen", "t", None, None, {"signed_by": "ann", "reason": "disk"}, ""))
     'signed by ann: disk'
@@ -243,13 +243,13 @@ def summary(entry: ChainEntry) -> str:
 
 
 def ledgers(visit: Visit) -> Response:
-    """Show the tables whose ledgers can be read."""
+    """Show the tables whose ledgers can be read; refused without that permission."""
     visit.service.budgets.changes(visit.who)  # refuses whoever may not look at ledgers
     return visit.page("ledgers.html", tables=visit.service.tables.list(visit.who))
 
 
 def ledger(visit: Visit, verification: Verification | None = None, problem: ErrorDocument | None = None) -> Response:
-    """Show the entries of one table, with the receipt to keep."""
+    """Show the entries of a table's ledger and its receipt, and the result of a verification if there was one."""
     chain, table, after = visit.service.chain, visit.part("table"), _after(visit)
     entries = chain.entries(visit.who, table, after=after, most=PAGE_LENGTH)
     lines = [
@@ -272,13 +272,13 @@ def ledger(visit: Visit, verification: Verification | None = None, problem: Erro
 
 @submitted(ledger)
 def verify(visit: Visit) -> dict[str, Verification]:
-    """Check every entry, and that the ledger holds a receipt that was kept."""
+    """Verify a table's ledger, also against a receipt that was kept."""
     receipt = visit.text("receipt", 400) or None
     return {"verification": visit.service.chain.verify(visit.who, visit.part("table"), receipt=receipt)}
 
 
 def receipt_file(visit: Visit) -> Response:
-    """Send the receipt, to keep elsewhere."""
+    """Send the last receipt as a file."""
     table = visit.part("table")
     receipt = visit.service.chain.receipt(visit.who, table)
     return download(receipt + "\n", "text/plain; charset=utf-8", f"{table}-receipt.txt")

@@ -39,12 +39,12 @@ TITLES = {
 
 
 def tables(visit: Visit) -> Response:
-    """Show the tables that somebody may know of."""
+    """Show the tables that the principal may know of."""
     return visit.page("tables.html", tables=visit.service.tables.list(visit.who), steward=visit.may("tables.gaps"))
 
 
 def table(visit: Visit) -> Response:
-    """Show what is public about one table."""
+    """Show the public information about a table."""
     shown = visit.service.tables.card(visit.who, visit.part("table"))
     units = dict.fromkeys(item.unit for item in shown.card.private_tables.values() if item.unit is not None)
     context = {"card": shown.card, "shown": shown, "unit": " or ".join(units)}
@@ -53,13 +53,13 @@ def table(visit: Visit) -> Response:
 
 
 def _askable(visit: Visit) -> list[TableSummary]:
-    """Return the tables that may be asked; those that are closed come last, so that none of them is offered first."""
+    """Return the granted tables, open ones first so that the form preselects one of them."""
     granted = [item for item in visit.service.tables.list(visit.who) if item.granted]
     return sorted(granted, key=lambda item: not item.open)
 
 
 def _chosen(names: Sequence[str], wanted: str) -> str:
-    """Return the table that was chosen, or the first; one that is not there is not found."""
+    """Return the wanted name, or the first if none is wanted; raise NotFound for an unknown one."""
     if wanted and wanted not in names:
         raise NotFound.of("table")
     return wanted or (names[0] if names else "")
@@ -69,7 +69,7 @@ def _chosen(names: Sequence[str], wanted: str) -> str:
 
 
 def ask(visit: Visit) -> Response:
-    """Show the editor, with an example at first, and what it would cost."""
+    """Show the SQL editor with a question, at first an example, and its cost."""
     by, epsilon = visit.asked("by", "epsilon", 10), visit.asked("epsilon", DEFAULT_EPSILON, 40)
     return _ask_page(visit, visit.asked("table"), visit.asked("sql"), AskedOptions(by, epsilon, visit.asked("error")))
 
@@ -77,7 +77,7 @@ def ask(visit: Visit) -> Response:
 def _ask_page(
     visit: Visit, wanted: str, sql: str, options: AskedOptions, problem: ErrorDocument | None = None
 ) -> Response:
-    """Show the editor with a question and what it would cost, or the problem with it."""
+    """Show the SQL editor with a question and its cost, or the problem with it."""
     askable = _askable(visit)
     name = _chosen([item.name for item in askable], wanted)
     context: dict[str, Any] = {"tables": askable, "table": name, "options": options, "sql": sql, "flags": forms.FLAGS}
@@ -98,7 +98,7 @@ def _ask_page(
 def _explained(
     visit: Visit, shown: TableCard, sql: str, options: AskedOptions, problem: ErrorDocument | None = None
 ) -> dict[str, Any]:
-    """Return what the question would cost, or why it cannot be asked like this."""
+    """Return the template variables for the cost of a question, or for why it cannot be asked."""
     explanation, meter, unit = None, None, "ε"
     if problem is None and sql:
         try:
@@ -110,7 +110,7 @@ def _explained(
 
 
 async def ask_form(visit: Visit) -> Response:
-    """Do what one of three buttons says: ask and spend, show the cost, or an example for another table."""
+    """Handle the editor's buttons: ask the question, show its cost, or show an example for another table."""
     name, sql, options = visit.text("table", 200), visit.text("sql"), asked_options(visit.form)
     problem = None
     if visit.form.get("do") == "example":
@@ -133,7 +133,7 @@ async def ask_form(visit: Visit) -> Response:
 
 
 def explain_form(visit: Visit) -> Response:
-    """Show what a question would cost, as a part of the page, while it is written."""
+    """Render the cost of a question as a fragment, for the script that updates the page."""
     shown = visit.service.tables.card(visit.who, visit.text("table", 200))
     return fragment("_explanation.html", _explained(visit, shown, visit.text("sql"), asked_options(visit.form)))
 
@@ -144,7 +144,7 @@ def explain_form(visit: Visit) -> Response:
 def guided_page(
     visit: Visit, wanted: str | None = None, form: FormData | None = None, problem: ErrorDocument | None = None
 ) -> Response:
-    """Show the guided form."""
+    """Show the form that builds a question step by step, filled in as it was sent."""
     wanted = visit.asked("table") if wanted is None else wanted
     choices = [
         {"value": f"{item.name}/{table}", "label": table if table == item.name else f"{table} ({item.name})"}
@@ -186,13 +186,13 @@ def guided_page(
 
 
 def _conditions(form: FormData) -> list[forms.Condition]:
-    """Return the conditions of the guided form, as they were sent."""
+    """Return the conditions that the guided form sent."""
     parts = zip(texts_of(form, "column"), texts_of(form, "operator"), texts_of(form, "value"), strict=False)
     return [forms.Condition(*part) for part in parts][: forms.MAX_CONDITIONS]
 
 
 def guided_sent(visit: Visit) -> Response:
-    """Show the SQL of what was chosen, in the editor, with its cost."""
+    """Show the SQL of the guided form in the editor, with its cost."""
     form, choice = visit.form, visit.text("table", 400)
     name, _, relation = choice.partition("/")
     shown = visit.service.tables.card(visit.who, name)
@@ -212,7 +212,7 @@ def guided_sent(visit: Visit) -> Response:
 
 
 def job(visit: Visit) -> Response:
-    """Show a question under way, or how it ended."""
+    """Show a waiting question, or how it ended; an answered one redirects to its answer."""
     result = visit.service.questions.job(visit.who, visit.part("job"))
     if result.state == "answered":  # each table of a publication is an answer
         return RedirectResponse("/history" if result.kind == "publication" else f"/answers/{result.answer_id}", 303)
@@ -220,7 +220,7 @@ def job(visit: Visit) -> Response:
 
 
 async def job_state(visit: Visit) -> Response:
-    """Send how a question stands, for the script of the page; it waits for a while."""
+    """Send the state of a question as JSON when it has ended or after some seconds, for the script of the page."""
     result = await visit.service.questions.wait(visit.who, visit.part("job"), seconds=_WAIT_SECONDS)
     return JSONResponse({"state": result.state})
 
@@ -235,7 +235,7 @@ def cancel(visit: Visit) -> Response:
 
 
 def answer(visit: Visit) -> Response:
-    """Show one answer, or send a file of it: ``/answers/<id>``, with ``.csv``, ``.json`` or ``.svg`` behind it."""
+    """Show an answer, or send it as a file: ``/answers/<id>``, or with ``.csv``, ``.json`` or ``.svg`` after it."""
     name, _, ending = visit.part("answer").partition(".")
     record = visit.service.answers.answer(visit.who, name)
     if ending:
@@ -259,7 +259,7 @@ def answer(visit: Visit) -> Response:
 
 
 def _file(record: AnswerRecord, ending: str) -> Response:
-    """Return an answer as a file to download; raise NotFound for unknown endings."""
+    """Return an answer as a file of this ending; raise NotFound for unknown endings."""
     name = f"{record.table}-{record.id}.{ending}"
     if ending == "csv":
         return download(record.answer.to_csv(), "text/csv; charset=utf-8", name)
@@ -274,8 +274,7 @@ _NOTHING_LEFT: dict[str, Any] = {"left": None, "meter": None, "unit": "ε"}
 
 
 def _left(visit: Visit, table: str) -> dict[str, Any]:
-    """Return what is left now, which may be less than when the answer was given; nothing where the table is not
-    granted any more."""
+    """Return the template variables for the current remaining budget; nothing if the table is not granted any more."""
     try:
         shown = visit.service.tables.card(visit.who, table)
     except DitherError:
@@ -301,7 +300,7 @@ def history(visit: Visit) -> Response:
 
 
 def published(visit: Visit) -> Response:
-    """Show what is published to readers."""
+    """Show the published answers."""
     return visit.page(
         "history.html",
         heading="Published",
@@ -329,24 +328,24 @@ def publish(visit: Visit) -> Response:
 
 
 def unpublish(visit: Visit) -> Response:
-    """Show an answer to readers no longer."""
+    """Withdraw a published answer."""
     visit.service.answers.unpublish(visit.who, visit.part("answer"))
     return RedirectResponse("/published", 303)
 
 
 def publishing(visit: Visit) -> Response:
-    """Show what analysts want published, and the plans of the folder."""
+    """Show the proposed answers, and the plans of the folder."""
     service, who = visit.service, visit.who
     return visit.page("publishing.html", proposals=service.answers.proposals(who), plans=service.plans.list(who))
 
 
 def plan(visit: Visit) -> Response:
-    """Show what a plan would publish, at what cost."""
+    """Show what a plan would publish, and its cost."""
     return visit.page("plan.html", preview=visit.service.plans.explain(visit.who, visit.part("plan")))
 
 
 def release_plan(visit: Visit) -> Response:
-    """Release a plan. The same plan again gives the recorded publication, for free."""
+    """Release a plan; the same plan again gives the recorded publication for free."""
     try:
         job = visit.service.plans.release(visit.who, visit.part("plan"))
     except DitherError as error:

@@ -33,8 +33,7 @@ DEFAULT_EPSILON = "0.1"
 
 
 def text_of(form: FormData, name: str, most: int = 20_000) -> str:
-    """Return a field of text, without spaces around it; refused if it is too long. Browsers send other ends of
-    lines."""
+    """Return a text field without surrounding spaces and with plain line ends; refuse one that is too long."""
     value = form.get(name, "")
     if not isinstance(value, str) or len(value) > most:
         raise InvalidArgument(name, f"at most {most:,} characters", "more", "shorten it")
@@ -42,13 +41,13 @@ def text_of(form: FormData, name: str, most: int = 20_000) -> str:
 
 
 def texts_of(form: FormData, name: str) -> list[str]:
-    """Return all values of a field that may be sent several times."""
+    """Return all values of a field that may occur several times."""
     return [value for value in form.getlist(name) if isinstance(value, str)]
 
 
 @dataclass(frozen=True)
 class AskedOptions:
-    """The options of a question as the form has them, so that they are shown again as they were written."""
+    """The options of a question as texts of the form, so that it can be shown again as it was filled in."""
 
     by: str = "epsilon"
     epsilon: str = DEFAULT_EPSILON
@@ -56,7 +55,7 @@ class AskedOptions:
     flags: tuple[str, ...] = ()
 
     def options(self) -> dict[str, Any]:
-        """Return the options by name, as a release takes them.
+        """Return the options by name, parsed for a release.
 
         >>> AskedOptions(epsilon="0,5", flags=("bias",)).options()
         {'epsilon': 0.5, 'bias': True}
@@ -71,14 +70,14 @@ class AskedOptions:
 
 
 def asked_options(form: FormData) -> AskedOptions:
-    """Return the options that a form holds."""
+    """Return the options that a form was sent with."""
     by = "error" if form.get("by") == "error" else "epsilon"
     flags = tuple(name for name in FLAGS if form.get(name) == "yes")
     return AskedOptions(by, text_of(form, "epsilon", 40), text_of(form, "error", 40), flags)
 
 
 def number(text: str, name: str) -> float:
-    """Return a positive number; a comma is taken for a decimal point."""
+    """Parse a positive number; a comma counts as a decimal point."""
     value = decimal(text.strip().replace(",", "."))
     if value is None or value <= 0:
         got = "nothing" if not text.strip() else "other text"
@@ -87,7 +86,7 @@ def number(text: str, name: str) -> float:
 
 
 def limit_of(form: FormData) -> Guarantee | None:
-    """Return a limit in ε, in ε and δ, or in ρ; None where nothing is written."""
+    """Parse a limit in ε, in ε and δ, or in ρ; None if the fields are empty."""
     epsilon, delta, rho = (text_of(form, name, 40) for name in ("epsilon", "delta", "rho"))
     if rho and (epsilon or delta):
         raise InvalidArgument("limit", "ε (and δ), or ρ", "both", "leave one of them empty")
@@ -129,7 +128,7 @@ _MEASURES_OF_COLUMN = {
 
 @dataclass(frozen=True)
 class GuidedMeasure:
-    """Something to measure: the value and label of its checkbox, its SQL, and the name of the column."""
+    """A measure that the guided form offers: value and label of its checkbox, its SQL, and the name of its column."""
 
     value: str
     label: str
@@ -139,7 +138,7 @@ class GuidedMeasure:
 
 @dataclass(frozen=True)
 class Condition:
-    """A condition as it was sent."""
+    """A condition of the guided form: column, comparison and value as texts."""
 
     column: str
     operator: str
@@ -147,7 +146,7 @@ class Condition:
 
 
 def measures(table: PrivateTable) -> list[GuidedMeasure]:
-    """Return what can be measured: rows, people, and of bounded numbers their average, total and median."""
+    """Return what the guided form can measure: rows, people, and average, total and median of bounded numbers."""
     result = [GuidedMeasure("rows", "Number of rows", "COUNT(*)", "number_of_rows")]
     if table.unit is not None:
         sql = f"COUNT(DISTINCT {identifier(table.unit)})"
@@ -161,7 +160,7 @@ def measures(table: PrivateTable) -> list[GuidedMeasure]:
 
 
 def group_columns(table: PrivateTable) -> dict[str, ColumnCard]:
-    """Return the columns whose values can be groups: neither the person nor fractions, nor numbers without keys."""
+    """Return the columns to group by: those with keys, texts and booleans, except the person."""
     return {
         name: column
         for name, column in table.columns.items()
@@ -172,7 +171,7 @@ def group_columns(table: PrivateTable) -> dict[str, ColumnCard]:
 def sql_of(
     name: str, table: PrivateTable, chosen: Sequence[str], groups: Sequence[str], conditions: Sequence[Condition]
 ) -> str:
-    """Return the SQL of what was chosen.
+    """Return the SQL for the chosen measures, groups and conditions of the guided form.
 
     The form offers only what the card allows. Whatever is sent is checked against the card again: names are those of
     columns, and values are written as literals of the column's type, so no text from the form becomes SQL of its own.
@@ -201,7 +200,7 @@ def sql_of(
 
 
 def _condition(condition: Condition, columns: Mapping[str, ColumnCard]) -> str:
-    """Return a condition of the guided form as SQL; refuse what the form does not offer."""
+    """Return a condition of the guided form as SQL; refuse columns and comparisons that it does not offer."""
     if condition.column not in columns or condition.operator not in OPERATORS:
         raise InvalidArgument(
             "filter", "a column and a comparison of the form", "something else", "choose from the list"
@@ -211,14 +210,14 @@ def _condition(condition: Condition, columns: Mapping[str, ColumnCard]) -> str:
 
 
 def identifier(name: str) -> str:
-    """Return a name as SQL writes it, in quotes where it needs them."""
+    """Return a name as SQL, quoted where necessary."""
     if _PLAIN_NAME.fullmatch(name) and name not in _KEYWORDS:
         return name
     return '"' + name.replace('"', '""') + '"'
 
 
 def literal(text: str, type: str) -> str:
-    """Return a value from the form as a literal of SQL; refused where it is not of the column's type.
+    """Return a text from the form as an SQL literal of a column type; refuse text that is no such value.
 
     >>> literal("O'Brien", "text"), literal("1e3", "number"), literal("2026-01-31", "date"), literal("yes", "boolean")
     ("'O''Brien'", '1000', "DATE '2026-01-31'", 'TRUE')
@@ -251,7 +250,8 @@ MAX_KEYS_SHOWN = 12
 
 @dataclass(frozen=True)
 class ColumnWords:
-    """A column as the page shows it."""
+    """A column as texts for a page; ``forbids`` says what cannot be asked about it, ``person`` that it identifies
+    the person."""
 
     name: str
     type: str
@@ -262,7 +262,7 @@ class ColumnWords:
 
 
 def tables_in_words(card: Card) -> dict[str, list[ColumnWords]]:
-    """Return the columns of each table of a card, the tables of people first."""
+    """Return the columns of each table of a card as texts for a page, private tables first."""
     private = {
         name: [_column(column, about, table.unit, card) for column, about in table.columns.items()]
         for name, table in card.private_tables.items()
@@ -275,7 +275,7 @@ def tables_in_words(card: Card) -> dict[str, list[ColumnWords]]:
 
 
 def _column(name: str, column: ColumnCard, unit: str | None, card: Card | None) -> ColumnWords:
-    """Return a column in words; ``unit`` is the column that names the person, ``card`` is None for public tables."""
+    """Describe a column; ``unit`` is the column that identifies the person, ``card`` is None for public tables."""
     ends = column.bounds or column.period
     bounds = f"{shown(ends[0])} to {shown(ends[1])}" if ends else ""
     keys = ""
@@ -289,7 +289,7 @@ def _column(name: str, column: ColumnCard, unit: str | None, card: Card | None) 
 
 
 def _forbids(column: ColumnCard, card: Card) -> str:
-    """Return what cannot be asked of a column because of what the card does not say."""
+    """Say what cannot be asked about a column, because the card states no bounds, keys or δ."""
     result = []
     if column.type in ("integer", "number") and column.bounds is None and column.keys is None:
         result.append("SUM, AVG, VAR, STDDEV, MIN, MAX and quantiles: it has no bounds.")
@@ -302,7 +302,7 @@ def _forbids(column: ColumnCard, card: Card) -> str:
 
 
 def contribution(card: Card) -> str:
-    """Return how far one person counts.
+    """Say how much one person can contribute to an answer.
 
     >>> contribution(Card("t", "", {"who": ColumnCard("integer")}, "who", max_groups=2, max_rows="auto"))
     'In at most 2 groups of an answer, with so many rows in each as is chosen privately for each question.'
@@ -319,7 +319,7 @@ def contribution(card: Card) -> str:
 
 
 def example(card: Card) -> str:
-    """Return a first question about a table: rows by the first column with public keys, or all of them.
+    """Return a first question about a table in SQL: rows by its first column with public keys, or all rows.
 
     >>> print(example(Card("t", "", {"region": ColumnCard("text", keys=("a", "b"))})))
     SELECT region, COUNT(*) AS number_of_rows
@@ -335,8 +335,7 @@ def example(card: Card) -> str:
 
 
 def completion_words(card: Card) -> str:
-    """Return what the editor suggests, as JSON: the names of tables and columns, functions and keywords, with their
-    kinds."""
+    """Return the editor's completions as JSON: tables, columns, functions and keywords, each with its kind."""
     words: dict[str, str] = {}
     for table, columns in tables_in_words(card).items():
         words.setdefault(identifier(table), "table")
@@ -350,7 +349,7 @@ def completion_words(card: Card) -> str:
 
 @dataclass(frozen=True)
 class Meter:
-    """How much of a limit is spent, and how much a question would add, in percent of the limit."""
+    """A budget meter: what is spent and what a question would add, in percent of the limit."""
 
     spent: float
     now: float
@@ -359,7 +358,7 @@ class Meter:
 
 
 def meter(spent: float, limit: float | None, now: float = 0.0) -> Meter | None:
-    """Return a meter of a budget; None where there is no limit in one number.
+    """Return a budget meter; None without a limit.
 
     >>> meter(0.5, 2.0, 0.5)
     Meter(spent=25.0, now=25.0, spent_text='0.5', limit_text='2')
@@ -373,7 +372,7 @@ def meter(spent: float, limit: float | None, now: float = 0.0) -> Meter | None:
 def budget_meter(
     limit: Guarantee | None, left: Guarantee | None, cost: Guarantee | None = None
 ) -> tuple[Meter | None, str]:
-    """Return a meter from a limit, what is left of it and a cost; and the unit.
+    """Return a budget meter from a limit, what is left of it and the cost of a question, and its unit, ε or ρ.
 
     >>> from dither.guarantees import PureDP
     >>> budget_meter(PureDP(2), PureDP(1.5), PureDP(0.5))[0].now
@@ -390,12 +389,12 @@ def budget_meter(
 
 
 def _amount(guarantee: Guarantee) -> tuple[str, float]:
-    """Return the unit that a guarantee is counted in, and how much of it it is."""
+    """Return unit and size of a guarantee: ρ for zCDP, else ε."""
     return "ρ" if isinstance(guarantee, ZCDP) else "ε", float(guarantee.exact[0])
 
 
 def options_in_words(options: Any) -> list[str]:
-    """Return the options of a question that say something."""
+    """Return the options of a question that differ from their defaults, as texts."""
     names = {"epsilon": "ε", "delta": "δ", "error": "±"}
     result = []
     for name, value in dict(options).items():

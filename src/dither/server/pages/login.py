@@ -22,14 +22,14 @@ _SCOPE_WORDS = {
 
 
 def local_path(text: object) -> str:
-    """Return a path on this server to go to after sign-in; the start page for anything else."""
+    """Return a path on this server to go to after signing in; the start page for any other address."""
     path = text if isinstance(text, str) else ""
     plain = path.isascii() and path.isprintable() and "\\" not in path
     return path if plain and path.startswith("/") and not path.startswith("//") else "/"
 
 
 def home_of(who: Principal) -> str:
-    """Return the page that somebody begins with.
+    """Return the start page for a principal's roles.
 
     >>> home_of(Principal("ann", frozenset({"analyst"}))), home_of(Principal("eve", frozenset({"auditor"})))
     ('/ask', '/ledger')
@@ -41,25 +41,25 @@ def home_of(who: Principal) -> str:
 
 
 def home(visit: Visit) -> Response:
-    """Redirect to the page that somebody begins with."""
+    """Redirect to the principal's start page."""
     return RedirectResponse(home_of(visit.who), 303)
 
 
 def sign_in(visit: Visit) -> Response:
-    """Show the page with name and password; somebody who is signed in already goes on."""
+    """Show the sign-in page, or redirect a principal who is signed in."""
     after = local_path(visit.asked("next", "/"))
     return RedirectResponse(after, 303) if visit.who is not None else _sign_in_page(visit, after)
 
 
 def _sign_in_page(visit: Visit, after: str, name: str = "", problem: ErrorDocument | None = None) -> Response:
-    """Show the sign-in page; ``after`` is where to go then."""
+    """Show the sign-in page; ``after`` is the path to go to afterwards."""
     oidc = OIDC_PATH if visit.service.config.oidc_issuer else ""
     empty = visit.service.accounts.is_empty()
     return visit.page("sign_in.html", next=after, name=name, oidc=oidc, problem=problem, empty=empty)
 
 
 def sign_in_form(visit: Visit) -> Response:
-    """Check the password, and start a session with a new cookie."""
+    """Check name and password, and start a session."""
     name, after = visit.text("name", 1000), local_path(visit.form.get("next"))
     try:
         address = address_of(visit.request.scope)
@@ -70,7 +70,7 @@ def sign_in_form(visit: Visit) -> Response:
 
 
 def _with_session(visit: Visit, after: str, secret: str) -> Response:
-    """Start a session: the cookie of the visitor ends with it."""
+    """Redirect with the cookie of a new session; the cookie of the anonymous visitor is deleted."""
     response = RedirectResponse(after, 303)
     set_cookie(visit.request, response, SESSION_COOKIE, secret)
     response.delete_cookie(VISITOR_COOKIE, path="/")
@@ -79,7 +79,7 @@ def _with_session(visit: Visit, after: str, secret: str) -> Response:
 
 
 def sign_out(visit: Visit) -> Response:
-    """End the session."""
+    """End the session, and redirect to the sign-in page."""
     visit.service.auth.sign_out(visit.who)
     response = RedirectResponse("/sign-in", 303)
     response.delete_cookie(SESSION_COOKIE, path="/")
@@ -87,13 +87,13 @@ def sign_out(visit: Visit) -> Response:
 
 
 def welcome(visit: Visit, name: str = "", problem: ErrorDocument | None = None) -> Response:
-    """Show the page of a link that works once: the first steward chooses a name, everybody a password."""
+    """Show the page of a one-time link: the first steward chooses a name, every user a password."""
     kind, user = visit.service.auth.peek_link(visit.part("secret"))
     return visit.page("welcome.html", first=kind == "first", name=user or name, problem=problem)
 
 
 def welcome_form(visit: Visit) -> Response:
-    """Set the password, and sign in."""
+    """Set the password by a one-time link, and sign in."""
     auth, secret, name = visit.service.auth, visit.part("secret"), visit.text("name", 1000)
     auth.peek_link(secret)
     try:
@@ -104,7 +104,7 @@ def welcome_form(visit: Visit) -> Response:
 
 
 def account(visit: Visit, secret: str = "", problem: ErrorDocument | None = None, notice: str = "") -> Response:
-    """Show the own account."""
+    """Show the own account; ``secret`` is that of a new token, shown this once."""
     usable = {rule.scope for rule in ACTIONS.values() if rule.roles & visit.who.roles}
     scopes = [
         {"value": scope, "label": _SCOPE_WORDS[scope], "checked": scope in ("explain", "ask", "read")}
@@ -118,7 +118,7 @@ def account(visit: Visit, secret: str = "", problem: ErrorDocument | None = None
 
 @submitted(account)
 def new_token(visit: Visit) -> dict[str, str]:
-    """Make a token, and show it this once."""
+    """Make a token, and show its secret this once."""
     given = visit.text("days", 10)
     days = int(given) if given.isascii() and given.isdigit() and len(given) < 10 else 90
     label, scopes = visit.text("label", 200), visit.texts("scope")

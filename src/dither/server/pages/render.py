@@ -46,50 +46,50 @@ MAX_FIELDS = 200
 
 @dataclass(frozen=True)
 class Visit:
-    """A request for a page: by whom, to which service, and with which form, whose token was checked."""
+    """A request for a page, with the fields of its form, which came from one of our own pages."""
 
     request: Request
     form: FormData
 
     @property
     def service(self) -> Service:
-        """Return the service that the application was started with."""
+        """Return the service of the application."""
         service: Service = self.request.app.state.service
         return service
 
     @property
     def who(self) -> Principal:
-        """Return who is signed in; only for pages that are not public."""
+        """Return the principal; only on pages that need one."""
         who: Principal = self.request.state.principal
         return who
 
     def may(self, action: str) -> bool:
-        """Return whether who is signed in may do an action."""
+        """Return whether the principal may do an action."""
         return may(self.who, action)
 
     def part(self, name: str) -> str:
-        """Return a part of the path."""
+        """Return a part of the path by its name."""
         return str(self.request.path_params[name])
 
     def asked(self, name: str, default: str = "", most: int = 20_000) -> str:
-        """Return a parameter of the query, cut to a length."""
+        """Return a parameter of the query, cut to ``most`` characters."""
         return self.request.query_params.get(name, default)[:most]
 
     def text(self, name: str, most: int = 20_000) -> str:
-        """Return a field of the form, without spaces around it; refused if it is too long."""
+        """Return a field of the form without surrounding spaces; refuse one that is too long."""
         return text_of(self.form, name, most)
 
     def password(self, name: str) -> str:
-        """Return a field of the form as it was sent."""
+        """Return a field of the form unchanged."""
         value = self.form.get(name, "")
         return value if isinstance(value, str) else ""
 
     def texts(self, name: str) -> list[str]:
-        """Return all values of a field that may be sent several times."""
+        """Return all values of a field that may occur several times."""
         return texts_of(self.form, name)
 
     def page(self, template: str, **context: Any) -> Response:
-        """Return a page."""
+        """Render a page from a template."""
         return page(self.request, template, **context)
 
 
@@ -97,22 +97,23 @@ Handler = Callable[[Visit], Any]
 
 
 def get(path: str, handler: Handler, *, public: bool = False) -> Route:
-    """Return the route of a page."""
+    """Return the GET route of a page; a ``public`` one needs no sign-in."""
     return Route(path, _served(handler, public), methods=["GET"])
 
 
 def post(path: str, handler: Handler, *, public: bool = False) -> Route:
-    """Return the route of a form. One that does not carry the token of this session is refused before the handler."""
+    """Return the POST route of a form, which is refused without the CSRF token of this session."""
     return Route(path, _served(handler, public), methods=["POST"])
 
 
 def _served(handler: Handler, public: bool) -> Callable[[Request], Any]:
-    """Return the endpoint of a handler, which runs in a thread unless it is a coroutine.
+    """Wrap a handler as an endpoint, run in a thread unless it is a coroutine.
 
-    Where nobody is signed in, a public page sets the visitor's cookie, and others lead to sign-in and back.
+    Without a principal, a public page sets the visitor's cookie, and other pages redirect to sign-in and back.
     """
 
     async def serve(request: Request) -> Response:
+        """Serve one request by the handler."""
         who = request.state.principal  # dither.server.app finds that out
         request.state.visitor = "" if who else request.cookies.get(VISITOR_COOKIE, "") or secrets.token_urlsafe(32)
         request.state.form_secret = request.state.visitor or request.cookies[SESSION_COOKIE]
@@ -131,10 +132,14 @@ def _served(handler: Handler, public: bool) -> Callable[[Request], Any]:
 
 
 def submitted(show: Callable[..., Response]) -> Callable[[Callable[[Visit], Mapping[str, Any]]], Handler]:
-    """Answer a form by the page it stands on: ``show`` gets what the handler returns, or the problem with it."""
+    """Decorate the handler of a form: its page ``show`` is rendered with what the handler returns, or with the
+    problem."""
 
     def decorate(handler: Callable[[Visit], Mapping[str, Any]]) -> Handler:
+        """Wrap the handler."""
+
         def answered(visit: Visit) -> Response:
+            """Handle the form, and render its page."""
             try:
                 outcome = handler(visit)
             except DitherError as error:
@@ -147,13 +152,13 @@ def submitted(show: Callable[..., Response]) -> Callable[[Callable[[Visit], Mapp
 
 
 def csrf_token(request: Request) -> str:
-    """Return the token that the forms of this visitor carry."""
+    """Return the CSRF token for the forms of this session or visitor; empty outside of both."""
     secret = str(getattr(request.state, "form_secret", ""))
     return hmac.new(secret.encode(), b"dither form", hashlib.sha256).hexdigest() if secret else ""
 
 
 async def _form(request: Request) -> FormData:
-    """Return the fields of a form, refused if one of our own pages did not send it."""
+    """Parse a form; refuse one without the CSRF token of this session."""
     form = await request.form(max_files=0, max_fields=MAX_FIELDS)
     sent, expected = form.get("csrf", ""), csrf_token(request)
     same = isinstance(sent, str) and bool(expected) and hmac.compare_digest(sent.encode(), expected.encode())
@@ -194,7 +199,7 @@ _CHOICES = {
 
 
 def moment(at: str) -> str:
-    """Return a time for people, to the minute; UTC.
+    """Format a time to the minute, in UTC; other text stays.
 
     >>> moment("2026-11-17T02:05:59.123+00:00"), moment("soon")
     ('2026-11-17 02:05', 'soon')
@@ -207,7 +212,7 @@ def moment(at: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """Return text with a capital and a full stop.
+    """Return text as a sentence, with a capital and a full stop.
 
     >>> sentence("ask a steward"), sentence("ε = 1 is left"), sentence("Done!")
     ('Ask a steward.', 'ε = 1 is left.', 'Done!')
@@ -219,7 +224,7 @@ def sentence(text: str) -> str:
 
 
 def paragraph(text: str) -> str:
-    """Return lines as sentences of one paragraph.
+    """Join lines as sentences of one paragraph.
 
     >>> paragraph("groups: 2, all public\\neach person has one row")
     'Groups: 2, all public. Each person has one row.'
@@ -228,7 +233,7 @@ def paragraph(text: str) -> str:
 
 
 def shortened(text: str, most: int = 90) -> str:
-    """Return text on one line, cut to a length.
+    """Return text on one line, cut to ``most`` characters.
 
     >>> shortened("SELECT  1\\nFROM t"), shortened("abcdef", 4)
     ('SELECT 1 FROM t', 'abc…')
@@ -238,7 +243,7 @@ def shortened(text: str, most: int = 90) -> str:
 
 
 def glued(text: str) -> str:
-    """Return an amount without a line break inside it.
+    """Replace the spaces inside an amount by no-break spaces.
 
     >>> glued("ε = 0.5") == "ε\\xa0=\\xa00.5"
     True
@@ -247,7 +252,7 @@ def glued(text: str) -> str:
 
 
 def left_sentence(left: Remaining, own: bool = True) -> str:
-    """Return what is left, as a sentence to whoever may spend it, or about the table.
+    """Say what budget is left: to the analyst who may spend it if ``own``, else about the table.
 
     >>> from dither.guarantees import PureDP
     >>> left_sentence(Remaining("nothing")), left_sentence(Remaining(PureDP(2)), own=False)
@@ -265,7 +270,7 @@ def left_sentence(left: Remaining, own: bool = True) -> str:
 
 
 def _of_table(left: Remaining, whose: str, after: str) -> str:
-    """Return what the table has left as a sentence that begins with ``whose`` and ends with ``after``."""
+    """Say what the table has left, beginning with ``whose`` and ending with ``after``."""
     if left.table == "private":
         return f"What is left is private: each person has {left.each_person} for life."
     if left.table == "no limit":
@@ -274,7 +279,7 @@ def _of_table(left: Remaining, whose: str, after: str) -> str:
 
 
 def noted(note: Note) -> str:
-    """Return the sentence of a note, with the options named as on the page.
+    """Return the sentence of a note, with options named as on the page.
 
     >>> noted(Note("no_interval"))
     'Quantiles, extremes and modes have no ±; “Give medians and quantiles a ±” among the choices adds one.'
@@ -283,13 +288,13 @@ def noted(note: Note) -> str:
 
 
 def shown_text(value: object) -> object:
-    """Return what is written for an expression: text with its lines, without marks that change how the page is read."""
+    """Return a template value without control and direction characters; line ends stay."""
     return "\n".join(visible(line) for line in value.split("\n")) if type(value) is str else value
 
 
 @lru_cache(1)
 def environment() -> Environment:
-    """Return the templates."""
+    """Return the Jinja environment of all templates."""
     result = Environment(
         loader=FileSystemLoader(FOLDER / "templates"),
         autoescape=True,
@@ -313,12 +318,13 @@ def environment() -> Environment:
 
 
 def fragment(template: str, context: Mapping[str, Any]) -> HTMLResponse:
-    """Return a part of a page, for the script that asks for it."""
+    """Render a part of a page, for the script that requested it."""
     return HTMLResponse(environment().get_template(template).render(**context))
 
 
 def page(request: Request, template: str, **context: Any) -> HTMLResponse:
-    """Return a page; its status is that of the problem that it shows, where ``status`` gives no other."""
+    """Render a page with the variables that all pages share; its status is that of the problem it shows, unless
+    ``status`` is given."""
     problem = context.get("problem")
     status = context.pop("status", 200 if problem is None else problem["status"])
     who: Principal | None = getattr(request.state, "principal", None)
@@ -333,12 +339,12 @@ def page(request: Request, template: str, **context: Any) -> HTMLResponse:
 
 
 def _is_current(path: str, item: str) -> bool:
-    """Return whether a page belongs to an item of the navigation."""
+    """Return whether a path belongs to an item of the navigation."""
     return path == item or path.startswith(item + "/")
 
 
 def download(content: str | bytes, media_type: str, name: str) -> Response:
-    """Return a file to keep; its name has plain letters only."""
+    """Return content as a file to save, with a plain ASCII name."""
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "answer"
     headers = {"Content-Disposition": f'attachment; filename="{plain}"'}
     return Response(content, media_type=media_type, headers=headers)

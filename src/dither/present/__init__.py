@@ -57,6 +57,7 @@ functions stand above all floors, so that importing the package may not import t
 
 
 def __getattr__(name: str) -> _typing.Any:
+    """Import a public name when it is first used."""
     if name not in _LATER:
         raise AttributeError(f"module 'dither.present' has no attribute {name!r}", name=name)
     import importlib
@@ -65,4 +66,5 @@ def __getattr__(name: str) -> _typing.Any:
 
 
 def __dir__() -> list[str]:
+    """List the public names."""
     return sorted(__all__)

@@ -22,7 +22,7 @@ MAX_BARS = 60
 
 @dataclass(frozen=True)
 class Mark:
-    """One series of numbers, with the half-widths of their intervals.
+    """One series of numbers in a chart, with the half-widths of their intervals.
 
     Without ``x`` the numbers belong to the categories of the chart. ``texts`` stand beside bars; marks of one
     ``color`` share it, by default each has its own.
@@ -40,7 +40,7 @@ class Mark:
     color: int | None = None
 
     def points(self) -> list[Point]:
-        """Return the points that can be drawn."""
+        """Return the points with finite coordinates; the others are not drawn."""
         errors = self.errors or [None] * len(self.y)
         return [
             Point(x, float(y), float(error) if error is not None and is_drawable(error) else 0.0)
@@ -59,7 +59,7 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True)
 class Axis:
-    """What an axis shows: its label, its ends where they are not those of the points, and its scale."""
+    """An axis of a chart: its label, its range where it is not that of the points, its scale and its ticks."""
 
     label: str = ""
     low: float | None = None
@@ -70,7 +70,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Chart:
-    """Marks over two axes. ``title`` says everything, ``heading`` is the short text above the picture.
+    """Marks over two axes. ``title`` is the full description, ``heading`` the short text above the picture.
 
     A chart with ``categories`` has a row for each of them; ``note`` says what was left out.
 
@@ -87,7 +87,7 @@ class Chart:
     note: str = ""
 
     def span(self) -> tuple[float, float]:
-        """Return the ends of the axis of values: 0, and every value with its interval.
+        """Return the range of the value axis: it includes 0 and every value with its interval.
 
         One wild interval does not shrink the rest to nothing: of one wider than twice the largest value only that
         much is drawn.
@@ -111,7 +111,7 @@ def bars(
     most: int | None = MAX_BARS,
     **more: Any,
 ) -> Chart:
-    """Return a chart of a bar for each row: its label, its value, and the half-width of its interval.
+    """Build a bar chart from rows of a label, a value and the half-width of its interval.
 
     ``most`` is how many rows are drawn at most, None for all.
 
@@ -130,7 +130,7 @@ def bars(
 def lines(
     series: Iterable[tuple[str, Sequence[float], Sequence[float]]], *, title: str, x_label: str, y_label: str = ""
 ) -> Chart:
-    """Return a chart of named lines, each with the places and heights of its points.
+    """Build a chart of named lines, each given by the x and y coordinates of its points.
 
     >>> [mark.name for mark in lines([("a", [0, 1], [2, 3])], title="An example", x_label="x").marks]
     ['a']
@@ -142,7 +142,8 @@ def lines(
 def spending(
     points: Sequence[tuple[datetime, float]], limit: float | None, *, title: str, unit: str, limit_name: str = "limit"
 ) -> Chart:
-    """Return a chart of what was spent at which time, as steps, and of the limit. Clocks that go back are held still.
+    """Build a step chart of the total spending over time, with its limit. Times that go back are drawn at the latest
+    time before.
 
     >>> chart = spending([(datetime(2026, 1, 1), 0.0), (datetime(2026, 1, 3), 0.5)], 1.0, title="Spent", unit="ε")
     >>> [mark.name for mark in chart.marks], chart.span()
@@ -158,7 +159,7 @@ def spending(
 
 
 def is_drawable(value: Any) -> bool:
-    """Return whether it is a finite number that a picture can hold, and no truth value.
+    """Return whether a value is a finite number within the range of drawings, and not a boolean.
 
     >>> is_drawable(3), is_drawable(float("inf")), is_drawable(None), is_drawable(True)
     (True, False, False, False)
@@ -167,7 +168,7 @@ def is_drawable(value: Any) -> bool:
 
 
 def position(x: Any) -> float:
-    """Return where a number or a time lies on an axis; times are counted in days.
+    """Return the coordinate of a number or a time on an axis; times are counted in days.
 
     >>> position(date(2026, 1, 2)) - position(datetime(2026, 1, 1, 12))
     0.5
@@ -178,7 +179,7 @@ def position(x: Any) -> float:
 
 
 def ticks(low: float, high: float, log: bool = False) -> list[float]:
-    """Return round numbers between two ends, 0 among them where it lies between them.
+    """Return round numbers within a range, 0 among them if it is included, as ticks of an axis.
 
     >>> ticks(0.0, 60.0), ticks(1, 1000, log=True)
     ([0.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0], [1.0, 10.0, 100.0, 1000.0])
@@ -194,7 +195,7 @@ def ticks(low: float, high: float, log: bool = False) -> list[float]:
 
 
 def time_texts(first: Any, last: Any) -> tuple[str, str]:
-    """Return the ends of an axis of times, with hours where it is shorter than two days.
+    """Format the first and last time of an axis, with hours if it is shorter than two days.
 
     >>> time_texts(date(2026, 1, 1), date(2026, 3, 1))
     ('2026-01-01', '2026-03-01')

@@ -37,7 +37,7 @@ _INNER = 1000
 
 
 def svg(chart: Chart, *, width: int = 680, height: int = 200, style: str = "") -> str:
-    """Return a chart as SVG: a row for each category, or a plane of this height.
+    """Render a chart as SVG: a row for each category, or a plane of this height.
 
     It is ``width`` pixels wide, and narrower where a style sheet limits it; ``style`` is for pages without one.
 
@@ -59,7 +59,7 @@ def svg(chart: Chart, *, width: int = 680, height: int = 200, style: str = "") -
 
 
 def frame(title: str, body: Sequence[str], width: int, height: int, *, scaled: bool = False, style: str = "") -> str:
-    """Return a picture around its body, with a title for readers who do not see it."""
+    """Wrap the elements of a picture in an SVG element with a title for screen readers."""
     box = f' viewBox="0 0 {width} {height}"' if scaled else ""
     inline = f' style="{style}"' if style else ""
     return (
@@ -70,19 +70,21 @@ def frame(title: str, body: Sequence[str], width: int, height: int, *, scaled: b
 
 
 class _Scale(NamedTuple):
-    """The ends of an axis, and where a value lies between them."""
+    """Maps the values of an axis to shares of its length."""
 
     low: float
     high: float
     log: bool = False
 
     def share(self, value: float) -> float:
+        """Return the position of a value between both ends, from 0 to 1; values beyond are moved to the end."""
         low, high, at = (math.log10(max(v, 1e-300)) if self.log else v for v in (self.low, self.high, value))
         return min(max((at - low) / (high - low), 0.0), 1.0) if high > low else 0.5
 
 
 def _rows(chart: Chart, top: int, phone: int) -> tuple[list[str], int]:
-    """Draw a row for each category: its label, its bars and points with their intervals, and its number."""
+    """Draw a chart of categories, a row for each: label, bars or points with intervals, and number. Return elements
+    and bottom."""
     scale = _Scale(*chart.span())
     labels = [shortened(label, _MAX_LABEL) for label in chart.categories]
     texts = next((mark.texts for mark in chart.marks if mark.texts), [""] * len(labels))
@@ -91,6 +93,7 @@ def _rows(chart: Chart, top: int, phone: int) -> tuple[list[str], int]:
     left, right, row = (0.0, 0.0, _STACKED_ROW) if stacked else (left, right, _ROW)
 
     def x(value: float) -> float:
+        """Return the horizontal position of a value, as a share of the width."""
         return left + (1 - left - right) * scale.share(value)
 
     parts = []
@@ -122,7 +125,7 @@ def _rows(chart: Chart, top: int, phone: int) -> tuple[list[str], int]:
 
 
 def _plane(chart: Chart, top: int, phone: int, height: int) -> tuple[list[str], int]:
-    """Draw marks over two axes, with a legend above them where there are several."""
+    """Draw marks over two axes, with a legend if there are several. Return elements and bottom."""
     points = [mark.points() for mark in chart.marks]
     y_scale = _Scale(*chart.span(), chart.y.log)
     x_scale, places = _x_scale([point.x for group in points for point in group], chart.x)
@@ -135,6 +138,7 @@ def _plane(chart: Chart, top: int, phone: int, height: int) -> tuple[list[str], 
         top += 22
 
     def y(value: float) -> float:
+        """Return the vertical position of a value, in pixels from the top of the plane."""
         return height * (1 - y_scale.share(value))
 
     grid = "".join(f"M0 {y(at):.1f}H{_INNER}" for at, _ in levels)
@@ -162,7 +166,7 @@ def _plane(chart: Chart, top: int, phone: int, height: int) -> tuple[list[str], 
 
 
 def _x_scale(places: Sequence[Any], axis: Axis) -> tuple[_Scale, Sequence[tuple[float, str]]]:
-    """Return the scale of the axis across, and its ticks: round numbers, or the first and the last of times."""
+    """Return the scale of the horizontal axis and its ticks: round numbers, or the first and the last time."""
     ordered = sorted(places, key=position) or [0.0, 1.0]
     low = position(ordered[0]) if axis.low is None else axis.low
     high = position(ordered[-1]) if axis.high is None else axis.high
@@ -175,7 +179,8 @@ def _x_scale(places: Sequence[Any], axis: Axis) -> tuple[_Scale, Sequence[tuple[
 
 
 def _legend(chart: Chart, top: int, phone: int) -> tuple[list[str], int]:
-    """Name the marks, beside each other as far as a phone has room; one mark alone needs no name."""
+    """Draw the names of the marks beside each other, as many as a phone has room for; none for a single mark. Return
+    elements and bottom."""
     named = [(i, mark) for i, mark in enumerate(chart.marks) if mark.name]
     if len(chart.marks) < 2 or not named:
         return [], top
@@ -201,7 +206,7 @@ class _Place(NamedTuple):
 
 
 def _drawn(mark: Mark, color: str, places: Sequence[_Place], zero: float, bar: float) -> list[str]:
-    """Draw one mark in a plane, in which bars stand on ``zero`` and are ``bar`` wide."""
+    """Return the elements of one mark in a plane, in which bars stand on ``zero`` and are ``bar`` wide."""
     if not places:
         return []
     has_intervals = any(place.low != place.high for place in places)
@@ -230,52 +235,61 @@ _STEADY = ' vector-effect="non-scaling-stroke"'
 
 
 def _bar(place: _Place, color: str, zero: float, width: float) -> str:
+    """Return the element of one vertical bar."""
     size = f'width="{width:.1f}" height="{abs(zero - place.y):.1f}"'
     corner = f'x="{place.x - width / 2:.1f}" y="{min(place.y, zero):.1f}"'
     return f'<rect class="bar" {corner} {size} fill="{color}" fill-opacity="0.55"/>'
 
 
 def _intervals(places: Sequence[_Place]) -> list[str]:
+    """Return one element with the vertical intervals of all points that have one."""
     path = "".join(f"M{at.x:.1f} {at.low:.1f}V{at.high:.1f}" for at in places if at.low != at.high)
     return [_path("interval", path, "currentColor", "", 1.5)] if path else []
 
 
 def _dots(places: Sequence[_Place], color: str) -> str:
-    """Draw points as lines without length, whose round ends keep their shape where a circle would be stretched."""
+    """Draw points as lines of length 0 with round ends, which keep their shape where a circle would be stretched."""
     path = "".join(f"M{at.x:.1f} {at.y:.1f}h0" for at in places)
     return _path("point", path, color, ' stroke-linecap="round"', 6)
 
 
 def _joined(points: Sequence[tuple[float, float]]) -> str:
+    """Format points as SVG coordinates."""
     return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
 
 
 def _path(name: str, path: str, color: str, more: str, width: float) -> str:
+    """Return a path element whose stroke does not scale."""
     return f'<path class="{name}" d="{path}" fill="none" stroke="{color}" stroke-width="{width:g}"{more}{_STEADY}/>'
 
 
 def _line(x1: float, y1: float, x2: float, y2: float, name: str = "interval", width: float = 1.5) -> str:
+    """Return a line element between two positions, given as shares across and pixels down."""
     ends = f'x1="{_percent(x1)}" y1="{y1}" x2="{_percent(x2)}" y2="{y2}"'
     return f'<line class="{name}" {ends} stroke="currentColor" stroke-width="{width:g}"/>'
 
 
 def _text(x: float, y: float, text: str, anchor: str = "start", dx: int = 0) -> str:
+    """Return a text element at a position, given as a share across and pixels down."""
     place = f'x="{_percent(x)}" y="{y:g}"' + (f' dx="{dx}"' if dx else "")
     side = "" if anchor == "start" else f' text-anchor="{anchor}"'
     return f'<text {place}{side} fill="currentColor">{escaped(text)}</text>'
 
 
 def _anchor(share: float) -> str:
+    """Return the text anchor that keeps a label at this position inside the picture."""
     return "start" if share < 0.1 else "end" if share > 0.9 else "middle"
 
 
 def _color(mark: Mark, number: int) -> str:
+    """Return the color of the mark with this number: its own, else one of :data:`COLORS`."""
     if mark.style == "reference":
         return "#7f7f7f"
     return COLORS[(number if mark.color is None else mark.color) % len(COLORS)]
 
 
 def _percent(share: float) -> str:
+    """Format a share as an SVG percentage."""
     return f"{100 * share:.2f}".rstrip("0").rstrip(".") + "%"
 
 
@@ -286,7 +300,7 @@ _FEW = 30
 
 
 def draw(chart: Chart, axes: Axes | None = None, *, size: tuple[float, float] = (6.4, 4.0)) -> Axes:
-    """Draw a chart on axes, new ones unless some are given, and return them.
+    """Draw a chart on matplotlib axes, new ones unless some are given, and return them.
 
     >>> from dither.present.chart import bars
     >>> [float(patch.get_height()) for patch in draw(bars([("north", 41, 6.0)], title="Counts")).patches]
@@ -321,12 +335,12 @@ def draw(chart: Chart, axes: Axes | None = None, *, size: tuple[float, float] = 
 
 
 def _literal(text: str) -> str:
-    """Escape dollar signs: between two of them matplotlib reads a formula, and fails where it is none."""
+    """Escape dollar signs, between which matplotlib would read a formula."""
     return text.replace("$", r"\$")
 
 
 def _draw_mark(mark: Mark, color: str, axes: Axes) -> None:
-    """Draw one mark of a chart on axes, in the form that its style names."""
+    """Draw one mark of a chart on matplotlib axes, in its style."""
     points = mark.points()
     x, y, errors = zip(*points, strict=True) if points else ((), (), ())
     name = _literal(mark.name) or None

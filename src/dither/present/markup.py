@@ -24,14 +24,14 @@ _TABLE = "border-collapse:collapse;background:transparent;color:inherit;margin:.
 
 
 class Explained(NamedTuple):
-    """A heading with an explanation that shows where it is pointed at."""
+    """A table heading with a tooltip."""
 
     text: str
     explanation: str
 
 
 def block(*parts: str) -> str:
-    """Put fragments in one block that scrolls where it is wider than the page."""
+    """Wrap fragments in a block that scrolls horizontally if it is wider than the page."""
     return f'<div style="overflow-x:auto;max-width:100%">{"".join(parts)}</div>'
 
 
@@ -41,24 +41,24 @@ def heading(text: object) -> str:
 
 
 def picture(chart: Chart) -> str:
-    """Return a chart for a notebook, with its title where it has no heading of its own."""
+    """Render a chart for a notebook, below its title if it has no heading."""
     title = "" if chart.heading else lines([chart.title])
     return title + drawing.svg(chart, width=480, height=150, style="max-width:100%")
 
 
 def code(text: str) -> str:
-    """Return source text with its lines."""
+    """Render source text with its line breaks."""
     style = "background:transparent;color:inherit;margin:.3em 0;white-space:pre-wrap;overflow-wrap:anywhere"
     return f'<pre style="{style}">{escaped_lines(text)}</pre>'
 
 
 def escaped_lines(text: str) -> str:
-    """Escape text and keep its line ends."""
+    """Escape text for HTML and keep its line ends."""
     return "\n".join(escaped(line) for line in text.splitlines())
 
 
 def lines(texts: Iterable[object]) -> str:
-    """Return sentences, a line each."""
+    """Render texts as lines of a notebook."""
     style = "padding-top:.3em;opacity:.85;max-width:60em;text-align:left"
     return "".join(f'<div style="{style}">{escaped(text)}</div>' for text in texts)
 
@@ -71,7 +71,7 @@ def table(
     named_rows: bool = False,
     inline: bool = True,
 ) -> str:
-    """Return a table; None is shown as NULL, and columns of numbers stand on the right.
+    """Render an HTML table; None is shown as NULL, and columns marked in ``right`` are flush right.
 
     With ``named_rows`` the first cell of a row is its name.
 
@@ -81,6 +81,7 @@ def table(
     sides = right or [False] * max(len(headings), 1)
 
     def cell(tag: str, content: object, flush: bool, scope: str = "") -> str:
+        """Render one cell."""
         look = f' style="{_SIDES[flush]}"' if inline else ' class="n"' if flush else ""
         text = "<em>NULL</em>" if content is None else escaped(content)
         if isinstance(content, Explained):
@@ -102,7 +103,7 @@ def table(
 
 
 def facts(pairs: Iterable[Sequence[object]], *, inline: bool = True) -> str:
-    """Return names and what is to be said of each, a line each.
+    """Render a table of names and values, a line each.
 
     >>> "<th" in facts([("cost", "ε = 1")]), "NULL" in facts([("cost", None)])
     (True, True)
@@ -113,7 +114,7 @@ def facts(pairs: Iterable[Sequence[object]], *, inline: bool = True) -> str:
 
 
 def guarantee(text: str, epsilon: Fraction | None, except_delta: bool) -> str:
-    """Return a privacy guarantee, and what it says of one person's data; without an epsilon it is one of zCDP.
+    """Render a privacy guarantee and what it means for one person; ``epsilon`` None stands for zCDP.
 
     >>> "e^ε = 1.65" in guarantee("ε = 0.5", Fraction(1, 2), except_delta=False)
     True

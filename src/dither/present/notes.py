@@ -63,12 +63,12 @@ class Note:
         return sentence(self)
 
     def stored(self) -> dict[str, Any]:
-        """Return the note as ledgers and servers keep and send it."""
+        """Return the note as plain JSON, as ledgers and servers keep and send it."""
         return {"kind": self.kind, "values": dict(self.values)}
 
     @classmethod
     def restored(cls, document: Any) -> Note:
-        """Return the note that was stored."""
+        """Return the note that :meth:`stored` turned into JSON."""
         kind, values = document["kind"], document["values"]
         if kind not in KINDS or not isinstance(values, dict):
             raise InvalidArgument("note", "a kind of note with its values", "others", "ask again with this version")
@@ -76,12 +76,12 @@ class Note:
 
 
 def kinds_of(notes: Iterable[Note]) -> list[NoteKind]:
-    """Return the kind of each note."""
+    """Return the kinds of notes, in order."""
     return [note.kind for note in notes]
 
 
 def lasting(notes: Iterable[Note]) -> tuple[Note, ...]:
-    """Return the notes that stay true after the first answer.
+    """Return the notes that are true of every answer, not only of the first one from a ledger.
 
     >>> lasting([Note("first_answer"), Note("levels")])
     (Note(kind='levels', values={}),)
@@ -90,7 +90,7 @@ def lasting(notes: Iterable[Note]) -> tuple[Note, ...]:
 
 
 def by_call(option: str) -> str:
-    """Name an option of a release for readers who call the library or the command.
+    """Return how an option of a release is written in Python and on the command line.
 
     >>> by_call("bias")
     'bias=True (--bias)'
@@ -99,7 +99,7 @@ def by_call(option: str) -> str:
 
 
 def sentence(note: Note, option: Callable[[str], str] = by_call) -> str:
-    """Return the sentence of a note; ``option`` names an option of a release as its readers know it."""
+    """Return the sentence of a note; ``option`` returns how an option of a release is named for its readers."""
     template = SENTENCES[note.kind]
     values = {"option": option, **note.values}
     return template(values) if callable(template) else template.format_map(values)
@@ -109,7 +109,7 @@ def sentence(note: Note, option: Callable[[str], str] = by_call) -> str:
 
 
 def percent(share: float) -> str:
-    """Return a share as a percentage.
+    """Format a share as a percentage; tiny ones as less than 0.01 %.
 
     >>> percent(0.5), percent(0.0312), percent(2e-7), percent(0)
     ('50 %', '3.1 %', 'less than 0.01 %', '0 %')
@@ -120,7 +120,7 @@ def percent(share: float) -> str:
 
 
 def share_left_out(share: float, low: float, high: float, of: str) -> str:
-    """Say which share of something is excluded; without an upper limit ``high`` is 1.
+    """Say which share of something is excluded, with its interval; ``high`` = 1 stands for no upper limit.
 
     >>> share_left_out(0.12, 0.1, 0.15, "the rows"), share_left_out(0.1, 0.1, 1.0, "the rows")
     ('about 12 % of the rows are excluded (10 % to 15 %)', 'at least 10 % of the rows are excluded')
@@ -135,7 +135,7 @@ def share_left_out(share: float, low: float, high: float, of: str) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number of things.
+    """Format a number with a noun in singular or plural.
 
     >>> counted(1, "row"), counted(1200, "row")
     ('1 row', '1,200 rows')
@@ -144,7 +144,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def limit_words(rows: int | Literal["auto"] | None, groups: int | Literal["auto"] | None) -> str:
-    """Say what one person counts for: rows, groups, or rows in each of some groups.
+    """Describe the contribution limits of one person: rows, groups, or rows in each of some groups.
 
     >>> limit_words(5, None), limit_words("auto", None), limit_words(5, 2), limit_words(None, 3)
     ('5 rows', 'a privately chosen number of rows', 'the weight of 5 rows in each of 2 groups', '3 groups')
@@ -159,26 +159,31 @@ def limit_words(rows: int | Literal["auto"] | None, groups: int | Literal["auto"
 
 
 def _code(names: Sequence[str], joined: str = ", ") -> str:
+    """Quote names as code and join them."""
     return joined.join(f"`{name}`" for name in names)
 
 
 def _first_upper(text: str) -> str:
+    """Capitalize the first letter of a sentence."""
     return text[:1].upper() + text[1:]
 
 
 def _undercount_share(values: Mapping[str, Any]) -> str:
+    """Return the sentence of ``undercount_share``."""
     whole = {"rows": "all rows", "groups": "all groups of people"}[values["of"]]
     parts = " or ".join({"group": "a group", "sum": "a sum"}[item] for item in values["of_parts"])
     return f"Counts and sums may be too low. The share stated is of {whole}; that of {parts} may differ."
 
 
 def _left_out(values: Mapping[str, Any]) -> str:
+    """Return the sentence of ``left_out``: the share that limits exclude, and the ε that was spent to learn it."""
     of = {"rows": "the rows", "groups": "people's groups"}[values["of"]]
     text = share_left_out(values["share"], values["low"], values["high"], of)
     return f"{_first_upper(text)}, learned with ε = {values['epsilon']:.3g}; the ± does not include this."
 
 
 def _bias_unused(values: Mapping[str, Any]) -> str:
+    """Return the sentence of ``bias_unused``: why estimating the bias would tell nothing."""
     reasons = {
         "limits_chosen": "spends nothing: what privately chosen limits exclude is learned with them",
         "one_row": "has nothing to learn: each person has at most one row, so no limit excludes any",
@@ -188,6 +193,8 @@ def _bias_unused(values: Mapping[str, Any]) -> str:
 
 
 def _people_without_budget(values: Mapping[str, Any]) -> str:
+    """Return the sentence of ``people_without_budget``: who is not counted, and what questions have cost people so
+    far."""
     cost, spent, left, limit = (_guarantee(values.get(name)) for name in ("cost", "spent", "left", "limit"))
     text = f"People with less than {cost} left are not counted; how many is private."
     after = {
@@ -200,10 +207,12 @@ def _people_without_budget(values: Mapping[str, Any]) -> str:
 
 
 def _guarantee(document: Any) -> Guarantee | None:
+    """Return a guarantee from its JSON; None for None."""
     return None if document is None else restored(document)
 
 
 def _bounds_chosen(values: Mapping[str, Any]) -> str:
+    """Return the sentence of ``bounds_chosen``: the bounds, the ε spent on them, and the share of values beyond."""
     name, low, high = values["name"], values["low"], values["high"]
     beyond = "as in the card, since the ε is too small to choose others"
     if not values["of_card"]:
@@ -213,6 +222,7 @@ def _bounds_chosen(values: Mapping[str, Any]) -> str:
 
 
 def _bounds_not_found(values: Mapping[str, Any]) -> str:
+    """Return the sentence of ``bounds_not_found``, with how much more ε would be needed if that is known."""
     factor = values["factor"]
     more = "spend more" if factor is None else f"spend about {two_digits(factor)} times the ε"
     spent = f"ε = {values['epsilon']:.3g}, which stays charged"
@@ -223,22 +233,26 @@ _STATE_BOUNDS = "state its bounds, as in AVG(x, contribution_bounds_per_row => (
 
 
 def _bounds_forecast(values: Mapping[str, Any]) -> str:
+    """Return the sentence of ``bounds_forecast``: for how many people private bounds may not be found."""
     people = two_digits(values["people"])
     return f"`{values['name']}` may get no answer with fewer than about {people} people: {_STATE_BOUNDS}."
 
 
 def _null_keys(values: Mapping[str, Any]) -> str:
+    """Return the sentence of ``null_keys``: rows without a key are in no group, and how to include them."""
     included = ", ".join(values["group_by"])
     return f"Rows with NULL {_code(values['columns'], ' or ')} are in no group; GROUP BY {included} includes them."
 
 
 def _keys_beyond_bounds(values: Mapping[str, Any]) -> str:
+    """Return the sentence of ``keys_beyond_bounds``: rows whose key is beyond the card's bounds are in no group."""
     which = " or ".join(f"`{item['column']}` beyond {item['low']} to {item['high']}" for item in values["columns"])
     verb = "are" if values["certain"] else "may be"
     return f"Rows with {which}, the bounds of the card, {verb} in no group."
 
 
 def _value_without(values: Mapping[str, Any], grouped: str, alone: str) -> str:
+    """Return the sentence of values that exist without rows or values: ``grouped`` and ``alone`` name that case."""
     one = len(values["names"]) == 1
     even = f"even in {grouped}" if values["grouped"] else f"even if {alone}"
     counts, null = " and ".join(values["counts"]), "it is NULL" if one else "they are NULL"
@@ -246,26 +260,31 @@ def _value_without(values: Mapping[str, Any], grouped: str, alone: str) -> str:
 
 
 def _null_values(values: Mapping[str, Any]) -> str:
+    """Return the sentence of ``null_values``: why values are NULL."""
     where = "in groups whose noisy count shows nobody" if values["grouped"] else "because the noisy count shows no rows"
     return f"{_code(values['names'])} {'is' if len(values['names']) == 1 else 'are'} NULL {where}."
 
 
 def _bin(values: Mapping[str, Any], beginning: str) -> str:
+    """Return how wide the bins of a quantile are, after ``beginning``; empty for exact quantiles."""
     width = values["bin_width"]
     return "" if width is None else f"{beginning} {two_digits(width)} wide"
 
 
 def _extreme_rank(values: Mapping[str, Any]) -> str:
+    """Return the sentence of ``extreme_rank``: how many rows lie beyond a private MIN or MAX."""
     half = _bin(values, " by more than half a bin,")
     return f"At most {two_digits(values['rows'])} rows are beyond `{values['name']}`{half} (95 %)."
 
 
 def _quantile_rank(values: Mapping[str, Any]) -> str:
+    """Return the sentence of ``quantile_rank``: by how many rows the rank of a quantile is off."""
     middle = _bin(values, "; it is the middle of a bin")
     return f"The rank of `{values['name']}` is off by at most {two_digits(values['rows'])} rows (95 %){middle}."
 
 
 def _failed_sql(values: Mapping[str, Any]) -> str:
+    """Return the sentence of ``failed_sql``: what is shown instead of the failed result."""
     failed = "The SQL around the aggregation failed on this answer; shown instead"
     if values["column"] is None:
         return f"{failed} is its noisy table."
@@ -273,12 +292,13 @@ def _failed_sql(values: Mapping[str, Any]) -> str:
 
 
 def _whole_counts(values: Mapping[str, Any]) -> str:
+    """Return the sentence of ``whole_counts``."""
     text = f"Whole counts are never negative and add up, over {values['combinations']:,} cells; they have no ±"
     return f"{text}. So many take long: whole = false leaves them out." if values["slow"] else f"{text}."
 
 
 def _rows_outside(values: Mapping[str, Any]) -> str:
-    """Say what becomes of rows whose value is not among the keys of a column."""
+    """Return the sentence of ``rows_outside``: what becomes of rows whose value is not among the keys of a column."""
     null, other, outside = values["null"], values["other"], values["outside"]
     kept = [*([] if other is None else [f"all others as {other!r}"]), *(["NULL as NULL"] if null else [])]
     beyond = {
@@ -294,6 +314,7 @@ def _rows_outside(values: Mapping[str, Any]) -> str:
 
 
 def _series_limits(values: Mapping[str, Any]) -> str:
+    """Return the sentence of ``series_limits``: how many rows of a person count, in how many periods."""
     unit, separation = values["unit"], values["separation"]
     rows, periods = counted(values["rows"], "row"), counted(values["periods"], unit)
     text = f"At most {rows} of a person count in a {unit}, in at most {periods}"

@@ -41,7 +41,8 @@ def density(
     *mechanisms: AddsNoise, value: float = 0.0, neighbor: float | None = None, smooth_sensitivity: float = 1.0,
     axes: Axes | None = None,
 ) -> Axes:  # fmt: skip
-    """Plot the density of what is released about a value, and in dashes about a neighbor's value where one is given.
+    """Plot the probability density of the released value, and, dashed, that for a neighbor's value where one is
+    given.
 
     Where the two differ by the sensitivity, one density is nowhere more than e^ε times the other, up to δ. They are the
     laws that are drawn from, before rounding to the lattice.
@@ -65,7 +66,7 @@ def density(
 
 
 def privacy_curve(*mechanisms: Any, axes: Axes | None = None) -> Axes:
-    """Plot the smallest δ at every ε, of mechanisms, of events of accounting or of guarantees.
+    """Plot the smallest δ for every ε, for mechanisms, accounting events or guarantees.
 
     The curve is rounded up where it is computed, so the picture is of what is promised. A mechanism of which only its
     guarantee is known has the curve of the worst mechanism with that guarantee.
@@ -81,7 +82,7 @@ def privacy_curve(*mechanisms: Any, axes: Axes | None = None) -> Axes:
 
 
 def trade_off(*mechanisms: Any, axes: Axes | None = None) -> Axes:
-    """Plot the least type II error at every level α of a test that tells two neighbors apart by the release.
+    """Plot the least type II error at every level α of a test that distinguishes two neighbors by the release.
 
     An adversary who accuses falsely with probability α misses with at least this probability; perfect privacy is the
     line 1 − α. It follows from the privacy curve: the largest of ``1 - delta - exp(epsilon) alpha`` over epsilon, and
@@ -107,7 +108,7 @@ def noise_beside_data(
     values: Sequence[float], mechanism: Any, *, names: Sequence[str] | None = None, confidence: float = 0.95,
     axes: Axes | None = None,
 ) -> Axes:  # fmt: skip
-    """Plot values with the error that a mechanism would give each of them, to see whether the noise is small.
+    """Plot values with the error that a mechanism would add to each, to judge whether the noise is small.
 
     **This shows the values themselves.** Use it for values that you may see, or for made-up ones of about the right
     size: what it draws is not private.
@@ -130,7 +131,7 @@ def noise_beside_data(
 
 
 def error_over_time(*plans: Any, window: int | None = None, confidence: float = 0.95, axes: Axes | None = None) -> Axes:
-    """Plot the ± of a series at every step, of plans (:class:`dither.stream.StreamPlan`) or started series.
+    """Plot the ± of a series at every step, for plans (:class:`dither.stream.StreamPlan`) or started series.
 
     With ``window`` it is the ± of the sum over the last ``window`` steps, instead of the running sum.
 
@@ -221,7 +222,7 @@ def compare(
 
 
 def curve_of(mechanism: Any) -> tuple[list[float], list[float]]:
-    """Return epsilons from 0 on, and the delta at each, of a mechanism, an event or a guarantee.
+    """Return a grid of epsilons from 0 on and the delta at each, for a mechanism, an event or a guarantee.
 
     >>> import dither as dp
     >>> epsilons, deltas = curve_of(dp.PureDP(1))
@@ -240,7 +241,7 @@ def curve_of(mechanism: Any) -> tuple[list[float], list[float]]:
 
 
 def trade_off_at(mechanism: Any, levels: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the least type II error at each level, from the privacy curve on a lattice of epsilons.
+    """Return the least type II error at each level, computed from the privacy curve on a grid of epsilons.
 
     Fewer epsilons would lower it: what is returned is never above the true trade-off function.
 
@@ -261,6 +262,7 @@ def trade_off_at(mechanism: Any, levels: NDArray[np.float64]) -> NDArray[np.floa
 
 
 def _curve(mechanism: Any) -> Callable[[float], float]:
+    """Return the privacy curve, a function from epsilon to delta, of a mechanism, an event or a guarantee."""
     if isinstance(mechanism, Event):
         return lambda epsilon: accounting.privacy_curve(mechanism, epsilon)
     own = getattr(mechanism, "privacy_curve", None)
@@ -281,12 +283,14 @@ def _curve(mechanism: Any) -> Callable[[float], float]:
 
 
 def _compared(make: Callable[[float], Any], size: float, equal: str, confidence: float) -> float:
+    """Return the error of a family's mechanism at an ε, or the ε that it needs for an error."""
     if equal == "error":
         return epsilon_for_error(make, size, confidence)
     return float(make(size).error(confidence=confidence))
 
 
 def _name(mechanism: Any) -> str:
+    """Return the legend of a mechanism or a guarantee."""
     guarantee = mechanism if isinstance(mechanism, Guarantee) else getattr(mechanism, "guarantee", None)
     if isinstance(mechanism, Guarantee):
         return f"any, {mechanism}"
@@ -294,11 +298,13 @@ def _name(mechanism: Any) -> str:
 
 
 def _require_some(mechanisms: Sequence[Any]) -> None:
+    """Refuse an empty list of mechanisms."""
     if not mechanisms:
         raise InvalidArgument("mechanisms", "at least one", "none", "pass dp.Laplace(1, 1), for example")
 
 
 def _require_noise(mechanism: Any) -> None:
+    """Refuse a mechanism that does not add noise to a number."""
     if not isinstance(mechanism, Additive | BoundedLaplace | MixedNoise | SmoothNoise):
         raise InvalidArgument(
             "mechanism", "one that adds noise to a number", type(mechanism).__name__, "pass dp.Laplace(1, 1)"
@@ -306,4 +312,5 @@ def _require_noise(mechanism: Any) -> None:
 
 
 def _error(level: float) -> str:
+    """Return the axis label of an error at a confidence level."""
     return f"error ({level:.0%})".replace("%", " %")

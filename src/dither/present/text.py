@@ -18,7 +18,7 @@ _HARMLESS = {"\u200c", "\u200d"}  # joiners, which several scripts and many emoj
 
 
 def printable(text: str) -> str:
-    r"""Return text on one line in which no character controls a terminal or the direction of writing.
+    r"""Return text on one line, with all characters escaped that control a terminal or the direction of writing.
 
     Controls, line separators, bidirectional and other invisible signs, halves of characters and those without a
     meaning are written as escapes. Letters of every script stay as they are.
@@ -37,7 +37,7 @@ def printable(text: str) -> str:
 
 
 def visible(text: object) -> str:
-    """Replace control signs, half surrogates and marks of direction by �, and line ends and tabs by spaces.
+    """Replace control and direction characters and half surrogates by �, line ends and tabs by spaces.
 
     >>> visible("a\\x00b\\u202ec")
     'a�b�c'
@@ -46,6 +46,7 @@ def visible(text: object) -> str:
 
 
 def _visible(sign: str) -> str:
+    """Return the visible replacement of one character."""
     if sign in "\n\t\r":
         return " "
     if "\ufdd0" <= sign <= "\ufdef" or ord(sign) & 0xFFFE == 0xFFFE:
@@ -54,7 +55,7 @@ def _visible(sign: str) -> str:
 
 
 def escaped(text: object) -> str:
-    """Return visible text that can stand between tags or inside a quoted attribute.
+    """Return visible text escaped for HTML, inside tags and quoted attributes.
 
     >>> escaped('<script>"&"</script>')
     '&lt;script&gt;&quot;&amp;&quot;&lt;/script&gt;'
@@ -63,7 +64,7 @@ def escaped(text: object) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """Cut text after ``most`` characters, the last of them an ellipsis.
+    """Cut text to ``most`` characters, the last of which is then an ellipsis.
 
     >>> shortened("northwest", 6), shortened("north", 6)
     ('north…', 'north')
@@ -74,7 +75,7 @@ def shortened(text: str, most: int) -> str:
 def table(
     headings: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[bool] = (), *, rule: bool = True
 ) -> list[str]:
-    """Return the lines of a table: headings, a rule, and cells, which may have several lines.
+    """Return the lines of a plain text table: headings, a rule, and cells, which may have several lines.
 
     Columns of numbers are flush ``right``.
 
@@ -106,7 +107,7 @@ _SMALLEST = 1e-6
 
 
 def decimals_of(error: float) -> int:
-    """Return how many decimals a number has beside this error; negative for tens and hundreds.
+    """Return how many decimals a number is shown with beside its error; negative for tens and hundreds.
 
     It is the rule of the Particle Data Group: two significant digits of an error that begins with 100 to 354, one of
     an error that begins with 355 to 949, and 950 to 999 are rounded up to 1000 with two.
@@ -119,7 +120,7 @@ def decimals_of(error: float) -> int:
 
 
 def two_digit_decimals(size: float) -> int:
-    """Return how many decimals show two significant digits.
+    """Return how many decimals show two significant digits of a size; negative for tens and hundreds.
 
     >>> two_digit_decimals(0.848), two_digit_decimals(1797.3), two_digit_decimals(9.96)
     (2, -2, 0)
@@ -128,7 +129,7 @@ def two_digit_decimals(size: float) -> int:
 
 
 def rounded(value: float, decimals: int) -> str:
-    """Return a number with this many decimals, and thousands separated.
+    """Format a number with this many decimals and separated thousands; negative decimals round to tens and hundreds.
 
     >>> rounded(15.6828, 1), rounded(98845, -1), rounded(2157950.4, 0), rounded(-0.01, 1)
     ('15.7', '98,840', '2,157,950', '0.0')
@@ -141,7 +142,7 @@ def rounded(value: float, decimals: int) -> str:
 
 
 def significant(value: float, digits: int = 6) -> str:
-    """Return a number with this many significant digits, without an exponent where it has at most 15 digits.
+    """Format a number with this many significant digits, without an exponent if it has at most 15 digits.
 
     >>> significant(2157950.0), significant(1 / 3), significant(2013.0), significant(1e300), significant(0.0)
     ('2,157,950', '0.333333', '2013', '1e+300', '0')
@@ -157,7 +158,7 @@ def significant(value: float, digits: int = 6) -> str:
 
 
 def rounded_up(value: float, digits: int = 3) -> str:
-    """Return a positive number rounded up to this many significant digits, without an exponent and separators.
+    """Format a positive number, rounded up to this many significant digits, without an exponent or separators.
 
     >>> rounded_up(10.3001), rounded_up(0.0123), rounded_up(123456.0)
     ('10.4', '0.0123', '124000')
@@ -168,7 +169,7 @@ def rounded_up(value: float, digits: int = 3) -> str:
 
 
 def two_digits(size: float) -> str:
-    """Return the size of an error or of noise with two significant digits.
+    """Format the size of an error or of noise with two significant digits.
 
     >>> two_digits(1898.2), two_digits(0.848), two_digits(0.0)
     ('1,900', '0.85', '0')
@@ -179,7 +180,7 @@ def two_digits(size: float) -> str:
 
 
 def with_error(value: float, error: float | None) -> tuple[str, str]:
-    """Return a noisy number and its ±: one or two significant digits of the ±, and as many decimals of the number.
+    """Format a noisy number and its ±: the ± with one or two significant digits, the number with as many decimals.
 
     A whole number is shown without decimals, and its ± then rounded up.
 
@@ -197,7 +198,7 @@ def with_error(value: float, error: float | None) -> tuple[str, str]:
 
 
 def noisy(value: Any, error: float | None) -> tuple[str, str]:
-    """Return a noisy value and its ±, as people write them; those of a histogram share their ±.
+    """Format a noisy value of any type and its ±; the bins of a histogram share one ±.
 
     >>> noisy(15.6828, 0.848), noisy([98845, 10], 181.7), noisy("north", None), noisy(None, 2.5)
     (('15.7', '0.8'), ('[98,840, 10]', '180'), ('north', ''), ('', ''))
@@ -213,7 +214,7 @@ def noisy(value: Any, error: float | None) -> tuple[str, str]:
 
 
 def shown(value: Any) -> str:
-    """Return a value on one line: six digits of a fraction, nothing for None, no control characters.
+    """Format a value on one line: fractions with six digits, nothing for None, no control characters.
 
     >>> shown(1 / 3), shown(12), shown(None), shown([1, 2])
     ('0.333333', '12', '', '[1, 2]')
@@ -228,7 +229,7 @@ def shown(value: Any) -> str:
 
 
 def keys_shown(values: Iterable[Any]) -> str:
-    """Return the keys of a row as one label.
+    """Format the keys of a row as one label.
 
     >>> keys_shown(["north", None]), keys_shown([])
     ('north, NULL', '')
@@ -237,7 +238,7 @@ def keys_shown(values: Iterable[Any]) -> str:
 
 
 def percent(share: float) -> str:
-    """Return a share with two significant digits.
+    """Format a relative error as a percentage with two significant digits.
 
     >>> percent(0.0123), percent(3.456)
     ('1.2 %', '346 %')

@@ -10,7 +10,8 @@ from dither.tables.answer import Answer, is_total
 
 
 def factor(cost: Guarantee) -> str | None:
-    """Return how much likelier anything may become by one person's data: e to the epsilon, if the cost states one.
+    """Return the factor e^ε by which one person's data may change any probability, as text; None if there is no ε,
+    or it is huge.
 
     >>> from dither.guarantees import PureDP
     >>> factor(PureDP(0.5)), factor(ApproxDP(1, 1e-7)), factor(ZCDP(0.1)), factor(PureDP(30))
@@ -23,7 +24,7 @@ def factor(cost: Guarantee) -> str | None:
 
 
 def likelihood(cost: Guarantee) -> str:
-    """Return how much likelier any conclusion may become by one person's data, in words.
+    """Describe how much one person's data may change the probability of any conclusion.
 
     >>> likelihood(ApproxDP(1, 1e-7))
     'be at most 2.72 times as likely, or as unlikely, plus a probability of at most δ'
@@ -34,7 +35,7 @@ def likelihood(cost: Guarantee) -> str:
 
 
 def guaranteed(answer: Answer, rows_are_people: bool) -> list[str]:
-    """Return what holds, whoever reads the page and whatever else they know."""
+    """Return the statements that hold for every reader of an answer, whatever else they know."""
     who = "row" if rows_are_people else "person"
     whose = "that one row" if rows_are_people else "all the rows of one person"
     change = likelihood(answer.cost)
@@ -53,7 +54,7 @@ def guaranteed(answer: Answer, rows_are_people: bool) -> list[str]:
 
 
 def _what_errors_mean(answer: Answer) -> str:
-    """Return what the ± is about."""
+    """Say what the ± of an answer is the distance from."""
     if answer.interval == "population":
         return (
             "The errors (± population) are about the noise and about sampling: with 95 % confidence each value is that "
@@ -68,7 +69,7 @@ def _what_errors_mean(answer: Answer) -> str:
 
 
 def not_guaranteed(answer: Answer) -> list[str]:
-    """Return what a reader could wrongly believe."""
+    """Return statements about an answer that readers might wrongly assume otherwise."""
     result = [
         "A single answer may be off by more than its ±: about one in twenty is.",
         _what_limits_do(answer),
@@ -85,7 +86,7 @@ def not_guaranteed(answer: Answer) -> list[str]:
 
 
 def _what_limits_do(answer: Answer) -> str:
-    """Return what the ± does not include."""
+    """Say what bounds and limits leave out, which the ± does not include."""
     bounds = "What the bounds cut off is not in the ±."
     if answer.clipped_share:
         where = "stands beside each count" if is_total(answer) else "is named in the notes, for all groups together"
@@ -102,7 +103,7 @@ def _what_limits_do(answer: Answer) -> str:
 
 
 def promise(cost: Guarantee, whole: str) -> str:
-    """Return what a release of this cost promises of everything that is drawn from it.
+    """Describe the guarantee of a release and of everything computed from it; ``whole`` is the noun for it.
 
     >>> promise(ApproxDP(1, 1e-7), "it")[:75]
     'add or remove all the rows of one person, and every conclusion drawn from i'

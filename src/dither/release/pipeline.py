@@ -61,13 +61,13 @@ withheld_errors: ContextVar[list[BaseException] | None] = ContextVar("withheld_e
 
 
 class IncidentLog:
-    """The steward's log: a file readable by its owner only, made when there is something to write."""
+    """The steward's log of incidents: a file that only its owner may read, created with its first line."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
 
     def write(self, subject: str, *errors: BaseException) -> None:
-        """Add what happened, with the engine's own messages."""
+        """Append what happened and the full errors, with the engine's own messages."""
         details = "".join("".join(traceback.format_exception(error)) for error in errors)
         text = f"---- {datetime.now(UTC).isoformat(timespec='seconds')} {subject}\n{details}"
         handle = os.open(self.path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
@@ -105,7 +105,8 @@ def incident_log_beside_card(
 def hide_data_errors(
     work: Callable[[], R], log: IncidentLog, subject: str, after: Callable[[], object] = lambda: None
 ) -> R:
-    """Do work that reads rows. If it fails, log why, call ``after``, and raise an error without a cause.
+    """Do work that reads rows. If it fails, log the error, call ``after``, and raise :class:`DataIncident` without a
+    cause.
 
     The error is raised outside of every handler, so that what failed is neither its cause nor its context. Ctrl-C and
     the end of the process do not depend on data, and pass.
@@ -133,7 +134,7 @@ def hide_data_errors(
 
 
 class ChargedCard(Protocol):
-    """What a card says about releases."""
+    """The part of a card that a release needs."""
 
     @property
     def name(self) -> str:
@@ -145,45 +146,45 @@ class ChargedCard(Protocol):
 
     @property
     def max_incidents(self) -> int:
-        """After how many incidents the dataset is closed."""
+        """Return after how many incidents the dataset is closed."""
 
     @property
     def receipt(self) -> str | None:
-        """Return the file in which the last receipt is kept."""
+        """Return the file in which the last receipt is kept; None for no file."""
 
 
 class ChargedAccounts(Protocol):
-    """The accounts of a dataset."""
+    """The accounts of a dataset, as far as a release needs them."""
 
     @property
     def ledger(self) -> Ledger:
-        """Return where they are kept."""
+        """Return the ledger that keeps the accounts."""
 
     @property
     def of_people(self) -> bool:
         """Return whether each person has an account."""
 
     def check_people(self, guarantee: Guarantee, request: Mapping[str, Any], key: str) -> None:
-        """Refuse a request that no person can pay for any more."""
+        """Refuse a request that would cost more than each person's whole limit, unless it was answered before."""
 
     def first_notes(self, analyst: str | None) -> Sequence[Note]:
-        """Return what is said beside the first answer."""
+        """Return the notes for the first answer from a ledger."""
 
     def people_notes(self, guarantee: Guarantee, paid: bool = False) -> Sequence[Note]:
-        """Return what limits for each person do to an answer."""
+        """Return the notes on what limits for each person do to an answer."""
 
     def note_answer(self) -> None:
-        """Remember that an answer was recorded."""
+        """Note that the ledger has given an answer, so that the next one is not the first."""
 
     def remaining(self, analyst: str | None = None) -> Remaining:
-        """Return what may still be spent."""
+        """Return the remaining budget of the table, and of the analyst."""
 
 
 class ChargedEngine(Protocol):
-    """Where the rows are."""
+    """The engine that reads the rows."""
 
     def snapshot(self) -> AbstractContextManager[None]:
-        """Read one state of the rows in all statements inside."""
+        """Read one state of the rows in all statements of the block."""
 
 
 class ChargedTable(Protocol):
@@ -191,23 +192,23 @@ class ChargedTable(Protocol):
 
     @property
     def card(self) -> ChargedCard:
-        """Return what is public."""
+        """Return the card of the table."""
 
     @property
     def accounts(self) -> ChargedAccounts:
-        """Return what is charged."""
+        """Return the accounts that are charged."""
 
     @property
     def engine(self) -> ChargedEngine:
-        """Return what is read."""
+        """Return the engine that reads the rows."""
 
     @property
     def incident_log(self) -> IncidentLog:
-        """Return where the steward finds what went wrong."""
+        """Return the steward's log of incidents."""
 
     @property
     def read_only(self) -> bool:
-        """Return whether it was opened to read only."""
+        """Return whether the table was opened without the right to charge."""
 
 
 class ReleaseRows(Protocol[C]):
@@ -215,24 +216,24 @@ class ReleaseRows(Protocol[C]):
 
     @property
     def everybody(self) -> C:
-        """Return the rows of everybody."""
+        """Return the rows of all people."""
 
     def read(self) -> Any:
-        """Read the column of people's keys."""
+        """Read the column of person keys, a key for each row."""
 
     def remaining(self, kept: Any) -> C:
-        """Return the rows of the people who paid."""
+        """Return the rows of the people who paid, from the mask ``kept`` over the keys that were read."""
 
     def drop(self) -> None:
-        """Remove what was staged."""
+        """Delete temporary copies of the rows."""
 
 
 # -- check ------------------------------------------------------------------------------------------------------------
 
 
 def check(table: ChargedTable, cost: Guarantee) -> None:
-    """Refuse a table that cannot be charged, a cost below the card's least epsilon, and a receipt that could not be
-    kept."""
+    """Refuse a table that cannot be charged, a cost below the card's ``min_epsilon``, and an unwritable receipt
+    file."""
     if table.read_only:
         fix = "open it without read_only"
         raise InvalidArgument("table", "one that was opened to ask", "one opened to read only", fix)
@@ -242,8 +243,8 @@ def check(table: ChargedTable, cost: Guarantee) -> None:
 
 
 def check_least(min_epsilon: float, cost: Guarantee) -> None:
-    """Refuse a cost below the least epsilon of a card, or below the rho that it implies: only an attacker has a use
-    for it."""
+    """Refuse a cost below a card's ``min_epsilon``, or below the rho that it implies: tiny costs only help
+    attackers, who would ask very often."""
     if not isinstance(cost, Guarantee):
         raise WrongType("guarantee", "a guarantee", type(cost).__name__, "pass dither.ApproxDP(1, 1e-9)")
     least, name = arguments.epsilon(min_epsilon, "min_epsilon"), "epsilon"
@@ -262,7 +263,7 @@ _DERIVED_KEY = re.compile("[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class PaidRequest:
-    """What is asked of the ledger: a request in canonical form, with the key that its result is recorded under."""
+    """A request to the ledger in canonical form, with the key that its result is recorded under."""
 
     key: str
     content: dict[str, Any]
@@ -271,7 +272,8 @@ class PaidRequest:
 def identify(
     content: dict[str, Any], cost: Guarantee, *, analyst: str | None = None, key: str | None = None, again: bool = False
 ) -> PaidRequest:
-    """Give a request its key: the one that was chosen, a fresh one to ask ``again``, or a hash of all that is asked."""
+    """Give a request its key: the one that was passed, a random one to ask ``again``, or a hash of the whole
+    request."""
     check_key(key)
     if key is None:
         key = secrets.token_hex(16) if again else recorded_key(content, cost, analyst)
@@ -279,14 +281,14 @@ def identify(
 
 
 def check_key(key: str | None) -> None:
-    """Refuse a key of the caller's choice that could be the hash of another request."""
+    """Refuse a key of the caller that could be the hash of another request."""
     if key is not None and (not isinstance(key, str) or _DERIVED_KEY.fullmatch(key)):
         got = "64 hexadecimal digits" if isinstance(key, str) else type(key).__name__
         raise InvalidArgument("key", "a name of your choice", got, "choose another, or leave it out")
 
 
 def recorded_key(content: Mapping[str, Any], cost: Guarantee, analyst: str | None) -> str:
-    """Return the digest of a request at this cost."""
+    """Return the hash of a request at this cost by this analyst."""
     return digest({**content, "guarantee": stored(cost), **({} if analyst is None else {"analyst": analyst})})
 
 
@@ -296,7 +298,7 @@ def digest(document: Any) -> str:
 
 
 def is_recorded(table: ChargedTable, cost: Guarantee, request: PaidRequest, analyst: str | None) -> bool:
-    """Return whether the result is recorded already, so that nothing would be paid."""
+    """Return whether the result of a request is recorded, so that nothing would be charged."""
     name, ledger = table.card.name, table.accounts.ledger
     return ledger.has_answer(name, cost, key=request.key, request=request.content, analyst=analyst)
 
@@ -305,14 +307,14 @@ def is_recorded(table: ChargedTable, cost: Guarantee, request: PaidRequest, anal
 
 
 class ReleaseNotes(NamedTuple):
-    """What the accounts say beside a result: only with the first answer, and about limits for each person."""
+    """The notes of the accounts beside a result: those of a first answer, and those on limits for each person."""
 
     first: Sequence[Note]
     people: Sequence[Note]
 
 
 class Paid(NamedTuple):
-    """A result that was paid for: its recorded bytes, where they are recorded, and what is left."""
+    """A paid result: its recorded bytes, its receipt, whether it was recorded earlier, and the remaining budget."""
 
     stored: bytes
     receipt: Receipt
@@ -328,7 +330,7 @@ def release(
     compute: Callable[[Rows, ReleaseNotes], bytes],
     analyst: str | None = None,
 ) -> Paid:
-    """Charge, compute and record; a result that is recorded already is returned for free.
+    """Charge a request, compute its result and record it; a result that is recorded already is returned for free.
 
     ``compute`` gets the rows of the people who paid, and returns the bytes to be recorded.
     """
@@ -341,6 +343,7 @@ def release(
         _keep_charge(table, charge.receipt)
 
         def work() -> bytes:
+            """Compute the result from the rows of the people who paid."""
             try:
                 rows = contributors.remaining(charge.kept) if of_people else contributors.everybody
                 notes = ReleaseNotes(first_notes, accounts.people_notes(cost, paid=True))
@@ -350,6 +353,7 @@ def release(
                 contributors.drop()
 
         def incident() -> None:
+            """Record the incident, and keep its receipt."""
             _keep_receipt(table, accounts.ledger.record_incident(charge))
 
         subject = f"{table.card.name}: the release charged in entry {charge.receipt.seq} of the ledger"
@@ -366,13 +370,17 @@ def _charge(
     contributors: ReleaseRows[Any] | None,
     analyst: str | None,
 ) -> Charge:
-    """Charge a request to its accounts, or find its recorded result."""
+    """Charge a request to its accounts, or return the charge with its recorded result.
+
+    ``contributors`` are the rows whose people pay; None where people have no accounts.
+    """
     people = None
     if contributors is not None:
         table.accounts.check_people(cost, request.content, request.key)
         read = contributors.read
 
         def people() -> Any:
+            """Read the keys of the people, without telling why that fails."""
             return hide_data_errors(read, table.incident_log, f"{table.card.name}: whom a release is about")
 
     try:
@@ -392,22 +400,22 @@ def _charge(
 
 
 def finish(table: ChargedTable, receipt: Receipt, analyst: str | None) -> Remaining:
-    """Keep the receipt of a recorded result; return the remaining budget."""
+    """Keep the receipt of a recorded result, and return the remaining budget."""
     table.accounts.note_answer()
     _keep_receipt(table, receipt)
     return table.accounts.remaining(analyst)
 
 
 def _keep_receipt(table: ChargedTable, receipt: Receipt) -> None:
-    """Keep a receipt in the file that the card names, if it names one."""
+    """Write a receipt to the file that the card names, if it names one."""
     if table.card.receipt is not None:
         keep_receipt(table.card.receipt, receipt)
 
 
 def _keep_charge(table: ChargedTable, receipt: Receipt) -> None:
-    """Keep the receipt of a charge before rows are read, so that an older ledger is found out whatever comes of it.
+    """Keep the receipt of a charge before rows are read, so that a ledger copied earlier is recognized from then on.
 
-    Where that fails, the result is not lost by it: its own receipt is kept next.
+    A failure is ignored: the receipt of the result, which comes next, covers the charge as well.
     """
     with suppress(DitherError):
         _keep_receipt(table, receipt)
@@ -423,8 +431,8 @@ def charge_series(
     rehearse: Callable[[], object],
     analyst: str | None = None,
 ) -> SeriesRecord:
-    """Charge a series for its whole horizon, unless it was charged before; ``rehearse`` refuses what can be refused
-    before that."""
+    """Charge a series for its whole horizon, unless that was done before; ``rehearse`` is called first, to refuse
+    what can be refused for free."""
     record = table.accounts.ledger.series(
         table.card.name,
         cost,
@@ -449,16 +457,19 @@ def advance_series(
     subject = f"{table.card.name}: a series, {periods}"
 
     def read() -> Lines:
+        """Measure the rows in one state of the table."""
         with table.engine.snapshot():
             return measure()
 
     def incident() -> None:
+        """Record the incident, and keep its receipt."""
         _keep_receipt(table, record.fail())
 
     lines = hide_data_errors(read, table.incident_log, subject, incident)
     refusals: list[DitherError] = []
 
     def advance() -> None:
+        """Compute and record the advance; errors that tell nothing about rows are raised later as they are."""
         try:
             record.advance(compute(lines), max_incidents=table.card.max_incidents)
         except (LedgerError, DatasetClosed) as error:  # they say nothing about rows

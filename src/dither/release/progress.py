@@ -20,7 +20,7 @@ DELAY, INTERVAL = 1.0, 0.5
 
 
 def is_watched(out: TextIO | None = None) -> bool:
-    """Return whether stderr, or another stream, is shown on a terminal or in a notebook.
+    """Return whether a stream, by default stderr, is shown on a terminal or in a notebook.
 
     >>> import io
     >>> is_watched(io.StringIO())
@@ -32,7 +32,7 @@ def is_watched(out: TextIO | None = None) -> bool:
 
 
 class Progress:
-    """Show the running statement and the seconds that have passed, until the ``with`` block ends.
+    """Shows the number of the running statement and the elapsed seconds until the ``with`` block ends.
 
     >>> import io
     >>> with Progress(3, io.StringIO()) as progress:
@@ -62,10 +62,11 @@ class Progress:
         self._total = max(self._total, self._number)
 
     def text(self, seconds: float) -> str:
-        """Return what is shown after this many seconds."""
+        """Return the line that is shown after this many seconds."""
         return f"dither: statement {max(self._number, 1)} of {max(self._total, 1)}, {int(seconds)} s"
 
     def _show(self) -> None:
+        """Show the line from time to time, until the block ends."""
         start = self._clock()
         wait = self._delay
         while not self._done.wait(wait):
@@ -73,6 +74,7 @@ class Progress:
             wait = self._interval
 
     def _write(self, text: str) -> None:
+        """Write text over the line before; give up if the terminal is gone."""
         try:
             self._out.write("\r" + text.ljust(self._width))
             self._out.flush()
@@ -81,6 +83,7 @@ class Progress:
         self._width = len(text)
 
     def __enter__(self) -> Progress:
+        """Start to show the progress, if a thread can be started."""
         with suppress(RuntimeError):  # no thread is no reason to lose an answer either
             self._thread.start()
         return self
@@ -88,6 +91,7 @@ class Progress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        """Stop, and clear the line."""
         self._done.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -99,12 +103,14 @@ class Progress:
 def with_progress(
     work: Callable[[Callable[[Any], R]], bytes], run: Callable[[Any], R], statements: Callable[[], int]
 ) -> bytes:
-    """Return ``work(run)``, with its progress on a terminal or in a notebook; ``statements`` says how many will run."""
+    """Return ``work(run)``, showing its progress on a terminal or in a notebook; ``statements()`` is the expected
+    number."""
     if not is_watched():
         return work(run)
     with Progress(statements(), sys.stderr) as progress:
 
         def counted(statement: Any) -> R:
+            """Count a statement, and run it."""
             progress.next_statement()
             return run(statement)
 

@@ -32,7 +32,7 @@ def html(
     history: Iterable[Entry] | None = None,
     question: str | None = None,
 ) -> str:
-    """Return one page about a result, without scripts and without anything from elsewhere.
+    """Return one page about a result as HTML, without scripts and external resources.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def write_html(
     history: Iterable[Entry] | None = None,
     question: str | None = None,
 ) -> None:
-    """Write the page of :func:`html` to a file; it appears whole or not at all.
+    """Write the page of :func:`html` to a file; it is replaced atomically.
 
     >>> import tempfile
     >>> from pathlib import Path

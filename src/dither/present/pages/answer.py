@@ -31,7 +31,8 @@ _EXPLANATIONS = {
 def answer_page(
     answer: Answer, title: str, explanation: Explanation | None, history: Iterable[Entry] | None, question: str | None
 ) -> str:
-    """Return the page, with the mechanisms where there is an explanation, and what was spent where there is a history.
+    """Render the page of an answer, with its mechanisms if there is an explanation, and past spending if there is a
+    history.
 
     Of other questions only their cost is shown; what was asked is for those who may read the ledger.
     """
@@ -50,7 +51,7 @@ def answer_page(
 
 
 def answer_table(answer: Answer) -> str:
-    """Return the table of an answer with what its numbers mean, as pages and servers show it."""
+    """Render the table of an answer with a caption, as pages and servers show it."""
     headings, rows = answer.table(MAX_ROWS)
     errors = [heading.kind in ("error", "population error") for heading in headings]
     cells = [
@@ -65,7 +66,7 @@ def answer_table(answer: Answer) -> str:
 
 
 def _caption(answer: Answer) -> str:
-    """Say what the numbers of the table mean."""
+    """Describe what the numbers of the table mean."""
     more = len(answer.rows) - MAX_ROWS
     parts = ["Noisy values; ± is how far the noise may have moved each, with 95 % confidence."]
     if answer.clipped_share and is_total(answer):
@@ -86,6 +87,7 @@ def _caption(answer: Answer) -> str:
 
 
 def _cost(answer: Answer, entries: list[Entry] | None) -> str:
+    """Render what the answer cost, what is left, its notes and its receipt."""
     paid = " (paid earlier: this is the recorded answer)" if answer.replayed else ""
     facts = [("cost", f"{answer.cost}{paid}")]
     left = _nothing(entries) if answer.remaining is None else str(answer.remaining)
@@ -99,7 +101,8 @@ def _cost(answer: Answer, entries: list[Entry] | None) -> str:
 
 
 def _nothing(entries: list[Entry] | None) -> str | None:
-    """Say what is left where the answer names nothing: nothing, or what each person has, which is private."""
+    """Say what is left if the answer names no remaining budget: nothing, or a private budget of each person; None if
+    unknown."""
     for entry in entries or ():
         for account in entry.body.get("accounts", ()) if entry.kind == "open" else ():
             if account["account"][1] == "people":
@@ -110,6 +113,7 @@ def _nothing(entries: list[Entry] | None) -> str | None:
 
 
 def _mechanisms(explanation: Explanation) -> str:
+    """Render how each column was measured, by which mechanism and with which expected error."""
     names = ("answer", "measure", "mechanism", "expected")
     return sheet.section(
         "How it was made private",
@@ -123,7 +127,7 @@ def _mechanisms(explanation: Explanation) -> str:
 
 
 def _spending(entries: list[Entry], answer: Answer) -> str:
-    """Return every charge to the dataset with the running total, in the ledger's own whole numbers."""
+    """Render every charge to the dataset with the running total."""
     rows: list[list[object]] = []
     loss = delta = 0
     unit = "ε"
@@ -150,7 +154,7 @@ def _spending(entries: list[Entry], answer: Answer) -> str:
 
 
 def _own_charge(entries: list[Entry], answer: Answer) -> int | None:
-    """Return the entry that paid for this answer, by its receipt: of the charge, or of the answer recorded for it."""
+    """Return the number of the entry that paid for this answer, found by its receipt; None if unknown."""
     if not answer.receipt:
         return None
     seq = Receipt.read(answer.receipt).seq
@@ -158,7 +162,7 @@ def _own_charge(entries: list[Entry], answer: Answer) -> int | None:
 
 
 def series_page(answer: SeriesAnswer, title: str) -> str:
-    """Return the page of a series: a line with its band for each aggregate, and the last points."""
+    """Render the page of a series: a line with its error band for each aggregate, and the last points."""
     names = [name for name in answer.columns if name in answer.errors]
     figures = [sheet.figure(answer.chart(name), height=240) for name in names if answer.rows]
     facts = [("cost", f"{answer.cost}, once for the whole series")]

@@ -19,7 +19,7 @@ _STEPS = 60
 
 
 def audit_page(audit: Audit, title: str) -> str:
-    """Return the page."""
+    """Render the page of an audit."""
     refuted = sum(row.refuted for row in audit.rows)
     verdict = "Nothing was refuted." if audit.passed else f"{refuted} of {len(audit.rows)} claims were REFUTED."
     verdict += (
@@ -43,7 +43,7 @@ def audit_page(audit: Audit, title: str) -> str:
 
 
 def cells(row: Row) -> tuple[str, ...]:
-    """Return the cells of one table row."""
+    """Return the cells of a subject in the table of an audit."""
     measured = row.measured
     return (
         row.name,
@@ -57,6 +57,7 @@ def cells(row: Row) -> tuple[str, ...]:
 
 
 def _certified(certificate: dict[str, Any] | None) -> str:
+    """Describe what a certificate proves; empty without one."""
     if certificate is None:
         return ""
     if certificate["rho"] is not None and "rho" in certificate["claim"]:
@@ -67,6 +68,7 @@ def _certified(certificate: dict[str, Any] | None) -> str:
 
 
 def _replayed(replay: dict[str, Any]) -> str:
+    """Describe how far neighbors moved the inputs of releases, or how many leaks were found."""
     if not replay["passed"]:
         return f"{len(replay['findings'])} leak(s)"
     farthest = max((release["moved"] for release in replay["releases"]), default=0.0)
@@ -74,7 +76,7 @@ def _replayed(replay: dict[str, Any]) -> str:
 
 
 def trade_off(row: Row) -> Chart:
-    """Return a chart of the region that the claim allows, and of the measured tests."""
+    """Build the chart of the region that a claim allows, and of the measured tests."""
     assert row.measured is not None
     levels = [i / _STEPS for i in range(_STEPS + 1)]
     high = [max_power(level, row.epsilon, row.delta) for level in levels]
@@ -90,7 +92,8 @@ def trade_off(row: Row) -> Chart:
 
 
 def max_power(alpha: float, epsilon: float, delta: float) -> float:
-    """Return the largest power of a test: ``min(e^epsilon alpha + delta, 1 - e^-epsilon (1 - delta - alpha))``.
+    """Return the largest power of a test at level alpha: ``min(e^epsilon alpha + delta, 1 - e^-epsilon (1 - delta -
+    alpha))``.
 
     >>> round(max_power(0.05, 1.0, 0.0), 4), max_power(1.0, 1.0, 0.0)
     (0.1359, 1.0)

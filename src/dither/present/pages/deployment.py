@@ -46,7 +46,7 @@ EVIDENCE = (
 
 @dataclass(frozen=True)
 class Item:
-    """A question, its answer, and where the answer is from: the card, the ledger, dither, or the steward.
+    """A question of the record, its answer, and the source of the answer: card, ledger, dither or steward.
 
     >>> Item("Who may ask?", "", "steward").text
     'to be answered by the steward'
@@ -59,13 +59,13 @@ class Item:
 
     @property
     def text(self) -> str:
-        """Return the answer, or that it is open, with a hint of what belongs there."""
+        """Return the answer, or that the steward has to give it, with a hint."""
         return self.answer or (f"{OPEN}: {self.hint}" if self.hint else OPEN)
 
 
 @dataclass(frozen=True)
 class Section:
-    """Questions of one kind."""
+    """A group of questions under a title."""
 
     title: str
     items: tuple[Item, ...]
@@ -73,7 +73,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Deployment:
-    """The whole record.
+    """The record of a deployment: all sections about one table.
 
     >>> from dither.tables.card.model import ColumnCard
     >>> card = Card("visits", "visits.csv", {"age": ColumnCard("integer")}, budget=PureDP(1))
@@ -87,11 +87,11 @@ class Deployment:
 
     @property
     def unanswered(self) -> int:
-        """Return how many questions are left to the steward."""
+        """Return how many questions the steward has to answer."""
         return sum(not item.answer for section in self.sections for item in section.items)
 
     def markdown(self) -> str:
-        """Return the record as a Markdown page."""
+        """Return the record as Markdown."""
         lines = [f"# Differential privacy record: {self.name}", "", self.note, ""]
         for section in self.sections:
             lines += [f"## {section.title}", ""]
@@ -100,7 +100,7 @@ class Deployment:
         return "\n".join(lines)
 
     def to_json(self) -> str:
-        """Return the record as JSON; an open answer is null."""
+        """Return the record as JSON; open answers are null."""
         sections = [
             {"title": section.title, "items": [_document(item) for item in section.items]} for section in self.sections
         ]
@@ -108,7 +108,7 @@ class Deployment:
 
     @property
     def note(self) -> str:
-        """Say what the record is."""
+        """Return the introduction of the record."""
         return (
             "Questions after NIST SP 800-226 and deployment registries, in our words, answered from the card and the "
             f"ledger of this table and from the properties of dither; {self.unanswered} are left to the steward. It is "
@@ -117,11 +117,12 @@ class Deployment:
 
 
 def _document(item: Item) -> dict[str, str | None]:
+    """Return a question as a JSON object."""
     return {"question": item.question, "answer": item.answer or None, "source": item.source, "hint": item.hint or None}
 
 
 def deployment_page(record: Deployment, title: str) -> str:
-    """Return the record as a page."""
+    """Render the record as an HTML page."""
     sections = [
         sheet.section(part.title, sheet.facts([(item.question, item.text, item.source) for item in part.items]))
         for part in record.sections
@@ -130,7 +131,7 @@ def deployment_page(record: Deployment, title: str) -> str:
 
 
 def deployment(card: Card, ledger: Ledger | None, version: str) -> Deployment:
-    """Return the record of a card's table, with what its ledger holds; without a ledger nothing was spent yet."""
+    """Build the record of a card's table from card and ledger; without a ledger nothing was spent yet."""
     entries = [] if ledger is None else [*ledger.history(card.name)]
     sections = (
         Section("The promise", tuple(_promise(card, ledger, entries))),
@@ -142,6 +143,7 @@ def deployment(card: Card, ledger: Ledger | None, version: str) -> Deployment:
 
 
 def _promise(card: Card, ledger: Ledger | None, entries: list[Entry]) -> Iterable[Item]:
+    """Yield the questions about parameters, unit, spending and composition."""
     unit = next((table.unit for table in card.private_tables.values() if table.unit), None)
     who = f"one person: all rows with one value of {unit}" if unit else "one row: every row is a person of its own"
     neighbors = "those that differ by the addition or removal of all rows of one such unit; their number is not public"
@@ -165,7 +167,8 @@ def _promise(card: Card, ledger: Ledger | None, entries: list[Entry]) -> Iterabl
 
 
 def _limits(card: Card, ledger: Ledger | None) -> list[tuple[str, Guarantee]]:
-    """Return the limits and whose they are, that of the table or of each person first; the ledger keeps them."""
+    """Return the limits with the names of their accounts, the table's or each person's first; from the ledger if
+    there is one."""
     accounts = [] if ledger is None else ledger.accounts(card.name)
     ranks = {"dataset": 0, "people": 1}
     accounts = sorted(accounts, key=lambda account: ranks.get(account.kind, 2))
@@ -176,6 +179,7 @@ def _limits(card: Card, ledger: Ledger | None) -> list[tuple[str, Guarantee]]:
 
 
 def _spent(card: Card, ledger: Ledger | None) -> str:
+    """Describe what was spent on the table so far."""
     if ledger is None:
         return "nothing: there is no ledger yet"
     accounts = [account for account in ledger.accounts(card.name) if account.kind == "dataset"]
@@ -185,6 +189,7 @@ def _spent(card: Card, ledger: Ledger | None) -> str:
 
 
 def _meaning(limit: Guarantee | None) -> str:
+    """Describe what a limit means for one person; empty without a limit."""
     if limit is None:
         return ""
     if isinstance(limit, ZCDP):
@@ -198,6 +203,7 @@ def _meaning(limit: Guarantee | None) -> str:
 
 
 def _algorithms(card: Card, entries: list[Entry]) -> Iterable[Item]:
+    """Yield the questions about noise, bounds, groups, errors and bias."""
     rows, in_groups = _limit(card.max_rows, "row"), _limit(card.max_groups, "group")
     limits = f"{rows} in each of {in_groups}, unless a question says less"
     columns = {name: column for table in card.private_tables.values() for name, column in table.columns.items()}
@@ -226,14 +232,14 @@ def _algorithms(card: Card, entries: list[Entry]) -> Iterable[Item]:
 
 
 def _limit(limit: int | str, what: str) -> str:
-    """Return a limit of the card in words: as stated, or chosen privately by each question."""
+    """Describe a contribution limit of the card: stated, or chosen privately for each question."""
     if limit == "auto":
         return f"a number of {what}s that each question chooses privately"
     return f"at most {limit} {what}(s)"
 
 
 def _noises(entries: list[Entry]) -> list[str]:
-    """Return the kinds of noise of all charges that state one."""
+    """Return the kinds of noise that the charges state, sorted."""
     names: set[str] = set()
     for entry in entries:
         if entry.kind != "charge":
@@ -247,6 +253,7 @@ def _noises(entries: list[Entry]) -> list[str]:
 
 
 def _composition(card: Card) -> str:
+    """Describe how costs of several answers are added up."""
     valid = "valid for questions chosen as one goes"
     if card.filter == "advanced":
         return f"by a privacy filter with the advanced bound (Whitehouse, Ramdas, Rogers and Wu 2023), {valid}"
@@ -254,6 +261,7 @@ def _composition(card: Card) -> str:
 
 
 def _foundations(card: Card, ledger: Ledger | None, entries: list[Entry]) -> Iterable[Item]:
+    """Yield the questions about trust, access, side channels and data collection."""
     accounts = [] if ledger is None else ledger.accounts(card.name)
     analysts = sum(account.kind == "analyst" and bool(account.name) for account in accounts)
     incidents = sum(entry.kind == "incident" for entry in entries)
@@ -283,6 +291,7 @@ def _foundations(card: Card, ledger: Ledger | None, entries: list[Entry]) -> Ite
 
 
 def _registry(card: Card, version: str, entries: list[Entry]) -> Iterable[Item]:
+    """Yield the fields that registries of deployments ask for."""
     days = sorted(entry.at[:10] for entry in entries if entry.kind == "charge")
     kinds = {PureDP: "pure (ε)", ZCDP: "zero-concentrated (ρ)"}
     limit = card.budget or card.each_person

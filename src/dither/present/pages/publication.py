@@ -27,7 +27,7 @@ _CONFIDENCE = 0.95
 
 
 def publication_page(publication: Publication, title: str) -> str:
-    """Return the page."""
+    """Render the page of a publication."""
     tables = [*dict.fromkeys(publication.estimates.tables)]
     return sheet.page(
         title,
@@ -42,10 +42,12 @@ def publication_page(publication: Publication, title: str) -> str:
 
 
 def _name(publication: Publication, levels: Levels) -> str:
+    """Return the name of a table: its columns, or everybody."""
     return " × ".join(publication.names_of(levels)) or "everybody"
 
 
 def _summary(publication: Publication, tables: Sequence[Levels]) -> str:
+    """Render the size of the publication and its guarantee."""
     cost = publication.guarantee
     cells = sum(publication.estimates.domain.size(levels) for levels in tables)
     size = f"{len(tables)} table{'s' if len(tables) != 1 else ''} with {cells:,} cells, published in one release."
@@ -57,6 +59,7 @@ def _summary(publication: Publication, tables: Sequence[Levels]) -> str:
 
 
 def _promises(publication: Publication) -> str:
+    """Render what the columns of the tables mean and promise."""
     rows = [
         (
             "value ± error",
@@ -88,6 +91,7 @@ def _promises(publication: Publication) -> str:
 
 
 def _cost(publication: Publication) -> str:
+    """Render what the publication cost, what is left, its notes and its receipt."""
     paid = " (paid earlier: this was recorded then)" if publication.replayed else ""
     facts: list[tuple[str, object]] = [("cost", f"{publication.cost}{paid}")]
     if publication.remaining is not None:
@@ -101,6 +105,7 @@ def _cost(publication: Publication) -> str:
 
 
 def _errors(publication: Publication, tables: Sequence[Levels]) -> str:
+    """Render the typical error of each table."""
     estimates = publication.estimates
     total = max(float(estimates.values((0,) * len(estimates.domain.attributes)).sum()), 0.0)
     rows = []
@@ -117,7 +122,7 @@ def _errors(publication: Publication, tables: Sequence[Levels]) -> str:
 
 
 def _beside(publication: Publication) -> str:
-    """Say what stands beside every ±: how much the limit on a person's rows leaves out."""
+    """Describe what the limit on a person's rows leaves out, which no ± includes."""
     if publication.max_rows is None:
         return ""
     if publication.clipped_share is None:
@@ -126,7 +131,7 @@ def _beside(publication: Publication) -> str:
 
 
 def _mean_error(publication: Publication, levels: Levels) -> float:
-    """Return the root of the mean squared half-width of a table's intervals."""
+    """Return the root mean square of the half-widths of a table's intervals."""
     estimates = publication.estimates
     shares = estimates.residuals.mean_variances(levels, estimates.variances)
     variance = float(shares @ np.array([*estimates.variances.values()])) if len(shares) else 0.0
@@ -134,7 +139,7 @@ def _mean_error(publication: Publication, levels: Levels) -> float:
 
 
 def _maps(publication: Publication, tables: Sequence[Levels]) -> list[str]:
-    """Return, for each nested attribute, relative errors of the places of each level, as quantiles and as treemaps."""
+    """Render for each nested attribute the relative errors at each level: their quantiles, and treemaps."""
     parts = []
     for axis, attribute in enumerate(publication.estimates.domain.attributes):
         deepest = max(levels[axis] for levels in tables)
@@ -165,6 +170,7 @@ def _maps(publication: Publication, tables: Sequence[Levels]) -> list[str]:
 
 
 def _all_tables(publication: Publication, tables: Sequence[Levels]) -> list[str]:
+    """Render the first rows of every table, and bar charts of small ones."""
     parts: list[str] = []
     charts = 0
     for levels in tables[:MAX_TABLES]:
@@ -195,7 +201,8 @@ def _all_tables(publication: Publication, tables: Sequence[Levels]) -> list[str]
 def _rows(
     publication: Publication, names: Sequence[str], levels: Levels
 ) -> tuple[list[list[str]], list[float], list[float], list[int] | None]:
-    """Return the first rows of a table: keys, values, half-widths of intervals, whole counts where there are any."""
+    """Return the first rows of a table: keys, values, half-widths of intervals, and whole counts (None without
+    them)."""
     domain = publication.estimates.domain
     count = min(domain.size(levels), MAX_ROWS)
     places = np.unravel_index(np.arange(count), domain.shape(levels))
@@ -214,6 +221,7 @@ def _rows(
 
 
 def _not_promised(publication: Publication) -> list[str]:
+    """Return statements about a publication that readers might wrongly assume otherwise."""
     result = [
         "A single value may be off by more than its ±: about one in twenty is.",
         "Domains, bins and lookups are taken to be public. If they were read off the data, the promise does not cover "
@@ -232,4 +240,5 @@ def _not_promised(publication: Publication) -> list[str]:
 
 
 def _more(size: int, limit: int, what: str) -> str:
+    """Say that only the first ``limit`` of ``size`` things are shown; empty if all are."""
     return f" The first {limit} of {size:,} {what}." if size > limit else ""

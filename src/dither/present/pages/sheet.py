@@ -44,7 +44,7 @@ svg.scaled { height: auto; }
 
 
 def page(title: str, *parts: str) -> str:
-    """Return a whole page.
+    """Return a complete HTML page.
 
     >>> "<h1>a &lt; b</h1>" in page("a < b"), page("").startswith("<!DOCTYPE html>")
     (True, True)
@@ -59,24 +59,24 @@ def page(title: str, *parts: str) -> str:
 
 
 def section(title: str, *parts: str) -> str:
-    """Return parts below a heading."""
+    """Return a heading and the parts below it."""
     return f"<h2>{escaped(title)}</h2>\n{''.join(parts)}"
 
 
 def paragraph(text: object) -> str:
-    """Return a paragraph of text."""
+    """Return a paragraph."""
     return f"<p>{escaped(text)}</p>\n"
 
 
 def listed(texts: Iterable[object]) -> str:
-    """Return a list of sentences."""
+    """Return a bulleted list."""
     return "<ul>\n" + "".join(f"<li>{escaped(text)}</li>\n" for text in texts) + "</ul>\n"
 
 
 def table(
     headings: Sequence[object], rows: Iterable[Sequence[object]], caption: str, right: Sequence[bool] = ()
 ) -> str:
-    """Return a table that scrolls where it is wider than the page; the first cell of a row is its name."""
+    """Return a captioned table that scrolls if it is wider than the page; the first cell of a row is its header."""
     body = markup.table(headings, rows, right, named_rows=True, inline=False)
     return (
         f'<figure>\n<figcaption>{escaped(caption)}</figcaption>\n<div class="scroll" tabindex="0" role="region" '
@@ -85,22 +85,22 @@ def table(
 
 
 def facts(pairs: Iterable[Sequence[object]]) -> str:
-    """Return names and what is to be said of each."""
+    """Return a table of names and values."""
     return f'<div class="facts">\n{markup.facts(pairs, inline=False)}\n</div>\n'
 
 
 def figure(chart: Chart, width: int = 680, height: int = 200) -> str:
-    """Return a chart."""
+    """Return a chart as a figure."""
     return f"<figure>\n{drawing.svg(chart, width=width, height=height)}\n</figure>\n"
 
 
 def side_by_side(figures: Iterable[str]) -> str:
-    """Return figures beside each other, as many as the page is wide."""
+    """Return figures in rows, as many beside each other as fit."""
     return f'<div class="side-by-side">\n{"".join(figures)}</div>\n'
 
 
 def write(path: str | os.PathLike[str], text: str) -> None:
-    """Write a page to a file; it appears whole or not at all."""
+    """Write a page to a file, which is replaced atomically."""
     target = Path(path)
     try:
         handle, fresh = tempfile.mkstemp(dir=target.parent, prefix=".page-", suffix=".part")

@@ -38,7 +38,7 @@ _CLOSENESS = (
 
 
 def synthetic_page(released: Synthesis | SyntheticRecords, title: str, plan: SyntheticPlan | None = None) -> str:
-    """Return the page, with the rules and notes of the plan where there is one."""
+    """Render the page of synthetic records, with rules and notes of the plan if it is given."""
     synthesis = released if isinstance(released, Synthesis) else released.synthesis
     constraints, notes = ((), []) if plan is None else (plan.constraints, [*plan.notes])
     measured = comparisons(synthesis)
@@ -66,6 +66,7 @@ def synthetic_page(released: Synthesis | SyntheticRecords, title: str, plan: Syn
 
 
 def _closeness(measured: Sequence[TableComparison]) -> str:
+    """Render how far the records are from each measured table, worst fit first."""
     rows = [
         (
             " × ".join(item.names),
@@ -82,6 +83,7 @@ def _closeness(measured: Sequence[TableComparison]) -> str:
 
 
 def _columns(synthesis: Synthesis) -> str:
+    """Render a chart for each column that was measured alone."""
     items = column_comparisons(synthesis)
     more = "" if len(items) <= MAX_CHARTS else f" The first {MAX_CHARTS} of {len(items)} columns."
     legend = f"Bars are released counts with their 95 % intervals, points are counts of the records.{more}"
@@ -91,7 +93,7 @@ def _columns(synthesis: Synthesis) -> str:
 
 
 def _chart(item: TableComparison, column: RecordColumn) -> Chart:
-    """Return a chart of the released counts and those of the records: in rows, or side by side where keys are many."""
+    """Build the chart of a column: released counts and counts of the records, in rows, or as a plane for many keys."""
     keys = [column.label(code) for code in range(len(item.noisy))]
     last = len(keys) - 1
     few = last < _FEW_KEYS

@@ -24,7 +24,7 @@ _SIGN, _LINE = 6.6, 15
 
 
 def color_of(relative_error: float) -> str:
-    """Return the color of a relative error.
+    """Return the color for a relative error.
 
     >>> color_of(0.02), color_of(2.0)
     ('#a9cbe8', '#dd7d63')
@@ -33,7 +33,7 @@ def color_of(relative_error: float) -> str:
 
 
 def layout(sizes: Sequence[float], box: Box) -> list[Box]:
-    """Return boxes of these sizes that fill a box, nearly square (Bruls, Huizing and van Wijk 2000).
+    """Divide a box into nearly square boxes with these areas (Bruls, Huizing and van Wijk 2000).
 
     The sizes are positive and in decreasing order.
 
@@ -73,14 +73,14 @@ def layout(sizes: Sequence[float], box: Box) -> list[Box]:
 
 
 def _flatness(largest: float, smallest: float, strip: float, side: float) -> float:
-    """Return the aspect ratio of the flattest box of a strip."""
+    """Return the aspect ratio of the flattest box in a strip."""
     if min(smallest, strip, side) <= 0:
         return float("inf")
     return max(side * side * largest / strip**2, strip**2 / (side * side * smallest))
 
 
 def treemap(labels: Sequence[str], sizes: Sequence[float], relative_errors: Sequence[float], title: str) -> str:
-    """Return an SVG treemap: a box for each region of positive size, and a legend of the classes of errors.
+    """Render regions of positive size as an SVG treemap, colored by relative error, with a legend.
 
     >>> picture = treemap(["north", "a<b"], [30.0, 10.0], [0.02, 0.2], "regions")
     >>> picture.count("<title>"), "a&lt;b" in picture
@@ -104,6 +104,7 @@ def treemap(labels: Sequence[str], sizes: Sequence[float], relative_errors: Sequ
 
 
 def _legend() -> list[str]:
+    """Return the elements of the legend of error classes."""
     parts, left = [f'<text x="0" y="{_HEIGHT + 20}" fill="#1a1a1a">relative error:</text>'], 110
     for _, name, color in CLASSES:
         parts.append(

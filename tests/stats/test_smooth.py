@@ -12,7 +12,7 @@ import pytest
 from dither import AddRemove, ApproxDP, DitherError, InvalidArgument, NotPrivate, PureDP, ReplaceOne, stats
 from dither.mechanisms import SmoothNoise
 from dither.randomness import SeededSource
-from dither.stats import smooth
+from dither.stats import order
 from support import each, refuses
 
 X = np.random.default_rng(6).lognormal(10.5, 0.8, 2001)
@@ -78,7 +78,7 @@ def test_delta_decides_the_law(monkeypatch: pytest.MonkeyPatch) -> None:
         seen.append((self.kind, self.delta, float(value), size, width))
         return original(self, value, size, width=width, source=source)
 
-    monkeypatch.setattr(smooth.SmoothNoise, "release", spy)
+    monkeypatch.setattr(order.SmoothNoise, "release", spy)
     stats.median(X, BOUNDS, 1, method="smooth")
     stats.median(X, BOUNDS, 1, 1e-6, method="smooth")
     stats.quantile(X, 0.29, BOUNDS, 1, 1e-6, method="smooth")

@@ -10,10 +10,9 @@ post-processing: it costs no privacy, and only has to be right about the error.
 * :mod:`~dither.inference.moments`: mean, variance and standard deviation from noisy sums;
 * :mod:`~dither.inference.modes`: how probable it is that a selected key is the most common one;
 * :mod:`~dither.inference.pairs`: covariance, correlation and regression from noisy sums of products;
-* :mod:`~dither.inference.bernstein`: the same from noisy Bernstein sums, for one array;
+* :mod:`~dither.inference.bernstein`: mean and variance from noisy Bernstein sums, for one array;
 * :mod:`~dither.inference.combine`: any arithmetic on released numbers;
 * :mod:`~dither.inference.population`: limits for the population that the records were drawn from;
-* :mod:`~dither.inference.box`: conservative limits, at any confidence;
 * :mod:`~dither.inference.quantiles`: the order in which several quantiles are selected by halving.
 
 >>> from dither.inference import NoiseLaw, mean, measured

@@ -39,7 +39,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache, wraps
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 from warnings import warn
 
 import numpy as np
@@ -55,6 +55,10 @@ from dither.learn.budget import Floats, GaussianBudget
 from dither.learn.sklearn_base import BaseEstimator, ClassifierMixin, check_feature_names, check_is_fitted
 from dither.neighbors import AddRemove, Neighbors, relation
 from dither.randomness import SeededSource, Source, resolve
+
+T = TypeVar("T")
+Limits = tuple[Floats, Floats]
+"""The public lower and upper limits of each column."""
 
 
 class PrivacyWarning(UserWarning):
@@ -190,9 +194,10 @@ class PrivateEstimator(BaseEstimator):
 
         def compute() -> Released:
             with _threads(rows.shape[1]):
-                return self._released(clip(rows, limits), *prepared, budget=budget)
+                return self._released(clip(rows, limits), limits, *prepared, budget=budget)
 
-        for name, value in _Fit(self._request(rows.shape[1]), guarantee).release(compute, source=self.source).items():
+        paid = PaidComputation(self._request(rows.shape[1]), guarantee)
+        for name, value in paid.release(compute, source=self.source).items():
             setattr(self, name, value)
         self.guarantee_ = guarantee
         computed = budget.left < 1  # or a ledger gave what it had recorded
@@ -237,8 +242,8 @@ class PrivateEstimator(BaseEstimator):
         """Return labels as :meth:`_released` wants them, record by record: regressors clip them to ``label_bounds``."""
         raise AssertionError("an estimator with labels reads them")
 
-    def _released(self, rows: Floats, *labels: Any, budget: GaussianBudget) -> Released:
-        """Return everything that is released, by name of the attribute; rows are inside the bounds."""
+    def _released(self, rows: Floats, limits: Limits, *labels: Any, budget: GaussianBudget) -> Released:
+        """Return everything that is released, by name of the attribute; rows are inside the limits of each column."""
         raise AssertionError("each estimator computes what it releases")
 
     def non_private_estimator(self) -> Any:
@@ -312,15 +317,19 @@ def _controller() -> Any:
 
 
 @dataclass(frozen=True)
-class _Fit:
-    """A fit as a ledger sees it."""
+class PaidComputation:
+    """A fit or a selection as a ledger sees it: what is asked, in words, and what it costs.
+
+    >>> PaidComputation("the answer to everything", PureDP(1)).release(lambda: 42, source=None)
+    42
+    """
 
     request: str
     guarantee: Guarantee
 
     @spends
-    def release(self, compute: Callable[[], Released], *, source: Source | None) -> Released:
-        """Return what ``compute`` returns; with a ledger scope open, charged once and first."""
+    def release(self, compute: Callable[[], T], *, source: Source | None) -> T:
+        """Return what ``compute`` returns; a ledger scope that is open is charged first, once for equal requests."""
         return compute()
 
 
@@ -371,7 +380,7 @@ class NonPrivate(BaseEstimator):
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
-def limits_of(bounds: Any, columns: int, name: str = "bounds") -> tuple[Floats, Floats]:
+def limits_of(bounds: Any, columns: int, name: str = "bounds") -> Limits:
     """Return public lower and upper limits for each column: one pair for all, or one pair for each."""
     if bounds is None:
         arguments.bounds(None, name)
@@ -415,12 +424,12 @@ def _several(bounds: Any) -> bool:
         return True
 
 
-def clip(rows: Floats, limits: tuple[Floats, Floats]) -> Floats:
+def clip(rows: Floats, limits: Limits) -> Floats:
     """Return each row inside the limits."""
     return np.clip(rows, *limits)
 
 
-def centered(rows: Floats, limits: tuple[Floats, Floats]) -> Floats:
+def centered(rows: Floats, limits: Limits) -> Floats:
     """Return rows inside the limits, scaled so that each column lies between -1 and 1."""
     lower, upper = limits
     result = rows - (lower + upper) / 2

@@ -64,7 +64,7 @@ from numpy.typing import NDArray
 
 from dither import arguments
 from dither.errors import InvalidArgument
-from dither.learn.base import PrivateClassifier, Released, UnsupervisedEstimator, centered, limits_of
+from dither.learn.base import Limits, PrivateClassifier, Released, UnsupervisedEstimator, centered, limits_of
 from dither.learn.budget import (
     VECTOR_BITS,
     Floats,
@@ -198,14 +198,14 @@ class GaussianNB(PrivateClassifier):
 
         return naive_bayes.GaussianNB()
 
-    def _released(self, rows: Floats, *labels: Any, budget: GaussianBudget) -> Released:
+    def _released(self, rows: Floats, limits: Limits, *labels: Any, budget: GaussianBudget) -> Released:
         """Return mean, variance and weight of each class in the units of the data."""
-        lower, upper = limits_of(self.bounds, rows.shape[1])
+        lower, upper = limits
         half = (upper - lower) / 2
         codes, classes = labels
         known = codes >= 0
         groups = codes[known]
-        counts, means, variances = moments(centered(rows[known], (lower, upper)), groups, len(classes), budget)
+        counts, means, variances = moments(centered(rows[known], limits), groups, len(classes), budget)
         return {
             "theta_": (lower + upper) / 2 + means * half,
             "var_": variances * half * half,
@@ -329,9 +329,9 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, UnsupervisedEsti
         if arguments.whole(self.n_clusters, "n_clusters") >= _POINTS:
             raise InvalidArgument("n_clusters", f"fewer than {_POINTS}", self.n_clusters, "pass fewer")
 
-    def _released(self, rows: Floats, *labels: Any, budget: GaussianBudget) -> Released:
-        lower, upper = limits_of(self.bounds, rows.shape[1])
-        centers, steps = private_centers(centered(rows, (lower, upper)), self.n_clusters, budget)
+    def _released(self, rows: Floats, limits: Limits, *labels: Any, budget: GaussianBudget) -> Released:
+        lower, upper = limits
+        centers, steps = private_centers(centered(rows, limits), self.n_clusters, budget)
         return {"cluster_centers_": (lower + upper) / 2 + centers * (upper - lower) / 2, "n_iter_": steps}
 
     def _places(self, X: Any) -> tuple[Floats, Floats]:

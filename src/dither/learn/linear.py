@@ -26,7 +26,7 @@ import numpy as np
 
 from dither import arguments
 from dither.learn import inputs
-from dither.learn.base import PrivateEstimator, Released, UnsupervisedEstimator, centered, limits_of
+from dither.learn.base import Limits, PrivateEstimator, Released, UnsupervisedEstimator, centered, limits_of
 from dither.learn.budget import (
     Floats,
     GaussianBudget,
@@ -258,13 +258,13 @@ class _Linear(RegressorMixin, PrivateEstimator):
         """Return the penalty of each weight in units of the bounds; beyond ``_LARGEST`` the weight is as good as 0."""
         return np.minimum(self._alpha() / _LARGEST, half * half) / (half * half) * _LARGEST
 
-    def _released(self, rows: Floats, *labels: Any, budget: GaussianBudget) -> Released:
+    def _released(self, rows: Floats, limits: Limits, *labels: Any, budget: GaussianBudget) -> Released:
         """Return coefficients and intercept in the units of the data, and the method that was used."""
-        lower, upper = limits_of(self.bounds, rows.shape[1])
+        lower, upper = limits
         low, high = self._label_limits()
         half, label_half = (upper - lower) / 2, (high - low) / 2
         v = np.clip((labels[0] - (low + high) / 2) / label_half, -1.0, 1.0)  # the middle of close bounds is rounded
-        intercept, weights, method = solve(centered(rows, (lower, upper)), v, self._penalty(half), budget)
+        intercept, weights, method = solve(centered(rows, limits), v, self._penalty(half), budget)
         coefficients = weights * label_half / half
         middle = float(np.sum(coefficients * (lower + upper) / 2))
         return {
@@ -356,13 +356,13 @@ class Mean(UnsupervisedEstimator):
 
     mean_: Floats
 
-    def _released(self, rows: Floats, *labels: Any, budget: GaussianBudget) -> Released:
+    def _released(self, rows: Floats, limits: Limits, *labels: Any, budget: GaussianBudget) -> Released:
         """Return the noisy sum over the noisy count, in the units of the data."""
-        lower, upper = limits_of(self.bounds, rows.shape[1])
+        lower, upper = limits
         columns = rows.shape[1]
         count = noisy_count(rows, budget, 0.2)
         norm = float(columns) if budget.pure else math.sqrt(columns)
-        total = noisy_sum(centered(rows, (lower, upper)), norm, budget, budget.left)
+        total = noisy_sum(centered(rows, limits), norm, budget, budget.left)
         mean = np.clip(total / count, -1.0, 1.0)
         return {"mean_": (lower + upper) / 2 + mean * (upper - lower) / 2}
 

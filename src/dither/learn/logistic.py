@@ -42,7 +42,7 @@ from sklearn.linear_model import LogisticRegression as PlainLogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from dither.learn.base import PrivateClassifier, Released, centered, limits_of
+from dither.learn.base import Limits, PrivateClassifier, Released, centered
 from dither.learn.budget import GaussianBudget, noisy_ceiling, noisy_count, noisy_gram, noisy_sum, project, row_norms
 from dither.learn.descent import GRADIENT_SENSITIVITY, Factors, descend_privately
 from dither.learn.groups import without_noise
@@ -118,9 +118,8 @@ class LogisticRegression(PrivateClassifier):
         """Return the estimator of scikit-learn that fits such a model without privacy."""
         return make_pipeline(StandardScaler(), PlainLogisticRegression(max_iter=1000))
 
-    def _released(self, rows: Floats, *labels: Any, budget: GaussianBudget) -> Released:
+    def _released(self, rows: Floats, limits: Limits, *labels: Any, budget: GaussianBudget) -> Released:
         """Return coefficients and intercepts in the units of the data, by the steps of the module."""
-        limits = limits_of(self.bounds, rows.shape[1])
         codes, classes = labels
         scaled_rows = centered(rows, limits)
         size = _noisy_record_count(scaled_rows, budget)

@@ -30,14 +30,14 @@ from typing import Any
 import numpy as np
 
 from dither import arguments
-from dither.budget_hooks import covered, spends
+from dither.budget_hooks import covered
 from dither.callbacks import outcome, silenced
 from dither.comparison import ComparedByValue
 from dither.errors import InvalidArgument, InvalidData, NotPrivate
 from dither.extras import Axes, PandasFrame
 from dither.guarantees import Guarantee, PureDP
 from dither.learn import inputs
-from dither.learn.base import total_spent
+from dither.learn.base import PaidComputation, total_spent
 from dither.learn.budget import Floats
 from dither.mechanisms import Exponential
 from dither.neighbors import AddRemove, Neighbors, relation
@@ -150,25 +150,9 @@ def select_model(
             scores = _scores(models, rows, labels, width, together)
         return covered(mechanism.select_index)(scores, source=source)
 
-    index = _Selected(len(models), mechanism).release(compute, source=source)
+    request = f"selection among {len(models)} models by {mechanism}"
+    index = PaidComputation(request, mechanism.guarantee).release(compute, source=source)
     return Choice(models[index], index, len(models), mechanism)
-
-
-@dataclass(frozen=True)
-class _Selected:
-    """A choice as a ledger sees it."""
-
-    candidates: int
-    mechanism: Exponential
-
-    @property
-    def guarantee(self) -> Guarantee:
-        return self.mechanism.guarantee
-
-    @spends
-    def release(self, compute: Callable[[], int], *, source: Source | None) -> int:
-        """Return what ``compute`` returns; with a ledger scope open, charged once and first."""
-        return compute()
 
 
 def _states_guarantee(model: Any) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 
 from dither import arguments
 from dither.errors import InvalidArgument
-from dither.learn.base import Released, UnsupervisedEstimator, centered, limits_of
+from dither.learn.base import Limits, Released, UnsupervisedEstimator, centered
 from dither.learn.budget import (
     Floats,
     GaussianBudget,
@@ -85,9 +85,9 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, UnsupervisedEstimat
         if self.n_components is not None and self.n_components > columns:
             raise InvalidArgument("n_components", f"at most the {columns} feature(s)", self.n_components, "pass fewer")
 
-    def _released(self, rows: Floats, *labels: Any, budget: GaussianBudget) -> Released:
+    def _released(self, rows: Floats, limits: Limits, *labels: Any, budget: GaussianBudget) -> Released:
         """Return the mean, the components and their variances, from a noisy covariance matrix."""
-        lower, upper = limits_of(self.bounds, rows.shape[1])
+        lower, upper = limits
         columns = rows.shape[1]
         max_norm = math.sqrt(float(np.sum((upper - lower) ** 2))) / 2
         centered_rows = rows - (lower + upper) / 2
@@ -182,12 +182,12 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, UnsupervisedEstimat
         self.with_mean = with_mean
         self.with_std = with_std
 
-    def _released(self, rows: Floats, *labels: Any, budget: GaussianBudget) -> Released:
+    def _released(self, rows: Floats, limits: Limits, *labels: Any, budget: GaussianBudget) -> Released:
         """Return mean, variance and scale of each feature, in the units of the data."""
-        lower, upper = limits_of(self.bounds, rows.shape[1])
+        lower, upper = limits
         half = (upper - lower) / 2
         count = noisy_count(rows, budget, _COUNT)
-        mean, square, noise = noisy_moments(centered(rows, (lower, upper)), count, budget, budget.left)
+        mean, square, noise = noisy_moments(centered(rows, limits), count, budget, budget.left)
         mean = np.clip(mean, -1.0, 1.0)
         variance = np.clip(square - mean * mean, min(noise, 1.0), 1.0)
         return {

@@ -25,11 +25,19 @@ from dither.randomness.lattice import (
     spacing,
 )
 from dither.randomness.laws import Exponential, Gumbel, HeavyTail, Law, Staircase, Student, truncated_tail
-from dither.randomness.lazy import LazyUniform
 from dither.randomness.normal import Normal
 from dither.randomness.race import Variate, exponential_race, noisy_top_k
 from dither.randomness.seeded import is_seeded, mark
-from dither.randomness.source import SYSTEM, SeededSource, Source, SystemSource, drawn_from, is_secure, resolve
+from dither.randomness.source import (
+    SYSTEM,
+    LazyUniform,
+    SeededSource,
+    Source,
+    SystemSource,
+    drawn_from,
+    is_secure,
+    resolve,
+)
 
 __all__ = [
     "BLOCK",

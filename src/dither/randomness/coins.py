@@ -1,7 +1,7 @@
 """Exact uniform integers, and Bernoulli trials with exactly given probabilities.
 
 A trial is decided in floats where a float with a known error can decide it, and otherwise by enclosures of the
-exact probability and further bits of the same uniform number (:class:`~dither.randomness.lazy.LazyUniform`).
+exact probability and further bits of the same uniform number (:class:`~dither.randomness.source.LazyUniform`).
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from dither.errors import InvalidArgument
 from dither.exact import Enclosure, exp_neg
 from dither.randomness.lattice import CHUNK
 from dither.randomness.laws import Floats
-from dither.randomness.lazy import LazyUniform, Threshold
-from dither.randomness.source import Source, Words
+from dither.randomness.source import LazyUniform, Source, Threshold, Words
 
 Flags = NDArray[np.bool_]
 

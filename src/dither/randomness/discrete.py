@@ -15,8 +15,7 @@ from dither.exact import Enclosure, divide, exp_neg
 from dither.randomness.coins import below
 from dither.randomness.lattice import MAGNITUDE, draw, draw_one, in_blocks, integer_steps, to_int64
 from dither.randomness.laws import Exponential, Floats
-from dither.randomness.lazy import LazyUniform, Threshold
-from dither.randomness.source import Source
+from dither.randomness.source import LazyUniform, Source, Threshold
 
 Integers = NDArray[np.int64]
 

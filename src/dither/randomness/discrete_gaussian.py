@@ -12,9 +12,8 @@ from dither.randomness.coins import below
 from dither.randomness.discrete import SPLIT_SCALE, Integers, check_scale, discrete_laplace
 from dither.randomness.lattice import draw_one, in_blocks, integer_steps
 from dither.randomness.laws import Floats
-from dither.randomness.lazy import LazyUniform, Threshold
 from dither.randomness.normal import Normal
-from dither.randomness.source import Source
+from dither.randomness.source import LazyUniform, Source, Threshold
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
 _NODES = (_NODES + 1) / 4  # on [0, 1/2]

@@ -29,8 +29,7 @@ from numpy.typing import NDArray
 
 from dither.exact.search import largest_integer
 from dither.randomness.laws import LOW, Floats, Law
-from dither.randomness.lazy import LazyUniform
-from dither.randomness.source import Source
+from dither.randomness.source import LazyUniform, Source
 
 CHUNK = 1 << 14
 BLOCK = 2 * CHUNK

@@ -50,8 +50,7 @@ from dither.errors import InvalidArgument
 from dither.exact import Enclosure, log
 from dither.randomness.lattice import CHUNK, MAGNITUDE
 from dither.randomness.laws import LOW, Exponential, Floats, Gumbel
-from dither.randomness.lazy import LazyUniform
-from dither.randomness.source import Source, Words
+from dither.randomness.source import LazyUniform, Source, Words
 
 SLACK = 2.0**-38
 _WINDOW = 64.0

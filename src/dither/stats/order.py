@@ -27,19 +27,19 @@ from typing import Any, Literal, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from dither import arguments
+from dither import arguments, sensitivity
 from dither.budget_hooks import covered, spends_arguments
 from dither.errors import InvalidArgument
 from dither.exact import decimal
 from dither.guarantees import PureDP
-from dither.inference import Grid, RankInterval, Split, halve, levels
+from dither.inference import Grid, RankInterval, Split, WithinBounds, halve, levels
 from dither.inference.grid import Values
-from dither.mechanisms import PermuteAndFlip
+from dither.mechanisms import PermuteAndFlip, SmoothNoise
 from dither.neighbors import AddRemove, Neighbors, ReplaceOne, relation
 from dither.randomness import Source, bernoulli_exp, exponential_race, resolve, uniform_integer
+from dither.sensitivity.smooth import ends, rank_of
 from dither.stats.column import NanPolicy, known_size, read
 from dither.stats.estimate import EstimateFloat, EstimateInt
-from dither.stats.smooth import smooth_quantile
 from dither.validation import as_values
 
 Category = TypeVar("Category")
@@ -194,7 +194,7 @@ def quantile(
     True
     """
     if method == "smooth":
-        return smooth_quantile(x, q, bounds, epsilon, delta, neighbors, nan, source)
+        return _smooth_quantile(x, q, bounds, epsilon, delta, neighbors, nan, source)
     if method != "exponential" or delta is not None:
         raise InvalidArgument("method", "'exponential' without a delta, or 'smooth'", repr(method), "leave delta out")
     share = _share(q)
@@ -202,6 +202,40 @@ def quantile(
     target = _target_rank(share, column.values.size, column.epsilon, neighbors)
     position = select_position(column.values, column.grid, column.lower, column.upper, target, column.source)
     return column.estimate(position, target.rate)
+
+
+def _smooth_quantile(
+    x: Any,
+    q: float,
+    bounds: tuple[float, float],
+    epsilon: float,
+    delta: float | None,
+    neighbors: Neighbors,
+    nan: NanPolicy,
+    source: Source | None,
+) -> EstimateFloat:
+    """Return the record of rank ``ceil(q n)`` with noise of the size of its smooth sensitivity, clipped to the bounds.
+
+    The noise is Laplace's where a delta is given, and Student's otherwise.
+    """
+    lower, upper = ends(bounds)
+    if relation(neighbors) is not ReplaceOne:
+        raise InvalidArgument(
+            "neighbors", "dither.ReplaceOne for method='smooth'", "AddRemove", "use method='exponential'"
+        )
+    resolved = resolve(source)
+    mechanism = SmoothNoise("student" if delta is None else "laplace", epsilon, delta)
+    values = np.clip(read(x, neighbors, nan, lower).astype(np.float64), lower, upper)
+    known_size(values.size)
+    rank = rank_of(q, values.size)
+    middle = float(np.partition(values, rank - 1)[rank - 1])
+    size = sensitivity.smooth_order(values, rank, (lower, upper), mechanism.beta)
+    noisy = covered(mechanism.release)(Fraction(middle), size, width=upper - lower, source=resolved)
+    clipped = builtins.min(builtins.max(float(noisy), lower), upper)
+    interval = WithinBounds(lower, upper)
+    return EstimateFloat.of(
+        clipped, mechanism.guarantee, neighbors, f"SmoothNoise({mechanism.kind})", interval, resolved.private
+    )
 
 
 @spends_arguments

@@ -27,8 +27,7 @@ from numpy.typing import NDArray
 from dither.errors import InvalidArgument, WrongType
 from dither.randomness.lattice import CHUNK, MAGNITUDE, bound, settle
 from dither.randomness.laws import LOW, Law
-from dither.randomness.lazy import LazyUniform
-from dither.randomness.source import KeyStream, Source, is_secure, resolve
+from dither.randomness.source import KeyStream, LazyUniform, Source, is_secure, resolve
 
 KEY_BYTES = 32
 _UNIT = 2.0**-63

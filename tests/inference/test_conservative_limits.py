@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dither.inference.box import mean_limits, spread_limits, variance_limits
+from dither.inference.moments import mean_limits, spread_limits, variance_limits
 
 LARGEST = 3.0
 VALUES = st.lists(st.floats(-LARGEST, LARGEST), min_size=0, max_size=40)

@@ -88,7 +88,8 @@ def to_json(value: Any) -> Any:
 
 
 def _encode_fields(value: Any) -> dict[str, Any]:
-    """Return a dataclass as an object of its fields that are not at their defaults, tagged where a union holds it."""
+    """Return a dataclass as an object of the fields that differ from their defaults, with its class under "is" where
+    a union holds it."""
     bases = type(value).__mro__  # a subclass is written as the class that it refines
     tag = next((base.__name__ for base in bases if base in _TAGGED), None)
     result: dict[str, Any] = {} if tag is None else {"is": tag}
@@ -200,7 +201,7 @@ def _decode_tuple(parts: tuple[Any, ...], document: list[Any], where: str) -> tu
 
 
 def _pairs(document: object, where: str) -> list[tuple[str, Any]]:
-    """Return the items of a mapping written as a list of pairs, which keeps their order."""
+    """Return the items of a mapping that is written as a list of pairs, which keeps their order."""
     pairs: list[Any] = document if isinstance(document, list) else [None]
     if not all(isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) for pair in pairs):
         raise InvalidArgument(where, "a list of pairs [name, value]", kind_of(document), "write [[name, value], …]")

@@ -83,7 +83,7 @@ class _Schema:
 
 
 def _schema(source: object, unit: str | None, table: str) -> _Schema:
-    """Return the schema of a source; refuse a unit that is not in it, or cannot name people."""
+    """Return the schema of a source; refuse a unit that is not among its columns or cannot name people."""
     from dither.tables.engines import connect
     from dither.tables.engines.files import headless, looks_like_data
 
@@ -102,12 +102,12 @@ def _schema(source: object, unit: str | None, table: str) -> _Schema:
 
 
 def _shown(source: object) -> str:
-    """Return a source as a comment shows it: without a password, and "…" for a frame."""
+    """Return a source as a comment shows it: a path or URL without its password, and "…" for a frame."""
     return _without_password(os.fspath(source)) if isinstance(source, (str, os.PathLike)) else "…"
 
 
 def _without_password(source: str) -> str:
-    """Return a URL without its password."""
+    """Return a URL without its password, before the host or as a parameter."""
     if "://" not in source:
         return source
     source = re.sub(r"(://[^/@:]*):[^/@]*@", r"\1@", source)
@@ -115,7 +115,7 @@ def _without_password(source: str) -> str:
 
 
 def title_of(source: object) -> str:
-    """Return a name in SQL for a source, from its own.
+    """Return a name for SQL made from a source's file or table name.
 
     >>> title_of("data/Visits 2024.parquet")
     'visits_2024'
@@ -132,18 +132,18 @@ _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def _quoted(text: str) -> str:
-    """Return text as TOML writes it."""
+    """Return a text as a TOML string."""
     signs = (_ESCAPES.get(s) or (f"\\u{ord(s):04x}" if ord(s) < 32 or ord(s) == 127 else s) for s in text)
     return '"' + "".join(signs) + '"'
 
 
 def _comment(text: str) -> str:
-    """Return text for a comment of TOML, which must not contain control characters."""
+    """Return a text for a comment in TOML, which must not contain control characters."""
     return "".join(sign if sign.isprintable() else " " for sign in text)
 
 
 def _unit(unit: str | None) -> str:
-    """Return the lines of a drafted card that name the unit, or explain that none is named."""
+    """Return the lines of a draft that name the unit, or explain that none is named."""
     if unit is None:
         return (
             "# The column that says which person a row is about. None is named: every row counts as a person\n"
@@ -269,8 +269,8 @@ _OPEN = "# to be filled in"
 
 
 def unfilled(text: str) -> list[tuple[str, ...]]:
-    """Return the sections of a card whose type is still the one that a draft of a CSV file wrote, as the names in their
-    headings.
+    """Return the headings of the sections in a card that still have the type which a draft wrote for lack of a better
+    one.
 
     >>> age = '[columns.age]\\ntype = "text"  # to be filled in'
     >>> unfilled(age + '\\n[columns.day]\\ntype = "date"  # to be filled in')
@@ -287,14 +287,14 @@ def unfilled(text: str) -> list[tuple[str, ...]]:
 
 
 def _names_in(section: Mapping[str, Any]) -> Iterator[str]:
-    """Return the names of an empty section and of those around it, the outermost first."""
+    """Yield the names in the heading of an empty section, the outermost first."""
     for name, inside in section.items():
         yield name
         yield from _names_in(inside)
 
 
 def _section(prefix: str, column: str, type: Type, is_unit: bool, declares_types: bool) -> str:
-    """Return the section of one column, with commented examples of what the steward may state."""
+    """Return the section of one column, with the steward's choices as comments."""
     bare = re.fullmatch(r"[A-Za-z0-9_-]+", column)
     lines = [f"[{prefix}columns.{column if bare else _quoted(column)}]", f'type = "{type}"']
     if is_unit:

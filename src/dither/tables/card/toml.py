@@ -106,12 +106,12 @@ def wrong(name: str, expected: str, got: str, fix: str) -> InvalidArgument:
 
 
 def kind_of(value: object) -> str:
-    """Return what a value of TOML is, in words."""
+    """Return the kind of a TOML value in words, for messages."""
     return _KINDS.get(type(value), "something else")
 
 
 def check_names(given: object, allowed: tuple[str, ...], where: str) -> None:
-    """Refuse what is no section, and a section with a key that it cannot have."""
+    """Refuse a value that is no section, and a section with an unknown key."""
     if not isinstance(given, Mapping):
         raise wrong(where or "card", "a section", kind_of(given), f"write [{where}] and its keys below")
     for key in given:
@@ -121,12 +121,12 @@ def check_names(given: object, allowed: tuple[str, ...], where: str) -> None:
 
 
 def listed_with_or(words: tuple[str, ...]) -> str:
-    """Words in a row."""
+    """Return words as an enumeration: "a, b or c"."""
     return f"{', '.join(words[:-1])} or {words[-1]}"
 
 
 def columns_of(given: Mapping[str, Any], where: str) -> dict[str, ColumnCard]:
-    """Return the columns of a card, or of a public table in it."""
+    """Return the columns of a card, or of one of its tables, from the section ``columns``."""
     name = f"{where}.columns" if where else "columns"
     sections = given.get("columns")
     if not isinstance(sections, Mapping) or not sections:
@@ -179,7 +179,7 @@ def _near_type(given: object) -> str:
 
 
 def _bounds(given: object, type: Type, name: str) -> tuple[float, float] | None:
-    """Return the bounds of a column of numbers; None where none are stated."""
+    """Return the bounds of a column of numbers, checked against its type; None where none are stated."""
     if given is None:
         return None
     where, fix = f"{name}.bounds", "write bounds = [lower, upper], chosen without looking at the data"
@@ -202,7 +202,8 @@ def _bounds(given: object, type: Type, name: str) -> tuple[float, float] | None:
 
 
 def _period(given: object, type: Type, name: str) -> tuple[date, date] | None:
-    """Return the bounds of a column of dates or timestamps; a day as the last moment means its end."""
+    """Return the bounds of a column of dates or timestamps; None where none are stated. A day as upper bound of
+    timestamps means its last moment."""
     if given is None:
         return None
     where, fix = f"{name}.bounds", "write bounds = [2024-01-01, 2024-12-31], without quotes"
@@ -304,7 +305,7 @@ class SeriesAggregate:
 
 
 def series_of(given: object, columns: Mapping[str, ColumnCard]) -> dict[str, SeriesCard]:
-    """Return the series of a card; every mistake that can be seen without a table is named."""
+    """Return the series of a card, checked as far as that is possible without a table."""
     if given is None:
         return {}
     if not isinstance(given, Mapping) or not given:
@@ -362,7 +363,7 @@ _MOST_LINES = 1_000
 
 
 def read_bytes(place: Path, what: str, hint: str) -> bytes:
-    """Return the bytes of a file; ``what`` it is and a ``hint`` how to come by one are for refusals."""
+    """Return the bytes of a file; ``what`` it is, and a ``hint`` how to get one, are for messages."""
     try:
         return place.read_bytes()
     except IsADirectoryError:
@@ -372,7 +373,7 @@ def read_bytes(place: Path, what: str, hint: str) -> bytes:
 
 
 def contents(raw: bytes, what: str, place: Path | None = None) -> dict[str, Any]:
-    """Return what the bytes of a TOML file say; ``what`` it is and its ``place`` are for refusals."""
+    """Parse the bytes of a TOML file; ``what`` it is and its ``place`` are for messages."""
     name = what if place is None else f"{what} {clip(place.name)}"
     try:
         text = raw.decode("utf-8-sig")
@@ -386,7 +387,7 @@ def contents(raw: bytes, what: str, place: Path | None = None) -> dict[str, Any]
 
 
 def missing(place: Path, what: str, hint: str) -> InvalidArgument:
-    """Return the refusal of a file that is not there, with the name of one beside it that is meant, perhaps."""
+    """Return the error for a file that cannot be read, with a file of a similar name beside it as advice."""
     beside = [item.stem for item in place.parent.glob("*.toml")][:200] if place.parent.is_dir() else []
     near = difflib.get_close_matches(place.stem[:200], beside, n=1)
     fix = f"write '{near[0]}.toml', the nearest name" if near else f"check the path, {hint}"
@@ -394,7 +395,7 @@ def missing(place: Path, what: str, hint: str) -> InvalidArgument:
 
 
 def _mistake(reason: str, text: str, name: str) -> InvalidArgument:
-    """Return the refusal of a file that is no TOML, with the place of the first mistake and its line.
+    """Return the error for a file that is no TOML, with the position and line of the first mistake.
 
     Of what was never closed, a list or a text, the parser names the place where it gave up; the mistake is where it
     begins.
@@ -411,8 +412,8 @@ def _mistake(reason: str, text: str, name: str) -> InvalidArgument:
 
 
 def _beginning(lines: list[str], end: int) -> int:
-    """Return the line in which the statement begins that ends in a mistake in line ``end``: those before it can be
-    read."""
+    """Return the line in which the statement begins that the parser fails on in line ``end``: all lines before it
+    can be parsed."""
     for before in range(end - 1, max(-1, end - _MOST_LINES), -1):
         try:
             tomllib.loads("\n".join(lines[:before]))
@@ -426,7 +427,7 @@ def _beginning(lines: list[str], end: int) -> int:
 
 
 def _shown(line: str) -> str:
-    """Return a line of a file, for a message; passwords and secrets are left out."""
+    """Return a line of a file for a message, without passwords and secrets."""
     if re.search("(?i)secret|password|token", line.partition("=")[0]):
         line = line.partition("=")[0] + "= …"
     line = re.sub(r"(?i)(password=)[^&\s\"':]*", r"\1…", re.sub(r"(://[^/@:\s]*):[^@\s]*@", r"\1:…@", line))
@@ -445,7 +446,7 @@ _GUARANTEE = ("epsilon", "delta", "rho")
 
 
 def read(path: str | os.PathLike[str]) -> Card:
-    """Return the card in a file."""
+    """Read the card in a TOML file; refuse a file that holds rows or nothing."""
     place = Path(path)
     raw = read_bytes(place, "card", "or draft a card with dither init")
     if place.suffix.lower() != ".toml" and _looks_like_data(place, raw):
@@ -458,14 +459,14 @@ def read(path: str | os.PathLike[str]) -> Card:
 
 
 def _looks_like_data(place: Path, raw: bytes) -> bool:
-    """Return whether a file that was given as a card is one of rows, by its name or its first bytes."""
+    """Return whether a file given as a card holds rows instead, by its ending or first bytes."""
     suffixes = {suffix.lower() for suffix in place.suffixes}
     named = suffixes & {".csv", ".tsv", ".parquet", ".pq", ".duckdb", ".db", ".gz", ".arrow", ".xlsx", ".json"}
     return bool(named) or raw.startswith(b"PAR1") or raw[8:12] == b"DUCK"
 
 
 def parse(given: Mapping[str, Any], folder: str | os.PathLike[str] = ".") -> Card:
-    """Return the card that a file's contents say; relative paths start from ``folder``."""
+    """Return the card that a parsed TOML file describes; relative paths start from ``folder``."""
     check_names(given, _TOP, "")
     home = Path(folder)
     name = _text(given, "name", "", required=True)
@@ -511,7 +512,7 @@ def parse(given: Mapping[str, Any], folder: str | os.PathLike[str] = ".") -> Car
 
 
 def _unit(given: Mapping[str, Any], where: str, columns: Mapping[str, ColumnCard]) -> str | None:
-    """Return the column that names the person, if the card or its section of a table says one."""
+    """Return the column that names the person in a card or in one of its tables; None where none is stated."""
     name, section = (f"{where}.unit", f"{where}.columns") if where else ("unit", "columns")
     unit: str | None = _text(given, "unit", where)
     if unit is not None:
@@ -526,7 +527,7 @@ def _unit(given: Mapping[str, Any], where: str, columns: Mapping[str, ColumnCard
 
 
 def _tables(given: Mapping[str, Any], home: Path) -> dict[str, PrivateTable]:
-    """Return the sections of private tables."""
+    """Return the private tables in the section ``tables``, by name."""
     sections = given.get("tables", {})
     if not isinstance(sections, Mapping) or ("tables" in given and not sections):
         got = "an empty one" if isinstance(sections, Mapping) else kind_of(sections)
@@ -543,7 +544,7 @@ def _tables(given: Mapping[str, Any], home: Path) -> dict[str, PrivateTable]:
 
 
 def _rows_without_unit(given: object, unit: str | None, people_pay: bool) -> Literal["drop", "each"] | None:
-    """Return what the card says about rows whose unit is NULL."""
+    """Return what the card says about rows whose unit is NULL: "drop" or "each"; None where it says nothing."""
     if given is None:
         return None
     name = "rows_without_unit"
@@ -561,7 +562,7 @@ def _rows_without_unit(given: object, unit: str | None, people_pay: bool) -> Lit
 
 
 def _text(given: Mapping[str, Any], key: str, where: str, required: bool = False) -> Any:
-    """Return the text under a key; None where there is none and it is not required."""
+    """Return the text under a key; None where it is missing and not required."""
     name, value = f"{where}.{key}" if where else key, given.get(key)
     if value is None and not required:
         return None
@@ -572,7 +573,7 @@ def _text(given: Mapping[str, Any], key: str, where: str, required: bool = False
 
 
 def _whole(given: Mapping[str, Any], key: str, default: int = 1) -> int:
-    """Return the whole number under a key, at least 1; the default where there is none."""
+    """Return the positive integer under a key; the default where it is missing."""
     value = given.get(key, default)
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         got = str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else kind_of(value)
@@ -582,7 +583,7 @@ def _whole(given: Mapping[str, Any], key: str, default: int = 1) -> int:
 
 
 def _place(source: str, home: Path) -> str:
-    """Return a source or ledger with its path made full; URLs and Spark tables are as they are."""
+    """Return a source or ledger with an absolute path; URLs and Spark tables are unchanged."""
     if "://" in source:
         return source
     path, mark, table = source.rpartition("::")
@@ -593,7 +594,7 @@ def _place(source: str, home: Path) -> str:
 
 
 def _file(given: str | None, name: str, home: Path) -> str | None:
-    """Return a file of this machine, with its path made full."""
+    """Return an absolute path from one that is relative to the card's folder; None for None. Refuse URLs."""
     if given is None:
         return None
     if "://" in given:
@@ -602,7 +603,7 @@ def _file(given: str | None, name: str, home: Path) -> str | None:
 
 
 def _public(given: object, home: Path) -> dict[str, PublicTable]:
-    """Return the public tables of a card, by name."""
+    """Return the public tables in the section ``public``, by name."""
     if not isinstance(given, Mapping):
         raise wrong("public", "a section for each public table", kind_of(given), "write [public.regions]")
     result = {}
@@ -631,7 +632,8 @@ def _number(given: object, name: str, expected: str, is_allowed: Callable[[float
 
 
 def _accounts(given: object) -> tuple[str | None, Literal["sum", "advanced"]]:
-    """Return whose people the accounts are for, None for the card's own, and how the limits are kept."""
+    """Return the population that shares each person's account, None for the card's own people, and how limits are
+    composed: "sum" or "advanced"."""
     if not isinstance(given, Mapping):
         return None, "sum"
     population, filter = _text(given, "population", "budget"), given.get("filter", "sum")
@@ -683,7 +685,7 @@ def _budget(given: object, unit: str | None) -> _Limits:
 
 
 def _guarantee(stated: Mapping[str, Any], where: str) -> Guarantee:
-    """Return the guarantee that epsilon, epsilon and delta, or rho state; ``where`` names the section in errors."""
+    """Return the guarantee that epsilon, epsilon and delta, or rho state; ``where`` names the section in messages."""
     for key, value in stated.items():
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise wrong(f"{where}.{key}", "a number", kind_of(value), f"write {key} without quotes")
@@ -704,7 +706,7 @@ def _guarantee(stated: Mapping[str, Any], where: str) -> Guarantee:
 
 
 def _check_limit(limit: Guarantee | None, where: str, filter: Literal["sum", "advanced"]) -> None:
-    """Refuse a limit that no ledger could keep, as the ledger itself would at the first question."""
+    """Refuse a limit that the ledger would refuse at the first question; None is no limit."""
     try:
         if limit is not None:
             Limit.of(limit, filter)
@@ -713,7 +715,7 @@ def _check_limit(limit: Guarantee | None, where: str, filter: Literal["sum", "ad
 
 
 def gaps(card: Card) -> list[str]:
-    """Return what the card does not say, and what will therefore be refused."""
+    """Return what the card leaves open, and which questions are refused because of it."""
     result = []
     for table in card.private_tables:
         result += _gaps_of_table(card.for_table(table), f"{table}." if card.tables else "")
@@ -737,7 +739,7 @@ def gaps(card: Card) -> list[str]:
 
 
 def _gaps_of_table(card: Card, prefix: str) -> list[str]:
-    """Return what the card does not say about the columns of one table."""
+    """Return what the card leaves open about one table's columns; ``prefix`` names the table."""
     result = [
         f"no bounds for {prefix}{name}: SUM, AVG, VAR, STDDEV, MIN, MAX and quantiles of it are refused"
         for name, column in card.columns.items()

@@ -61,12 +61,12 @@ class Statement:
 
     @cached_property
     def text(self) -> str:
-        """The statement as text, written once."""
+        """The statement as SQL text, written once."""
         replacing = {placeholder(name): source for name, source in self.sources.items()}
         return nodes.render(self.node, self.dialect, replacing=replacing)
 
     def on(self, sources: Mapping[str, exp.Expr]) -> Statement:
-        """Return the same about other rows."""
+        """Return the same statement about other rows."""
         return Statement(self.node, sources, self.dialect)
 
     def __str__(self) -> str:
@@ -77,7 +77,7 @@ class RowCodes(Protocol):
     """The place of each row in a public domain, as whole numbers; rows outside the domain do not count."""
 
     def clauses(self, find: Lookup, name: str) -> tuple[list[exp.Expr], list[exp.Join], list[exp.Expr]]:
-        """Return columns, joins and conditions of a SELECT about the rows; their names begin with ``name``."""
+        """Return the columns, joins and conditions that give each row its code; names begin with ``name``."""
 
 
 @dataclass(frozen=True)
@@ -104,51 +104,52 @@ class StatementContext:
     """The statements of :func:`built_once`."""
 
     def statement(self, node: exp.Expr) -> Statement:
-        """Return a statement of this engine about these rows."""
+        """Return a SELECT as a statement for this engine, about this question's tables."""
         sources = {name or "": self.tables[name or ""] for name in private_tables(self.query)}
         return Statement(node, sources, self.dialect)
 
     @cached_property
     def find(self) -> Lookup:
-        """How columns are found; what is compiled with it is compiled once for all statements."""
+        """The lookup of columns, which compiles each expression once for all statements."""
         return expressions.remembering(expressions.lookup(self.card, self._aliases))
 
     @property
     def _aliases(self) -> dict[str, str]:
+        """The aliases p0, p1, … of the public tables that the question joins."""
         return {joined.table: f"p{i}" for i, joined in enumerate(self.query.joins)}
 
     @property
     def names(self) -> list[str]:
-        """What the groups are called: g0, g1, …"""
+        """The names g0, g1, … of the groups in the statements."""
         return [f"g{i}" for i in range(len(self.query.groups))]
 
     @property
     def chosen(self) -> bool:
-        """Whether a person's groups have to be chosen, because their keys are not public: each group that a person is
-        in raises the probability that a key is shown that nobody else has, so there must not be more than allowed.
-        """
+        """Whether each person's groups must be limited because their keys are not public: every group that a person
+        is in raises the probability that a key which nobody else has is shown."""
         return not self.every_group and self.card.unit is not None and any(keys is None for keys in self.keys)
 
     @property
     def numbered(self) -> list[bool]:
-        """Which groups' private keys are numbered by the engine."""
+        """For each group, whether the engine numbers its private keys: DuckDB does."""
         return [keys is None and self.dialect == "duckdb" and self.chosen for keys in self.keys]
 
     @property
     def everywhere(self) -> StatementContext:
-        """The same with every group of every person."""
+        """The same context with all groups of every person kept."""
         return replace(self, every_group=True)
 
     @property
     def carried(self) -> list[str]:
-        """The groups and what goes with them."""
+        """The columns of the groups, and of the hashes of numbered keys, that rows carry through the statement."""
         return [*self.names, *(f"h{i}" for i, yes in enumerate(self.numbered) if yes)]
 
     # -- rows ---------------------------------------------------------------------------------------------------------
 
     @cached_property
     def grouped(self) -> list[TypedSql]:
-        """The groups' expressions."""
+        """The compiled expressions of the groups; refuse doubles without public keys, of which nearly every value is
+        a group of its own."""
         result = [expressions.key(group.value, self.find) for group in self.query.groups]
         nodes.check_length(*(typed.node for typed in result))
         for group, typed, keys in zip(self.query.groups, result, self.keys, strict=True):
@@ -162,8 +163,8 @@ class StatementContext:
         return result
 
     def source(self, columns: Mapping[str, exp.Expr], with_person: bool = False) -> exp.Select:
-        """Return ``rows``: who (u), in which group (g0, g1, …), with which values. A person with one row at most in a
-        relation need not be known to bound it, but may be asked for."""
+        """Return a SELECT of the rows: the person (u), the groups (g0, g1, …) and these columns. A relation with one
+        row per person has no u unless it is asked for."""
         parts = [alias(node, name) for name, node in columns.items()]
         conditions, joins = self._conditions(), self._joins()
         for i, (typed, keys, numbered) in enumerate(zip(self.grouped, self.keys, self.numbered, strict=True)):
@@ -191,33 +192,37 @@ class StatementContext:
 
     @cached_property
     def _rows(self) -> exp.Expr:
+        """The card's own table, or the relation that is asked about, for FROM under the alias t."""
         if self.query.source is None:
             return relation(exp.to_table(placeholder("")), "t")
         return relation(relation_sql(self.query.source, self.base_card, self.tables, self.dialect), "t")
 
     @property
     def _who(self) -> exp.Expr:
+        """The column that names the person."""
         unit = self.card.unit
         return nodes.column(person_of(self.base_card) if unit is None else unit, "t")
 
     @property
     def base_card(self) -> Card:
-        """The card of the tables that the question reads."""
+        """The card of the private tables that the question reads."""
         return base_of(self.card)
 
     @property
     def null_people(self) -> bool:
-        """Whether there are rows whose ``u`` is NULL: each of them is a person, who has this row only. A relation made
-        of tables has none."""
+        """Whether rows whose ``u`` is NULL each count as a person with that row only; relations made of tables have
+        no such rows."""
         named = self.card.unit is not None and self.query.source is None
         return named and self.card.counts_rows_without_unit
 
     def _conditions(self) -> list[exp.Expr]:
+        """Return the conditions that rows must meet: a known person and the question's WHERE."""
         named = self.card.unit is not None and not self.null_people
         result = [nodes.is_not_null(self._who)] if named else []
         return result if self.query.where is None else [*result, expressions.condition(self.query.where, self.find)]
 
     def _joins(self) -> list[exp.Join]:
+        """Return the joins with the question's public tables."""
         aliases, find = self._aliases, self.find
         return [
             public_join(item, self.tables[item.table], self.card.public[item.table], aliases[item.table], find)
@@ -231,7 +236,8 @@ class StatementContext:
         by: Sequence[str],
         before: Sequence[tuple[str, exp.Select]],
     ) -> exp.Select:
-        """Return the whole statement: numbers given to private keys before, and their keys put back after."""
+        """Return the whole statement: lines summed by groups, with private keys numbered before and put back after.
+        ``before`` are further tables that it reads."""
         keys = [plain_column(name) for name in by]
         summed = select(
             [*keys, *(alias(node, name) for name, node in totals.items())], relation(lines, "kept"), group_by=keys
@@ -265,13 +271,16 @@ class StatementContext:
     # -- keyed hashes: numbers mod the prime 2^31 - 1, whose products no engine's 64 bits overflow --------------------
 
     def _key(self, which: str) -> int:
+        """Return a factor or summand of the hash, from 1 to 2^31 - 2, derived from the secret and a label."""
         return 1 + int.from_bytes(hashlib.sha256(f"{self.secret}/{which}".encode()).digest()[:8], "big") % (_PRIME - 1)
 
     def _linear(self, x: exp.Expr, factor: str, summand: str) -> exp.Expr:
+        """Return the linear hash factor * x + summand, whose two keys have these labels."""
         return binary("+", binary("*", x, integer(self._key(factor))), integer(self._key(summand)))
 
     def _hashed_value(self, x: exp.Expr, type: Type) -> exp.Expr:
-        """Return a keyed hash of one value: of a whole number by a line, of anything else by MD5 under the secret."""
+        """Return a keyed hash of one value that is not reduced yet: linear for integers, MD5 under the secret for
+        others."""
         if type == "integer":  # from 1 to 2^32, times less than 2^31
             remainder = binary("+", self._reduced(cast(x, "integer")), integer(_PRIME))
             return self._linear(remainder, "a", "b")
@@ -279,19 +288,22 @@ class StatementContext:
         return nodes.hash_60_bits(nodes.concatenate(key, nodes.as_text(x, type, self.dialect)), self.dialect)
 
     def hash_of_value(self, x: exp.Expr, type: Type) -> exp.Expr:
-        """Return the keyed hash of one value: a number below 2^31."""
+        """Return the keyed hash of one value, below 2^31."""
         return self._reduced(self._hashed_value(x, type))
 
     @staticmethod
     def _reduced(hashed: exp.Expr) -> exp.Expr:
+        """Return a hash modulo the prime 2^31 - 1."""
         return binary("%", hashed, integer(_PRIME))
 
     def _combined(self, hashed: exp.Expr, other: exp.Expr, which: str) -> exp.Expr:
-        """Combine two hashes; without the exclusive or, a product would order the groups of many people alike."""
+        """Return the combination of two hashes: their exclusive or times a key. A product alone would order the
+        groups of many people alike."""
         return self._reduced(binary("*", nodes.xor(hashed, other, self.dialect), integer(self._key(which))))
 
     def keyed_hash(self, *more: str) -> exp.Expr:
-        """Return the keyed hash of a person and a group, and of the columns of ``more``: a number below 2^31."""
+        """Return the keyed hash of a person, a group and the columns in ``more``, below 2^31. It decides which
+        groups of a person count."""
         unit = self.card.columns[self.card.unit].type if self.card.unit is not None else "integer"
         result = self._reduced(self._hashed_value(plain_column("u"), unit))
         for i, (typed, keys, numbered) in enumerate(zip(self.grouped, self.keys, self.numbered, strict=True)):
@@ -314,7 +326,8 @@ class StatementContext:
     def counted(
         self, columns: Mapping[str, exp.Expr], where: Sequence[exp.Expr] = ()
     ) -> tuple[exp.Select, list[tuple[str, exp.Select]]]:
-        """Return ``rows`` of the groups that are kept, and tables to read before."""
+        """Return the rows in the groups of each person that count, and tables the statement reads before. Where
+        groups are chosen, those with the smallest hashes count."""
         lines = select([exp.Star()], relation(self.source(columns), "r"), where=where)
         if not self.chosen:
             return lines, []
@@ -339,12 +352,14 @@ class StatementContext:
         return select([every], relation(asked, "a"), joins=[kept], where=where), [("asked", lines)]
 
     def weighted(self, lines: exp.Select, limits: Limits) -> tuple[exp.Select, list[tuple[str, exp.Select]], exp.Expr]:
-        """Return lines, one for each row, with the weight of their person by the l1 norm; tables to read before; and
-        the sum of weights, in units of ``2^-bits``. Where every row is a person, the sum is the number of rows."""
+        """Return lines with the column ``w``, the weight of their person by the l1 norm: min(1, R / N) for N rows
+        and the limit R; tables the statement reads before; and the sum of weights in units of 2^-bits. Where every
+        row is a person, the lines are unchanged and the sum is their number."""
         if self.card.unit is None:
             return lines, [], count_rows()
 
         def weight(windows: bool) -> exp.Expr:
+            """Return the weight by the number of the person's lines, counted as an aggregate or by a window."""
             rows = over(count_rows(), [plain_column("u")]) if windows else count_rows()
             return limits.weight(rows, self.dialect)
 
@@ -353,11 +368,11 @@ class StatementContext:
         return result, tables, total(w)
 
     def _first(self, pairs: exp.Select) -> exp.Select:
-        """Return the pairs of each person with the smallest hashes, on DuckDB.
+        """Return, on DuckDB, the groups of each person with the smallest hashes.
 
-        Groups with the same hash go by their numbers, which are in the order of their keys: were they to go by the
-        order of rows, a person's groups would depend on other people's. Hash and numbers are one whole number where
-        they fit, which is much faster than a struct.
+        Groups with equal hashes are ordered by their numbers, which are in the order of their keys: if they were
+        ordered by their rows, a person's groups would depend on other people's. Hash and numbers are packed into one
+        integer where they fit, which is much faster than a struct.
         """
         listed, most = ["u", *self.names], self.limits.groups
         widths = [31 if keys is None or len(self.keys) == 1 else (len(keys) - 1).bit_length() for keys in self.keys]
@@ -384,10 +399,12 @@ _Arguments = ParamSpec("_Arguments")
 def built_once(
     build: Callable[Concatenate[StatementContext, _Arguments], exp.Expr],
 ) -> Callable[Concatenate[StatementContext, _Arguments], Statement]:
-    """Make a function that writes a SELECT return the statement, which is built once for each context and arguments."""
+    """Decorate a function that writes a SELECT, so that it returns a statement and builds it once per context and
+    arguments."""
 
     @functools.wraps(build)
     def statement(context: StatementContext, /, *args: _Arguments.args, **keywords: _Arguments.kwargs) -> Statement:
+        """Return the statement for these arguments, from the context if it was built before."""
         name = repr((build.__name__, args, keywords))  # which tells 1 from 1.0 and True
         if name not in context.built:
             context.built[name] = context.statement(build(context, *args, **keywords))
@@ -397,14 +414,14 @@ def built_once(
 
 
 def listed_keys(keys: tuple[Value, ...], type: Type) -> exp.Select:
-    """Return the public keys with their numbers, each once by the engine's own equality: a row has one of them at most,
-    whatever they are."""
+    """Return public keys with their numbers, each once by the engine's own equality, so that no row matches two of
+    them."""
     given = [(key, (number,)) for number, key in enumerate(keys) if key is not None]
     return each_key_once(key_values(given, type, ("i",)), ("i",))
 
 
 def key_values(rows: Sequence[tuple[Value, Sequence[int]]], type: Type, numbers: Sequence[str]) -> exp.Select:
-    """Return public keys, as the column ``k``, with whole numbers that belong to them, written as constants."""
+    """Return public keys as the column ``k`` of a table of constants, with the whole numbers that belong to each."""
     k: exp.Expr = plain_column("k")
     if type != "text":  # as text, cast once
         k = cast(k, type)
@@ -415,14 +432,16 @@ def key_values(rows: Sequence[tuple[Value, Sequence[int]]], type: Type, numbers:
 
 
 def each_key_once(keys: exp.Expr, numbers: Sequence[str]) -> exp.Select:
-    """Return a table of keys ``k`` with one row for each by the engine's own equality, and the least of each number."""
+    """Return a table of keys ``k`` with one row for each by the engine's own equality, with the least of each
+    number."""
     key = plain_column("k")
     least = [alias(call("MIN", plain_column(name)), name) for name in numbers]
     return select([key, *least], relation(keys, "d"), group_by=[key])
 
 
 def smallest(rows: exp.Select, by: Sequence[str], order: exp.Expr, most: int, columns: Sequence[str]) -> exp.Select:
-    """Return, for each value of ``by``, ``columns`` of the ``most`` rows that come first in ``order``; on DuckDB."""
+    """Return, on DuckDB, the ``most`` rows that come first in ``order`` for each value of ``by``, with these
+    columns."""
     packed = exp.Struct(
         expressions=[exp.PropertyEQ(this=exp.to_identifier(name), expression=plain_column(name)) for name in columns]
     )
@@ -437,8 +456,7 @@ def with_weights(
     dialect: Dialect,
     keep_null: bool = False,
 ) -> tuple[exp.Select, list[tuple[str, exp.Select]]]:
-    """Return the lines of a table with numbers that follow from all lines of the same person, and tables to read
-    before.
+    """Return the lines of a table with numbers computed from all lines of the same person, and tables to read before.
 
     Each number is an expression of aggregates; asked for with True, of windows over the person's lines. The lines
     are read once: were the source to change between two readings, a weight would be that of other rows. With

@@ -77,7 +77,7 @@ class _Compilation:
 
     @property
     def conditions(self) -> _Compilation:
-        """The compiler of conditions, which is its own."""
+        """The compiler of conditions, which takes columns beyond their bounds."""
         if self._conditions is None:
             self._conditions = _Compilation(self._find)
             self._conditions._conditions = self._conditions
@@ -85,29 +85,33 @@ class _Compilation:
 
     @property
     def beyond_bounds(self) -> bool:
-        """Whether columns are taken beyond their bounds."""
+        """Whether this is the compiler of conditions, which takes columns beyond their bounds."""
         return self._conditions is self
 
     def as_it_is(self, expression: Expression) -> TypedSql | None:
-        """Return the expression with columns beyond their bounds; None where that is refused, or has another type."""
+        """Return an expression with columns beyond their bounds; None where that could overflow, or gives another
+        type."""
         with suppress(InvalidArgument, WrongType):
             result = self.conditions.value(expression)
             return result if result.type == self.value(expression).type else None
         return None
 
     def without_values_beyond(self, expression: Expression) -> TypedSql:
-        """Return the expression with numbers beyond their bounds as NULL."""
+        """Return an expression in which numbers beyond their bounds are NULL."""
         if self._null_beyond is None:
             self._null_beyond = _Compilation(self._find, null_beyond=True)
         return self._null_beyond.value(expression)
 
     def value(self, expression: Expression) -> TypedSql:
+        """Return the SQL of an expression as it is."""
         return self._once(expression, as_number=False)
 
     def number(self, expression: Expression) -> TypedSql:
+        """Return the SQL of an expression as a safe double within a known range."""
         return self._once(expression, as_number=True)
 
     def _once(self, expression: Expression, as_number: bool) -> TypedSql:
+        """Compile an expression once in each of its two forms; refuse one that becomes too long."""
         key = (id(expression), as_number)
         if key not in self._results:
             result = _number(expression, self) if as_number else _value(expression, self)
@@ -118,18 +122,21 @@ class _Compilation:
 
 
 def remembering(find: Lookup) -> Lookup:
-    """Return the same lookup, by which each expression is compiled once, however often it is asked for."""
+    """Return the same lookup with a memory, by which each expression is compiled once."""
     return _compilation(find)
 
 
 def _compilation(find: Lookup) -> _Compilation:
+    """Return the compiler of a lookup, which is one already if it remembers."""
     return find if isinstance(find, _Compilation) else _Compilation(find)
 
 
 def lookup(card: Card, joined: Mapping[str, str]) -> Lookup:
-    """Return the lookup of columns of the table itself, and of public tables by their aliases in ``joined``."""
+    """Return the lookup of the card's columns under the alias t, and of public tables under the aliases in
+    ``joined``."""
 
     def find(column: Column) -> tuple[exp.Expr, ColumnCard]:
+        """Return a column's SQL and what is public about it; refuse unknown names."""
         if column.table is None:
             columns, alias = card.columns, "t"
         elif column.table in joined:
@@ -144,12 +151,12 @@ def lookup(card: Card, joined: Mapping[str, str]) -> Lookup:
 
 
 def lookup_of(card: Card, joins: Iterable[Join] = ()) -> Lookup:
-    """Return the lookup for a table with public tables joined to it, under their own names."""
+    """Return the lookup of the card's columns and of joined public tables under their own names."""
     return lookup(card, {join.table: join.table for join in joins})
 
 
 def bounded(low: float, high: float) -> tuple[float, float]:
-    """Return bounds as doubles, refused where arithmetic within them could overflow or vanish."""
+    """Return bounds as doubles; refuse bounds within which arithmetic could overflow or underflow."""
     if max(abs(low), abs(high)) > MOST or not LEAST <= float(high) - float(low) <= MOST:
         raise InvalidArgument(
             "bounds",
@@ -161,32 +168,32 @@ def bounded(low: float, high: float) -> tuple[float, float]:
 
 
 def scale_of(low: float, high: float, bits: int = GRID_BITS) -> float:
-    """Return the power of two whose multiples cut the width into some 2^bits steps."""
+    """Return the power of two s for which multiples of 1/s cut the width of the bounds into about 2^bits steps."""
     low, high = bounded(low, high)
     return math.ldexp(1.0, bits - math.frexp(high - low)[1])
 
 
 def compile(expression: Expression, find: Lookup) -> TypedSql:
-    """Return an expression as SQL."""
+    """Return an expression as typed SQL."""
     return _compilation(find).value(expression)
 
 
 def key(expression: Expression, find: Lookup) -> TypedSql:
-    """Return an expression that rows are grouped by as SQL: that of values beyond their bounds as well, or NULL for
-    them."""
+    """Return the SQL of an expression to group by: with values beyond the bounds of columns as they are or, where
+    that could overflow, with NULL for them."""
     compiler = _compilation(find)
     return compiler.as_it_is(expression) or compiler.without_values_beyond(expression)
 
 
 def as_it_is(expression: Expression, find: Lookup) -> TypedSql:
-    """Return an expression as SQL with the values of its columns as they are beyond their bounds, where that cannot
-    overflow, and within them elsewhere."""
+    """Return the SQL of an expression with values beyond the bounds of columns as they are or, where that could
+    overflow, held within the bounds."""
     compiler = _compilation(find)
     return compiler.as_it_is(expression) or compiler.value(expression)
 
 
 def condition(expression: Expression, find: Lookup) -> exp.Expr:
-    """Return a condition on rows as SQL."""
+    """Return a condition on rows as SQL; refuse an expression that is none."""
     result = compile(expression, find)
     if result.type != "boolean":
         raise InvalidArgument("WHERE", "a condition", result.type, "compare the columns with something")
@@ -194,16 +201,16 @@ def condition(expression: Expression, find: Lookup) -> exp.Expr:
 
 
 def number(expression: Expression, find: Lookup) -> TypedSql:
-    """Return an expression as a double within an interval, safe for arithmetic."""
+    """Return an expression as a double within a known range, which makes arithmetic on it safe."""
     return _compilation(find).number(expression)
 
 
 def public_interval(
     expression: Expression, find: Lookup, write: Callable[[Expression, Lookup], TypedSql] = number
 ) -> tuple[float, float] | None:
-    """Return the least and the largest value of a number, where they follow from bounds of its columns; None where they
-    are those of what a relation, a division by almost 0 or a number read from text can be. These would be others if
-    columns without bounds, and quotients by what may be near 0, were wider."""
+    """Return the least and largest value of a number where they follow from stated bounds of its columns. None where
+    they only follow from how a relation computes a column, from a division by almost 0, or from what a text can
+    write: such limits say nothing of use."""
     expression, find = _with_open_casts(expression, find)
     if isinstance(expression, Column):
         return find(expression)[1].bounds
@@ -216,15 +223,16 @@ def public_interval(
 
 
 def _with_open_quotients(expression: Expression, find: Lookup) -> tuple[Expression, Lookup]:
-    """Return the expression with columns without bounds in place of quotients by what may be near 0, or may be 0 and
-    has no bounds itself: how large such a quotient can be follows from how doubles are held, and says nothing of what
-    it is."""
+    """Return the expression and its lookup after each quotient by what may be near 0 became a column without bounds:
+    how large it can be follows from how doubles are stored, not from the card."""
     opened: dict[Expression, ColumnCard] = {}
 
     def with_opened(column: Column) -> tuple[exp.Expr, ColumnCard]:
+        """Return the column that replaces a quotient, or any other column."""
         return (nodes.column(column.name, "t"), opened[column]) if column in opened else find(column)
 
     def visited(node: Expression) -> Expression:
+        """Return an expression with its open quotients replaced, innermost first."""
         if not isinstance(node, Call) or not any(isinstance(item, Call) and item.op == "/" for item in walk(node)):
             return node
         node = Call(node.op, tuple(map(visited, node.args)))
@@ -246,7 +254,7 @@ _NUMBER_TYPES: tuple[Expression, ...] = tuple(map(Literal, NUMBERS))
 
 
 def _with_open_casts(expression: Expression, find: Lookup) -> tuple[Expression, Lookup]:
-    """Return the expression with a column in the place of each number that is read from text: one without bounds."""
+    """Return the expression and its lookup after each number that is read from text became a column without bounds."""
     opened: dict[Column, ColumnCard] = {}
     casts = [node for node in walk(expression) if isinstance(node, Call) and node.op == "cast"]
     for node in casts:
@@ -260,14 +268,15 @@ def _with_open_casts(expression: Expression, find: Lookup) -> tuple[Expression, 
 
 
 def reads_text(expression: Expression, find: Lookup) -> bool:
-    """Return whether an expression has a number that is read from text, which may be any number."""
+    """Return whether an expression reads a number from text, which may then be any number."""
     return _with_open_casts(expression, find)[0] != expression
 
 
 def wider(find: Lookup) -> Lookup:
-    """Return the same columns, as if those without bounds could have values twice as far from 0."""
+    """Return a lookup in which columns without bounds range twice as far from 0."""
 
     def widened(column: Column) -> tuple[exp.Expr, ColumnCard]:
+        """Return the column with its extent doubled, where it has one and no bounds."""
         node, card = find(column)
         extent = extent_of(card)
         if extent is None or not isinstance(card, ComputedColumn):
@@ -279,7 +288,7 @@ def wider(find: Lookup) -> Lookup:
 
 
 def literal(value: Value) -> TypedSql:
-    """Return a constant."""
+    """Return a constant as typed SQL with its range; refuse numbers beyond what arithmetic is safe for."""
     if isinstance(value, float) and (not math.isfinite(value) or abs(value) > MOST or 0 < abs(value) < 1 / MOST):
         raise InvalidArgument("number", "one between 1e-150 and 1e150 in size", "another", "leave it out")
     kind = literal_type(value)
@@ -288,6 +297,8 @@ def literal(value: Value) -> TypedSql:
 
 
 def _value(expression: Expression, compiler: _Compilation) -> TypedSql:
+    """Return an expression as typed SQL. A condition is compiled with columns beyond their bounds where that is
+    safe."""
     if isinstance(expression, Literal):
         return literal(expression.value)
     if isinstance(expression, Column):
@@ -305,6 +316,7 @@ def _value(expression: Expression, compiler: _Compilation) -> TypedSql:
 
 
 def _number(expression: Expression, compiler: _Compilation) -> TypedSql:
+    """Return an expression as a double within a known range."""
     if isinstance(expression, Column):
         return _column_within_bounds(expression, compiler)
     row = operation(expression.op) if isinstance(expression, Call) else None
@@ -321,6 +333,8 @@ def _number(expression: Expression, compiler: _Compilation) -> TypedSql:
 
 
 def _column_within_bounds(column: Column, compiler: _Compilation) -> TypedSql:
+    """Return a number column as a double held within its bounds: NaN is NULL, and what is below 2^-25 of the width
+    becomes 0. A column of a relation keeps its value, within the extent that always holds."""
     node, card = compiler(column)
     if card.type not in NUMBERS:
         raise wrong_type("a number", card.type)
@@ -368,18 +382,19 @@ def _column_within_bounds(column: Column, compiler: _Compilation) -> TypedSql:
 
 
 def _integer_bound(bound: float) -> exp.Expr:
-    """Return a bound to compare whole numbers with."""
+    """Return a bound as a constant to compare integers with."""
     exact = abs(bound) < 1 << 63 and int(bound) == bound
     return nodes.literal(int(bound)) if exact else nodes.double(bound)
 
 
 def is_nan(node: exp.Expr) -> exp.Expr:
-    """Return whether a double is NaN: on every engine NaN is larger than infinity."""
+    """Return whether a double is NaN, which every engine orders above infinity."""
     return nodes.binary(">", node, nodes.double(math.inf))
 
 
 def hold(node: exp.Expr, low: float, high: float, scale: float, known: Range | None = None) -> exp.Expr:
-    """Return a double held within bounds and rounded to whole steps of 1/scale, as a double; NULL for NaN and NULL.
+    """Return a double held within bounds and rounded to whole multiples of 1/scale, counted in these; NULL for NaN and
+    NULL.
 
     What would round to 0 is taken for 0 before it is multiplied: a product too small for a double is an error on
     PostgreSQL. Of a computed value the range is ``known``, and what it rules out is not asked.
@@ -402,7 +417,7 @@ def hold(node: exp.Expr, low: float, high: float, scale: float, known: Range | N
 
 
 def whole_steps(value: Expression, grid: Grid, bounds: tuple[float, float], find: Lookup) -> exp.Expr:
-    """Return a value as whole steps of a grid, within bounds; NULL for NULL and NaN."""
+    """Return a value in whole steps of a grid, held within bounds, as a BIGINT; NULL for NULL and NaN."""
     low, high = bounds
     known = None
     if isinstance(value, Column):
@@ -420,7 +435,8 @@ def whole_steps(value: Expression, grid: Grid, bounds: tuple[float, float], find
 
 
 def bin_of(value: Expression, edges: tuple[float, ...], find: Lookup) -> exp.Expr:
-    """Return the number of the bin; equal widths by one multiplication, others by comparison.
+    """Return the index of the bin that contains a value, as SQL; values beyond the edges are in the first or last bin.
+    Many bins of equal width take one multiplication, others a comparison with each edge.
 
     What is below the second edge is compared and not multiplied: a product too small for a double is an error on
     PostgreSQL. Any other value is as far from the first edge as doubles there are from each other, or a bin's width.
@@ -447,7 +463,7 @@ def bin_of(value: Expression, edges: tuple[float, ...], find: Lookup) -> exp.Exp
 
 
 def _even(edges: tuple[float, ...]) -> bool:
-    """Return whether bins have equal widths, within bounds that a product can bear."""
+    """Return whether bins have equal widths, within limits in which a product cannot overflow."""
     width, count, size = float(edges[-1]) - float(edges[0]), len(edges) - 1, max(abs(edges[0]), abs(edges[-1]))
     if not LEAST <= width <= MOST or size > MOST:
         return False

@@ -11,15 +11,15 @@ every other row stays the same, bit for bit, on every engine.
   order of all columns that are read of them, so that only rows that are the same in these are interchangeable.
 * An aggregate of a person, a window function and a join all group, partition or join by the person first.
 * Nothing depends on the order in which an engine meets rows. Sums are of whole numbers. Where these are small, sums
-  below 2^53 are exact as doubles in any order, and somebody with so many values that a sum could be larger has none
-  (more than 2^25 of them). Others are added in a type in which so many numbers of 64 bits cannot overflow, and are
-  held within 2^53 before they become doubles. A double that is not whole is added as three of 27 bits (:func:`_split`),
-  so that what is added is the value itself and can be compared with it: the mean of one value is that value. A mean is
-  a quotient of exact doubles. Extremes and counts of
-  different values are the same in any order: NaN is NULL and -0.0 is 0.0, and texts compare byte by byte. Where a
-  window function picks a row, rows that the question leaves in any order go by all columns of the relation, so that
-  only rows that are the same in all of them are interchangeable; several functions with different orders go by one
-  numbering of the rows, so that they pick the same one of these.
+  below 2^53 are exact as doubles in any order, and a person with so many values that a sum could be larger has none
+  (more than 2^25 of them). Other whole numbers of 64 bits are added in a wider type, which cannot overflow, and the sum
+  is held within 2^53 before it becomes a double. A double that is not whole is added as three whole numbers of 27 bits
+  (:func:`_split_in_three`), so that what is added is the value itself and can be compared with it: the mean of one
+  value is that value. A mean is a quotient of exact doubles. Extremes and counts of different values are the same in
+  any order: NaN is NULL and -0.0 is 0.0, and texts compare byte by byte. Where a window function picks a row, rows that
+  the question leaves in any order go by all columns of the relation, so that only rows that are the same in all of them
+  are interchangeable; several functions with different orders go by one numbering of the rows, so that they pick the
+  same one of these.
 * No value makes an engine fail, so other people's rows are answered whatever a person's rows are.
 """
 
@@ -96,17 +96,18 @@ _LARGEST_SPLIT = 2.0**114
 of a person's values have fewer."""
 _LARGEST_COARSE = 2.0**40
 """How large any value without bounds may be: what is cut off of one is below 2^-40."""
-_CHOOSING = ("row_number", "lag", "lead", "first_value", "last_value")
+_PICKING = ("row_number", "lag", "lead", "first_value", "last_value")
 """Window functions that pick a row, or number rows: of rows that are alike in the order, one would be any."""
 
 
-def _chooses(window: WindowFunction) -> bool:
-    """Return whether the result depends on which of rows that are alike in the order comes first."""
-    return window.kind in _CHOOSING or window.frame == "rows"
+def _picks_a_row(window: WindowFunction) -> bool:
+    """Return whether a window function's result depends on the order of rows that are equal in its ORDER BY."""
+    return window.kind in _PICKING or window.frame == "rows"
 
 
 def describe(expression: Expression, card: Card, where: Expression | None, joins: tuple[Join, ...]) -> ColumnCard:
-    """Return what is public about an expression on rows: its type, the range of its values, and bounds that follow."""
+    """Return what is public about an expression on rows: its type, the range of its values, and bounds where they
+    follow from stated ones."""
     column = describe_type(expression, card, where, joins)
     if isinstance(expression, Column):
         return column
@@ -120,9 +121,8 @@ def describe(expression: Expression, card: Card, where: Expression | None, joins
 
 
 def _as_it_is(expression: Expression, find: Lookup) -> TypedSql:
-    """Return an expression as SQL, that of values beyond the bounds of its columns as well where its own bounds follow
-    from these: it is held within them when it is added up, as a column of a table is. Otherwise its range has to hold.
-    """
+    """Return an expression as SQL, also with the values of its columns beyond their bounds where its own bounds
+    follow from these: it is held within them when it is added up. Otherwise its range must hold for every value."""
     typed = expressions.compile(expression, find)
     if typed.range is not None and expressions.public_interval(expression, find, expressions.compile) is None:
         return typed
@@ -130,7 +130,7 @@ def _as_it_is(expression: Expression, find: Lookup) -> TypedSql:
 
 
 def relation_sql(source: Source, card: Card, tables: Mapping[str, exp.Expr], dialect: Dialect) -> exp.Select:
-    """Return a relation as a query: the person, under the name of the card's unit, and its columns by their names.
+    """Return a relation as a SELECT: the person, under the name of the card's unit, and the columns by their names.
 
     Private tables stand in it by their placeholders; ``tables`` has the public ones.
     """
@@ -138,7 +138,7 @@ def relation_sql(source: Source, card: Card, tables: Mapping[str, exp.Expr], dia
 
 
 def inner_lookup(source: Projection | PerPerson | Windowed | PublicMembership | PersonJoin, card: Card) -> Lookup:
-    """Return how the expressions of a node find the columns of what is inside it."""
+    """Return the lookup with which the expressions of a node find columns of the relation inside it."""
     compiler = _Compiler(card, {}, "duckdb")
     if isinstance(source, PersonJoin):
         return compiler.find_both(source)
@@ -147,7 +147,7 @@ def inner_lookup(source: Projection | PerPerson | Windowed | PublicMembership | 
 
 
 @dataclass(frozen=True)
-class _Number:
+class _Summands:
     """How a column is added up: steps, each worth ``1 / scale``, which are whole or are ``split`` into whole numbers.
     ``most_values`` is how many may be added as doubles without their sum exceeding 2^53; None where steps are BIGINTs,
     of which any number may be added."""
@@ -159,6 +159,16 @@ class _Number:
     split: bool = False
 
 
+@dataclass(frozen=True)
+class _AggregateSql:
+    """An aggregate as three queries compute it: the value of a row (None where rows are counted), the aggregates of
+    these values, and the result that is computed from the aggregates."""
+
+    value: exp.Expr | None
+    aggregates: list[exp.Expr]
+    result: exp.Expr
+
+
 class _Compiler:
     """Writes the nodes of one relation."""
 
@@ -167,7 +177,7 @@ class _Compiler:
         self.person = person_of(card)
 
     def query(self, source: Source) -> exp.Select:
-        """Return the node as a SELECT."""
+        """Return a node of the relation as a SELECT."""
         if isinstance(source, PrivateRows):
             return self._private_rows(source)
         if isinstance(source, Projection):
@@ -183,14 +193,16 @@ class _Compiler:
         return self._capped(source) if isinstance(source, CappedRows) else self._union(source)
 
     def _schema(self, source: Source) -> RelationSchema:
+        """Return what is public about a relation and its columns."""
         return relation_schema(self.card, source, describe)
 
     def find(self, source: Source, joins: Sequence[Join] = ()) -> Lookup:
-        """Return how expressions find the columns of a relation, and of public tables joined to it."""
+        """Return the lookup of a relation's columns, and of public tables joined to it under the aliases p0, p1, …."""
         inside = replace(self.card, columns=self._schema(source).columns)
         return expressions.lookup(inside, {item.table: f"p{i}" for i, item in enumerate(joins)})
 
     def _private_rows(self, source: PrivateRows) -> exp.Select:
+        """Return the rows of a private table that have a person, with that person under the unit's name."""
         columns, unit = private_columns(self.card, source.table)
         who = nodes.column(unit, "t")
         shown = [_named(who, self.person)]
@@ -199,7 +211,8 @@ class _Compiler:
         return select(shown, rows, where=[nodes.is_not_null(who)])
 
     def _rows(self, source: Projection | PerPerson, columns: Sequence[exp.Expr]) -> exp.Select:
-        """Return columns of the rows that the node is about."""
+        """Return these columns of the rows that a node reads: joined with public tables and filtered by its
+        condition."""
         find = self.find(source.source, source.joins)
         joins = [
             public_join(item, self.tables[item.table], self.card.public[item.table], f"p{i}", find)
@@ -209,6 +222,7 @@ class _Compiler:
         return select(list(columns), relation(self.query(source.source), "t"), joins=joins, where=where)
 
     def _projection(self, source: Projection) -> exp.Select:
+        """Return the person and the computed columns of the rows that a projection keeps."""
         find = self.find(source.source, source.joins)
         shown = [_named(nodes.column(self.person, "t"), self.person)]
         shown += [_named(_value(value, find).node, name) for name, value in source.columns.items()]
@@ -218,7 +232,8 @@ class _Compiler:
     # -- aggregates of a person ---------------------------------------------------------------------------------------
 
     def _per_person(self, source: PerPerson) -> exp.Select:
-        """Return values of rows, aggregates of these by person, and what is computed from the aggregates."""
+        """Return a table per person as three nested queries: values of rows, their aggregates by person, and the
+        results computed from these."""
         find = self.find(source.source, source.joins)
         keys = [self.person, *source.groups]
         columns = [_named(nodes.column(self.person, "t"), self.person)]
@@ -227,49 +242,54 @@ class _Compiler:
         shown: list[exp.Expr] = [nodes.column(name) for name in keys]
         free = free_prefix([*keys, *source.aggregates])
         for i, (name, aggregate) in enumerate(source.aggregates.items()):
-            value, aggregates, result = self._aggregate(aggregate, find, f"{free}v{i}", f"{free}a{i}")
-            columns += [] if value is None else [_named(value, f"{free}v{i}")]
-            grouped += aggregates
-            shown.append(_named(result, name))
+            written = self._aggregate(aggregate, find, f"{free}v{i}", f"{free}a{i}")
+            columns += [] if written.value is None else [_named(written.value, f"{free}v{i}")]
+            grouped += written.aggregates
+            shown.append(_named(written.result, name))
         nodes.check_length(*columns)
         values = relation(self._rows(source, columns), "r")
         people = select(grouped, values, group_by=[nodes.column(name) for name in keys])
         return select(shown, relation(people, "a"))
 
-    def _aggregate(
-        self, aggregate: PersonAggregate, find: Lookup, value_name: str, name: str
-    ) -> tuple[exp.Expr | None, list[exp.Expr], exp.Expr]:
-        """Return the value of a row, the aggregates of it, and the result of these."""
+    def _aggregate(self, aggregate: PersonAggregate, find: Lookup, value_name: str, name: str) -> _AggregateSql:
+        """Return an aggregate of a person's rows as SQL, whose columns have names that begin with ``name``."""
         kind, result = aggregate.kind, nodes.column(name)
         if aggregate.value is None:
-            return None, [_named(count_rows(), name)], _count(result)
+            return _AggregateSql(None, [_named(count_rows(), name)], _hold_count(result))
         x = nodes.column(value_name)
         if kind in ("sum", "mean"):
-            number = _steps(aggregate.value, find)
-            return number.steps, self._sums(x, number, name), _of_sum(kind, name, number)
+            number = _summands(aggregate.value, find)
+            return _AggregateSql(number.steps, self._sums(x, number, name), _sum_or_mean(kind, name, number))
         value = _value(aggregate.value, find)
         if kind in ("any", "every"):
             one = case([(value.node, integer(1)), (nodes.not_(value.node), integer(0))], nodes.literal(None))
             extreme = call("MAX" if kind == "any" else "MIN", x)
-            return one, [_named(extreme, name)], binary("=", result, integer(1))
+            return _AggregateSql(one, [_named(extreme, name)], binary("=", result, integer(1)))
         if kind in ("min", "max"):
-            return value.node, [_named(call(kind.upper(), x), name)], result
+            return _AggregateSql(value.node, [_named(call(kind.upper(), x), name)], result)
         counted = exp.Distinct(expressions=[x]) if kind == "count_distinct" else x
-        return value.node, [_named(call("COUNT", counted), name)], _count(result)
+        return _AggregateSql(value.node, [_named(call("COUNT", counted), name)], _hold_count(result))
 
     def _sums(
-        self, x: exp.Expr, number: _Number, name: str, over: Callable[[exp.Expr], exp.Expr] = lambda function: function
+        self,
+        x: exp.Expr,
+        number: _Summands,
+        name: str,
+        over: Callable[[exp.Expr], exp.Expr] = lambda function: function,
     ) -> list[exp.Expr]:
-        """Return the sums of whole numbers, of doubles or of BIGINTs in a type that DuckDB and PostgreSQL make wider,
-        and how many values there are."""
+        """Return the sums that a sum or mean is computed from, and the number of values. Each sum is of whole
+        numbers: doubles or integers, of which Spark adds BIGINTs as DECIMAL, as the other engines widen them
+        themselves. ``over`` makes each a window function."""
         wide = number.most_values is None and self.dialect == "spark"
-        parts = _split(x) if number.split else [_decimal(x) if wide else x]
+        parts = _split_in_three(x) if number.split else [_as_decimal(x) if wide else x]
         sums = [_named(over(call("SUM", part)), f"{name}_{i}") for i, part in enumerate(parts)]
         return [*sums, _named(over(call("COUNT", x)), f"{name}_n")]
 
     # -- windows ------------------------------------------------------------------------------------------------------
 
     def _windowed(self, source: Windowed) -> exp.Select:
+        """Return a relation with window functions over the rows of each person. Rows that are equal in a function's
+        order are ordered by all columns, so that the result depends on the person's rows alone."""
         find, schema = self.find(source.source), self._schema(source.source)
         # NaN is NULL also where it stands: rows that are alike in the order must be alike in all that can be seen
         kept = [_named(_value(Column(name), find).node, name) for name in schema.columns]
@@ -277,7 +297,7 @@ class _Compiler:
         inner, ties = self._inner(source.source), every
         free = free_prefix([*schema.columns, *source.windows])
         added: list[exp.Expr] = []
-        choosing = {repr((item.partition, item.order)) for item in source.windows.values() if _chooses(item)}
+        choosing = {repr((item.partition, item.order)) for item in source.windows.values() if _picks_a_row(item)}
         if len(choosing) > 1:  # several must pick the same one of rows that are alike in all columns
             place = exp.Window(
                 this=exp.RowNumber(),
@@ -288,7 +308,7 @@ class _Compiler:
             added.append(_named(place, f"{free}place"))
             ties = [_ordered(nodes.column(f"{free}place", "t"))]
         numbers = {
-            name: _steps(item.value, find)
+            name: _summands(item.value, find)
             for name, item in source.windows.items()
             if item.kind in ("sum", "mean") and item.value is not None
         }
@@ -308,41 +328,45 @@ class _Compiler:
         return select(shown, relation(select([*kept, *windows], inner), "r"))
 
     def _inner(self, source: Source) -> exp.Expr:
+        """Return a relation as a subquery for FROM, under the alias t."""
         return relation(self.query(source), "t")
 
     def _window(
-        self, window: WindowFunction, find: Lookup, ties: Sequence[exp.Expr], name: str, number: _Number | None
+        self, window: WindowFunction, find: Lookup, ties: Sequence[exp.Expr], name: str, number: _Summands | None
     ) -> tuple[list[exp.Expr], exp.Expr]:
-        """Return the window functions that a column is computed from, and the column."""
+        """Return the window functions that a column is computed from, and the column; ``ties`` orders rows that are
+        equal in its ORDER BY, and ``number`` is what it adds up, None where it does not add."""
         kind, result = window.kind, nodes.column(name)
         partition = [nodes.column(self.person, "t"), *(_value(item, find).node for item in window.partition)]
         order = [_ordered(_value(item.value, find).node, item.descending) for item in window.order]
-        if _chooses(window):
+        if _picks_a_row(window):
             order += ties
 
         def over(function: exp.Expr, frame: str = "all") -> exp.Expr:
+            """Return a function over the person's partition in the window's order and a frame; "none" for functions
+            that take no frame."""
             frames: dict[str, exp.Expr] = {} if not order or frame == "none" else {"spec": _FRAMES[frame]()}
             ordered = {"order": exp.Order(expressions=order)} if order else {}
             return exp.Window(this=function, partition_by=partition, over="OVER", **ordered, **frames)
 
         if kind in ("row_number", "rank", "dense_rank"):
-            return [_named(over(call(kind.upper()), "none"), name)], _count(result)
+            return [_named(over(call(kind.upper()), "none"), name)], _hold_count(result)
         if window.value is None:
-            return [_named(over(count_rows(), window.frame), name)], _count(result)
+            return [_named(over(count_rows(), window.frame), name)], _hold_count(result)
         if number is not None:
             sums = self._sums(number.steps, number, name, lambda function: over(function, window.frame))
-            return sums, _of_sum(kind, name, number)
+            return sums, _sum_or_mean(kind, name, number)
         value = _value(window.value, find).node
         if kind in ("lag", "lead"):
             return [_named(over(call(kind.upper(), value, integer(window.offset)), "none"), name)], result
         if kind == "count_value":
-            return [_named(over(call("COUNT", value), window.frame), name)], _count(result)
+            return [_named(over(call("COUNT", value), window.frame), name)], _hold_count(result)
         return [_named(over(call(kind.upper(), value), window.frame), name)], result
 
     def _capped(self, source: CappedRows) -> exp.Select:
-        """Return at most ``most`` rows of each person, chosen whatever is in them: by a hash of the person and of the
-        place of the row in the order of what is read. DuckDB orders the rows of those who have more alone, since it
-        counts rows much faster than it orders them; the others would order all rows to count them."""
+        """Return at most ``most`` rows of each person, chosen by a hash of the person and of the row's rank in the
+        order of the columns read, whatever their values. DuckDB ranks only the rows of people who have more, since
+        it counts much faster than it sorts; the other engines rank all."""
         find, names = self.find(source.source), list(self._schema(source.source).columns)
         columns, person = [nodes.column(name) for name in names], [nodes.column(self.person)]
         order, most = [nodes.column(name) for name in source.seen] or person, integer(source.most)
@@ -355,6 +379,7 @@ class _Compiler:
         hashed = nodes.hash_60_bits(nodes.concatenate(name_of_person, place_as_text), self.dialect)
 
         def chosen(rows: exp.Expr) -> exp.Select:
+            """Return the first ``most`` rows of each person by the hash."""
             ranked = select([*columns, _named(row_number(order, person), rank.name)], rows)
             placed = select([*columns, _named(row_number([hashed, rank], person), place.name)], relation(ranked, "s"))
             return select(columns, relation(placed, "r"), where=[binary("<=", place, most)])
@@ -372,6 +397,7 @@ class _Compiler:
     # -- several relations --------------------------------------------------------------------------------------------
 
     def _person_join(self, source: PersonJoin) -> exp.Select:
+        """Return the join of two relations on the person and a further condition."""
         left = self._schema(source.left)
         people = nodes.column(self.person, "l"), nodes.column(self.person, "r")
         person = {"right": people[1], "full": nodes.coalesce(*people)}.get(source.kind, people[0])
@@ -388,7 +414,8 @@ class _Compiler:
         return select(shown, sides[0], joins=[joined])
 
     def _existence(self, source: PersonJoin) -> exp.Select:
-        """Return the rows of the left relation for which the right one has, or has not, a row of the person."""
+        """Return the rows of the left relation for which the right one has (semi join), or does not have (anti
+        join), a row of the person."""
         shown = [nodes.column(name, "l") for name in self._schema(source.left).columns]
         where = [binary("=", nodes.column(self.person, "l"), nodes.column(self.person, "r"))]
         if source.on is not None:
@@ -399,7 +426,7 @@ class _Compiler:
         return select(shown, relation(self.query(source.left), "l"), where=[kept])
 
     def find_both(self, source: PersonJoin) -> Lookup:
-        """Return how the condition of a join finds columns of both sides."""
+        """Return the lookup with which a join's condition finds columns of both sides."""
         left, right = self._schema(source.left), self._schema(source.right)
         sides: dict[str, tuple[exp.Expr, ColumnCard]] = {
             name: (nodes.column(name, "l"), column) for name, column in left.columns.items()
@@ -411,6 +438,7 @@ class _Compiler:
         return lambda column: sides[column.name]
 
     def _membership(self, source: PublicMembership) -> exp.Select:
+        """Return the rows whose value is, or is not, in a column of a public table."""
         columns = self._schema(source.source).columns
         value = _value(source.value, self.find(source.source)).node
         listed = select([nodes.column(source.column, "m")], relation(self.tables[source.table], "m"))
@@ -419,6 +447,7 @@ class _Compiler:
         return select([nodes.column(name, "t") for name in columns], self._inner(source.source), where=[kept])
 
     def _union(self, source: UnionAll) -> exp.Select:
+        """Return the rows of several relations by UNION ALL."""
         names = list(self._schema(source).columns)
         parts = [select([nodes.column(name) for name in names], self._inner(item)) for item in source.sources]
         query: exp.Query = parts[0]
@@ -428,8 +457,8 @@ class _Compiler:
 
 
 def public_join(item: Join, table: exp.Expr, known: PublicTable, name: str, find: Lookup) -> exp.Join:
-    """Return a join with a public table under a name; no row has two partners. That rules out keys of which several
-    would be the same as doubles: large whole numbers that differ."""
+    """Return a join with a public table, in which no row has two partners. A key of doubles is not compared with
+    public integers: several large ones would equal the same double."""
     own, public_type = expressions.key(item.own, find), find(Column(item.other, item.table))[1].type
     if (own.type, public_type) == ("number", "integer"):
         fix = f"state {item.other} as a number in the card"
@@ -439,19 +468,21 @@ def public_join(item: Join, table: exp.Expr, known: PublicTable, name: str, find
 
 
 def _named(node: exp.Expr, name: str) -> exp.Expr:
+    """Return a value under a quoted name by AS."""
     return exp.Alias(this=node, alias=exp.to_identifier(name, quoted=True))
 
 
 def _value(expression: Expression, find: Lookup) -> TypedSql:
-    """Return an expression as it is; a double is never -0.0, which equals 0.0 without being the same."""
+    """Return an expression as SQL; adding 0.0 turns -0.0, which equals 0.0 without being identical, into 0.0."""
     result = _as_it_is(expression, find)
     if result.type != "number":
         return result
     return replace(result, node=binary("+", result.node, nodes.double(0.0)))
 
 
-def _steps(value: Expression, find: Lookup) -> _Number:
-    """Return a value as whole steps, held within its bounds; whole numbers without bounds are held within 2^53."""
+def _summands(value: Expression, find: Lookup) -> _Summands:
+    """Return how a value is added up as whole numbers: held within its bounds, or within 2^53 where whole numbers
+    have none."""
     typed = expressions.compile(value, find)
     number: TypedSql | None = None
     try:
@@ -465,44 +496,44 @@ def _steps(value: Expression, find: Lookup) -> _Number:
         most = nodes.literal(EXACT_INTEGERS)
         least = nodes.literal(-EXACT_INTEGERS)
         arms = [(binary(">", typed.node, most), most), (binary("<", typed.node, least), least)]
-        return _Number(case(arms, typed.node), 1.0, True)
+        return _Summands(case(arms, typed.node), 1.0, True)
     if expressions.public_interval(value, find) is None:
-        return _exact_steps(value, typed, number.node, known)
+        return _exact_summands(value, typed, number.node, known)
     if known.quantum >= 1 and known.size < EXACT_INTEGERS:
         whole = typed.type == "integer"
         if known.size > _SMALL:
-            return _Number(cast(number.node, "integer"), 1.0, whole)
-        return _Number(number.node, 1.0, whole, MOST_VALUES)
-    return _split_steps(number.node, known)
+            return _Summands(cast(number.node, "integer"), 1.0, whole)
+        return _Summands(number.node, 1.0, whole, MOST_VALUES)
+    return _split_summands(number.node, known)
 
 
-def _exact_steps(value: Expression, typed: TypedSql, x: exp.Expr, known: Range) -> _Number:
-    """Return computed values as whole steps, each worth the power of two of which all values are multiples."""
+def _exact_summands(value: Expression, typed: TypedSql, x: exp.Expr, known: Range) -> _Summands:
+    """Return computed values as whole multiples of the power of two that divides all of them."""
     step = min(known.quantum, 1.0)
     if known.size <= LARGEST_STEPS * step:
         steps = x if step == 1 else nodes.binary("*", x, nodes.double(1 / step))
-        return _Number(cast(steps, "integer"), 1 / step, step == 1 and typed.type == "integer")
+        return _Summands(cast(steps, "integer"), 1 / step, step == 1 and typed.type == "integer")
     if known.size > max(_LARGEST_SPLIT * step, _LARGEST_COARSE):  # too little of a usual one would be left
         fix = f"hold it within bounds: LEAST(GREATEST({show(value)}, 0), 100), for example"
         raise InvalidArgument(f"SUM or AVG of {show(value)}", "public bounds", "none", fix)
-    return _split_steps(x, known)
+    return _split_summands(x, known)
 
 
-def _split_steps(x: exp.Expr, known: Range) -> _Number:
-    """Return a double in steps of which the largest value has less than 2^26; what is too small to count is 0, since a
-    product too small for a double is an error on PostgreSQL."""
+def _split_summands(x: exp.Expr, known: Range) -> _Summands:
+    """Return doubles scaled to below 2^26, to be split into whole numbers. Values too small to change the sum become
+    0: PostgreSQL fails on products that underflow."""
     scale = sum_scale(known.size)
     near = nodes.double(math.ldexp(1.0, -2 * PART_BITS - 2) / scale)
     steps = binary("*", x, nodes.double(scale))
     if known.least < math.ldexp(1.0, -2 * PART_BITS - 2) / scale:
         above, below = binary(">", x, nodes.negate(near)), binary("<", x, near)
         steps = case([(binary("and", above, below), nodes.double(0.0))], steps)
-    return _Number(steps, scale, False, MOST_VALUES, split=True)
+    return _Summands(steps, scale, False, MOST_VALUES, split=True)
 
 
-def _split(x: exp.Expr) -> list[exp.Expr]:
-    """Return a double below 2^26 in size as whole numbers h, m and l, m and l from 0 to below 2^27: the double is ``h +
-    m 2^-27 + l 2^-54``. All of it is exact, but for what is below 2^-54, which is cut off."""
+def _split_in_three(x: exp.Expr) -> list[exp.Expr]:
+    """Return a double x below 2^26 in size as whole numbers h, m, l with x = h + m 2^-27 + l 2^-54 and 0 ≤ m, l <
+    2^27; exact but for digits below 2^-54, which are cut off."""
     result, unit = [], nodes.double(float(1 << PART_BITS))
     for _ in range(3):
         whole = call("FLOOR", x)
@@ -511,13 +542,14 @@ def _split(x: exp.Expr) -> list[exp.Expr]:
     return result
 
 
-def _count(x: exp.Expr) -> exp.Expr:
-    """Return a count of rows; one so large that nobody has as many is held."""
+def _hold_count(x: exp.Expr) -> exp.Expr:
+    """Return a count held at :data:`MAX_COUNT`, which no person reaches."""
     most = integer(MAX_COUNT)
     return case([(binary(">", x, most), most)], x)
 
 
-def _decimal(x: exp.Expr) -> exp.Expr:
+def _as_decimal(x: exp.Expr) -> exp.Expr:
+    """Return a BIGINT as DECIMAL(19, 0), whose sums cannot overflow."""
     digits = exp.DataType(
         this=exp.DType.DECIMAL,
         expressions=[exp.DataTypeParam(this=integer(19)), exp.DataTypeParam(this=integer(0))],
@@ -525,26 +557,28 @@ def _decimal(x: exp.Expr) -> exp.Expr:
     return exp.Cast(this=x, to=digits)
 
 
-def _held(total: exp.Expr) -> exp.Expr:
-    """Return a sum as a BIGINT, held within what doubles hold exactly; NULL where there is no value."""
+def _hold_sum(total: exp.Expr) -> exp.Expr:
+    """Return a sum as a BIGINT held within ±2^53, where doubles are exact; NULL where there is no value."""
     most = integer(EXACT_INTEGERS)
     least = integer(-EXACT_INTEGERS)
     return cast(case([(binary(">", total, most), most), (binary("<", total, least), least)], total), "integer")
 
 
-def _of_sum(kind: str, name: str, number: _Number) -> exp.Expr:
-    """Return a sum or mean of values from the sums of their steps: a mean is a quotient of doubles that are exact. A
-    step is worth a power of two, by which division is exact."""
+def _sum_or_mean(kind: str, name: str, number: _Summands) -> exp.Expr:
+    """Return a sum or mean of values from the sums of their whole steps. A mean is a quotient of exact doubles, and
+    a step is worth a power of two, by which division is exact."""
     total: exp.Expr = nodes.column(f"{name}_0")
     count = nodes.column(f"{name}_n")
     if number.most_values is None:
-        total = _held(total)
+        total = _hold_sum(total)
     none = binary(">", count, integer(number.most_values)) if number.most_values is not None else None
     if kind == "sum" and number.whole:
         result: exp.Expr = cast(total, "integer")
     else:
         totals = [total, *(nodes.column(f"{name}_{i}") for i in (1, 2) if number.split)]
-        result = _joined([cast(item, "number") for item in totals], cast(count, "number") if kind == "mean" else None)
+        result = _join_digits(
+            [cast(item, "number") for item in totals], cast(count, "number") if kind == "mean" else None
+        )
         if kind == "mean":
             empty = binary("=", count, integer(0))
             none = empty if none is None else binary("or", empty, none)
@@ -553,29 +587,34 @@ def _of_sum(kind: str, name: str, number: _Number) -> exp.Expr:
     return result if none is None else case([(none, nodes.literal(None))], result)
 
 
-def _joined(totals: Sequence[exp.Expr], count: exp.Expr | None) -> exp.Expr:
-    """Return the sum of what was split, or its quotient by a count, digit by digit as by hand: a remainder is below the
-    count, so that the next digits with it are below 2^53. Each step is exact or rounds once, so the mean of values
-    within bounds is within them, and that of values that are the same is that value."""
+def _join_digits(totals: Sequence[exp.Expr], count: exp.Expr | None) -> exp.Expr:
+    """Return the sum that was split into h, m and l, or its quotient by a count by long division: each remainder is
+    below the count, so with the next digits it stays below 2^53. Each step is exact or rounds once, so the mean of
+    equal values is that value."""
     first, *rest = totals
     unit = float(1 << PART_BITS)
     if not rest:
         return first if count is None else nodes.divide(first, count)
     if count is None:
-        return binary("+", first, binary("*", _joined(rest, None), nodes.double(1 / unit)))
+        return binary("+", first, binary("*", _join_digits(rest, None), nodes.double(1 / unit)))
     whole = call("FLOOR", nodes.divide(first, count))
     left = binary("*", binary("-", first, binary("*", whole, count)), nodes.double(unit))
     return binary(
-        "+", whole, binary("*", _joined([binary("+", left, rest[0]), *rest[1:]], count), nodes.double(1 / unit))
+        "+", whole, binary("*", _join_digits([binary("+", left, rest[0]), *rest[1:]], count), nodes.double(1 / unit))
     )
 
 
 def _ordered(x: exp.Expr, descending: bool = False) -> exp.Expr:
+    """Return a key for ORDER BY in a window, NULLs last."""
     return exp.Ordered(this=x, desc=descending, nulls_first=False)
 
 
 def _frame(kind: str, end: str) -> Callable[[], exp.Expr]:
+    """Return the constructor of a window's frame from the first row of the partition: to the last one, or to the
+    current one (ROWS) or its peers (RANGE)."""
+
     def build() -> exp.Expr:
+        """Return a new node, since a node may have one parent only."""
         last = {"end": "CURRENT ROW"} if end == "current" else {"end": "UNBOUNDED", "end_side": "FOLLOWING"}
         return exp.WindowSpec(kind=kind, start="UNBOUNDED", start_side="PRECEDING", **last)
 
@@ -592,8 +631,8 @@ _SIDES: dict[str, dict[str, str]] = {
 
 
 def free_prefix(names: Iterable[str]) -> str:
-    """Return the beginning of names for what is computed on the way, which none of these columns has: were a column to
-    have such a name, it would stand for what was computed. Engines differ in whether they tell capitals.
+    """Return a prefix that no column's name begins with, for the names of intermediate columns; case is ignored, since
+    engines differ.
 
     >>> free_prefix(["day", "who"])
     'dd'
@@ -605,8 +644,8 @@ def free_prefix(names: Iterable[str]) -> str:
 
 
 def once(table: exp.Expr, columns: Sequence[str], key: str) -> exp.Select:
-    """Return columns of a public table with one row at most for each value of its key, so that no row of ours has two
-    partners."""
+    """Return columns of a public table with at most one row for each value of its key, so that a join with it never
+    repeats a row."""
     place = f"{free_prefix(columns)}place"
     number = alias(row_number([nodes.column(key)], [nodes.column(key)]), place)
     numbered = select([*map(nodes.column, columns), number], relation(table, "p"))

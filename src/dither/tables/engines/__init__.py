@@ -66,7 +66,8 @@ def connect(source: object, card: Card | None = None, types: Mapping[str, Type] 
 
 
 def _by_table(source: object, card: Card | None) -> dict[str, object]:
-    """Return the source of each private table of the card; without a card, of the only one."""
+    """Return the source of each private table by name; without a card, of the only table, whose name is empty.
+    Refuse missing or unknown names."""
     if not isinstance(source, Mapping):
         source = {"" if card is None else next(iter(card.private_tables), card.name): source}
     sources = {name: os.fspath(item) if isinstance(item, os.PathLike) else item for name, item in source.items()}
@@ -78,7 +79,7 @@ def _by_table(source: object, card: Card | None) -> dict[str, object]:
 
 
 def _opened(sources: dict[str, object], card: Card | None, types: Mapping[str, Type] | None) -> Engine:
-    """Return the engine that reads all of these sources; they must be in one place."""
+    """Return the engine that reads all of these sources, which must be in one place."""
     places = {_place(source) for source in sources.values()}
     if len(places) > 1:
         expected = "tables that one engine reads: files and frames, or one PostgreSQL database, or Spark"
@@ -105,7 +106,8 @@ def _after_mark(source: str) -> str:
 
 
 def _place(source: object) -> str:
-    """Return where a source is read: "duckdb", "spark", or the URL of a PostgreSQL database; others are refused."""
+    """Return which engine reads a source: "duckdb", "spark", or the URL of a PostgreSQL database; refuse other
+    sources."""
     if not isinstance(source, str):
         home = type(source).__module__.partition(".")[0]
         if home == "pyspark":
@@ -129,8 +131,8 @@ def _place(source: object) -> str:
 
 
 def malformed_lines(source: str) -> Iterator[tuple[str, int]]:
-    """Yield the files and numbers of lines that are no records of CSV files. For the steward: they come from the
-    data."""
+    """Yield file and line number of each line in CSV files that is not a record. Only for the steward: they are
+    private."""
     from dither.tables.engines import files
 
     result = files.find(source)
@@ -141,19 +143,19 @@ def malformed_lines(source: str) -> Iterator[tuple[str, int]]:
 
 
 def _plain(scheme: str) -> str:
-    """Return the scheme of a URL for a message; other words where it does not look like a scheme."""
+    """Return the scheme of a URL for a message, or other words where it is too odd to be shown."""
     return scheme if scheme.replace("+", "").isalnum() and len(scheme) <= 20 else "an unknown scheme"
 
 
 def same_place(one: str, other: str) -> bool:
-    """Return whether two sources are tables of one database, so that one connection can read both."""
+    """Return whether two sources are tables of one database, so that one connection reads both."""
     left, mark, _ = one.rpartition("::")
     return bool(mark) and left == other.rpartition("::")[0] and (left == "spark" or "://" in left)
 
 
 def with_public_values(engine: Engine, card: Card, query: Query) -> Card:
-    """Return the card, with the values of public tables as keys of those of their columns that a question groups by,
-    and with the rows of a table that says which of these occur together.
+    """Return the card with the values of public tables that a question groups by as keys of their columns, and with the
+    rows of each such table, which say which keys occur together.
 
     They are read now: whatever a public table holds is public, and so is the list of groups that follows from it.
     """
@@ -189,6 +191,6 @@ def with_public_values(engine: Engine, card: Card, query: Query) -> Card:
 
 
 def read_public(table: PublicTable) -> Any:
-    """Return all rows of a public table, as Arrow."""
+    """Return all rows of a public table as an Arrow table."""
     with connect(table.source, Card("public", table.source, table.columns)) as engine:
         return engine.run(f"SELECT * FROM {engine.table.sql(dialect=engine.dialect)} AS t")

@@ -39,12 +39,13 @@ from dither.tables.query.nodes import Dialect
 
 
 def source_error(expected: str, got: str, fix: str) -> InvalidData:
-    """Return a source that cannot be used."""
+    """Return the error for a source that cannot be used."""
     return InvalidData("source", expected, got, fix)
 
 
 def unreadable() -> InvalidData:
-    """Return what is said about an error while rows are read: always the same."""
+    """Return the error for a failure while rows are read. It is always the same, since the engine's own message may
+    hold data."""
     return source_error(
         "rows that the engine can read",
         "an error of the engine",
@@ -110,15 +111,15 @@ class Engine(ABC):
 
     @abstractmethod
     def _source_columns(self, table: str) -> Mapping[str, SourceColumn]:
-        """Return the columns of a table's source as they are now, from its schema."""
+        """Return the current columns of a table's source, from its schema."""
 
     @abstractmethod
     def _raw(self, table: str) -> exp.Expr:
-        """Return a table's source as it is, for FROM."""
+        """Return a table's source, unconverted, for FROM."""
 
     @abstractmethod
     def _name(self, view: str, query: exp.Expr) -> exp.Expr:
-        """Return something for FROM that means the query: a view of that name where the engine has them."""
+        """Return a query under a name for FROM: as a view where the engine has views, else as a subquery."""
 
     @abstractmethod
     def _execute(self, sql: str) -> Any:
@@ -126,7 +127,7 @@ class Engine(ABC):
 
     @abstractmethod
     def _canonical(self, name: str, result: SourceColumn, type: Type) -> exp.Expr:
-        """Return a column of the source as the card's type. Never fails on a value."""
+        """Return a source column converted to the card's type; no value makes it fail."""
 
     def _query(
         self,
@@ -135,7 +136,8 @@ class Engine(ABC):
         raw: exp.Expr,
         unit: str | None = None,
     ) -> exp.Select:
-        """Return the SELECT that gives the source's columns the card's types; ``unit`` names the person's column."""
+        """Return the SELECT that converts a source's columns to the card's types; ``unit`` names the person's
+        column."""
         columns_sql = [
             exp.alias_(
                 self._unit_column(name, present[name], column)
@@ -148,7 +150,7 @@ class Engine(ABC):
         return exp.select(*columns_sql).from_(raw)
 
     def _typed_column(self, name: str, present: SourceColumn, column: ColumnCard) -> exp.Expr:
-        """Return a column as the card's type; a text that is too long for every function of every engine is NULL."""
+        """Return a column converted to the card's type; text that is too long for some engine's functions is NULL."""
         if column.format is not None:
             text = self._typed_column(name, present, ColumnCard("text"))
             return parsed_text(text, column.format, column.type, self.dialect)
@@ -159,7 +161,7 @@ class Engine(ABC):
         )
 
     def _unit_column(self, name: str, present: SourceColumn, column: ColumnCard) -> exp.Expr:
-        """Return the column that names the person: of every value but NULL and NaN a value of its own."""
+        """Return the person's column converted so that distinct values stay distinct; only NULL and NaN become NULL."""
         if column.type != "text":
             return self._typed_column(name, present, column)
         is_double = present.types[:1] == ("number",) and "integer" in present.types
@@ -168,28 +170,28 @@ class Engine(ABC):
 
     @abstractmethod
     def _failure(self, error: Exception) -> EngineFailure | None:
-        """Return what to say about an exception; None where it is not the engine's."""
+        """Return what to say about an exception of the engine; None for any other exception."""
 
     @abstractmethod
     def _stage(self, name: str, rows: Any) -> exp.Expr:
-        """Hold an Arrow table beside the source, for FROM."""
+        """Create a temporary table from an Arrow table and return it for FROM."""
 
     @abstractmethod
     def _drop(self, staged: exp.Expr) -> None:
-        """Remove what :meth:`stage` returned."""
+        """Remove a table that :meth:`_stage` created."""
 
     @abstractmethod
     def _cancel(self) -> None:
-        """Stop what runs now."""
+        """Interrupt the running statement."""
 
     @abstractmethod
     def _close(self) -> None:
-        """Give everything back."""
+        """Release connections and temporary files."""
 
     # -- the contract -----------------------------------------------------------------------------------------------
 
     def prepare(self) -> None:
-        """Check the sources and name their columns; :func:`connect` calls it."""
+        """Check every table's source against the card and name its converted columns; :func:`connect` calls it once."""
         for place, table in enumerate(self.table_names):
             present = self._check_table(table)
             columns = (
@@ -209,38 +211,38 @@ class Engine(ABC):
 
     @property
     def table_names(self) -> tuple[str, ...]:
-        """The names of the private tables in SQL; without a card there is one, without a name."""
+        """The names of the private tables; without a card there is one, whose name is empty."""
         return ("",) if self.card is None else tuple(self._tables) or (self.card.name,)
 
     @property
     def _own(self) -> str:
-        """The name of the card's own table, or of the only one."""
+        """The name of the card's own table; refused where the card has several tables and none of its own."""
         names = self.table_names
         if len(names) > 1 and self.card is not None and self.card.name not in names:
             raise InvalidArgument("table", f"one of {', '.join(names)}", "none", "say which of them")
         return names[0]
 
     def _declared(self, table: str) -> Mapping[str, ColumnCard]:
-        """Return the card's columns of a table; none without a card."""
+        """Return the columns that the card declares for a table; none without a card."""
         return self._tables[table].columns if table in self._tables else {}
 
     def _unit(self, table: str) -> str | None:
-        """Return the column of a table that names the person; None where every row is a person of its own."""
+        """Return the column that names the person in a table; None where every row is a person of its own."""
         return self._tables[table].unit if table in self._tables else None
 
     def _readable_or_null(self, unit: str, present: SourceColumn, column: ColumnCard) -> exp.Expr:
-        """Return whether a unit is NULL in the source, or can be read: rows of a person whose unit is not of the card's
-        type must not pass for rows without one, each of which is a person of its own."""
+        """Return whether a unit is NULL in the source or converts to the card's type. Rows with an unreadable unit
+        must not pass for rows without one, each of which counts as a person."""
         readable = nodes.is_not_null(self._unit_column(unit, present, column))
         return nodes.binary("or", nodes.is_null(nodes.column(unit)), readable)
 
     def private(self, name: str) -> exp.Expr:
-        """Return a private table for FROM: its columns as the card has them, each of the card's type. Give it an
-        alias."""
+        """Return a private table for FROM, with the card's columns and types; the caller adds an alias."""
         return self._open_table(name).node.copy()
 
     def empty_of(self, name: str) -> exp.Expr:
-        """Return something for FROM like :meth:`private`, without any row, to try a statement on. Give it an alias."""
+        """Return a subquery for FROM with the columns of :meth:`private` and no rows, to try statements on; the
+        caller adds an alias."""
         columns_sql = [
             exp.alias_(nodes.cast(exp.null(), column.type), exp.to_identifier(column_name, quoted=True))
             for column_name, column in self._open_table(name).columns.items()
@@ -248,7 +250,7 @@ class Engine(ABC):
         return exp.select(*columns_sql).where(exp.false()).subquery()
 
     def _open_table(self, name: str) -> OpenTable:
-        """Return an open private table by its name in SQL; refuse other names."""
+        """Return a prepared private table by its name in SQL; refuse other names."""
         if name not in self._private:
             expected = f"one of {', '.join(self._private)}"
             raise InvalidArgument("table", expected, repr(clip(name)), "use one that the card names")
@@ -256,30 +258,30 @@ class Engine(ABC):
 
     @property
     def table(self) -> exp.Expr:
-        """The card's own table for FROM, as :meth:`private` has it. Give it an alias."""
+        """The card's own table for FROM, as :meth:`private` returns it."""
         return self.private(self._own)
 
     @property
     def empty(self) -> exp.Expr:
-        """Something for FROM like :attr:`table`, without any row, to try a statement on. Give it an alias."""
+        """The card's own table without rows, as :meth:`empty_of` returns it."""
         return self.empty_of(self._own)
 
     @property
     def reads_csv(self) -> bool:
-        """Whether the source is CSV, whose cells are all text until a card says what they are."""
+        """Whether the source is CSV, whose cells are text until a card states their types."""
         return False
 
     @property
     def columns(self) -> Mapping[str, Type]:
-        """The columns of :attr:`table` and their types."""
+        """The columns of the card's own table and their types."""
         return {name: column.type for name, column in self._open_table(self._own).columns.items()}
 
     def source_columns(self, table: str | None = None) -> Mapping[str, SourceColumn]:
-        """Return the columns of the source of a table, by default :attr:`table`, as they are now, from its schema."""
+        """Return the current columns of a table's source, from its schema; by default of the card's own table."""
         return self._safely(lambda: self._source_columns(self._own if table is None else table))
 
     def schema(self, unit: str | None = None) -> dict[str, Type]:
-        """Return the source's usable columns as types of a card, from its schema only. Those of a CSV file are all
+        """Return the source's usable columns with the types that a draft of a card states; those of a CSV file are
         text.
 
         The column of the unit has a type that tells all its values apart, where there is one.
@@ -291,21 +293,22 @@ class Engine(ABC):
         }
 
     def unusable(self) -> list[str]:
-        """Return the source's columns that no card's type fits: lists, bytes, times of day."""
+        """Return the source's columns whose type no card can state, such as lists, bytes and times of day."""
         return [name for name, present in self.source_columns().items() if not present.types]
 
     @property
     def private_files(self) -> tuple[str, ...]:
-        """The files that hold private rows, where rows are read from files."""
+        """The files that hold private rows, for sources that are files."""
         return ()
 
     def check(self) -> None:
-        """Refuse a source that no longer has the card's columns with the card's types. Reads no rows."""
+        """Refuse sources that no longer have the card's columns and types. Reads no rows."""
         for table in self.table_names:
             self._check_table(table)
 
     def check_people(self) -> None:
-        """Refuse a source in which somebody is named by a value that counts as none. For the steward: it reads rows.
+        """Refuse a source in which the unit has values that cannot be read, so that some people would be in no answer.
+        Only for the steward: it reads rows.
 
         The types of columns exclude it, so that no question has to look for such values, except for cells of CSV files.
         """
@@ -317,14 +320,14 @@ class Engine(ABC):
                 raise source_error(expected, "other cells", fix)
 
     def _has_unread_units(self, table: str, unit: str) -> bool:
-        """Return whether a value of the unit counts as NULL, and is none."""
+        """Return whether some value of the unit cannot be read and would be NULL."""
         return False
 
     def count_cells(
         self, table: str, readings: Sequence[tuple[str, CellReading]], most: int | None = None
     ) -> list[int]:
-        """Return how many cells of each column there are, or can be read so. For the steward alone: it reads rows, and
-        what it returns is not private.
+        """Return, for each column and reading, the number of cells that can be read that way. Only for the steward: it
+        reads rows, and the counts are not private.
 
         A reading is a :class:`ColumnCard`, its :class:`KeyCells`, a regular expression without backslashes that is
         found in the cell, or None: all that are not NULL. Of a single column ``most`` takes the first so many cells
@@ -343,7 +346,7 @@ class Engine(ABC):
         return [int(line[f"n{place}"]) for place in range(len(readings))]
 
     def _as_read(self, name: str, present: SourceColumn, reading: CellReading) -> exp.Expr:
-        """Return a column, NULL where its cells cannot be read so."""
+        """Return a column that is NULL where its cell cannot be read that way."""
         cell = nodes.column(name)
         if reading is None:
             return cell
@@ -357,7 +360,7 @@ class Engine(ABC):
         return nodes.case([(matches, exp.true())], exp.null())
 
     def _check_table(self, table: str) -> Mapping[str, SourceColumn]:
-        """Return the columns of a table's source, as they are now, if it can be used."""
+        """Return the current columns of a table's source; refuse a source that does not fit the card."""
         try:
             present = self._safely(lambda: self._source_columns(table))
             self._check_columns(table, present)
@@ -370,7 +373,7 @@ class Engine(ABC):
         raise refusal
 
     def _check_columns(self, table: str, present: Mapping[str, SourceColumn]) -> None:
-        """Refuse a source whose columns are not what the card says, or were when it was opened."""
+        """Refuse a source whose columns do not fit the card, or have changed since it was opened."""
         folded: dict[str, str] = {}
         for name in present:
             if folded.setdefault(name.casefold(), name) != name:
@@ -385,7 +388,8 @@ class Engine(ABC):
             raise source_error("the columns that it had when it was opened", "changed columns", "open it again")
 
     def run(self, query: str | exp.Expr | Statement) -> Any:
-        """Return the answer to one SELECT, as an Arrow table of int64, double, string, bool, date32 and timestamp[us].
+        """Run one SELECT and return its rows as an Arrow table of int64, double, string, bool, date32 and
+        timestamp[us].
 
         Whole numbers of any width come as int64. Ctrl-C stops the engine, too.
         """
@@ -403,18 +407,19 @@ class Engine(ABC):
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Run what is inside on all tables as they are at one moment, where the engine offers that."""
+        """Run the statements inside on one state of all tables, where the engine can; otherwise without that
+        promise."""
         yield
 
     def rehearse(self, query: str | Statement) -> None:
-        """Run a statement about :attr:`empty`, which reads no rows of the source, and forget its answer."""
+        """Run a statement about :attr:`empty`, which reads no private rows, and discard the answer."""
         sql = self._text(query)
         with self._lock:
             self._stopped = False
             self._safely(lambda: self._execute(sql))
 
     def public(self, name: str) -> exp.Expr:
-        """Return a public table of the card, for FROM. Give it an alias."""
+        """Return a public table of the card for FROM, loaded at first use; the caller adds an alias."""
         from dither.tables.engines import read_public
 
         tables = self.card.public if self.card else {}
@@ -431,11 +436,12 @@ class Engine(ABC):
             return self._public[name].copy()
 
     def _beside(self, name: str) -> exp.Expr | None:
-        """Return a public table where the source is, if it is there."""
+        """Return a public table that is in the same database as the private one, for FROM; None where it has to be
+        loaded."""
         return None
 
     def unique(self, name: str, column: str) -> bool:
-        """Return whether no value occurs twice in a column of a public table. NULLs, which join nothing, do not
+        """Return whether a column of a public table has no value twice, so that it can be a join's key. NULLs do not
         count."""
         key = nodes.column(column, "p")
         twice = exp.select(exp.alias_(exp.Count(this=exp.Star()), "n")).from_(
@@ -447,8 +453,8 @@ class Engine(ABC):
         return result is None or result == 1
 
     def public_values(self, name: str, column: str, most: int) -> tuple[Value, ...] | None:
-        """Return the values of a column of a public table, in order, NULL last; None: more than ``most``, or no
-        constants."""
+        """Return the distinct values of a public table's column in order, NULL last; None where there are more than
+        ``most``, or some that cannot be constants."""
         lines = self.public_rows(name, (column,), most)
         if lines is None:
             return None
@@ -457,7 +463,8 @@ class Engine(ABC):
         return (*known, *(value for value in result if value is None))
 
     def public_rows(self, name: str, columns: Sequence[str], most: int) -> tuple[tuple[Value, ...], ...] | None:
-        """Return the different rows that a public table has in some columns; None as for its values."""
+        """Return the distinct rows of a public table in some columns; None where there are more than ``most``, or
+        values that cannot be constants."""
         selected = [exp.alias_(nodes.column(column, "p"), f"k{i}") for i, column in enumerate(columns)]
         query = exp.select(*selected).from_(exp.alias_(self.public(name), "p", table=True))
         result = self.run(query.distinct().limit(most + 1))
@@ -472,7 +479,8 @@ class Engine(ABC):
         return lines
 
     def stage(self, name: str, rows: Any) -> exp.Expr:
-        """Hold an Arrow table beside the source, so that a statement can join it. Only this connection sees it.
+        """Create a temporary table from an Arrow table, which statements of this connection can join, and return it for
+        FROM.
 
         What is returned stands in FROM; give it an alias. :meth:`drop` removes the table, and so does :meth:`close`.
         The name is a plain word that no table has.
@@ -482,21 +490,20 @@ class Engine(ABC):
             return self._stage(name, rows)
 
     def drop(self, staged: exp.Expr) -> None:
-        """Remove a table that :meth:`stage` made. An engine that can no longer do it loses the table as it closes."""
+        """Remove a table that :meth:`stage` created; errors are ignored, since closing removes it, too."""
         if process() == self._process:
             with self._lock, suppress(Exception):
                 self._drop(staged)
 
     def _check_process(self) -> None:
-        """Refuse any process but the one that opened the engine."""
+        """Refuse to work in any process but the one that opened the engine."""
         if process() != self._process:
             got, fix = "one that was opened before the process was forked", "open it again in this process"
             raise DitherError("table", "one that was opened in this process", got, fix)
 
     def _safely(self, work: Callable[[], R]) -> R:
-        """Do it, and turn the engine's errors into ours. A message that may hold data goes with the error it came in:
-        ours is raised outside its handler, so that it is not even kept as the context.
-        """
+        """Run ``work`` and replace an engine's error by ours. The engine's message may hold data, so ours is raised
+        outside the handler and does not keep it as context."""
         self._check_process()
         try:
             return work()
@@ -519,13 +526,13 @@ class Engine(ABC):
         raise failure.refusal
 
     def cancel(self) -> None:
-        """Stop what runs now, from another thread."""
+        """Interrupt the running statement, from another thread."""
         if process() == self._process:
             self._stopped = True
             self._cancel()
 
     def close(self) -> None:
-        """Give everything back. The engine cannot be used afterwards.
+        """Release everything; the engine cannot be used afterwards.
 
         In a process that was forked since, nothing is: the threads and connections are the parent's.
         """
@@ -540,7 +547,7 @@ class Engine(ABC):
 
 
 def check_column(name: str, column: ColumnCard, present: Mapping[str, SourceColumn], *, is_unit: bool = False) -> None:
-    """Refuse a column of the card that the source does not have, or has as a type that does not fit."""
+    """Refuse a column of the card that is missing in the source, or whose type there does not fit."""
     if name not in present:
         near = next((other for other in present if other.casefold() == name.casefold()), None)
         fix = f"write it as {near}" if near else "correct the card, or add the column to the source"
@@ -563,13 +570,13 @@ def check_column(name: str, column: ColumnCard, present: Mapping[str, SourceColu
 
 
 def with_plain_types(rows: Any) -> Any:
-    """Return an Arrow table with the plain types only."""
+    """Return an Arrow table whose columns are converted to the few types that results have."""
     arrays = [_plain(column) for column in rows.columns]
     return pa.table(arrays, names=rows.column_names)
 
 
 def _plain(column: Any) -> Any:
-    """Return an Arrow column as int64, double, boolean, date, timestamp in microseconds, or string."""
+    """Return an Arrow column as int64, double, bool, date32, timestamp[us] or string."""
     kind = column.type
     if pa.types.is_integer(kind) or (pa.types.is_decimal(kind) and kind.scale == 0):
         return column.cast(pa.int64())
@@ -592,11 +599,11 @@ class PrivateFolder:
         self._remove = weakref.finalize(self, _remove, self.name, process())
 
     def remove(self) -> None:
-        """Remove it now."""
+        """Remove the folder now."""
         self._remove()
 
 
 def _remove(name: str, owner: tuple[int, int]) -> None:
-    """Remove a folder, if this is the process that made it."""
+    """Remove a temporary folder, in the process that created it only."""
     if process() == owner:
         shutil.rmtree(name, ignore_errors=True)

@@ -34,7 +34,8 @@ _TIME = " ([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
 
 
 def parsed_text(x: exp.Expr, format: str, type: Type, dialect: Dialect) -> exp.Expr:
-    """Return a text as the date, timestamp or number that it writes in this format; NULL where it does not.
+    """Return the date, timestamp or number that a text writes in a format, as SQL; NULL where it does not fit the
+    format.
 
     >>> "LPAD(REGEXP_EXTRACT" in nodes.render(parsed_text(nodes.column("x"), "%d.%m.%Y", "date", "spark"), "spark")
     True
@@ -54,7 +55,8 @@ def parsed_text(x: exp.Expr, format: str, type: Type, dialect: Dialect) -> exp.E
 
 
 def _piece(x: exp.Expr, parts: Sequence[DatePart], place: int, dialect: Dialect) -> exp.Expr:
-    """Return one part of a date, with zeros before it; the whole text is of the format, or the part is none of a date.
+    """Return one part of a date in text, such as its month, padded with zeros; it is no digit unless the whole text
+    fits the format.
 
     The mark at the end of the text makes ``$`` mean its end on every engine: in Java it also matches before a last
     line end.
@@ -80,8 +82,8 @@ _SPACES, _SIGNS = "\u00a0\u202f\u2009", {"\u2019": "'", "\u2212": "-"}
 
 
 def _parsed_number(x: exp.Expr, format: str, type: Type) -> exp.Expr:
-    """Return a text as a number of a format. What is cast is checked before: digits, one point, one sign; every engine
-    reads the nearest double from them.
+    """Return the number that a text writes in a format, as SQL. A pattern checks digits, point and sign before the
+    cast, so that every engine reads the nearest double.
 
     A word beside the number holds no digit and is never a separator alone, so taking it out changes nothing else; the
     longer one goes first, since the other may be a part of it.
@@ -115,12 +117,12 @@ def _parsed_number(x: exp.Expr, format: str, type: Type) -> exp.Expr:
 
 
 def _without(x: exp.Expr, text: str) -> exp.Expr:
-    """Return a text expression with every occurrence of a text removed."""
+    """Return a text expression with every occurrence of ``text`` removed."""
     return nodes.call("REPLACE", x, exp.Literal.string(text), exp.Literal.string(""))
 
 
 def whole_double(x: exp.Expr, dialect: Dialect) -> exp.Expr:
-    """Return a double as a BIGINT, NULL where it is no whole number, or one so large that another has the same double.
+    """Return a double as a BIGINT; NULL where it is not whole, or beyond 2^53, where several integers have one double.
 
     DuckDB leaves a condition out that holds by the statistics of a Parquet file, in which NaN is not counted.
 
@@ -139,7 +141,7 @@ def whole_double(x: exp.Expr, dialect: Dialect) -> exp.Expr:
 
 
 def unit_text(x: exp.Expr, canonical: exp.Expr, dialect: Dialect, *, is_double: bool = False) -> exp.Expr:
-    """Return a column that names people as text: of every value but NULL and NaN a text of its own.
+    """Return the column that names people as text, distinct for distinct values; only NULL and NaN become NULL.
 
     ``canonical`` is the column as text, NULL where it is not valid. A text that no function of ours may be given (one
     that is not valid, or too long) is stood for by its SHA-256. Two doubles that are equal have one text; whole numbers
@@ -157,7 +159,7 @@ def unit_text(x: exp.Expr, canonical: exp.Expr, dialect: Dialect, *, is_double: 
 
 
 def _digest(text: exp.Expr, dialect: Dialect) -> exp.Expr:
-    """Return the SHA-256 of a text, in hexadecimal, after its name."""
+    """Return "sha256:" and the SHA-256 of a text in hexadecimal, as SQL."""
     if dialect == "postgres":
         raw = nodes.call("SHA256", nodes.call("CONVERT_TO", text, exp.Literal.string("UTF8")))
         hashed = nodes.call("ENCODE", raw, exp.Literal.string("hex"))
@@ -170,7 +172,7 @@ def _digest(text: exp.Expr, dialect: Dialect) -> exp.Expr:
 
 
 def _joined(pieces: list[exp.Expr], sign: str) -> exp.Expr:
-    """Return text expressions concatenated, with a sign between them."""
+    """Return text expressions concatenated with a sign between them."""
     return reduce(
         lambda one, other: nodes.concatenate(nodes.concatenate(one, exp.Literal.string(sign)), other),
         [piece.copy() for piece in pieces],
@@ -178,7 +180,7 @@ def _joined(pieces: list[exp.Expr], sign: str) -> exp.Expr:
 
 
 def _matches(x: exp.Expr, pattern: str, dialect: Dialect) -> exp.Expr:
-    """Return whether the whole of a text fits a regular expression of digits, signs, choices and counts."""
+    """Return whether a whole text matches a regular expression that all engines read alike."""
     if dialect == "duckdb":
         return nodes.call("REGEXP_FULL_MATCH", x, exp.Literal.string(pattern))
     return exp.RegexpLike(this=nodes.operand(x), expression=exp.Literal.string(f"^({pattern})$"))
@@ -256,7 +258,8 @@ class Proposal:
 
 
 def unread_cells(engine: Engine) -> list[UnreadCells]:
-    """Return the columns of a card with cells that do not read as it says. For the steward alone: it reads rows."""
+    """Return the columns with cells that cannot be read as the card says, and formats that would read more. Only for
+    the steward: it reads rows."""
     assert engine.card is not None
     result = []
     for table in engine.table_names:
@@ -306,7 +309,8 @@ def marked_people(engine: Engine) -> list[MarkedPeople]:
 
 
 def proposed_types(engine: Engine, columns: Iterable[str]) -> dict[str, Proposal]:
-    """As what almost all first cells of columns of text can be read. For the steward alone: it reads rows."""
+    """Return types and formats that read nearly all first cells of text columns. Only for the steward: it reads
+    rows."""
     (table,) = engine.table_names
     present, result = engine.source_columns(), {}
     for name in columns:
@@ -320,7 +324,7 @@ def proposed_types(engine: Engine, columns: Iterable[str]) -> dict[str, Proposal
 
 
 def _with_better(engine: Engine, item: UnreadCells, column: ColumnCard, present: SourceColumn) -> UnreadCells:
-    """Return the same with what would read more."""
+    """Return a column's report with the formats that would read more of its first cells than the card's."""
     if "text" not in present.types:
         return item
     tried, (now, *readings) = _tried(engine, item.table, item.column, present, column)
@@ -332,8 +336,8 @@ def _with_better(engine: Engine, item: UnreadCells, column: ColumnCard, present:
 def _tried(
     engine: Engine, table: str, name: str, present: SourceColumn, column: ColumnCard | None = None
 ) -> tuple[int, list[Reading]]:
-    """Return how many of the first cells are no words for an empty one, and how many can be read as ``column``, and as
-    each other candidate of a type like it."""
+    """Count how many of a column's first cells are not markers of emptiness, and how many of them each candidate
+    format reads; ``column``, the card's own, is the first candidate."""
     gates = (None, MARKERS, *_GATES)
     cells, markers, *occurrences = engine.count_cells(table, [(name, gate) for gate in gates], LOOKED_AT)
     similar = next((kinds for kinds in _SIMILAR if column and column.type in kinds), None)
@@ -352,7 +356,7 @@ def _tried(
 
 
 def _best(readings: Sequence[Reading], least: int) -> tuple[Reading, ...]:
-    """Return the readings of most cells, the first of each meaning."""
+    """Return the readings of the most cells, one for each meaning; none where fewer than ``least`` cells are read."""
     most = max((reading.read for reading in readings), default=0)
     result: dict[object, Reading] = {}
     if most >= least:
@@ -364,8 +368,8 @@ def _best(readings: Sequence[Reading], least: int) -> tuple[Reading, ...]:
 
 
 def _meaning(reading: Reading) -> object:
-    """Return what tells two formats apart that read the same cells: which number is the day, which sign the decimal
-    one."""
+    """Return what distinguishes two formats that read the same cells: the order of day and month, or the decimal
+    sign."""
     if reading.format is None or reading.type == "boolean":
         return {"number": ".", "date": "Ymd", "timestamp": "Ymd"}.get(reading.type, "")
     if reading.type in ("integer", "number"):
@@ -380,7 +384,7 @@ _GATES = ("[0-9]", "[$€£%]", ":", "[TtFf]")
 
 @cache
 def _formats(gate: str) -> tuple[tuple[Type, str | None], ...]:
-    """Return the types and formats that are tried where cells have this, the plainest first."""
+    """Return the candidate types and formats for cells that match a gate, the most usual first."""
     whole = ("1234", "1,234", "1.234", "1 234", "1'234")
     numbers = ("1234.56", "1234,56", "1,234.56", "1.234,56", "1 234.56", "1 234,56", "1'234.56")
     units = ("${}", "€{}", "£{}", "{}%", "{} €")

@@ -111,7 +111,7 @@ class DuckDBEngine(Engine):
             raise
 
     def _set_up(self) -> None:
-        """Make the sources known to DuckDB, then lock its configuration: no other file can be read."""
+        """Open the sources, then lock DuckDB's configuration, so that no other file can be read."""
         for source in self._sources.values():
             source.setup(self._connection)
         parquet = tuple(path for source in self._sources.values() if source.csv is None for path in source.paths)
@@ -126,7 +126,7 @@ class DuckDBEngine(Engine):
         return tuple(path for source in self._sources.values() for path in source.paths)
 
     def _source_columns(self, table: str) -> Mapping[str, SourceColumn]:
-        """Return the columns of a table's source; cells of a CSV file are text that may be read as any type."""
+        """Return the current columns of a table's source; cells of a CSV file are text that may be read as any type."""
         source = self._sources[table]
         if source.csv is not None:
             if files.csv_format(source.paths) != source.csv:  # cells are known by their place
@@ -138,7 +138,7 @@ class DuckDBEngine(Engine):
             return {**self._describe(source), **unusable}
 
     def _check_columns(self, table: str, present: Mapping[str, SourceColumn]) -> None:
-        """Check the columns as every engine does, and read files that are new or have changed in full."""
+        """Check the columns as every engine does, and read new or changed files in full."""
         super()._check_columns(table, present)
         source = self._sources[table]
         if self.card is None or not source.paths:
@@ -168,7 +168,7 @@ class DuckDBEngine(Engine):
         return bool(self.run(query).num_rows)
 
     def _scan_csv(self, source: DuckDBSource) -> None:
-        """Refuse CSV files with lines that are no records."""
+        """Refuse CSV files that have lines which are not records."""
         assert source.csv is not None
         try:
             wrong = any(True for path in source.paths for _ in files.malformed(path, source.csv))
@@ -182,7 +182,8 @@ class DuckDBEngine(Engine):
             )
 
     def _scan_values(self, table: str, present: Mapping[str, SourceColumn]) -> None:
-        """Read every value of the card's columns: hashed, since sums and counts may come from statistics."""
+        """Refuse files with values that cannot be read, by hashing every value of the card's columns: sums and
+        counts could be answered from statistics."""
         types = {name: column.type for name, column in self._declared(table).items()}
         values = [self._canonical(name, present[name], type) for name, type in types.items()]
         hashes = [exp.func("BIT_XOR", exp.func("HASH", value)) for value in values]
@@ -200,7 +201,7 @@ class DuckDBEngine(Engine):
             )
 
     def _describe(self, source: DuckDBSource) -> dict[str, SourceColumn]:
-        """Return the columns of a source by DuckDB's DESCRIBE; refuse Parquet files that differ."""
+        """Return the columns of a source by DuckDB's DESCRIBE; refuse Parquet files with different columns."""
         sql = f"DESCRIBE {nodes.render(exp.select('*').from_(source.raw.copy()), 'duckdb')}"
         try:
             lines = self._connection.execute(sql).fetchall()
@@ -213,7 +214,7 @@ class DuckDBEngine(Engine):
         return result
 
     def _check_alike(self, paths: tuple[str, ...]) -> None:
-        """Refuse Parquet files of one glob whose columns differ, by their footers."""
+        """Refuse Parquet files of one glob whose columns differ, from their footers."""
         raw = exp.Anonymous(this="parquet_schema", expressions=[_paths(paths)])
         listed = nodes.render(exp.select("*").from_(raw), "duckdb")
         numbered = f"SELECT *, ROW_NUMBER() OVER () AS n FROM ({listed})"
@@ -223,11 +224,11 @@ class DuckDBEngine(Engine):
             raise source_error("Parquet files with the same columns", "different ones", "write them with one schema")
 
     def _raw(self, table: str) -> exp.Expr:
-        """Return a table's source as it is, for FROM."""
+        """Return a table's source, unconverted, for FROM."""
         return self._sources[table].raw.copy()
 
     def _canonical(self, name: str, result: SourceColumn, type: Type) -> exp.Expr:
-        """Return a column of the source as the card's type, NULL for a value that does not fit."""
+        """Return a source column converted to the card's type, NULL for values that do not fit."""
         x: exp.Expr = nodes.column(name)
         is_cell = result.native == _CELL
         if is_cell and type == "timestamp":  # an offset in the cell is heeded; without one it is UTC
@@ -240,7 +241,7 @@ class DuckDBEngine(Engine):
         return nodes.in_calendar(x, type) if type in ("date", "timestamp") else x
 
     def _name(self, view: str, query: exp.Expr) -> exp.Expr:
-        """Return a temporary view of the query."""
+        """Create a temporary view of a query and return it for FROM."""
         self._connection.execute(f"CREATE TEMP VIEW {view} AS {nodes.render(query, 'duckdb')}")
         return exp.to_table(view)
 
@@ -250,16 +251,16 @@ class DuckDBEngine(Engine):
         return self._sources[self._own].csv is not None
 
     def _stage(self, name: str, rows: Any) -> exp.Expr:
-        """Hold an Arrow table beside the source under a name."""
+        """Register an Arrow table under a name and return it for FROM."""
         self._connection.register(name, rows)
         return exp.to_table(name)
 
     def _drop(self, staged: exp.Expr) -> None:
-        """Remove a table that was staged."""
+        """Unregister a staged table."""
         self._connection.unregister(staged.name)
 
     def _execute(self, sql: str) -> Any:
-        """Run one SELECT and return its rows as Arrow; refuse any other statement."""
+        """Run one SELECT and return its rows as Arrow; refuse other statements."""
         statements = self._connection.extract_statements(sql)
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
             raise InvalidArgument(
@@ -268,7 +269,8 @@ class DuckDBEngine(Engine):
         return self._stoppable(lambda: self._connection.sql(statements[0]).to_arrow_table())
 
     def _stoppable(self, work: Callable[[], Any]) -> Any:
-        """Run it in a thread of its own: DuckDB does not look for Ctrl-C, which only the main thread gets."""
+        """Run ``work`` in a thread, so that Ctrl-C in the main thread can interrupt DuckDB, which does not notice
+        it."""
         if threading.current_thread() is not threading.main_thread():
             return work()
         with ThreadPoolExecutor(1) as threads:
@@ -293,7 +295,7 @@ class DuckDBEngine(Engine):
         return EngineFailure(unreadable(), harmless)
 
     def _cancel(self) -> None:
-        """Stop what runs now."""
+        """Interrupt the running statement."""
         self._connection.interrupt()
 
     def _close(self) -> None:
@@ -304,7 +306,7 @@ class DuckDBEngine(Engine):
 
 
 def _source_column(native: str, collated: bool) -> SourceColumn:
-    """Return what a card may call a column of this DuckDB type."""
+    """Return which types a card may state for a column of this DuckDB type."""
     name = re.split(r"[(\[]", native, maxsplit=1)[0]  # an ENUM lists its values, which are data
     if "[" in native:
         return SourceColumn("a list", ())
@@ -320,12 +322,12 @@ def _source_column(native: str, collated: bool) -> SourceColumn:
 
 
 def _paths(paths: tuple[str, ...]) -> exp.Expr:
-    """Return paths as an SQL array."""
+    """Return paths as an SQL array of texts."""
     return exp.Array(expressions=[exp.Literal.string(path) for path in paths])
 
 
 def duckdb_engine(sources: Mapping[str, object], card: Card | None, types: Mapping[str, Type] | None) -> DuckDBEngine:
-    """Return the engine of these sources, by the names of their tables: files, tables of databases, frames."""
+    """Return the engine for these sources by table: files, tables of DuckDB databases, or frames."""
     result: dict[str, DuckDBSource] = {}
     catalogs: dict[str, str] = {}
     for place, (table, source) in enumerate(sources.items()):
@@ -368,8 +370,8 @@ def _options(options: Mapping[str, exp.Expr]) -> list[exp.Expr]:
 
 
 def _of_database(path: str, table: str, catalogs: dict[str, str]) -> DuckDBSource:
-    """Return a table or view of a DuckDB database, opened to read only; ``catalogs`` names those that are open
-    already."""
+    """Return a table of a DuckDB database, attached read-only, as a source; ``catalogs`` has the databases attached
+    so far."""
     place = files.database(path)
     parts = files.parts_of(table)
     is_open = place in catalogs
@@ -386,7 +388,7 @@ def _of_database(path: str, table: str, catalogs: dict[str, str]) -> DuckDBSourc
 def _of_frame(
     frame: Any, columns: Mapping[str, ColumnCard] | None, types: Mapping[str, Type] | None, unit: str | None, raw: str
 ) -> DuckDBSource:
-    """Return a frame in memory, as plain Arrow columns, which are not copied if they are so already."""
+    """Return a frame in memory as a source of plain Arrow columns, copied only where they need conversion."""
     declared = frames.check_types(types)
     if columns is not None:
         declared = {name: "text" if column.format else column.type for name, column in columns.items()}
@@ -395,8 +397,8 @@ def _of_frame(
 
 
 def _whole_number(x: exp.Expr) -> exp.Expr:
-    """Return a cell as a BIGINT: digits with or without a sign, and at most zeros behind a point; a bare cast would
-    round."""
+    """Return a CSV cell as a BIGINT; NULL unless it is digits with an optional sign and only zeros after a point,
+    since a bare cast would round."""
     readable = exp.Anonymous(
         this="REGEXP_FULL_MATCH", expressions=[x.copy(), exp.Literal.string(r"\s*[+-]?[0-9]+(\.0*)?\s*")]
     )

@@ -81,7 +81,8 @@ class Files:
 
 
 def find(source: str) -> Files:
-    """Return the files of a path or glob, as they are now."""
+    """Return the files that a path or glob names now; refuse none, unreadable or empty ones, and files of different
+    kinds."""
     path = os.path.abspath(os.path.expanduser(source))
     if os.path.isdir(path):
         raise source_error("a file", "a folder", "name the files in it, for example folder/*.parquet")
@@ -105,7 +106,7 @@ def find(source: str) -> Files:
 
 
 def csv_format(paths: tuple[str, ...]) -> CsvFormat:
-    """Return the format of CSV files, which all of them share."""
+    """Return the format of CSV files; refuse files with different headers."""
     format = _header(paths[0])
     if any(_header(path) != format for path in paths[1:]):
         raise source_error(
@@ -115,7 +116,7 @@ def csv_format(paths: tuple[str, ...]) -> CsvFormat:
 
 
 def _kind(path: str) -> Literal["parquet", "csv"]:
-    """Return whether a file is Parquet or CSV, by its ending; refuse others."""
+    """Return whether a file is Parquet or CSV, by its ending; refuse other endings."""
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]
     if suffixes[-1:] == [".gz"] and suffixes[-2:-1] and _KINDS.get(suffixes[-2]) == "csv":
         return "csv"
@@ -130,7 +131,7 @@ def _kind(path: str) -> Literal["parquet", "csv"]:
 
 
 def _header(path: str) -> CsvFormat:
-    """Return the columns of a CSV file and the character between them, from its first line alone."""
+    """Return the columns of a CSV file and the character between cells, from its first line alone."""
     try:
         with open_bytes(path) as file:
             line = file.readline(_LONGEST_HEADER)
@@ -163,9 +164,8 @@ def _header(path: str) -> CsvFormat:
 
 
 def looks_like_data(names: Sequence[str]) -> bool:
-    """Return whether the first line of a file holds values rather than names: decimal numbers, dates, or whole numbers
-    that are neither years nor count the columns.
-    """
+    """Return whether the first line of a file holds values rather than names: decimal numbers, dates, or integers
+    that are neither years nor consecutive."""
     whole = [int(name) for name in names if _WHOLE.fullmatch(name.strip())]
     counted = whole == list(range(whole[0], whole[0] + len(whole))) and len(whole) > 1 if whole else True
     years = all(1800 <= number <= 2200 for number in whole)
@@ -173,14 +173,14 @@ def looks_like_data(names: Sequence[str]) -> bool:
 
 
 def headless() -> InvalidData:
-    """Return the refusal of a file whose first line holds values."""
+    """Return the error for a file whose first line holds values."""
     got = "a first line that looks like data"
     fix = "put a line with the names before it, such as id,day,amount, with the sign between them that the file has"
     return source_error("a CSV file whose first line names the columns", got, fix)
 
 
 def _cells(line: str, delimiter: str) -> list[str]:
-    """Return the cells of one line of CSV; none where it cannot be read."""
+    """Return the cells of one line of CSV; an empty list where it cannot be parsed."""
     try:
         return next(csv.reader([line], delimiter=delimiter))
     except (csv.Error, StopIteration):
@@ -188,7 +188,7 @@ def _cells(line: str, delimiter: str) -> list[str]:
 
 
 def identity(paths: tuple[str, ...], purpose: str) -> str:
-    """Return what changes when one of the files is replaced or written to, without reading them.
+    """Return a digest that changes when one of the files is replaced or written to, without reading them.
 
     Name, device, inode, size and the times of the last change, as one digest with the purpose.
     """
@@ -201,14 +201,15 @@ def identity(paths: tuple[str, ...], purpose: str) -> str:
 
 
 def was_scanned(paths: tuple[str, ...], mark: str) -> bool:
-    """Return whether files of this identity were read in full before, by any process of this user."""
+    """Return whether files with this identity were read in full before, as the user's cache notes."""
     with suppress(OSError):
         return _note(paths).read_text() == mark
     return False
 
 
 def remember_scan(paths: tuple[str, ...], mark: str) -> None:
-    """Keep the identity of large files that were read in full; small ones are read again sooner than looked up."""
+    """Note in the user's cache that large files with this identity were read in full; small ones are read again
+    faster than looked up."""
     if sum(os.path.getsize(path) for path in paths) < _LARGE:
         return
     note = _note(paths)
@@ -220,14 +221,14 @@ def remember_scan(paths: tuple[str, ...], mark: str) -> None:
 
 
 def _note(paths: tuple[str, ...]) -> Path:
-    """Return the file of the user's cache that notes that these files were read in full."""
+    """Return the file in the user's cache that notes the last full scan of these files."""
     home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     name = hashlib.sha256("\0".join(paths).encode("utf-8", "surrogatepass")).hexdigest()
     return Path(home, "dither", "scanned", name)
 
 
 def database(path: str) -> str:
-    """Return the full name of a database file that is there."""
+    """Return the full path of a database file; refuse a folder or a missing file."""
     full = os.path.abspath(os.path.expanduser(path))
     if os.path.isdir(full):
         raise source_error("a file", "a folder", "name the database file in it")
@@ -237,7 +238,7 @@ def database(path: str) -> str:
 
 
 def parts_of(table: str) -> list[str]:
-    """Return the parts of ``table``, ``schema.table`` or ``"Schema"."Table"``, as they are spelled."""
+    """Split ``table``, ``schema.table`` or ``"Schema"."Table"`` into its names without quotes."""
     result = re.findall(r'"((?:[^"]|"")+)"|([^".]+)', table)
     names = [quoted.replace('""', '"') or bare for quoted, bare in result]
     rebuilt = ".".join(f'"{quoted}"' if quoted else bare for quoted, bare in result)
@@ -264,24 +265,26 @@ class CsvTable:
 
     @property
     def schema(self) -> Any:
-        """Every column is text; an empty cell without quotes is NULL."""
+        """The Arrow schema: every column is text, and an empty cell without quotes is NULL."""
         return pa.schema([(name, pa.string()) for name in self.columns])
 
     def __arrow_c_schema__(self) -> object:
+        """Export the schema by Arrow's C interface, which DuckDB reads."""
         return self.schema.__arrow_c_schema__()
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Export the records by Arrow's C interface, read anew each time."""
         batches = (batch for path in self.paths for batch in records(path, self.format, self.columns))
         return pa.RecordBatchReader.from_batches(self.schema, batches).__arrow_c_stream__(requested_schema)
 
 
 def open_bytes(path: str) -> BufferedIOBase:
-    """Return the bytes of a file, uncompressed."""
+    """Open a file, which may be compressed by gzip, to read its uncompressed bytes."""
     return gzip.open(path, "rb") if path.lower().endswith(".gz") else open(path, "rb")
 
 
 def blocks(path: str) -> Iterator[bytes]:
-    """Yield the lines below the header, several thousand at a time; each ends with LF.
+    """Yield the lines below the header in blocks of several thousand; each line ends with LF.
 
     A line longer than :data:`LONGEST` may be replaced by a short malformed one, so that memory stays bounded.
     """
@@ -302,7 +305,7 @@ def blocks(path: str) -> Iterator[bytes]:
 
 
 def classify(block: bytes, format: CsvFormat) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.bool_]]:
-    """Return where the lines of a block begin and end, and which of them are records."""
+    """Return the start and end of each line of a block, and whether it is a record."""
     data = np.frombuffer(block, np.uint8)
     delimiter = ord(format.delimiter)
     ends = np.flatnonzero(data == _LF)
@@ -343,7 +346,7 @@ def _is_utf8(data: bytes) -> bool:
 
 
 def records(path: str, format: CsvFormat, columns: tuple[str, ...]) -> Iterator[Any]:
-    """Yield the records of a file as Arrow batches; malformed lines are left out."""
+    """Yield the records of a CSV file as Arrow batches, without malformed lines."""
     names = list(format.header)
     parsing = pa_csv.ParseOptions(delimiter=format.delimiter, ignore_empty_lines=False)
     converting = pa_csv.ConvertOptions(
@@ -365,7 +368,8 @@ def records(path: str, format: CsvFormat, columns: tuple[str, ...]) -> Iterator[
 
 
 def malformed(path: str, format: CsvFormat) -> Iterator[int]:
-    """Yield the numbers of a file's malformed lines, where the header is line 1. For its steward alone."""
+    """Yield the line numbers of a file's malformed lines; the header is line 1. Only for the steward: they are
+    private."""
     above = 1
     for block in blocks(path):
         starts, ends, good = classify(block, format)

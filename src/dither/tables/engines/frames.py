@@ -43,7 +43,7 @@ class Foreign(Objects):
 def plain_table(
     frame: Any, types: Mapping[str, Type], only_declared: bool, unit: str | None = None
 ) -> tuple[Any, list[str]]:
-    """Return a frame as an Arrow table of plain columns, and the names of the columns that no type fits.
+    """Return a frame as an Arrow table of plain columns, and the names of columns that no card's type fits.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def plain_table(
 
 
 def _check_unit_values(name: str, values: Any, converted: Any, declared: Type | None) -> None:
-    """Refuse a column of people of which a value became NULL: nobody may drop out unnoticed."""
+    """Refuse the person's column where a value became NULL in conversion: that person's rows would be left out."""
     missing = sum(map(_is_missing, values)) if isinstance(values, Objects) else values.null_count
     if not isinstance(values, Objects) and pa.types.is_floating(values.type):
         missing += pc.sum(pc.is_nan(values)).as_py() or 0
@@ -103,7 +103,7 @@ def _check_unit_values(name: str, values: Any, converted: Any, declared: Type | 
 
 
 def _is_missing(value: object) -> bool:
-    """Return whether a Python object stands for no value: None, NaN, NaT, or pandas' NA."""
+    """Return whether a Python object stands for a missing value: None, NaN, NaT, or pandas' NA."""
     try:
         return value is None or bool(value != value)
     except TypeError:  # NA cannot say whether it differs from itself
@@ -111,7 +111,7 @@ def _is_missing(value: object) -> bool:
 
 
 def check_types(types: Mapping[str, Type] | None) -> dict[str, Type]:
-    """Types that a caller declares; refused where one of them is no type."""
+    """Return declared types as a dict; refuse names that are no types."""
     declared = dict(types or {})
     for name, kind in declared.items():
         if kind not in TYPES:
@@ -123,7 +123,7 @@ def check_types(types: Mapping[str, Type] | None) -> dict[str, Type]:
 
 
 def _shown(name: str) -> str:
-    """Return a name for a message, without control characters."""
+    """Return a name for a message, with control characters replaced."""
     return "".join(sign if sign.isprintable() else "?" for sign in name)
 
 
@@ -131,7 +131,8 @@ def _shown(name: str) -> str:
 
 
 def _columns(frame: Any) -> tuple[list[str], Iterator[Any], bool]:
-    """Return names and columns, and whether the library chose the types of whole columns by their values."""
+    """Return a frame's column names and columns, and whether its library infers the type of a column from its
+    values."""
     name, home = type(frame).__name__, type(frame).__module__.partition(".")[0]
     if home == "pandas" and name == "DataFrame":
         places = range(len(frame.columns))
@@ -149,7 +150,8 @@ def _columns(frame: Any) -> tuple[list[str], Iterator[Any], bool]:
 
 
 def _of_pandas(series: Any) -> Any:
-    """Return a pandas column as Arrow, as Python objects, or as a type that no card has."""
+    """Return a pandas column as Arrow; as ``Objects`` where it has no type, as ``Foreign`` where Arrow lacks its
+    type."""
     dtype = series.dtype
     if str(dtype) == "category":
         dtype = series.cat.categories.dtype
@@ -164,7 +166,8 @@ def _of_pandas(series: Any) -> Any:
 
 
 def _of_polars(series: Any) -> Any:
-    """Return a polars column as Arrow, as Python objects, or as a type that no card has."""
+    """Return a polars column as Arrow; as ``Objects`` where it has no type, as ``Foreign`` where Arrow lacks its
+    type."""
     if str(series.dtype).startswith("Object"):
         return Objects(series)
     try:
@@ -177,8 +180,8 @@ def _of_polars(series: Any) -> Any:
 
 
 def _typed(values: Any, declared: Type | None, inferred: bool) -> Any | None:
-    """Return a plain Arrow column, or None where no type fits. Reads the declared type and the schema to decide
-    which."""
+    """Return a column converted to its declared type; None where no card's type fits. What is done depends on the
+    types alone, not on values."""
     if isinstance(values, Objects):
         assert declared is not None
         return _convert(values, declared)
@@ -195,7 +198,7 @@ def _typed(values: Any, declared: Type | None, inferred: bool) -> Any | None:
 
 
 def _family(kind: Any) -> Type | None:
-    """Return the type of a card that an Arrow type is of; None where there is none."""
+    """Return the card's type for an Arrow type; None where there is none."""
     tests: dict[Type, Callable[[Any], bool]] = {
         "integer": pa.types.is_integer,
         "number": lambda it: pa.types.is_floating(it) or pa.types.is_decimal(it),
@@ -208,7 +211,7 @@ def _family(kind: Any) -> Type | None:
 
 
 def _plain(values: Any) -> Any | None:
-    """Return an Arrow column in one of the types that every value survives, or None."""
+    """Return an Arrow column in a type that the engine reads without loss; None where there is none."""
     kind = values.type
     if pa.types.is_dictionary(kind):
         return _plain(values.cast(kind.value_type)) if _family(kind.value_type) != "text" else _text(values)
@@ -226,13 +229,13 @@ def _plain(values: Any) -> Any | None:
 
 
 def _text(values: Any) -> Any:
-    """Return text as UTF-8, NULL where it is not valid."""
+    """Return a text column in UTF-8, NULL where a value is not valid."""
     chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
     return pa.chunked_array([_utf8(chunk) for chunk in chunks], pa.large_string())
 
 
 def _utf8(values: Any) -> Any:
-    """Return an Arrow array of text as UTF-8, value by value only where some of it is not valid."""
+    """Return an Arrow array of text in UTF-8, decoded value by value only where some value is not valid."""
     if pa.types.is_dictionary(values.type):
         return pc.take(_utf8(values.dictionary), values.indices)
     raw = values.cast(pa.large_binary())
@@ -243,7 +246,7 @@ def _utf8(values: Any) -> Any:
 
 
 def _decoded(value: bytes | None) -> str | None:
-    """Return bytes as text; None where they are not UTF-8."""
+    """Return bytes decoded as UTF-8; None where they are not valid."""
     try:
         return None if value is None else value.decode()
     except UnicodeDecodeError:
@@ -251,7 +254,7 @@ def _decoded(value: bytes | None) -> str | None:
 
 
 def _utc(values: Any, kind: Any) -> Any:
-    """Return times in UTC without a zone; NULL outside the years 1 to 9999, which microseconds may not hold."""
+    """Return timestamps in UTC without a zone; NULL outside the years 1 to 9999."""
     if kind.unit == "ns":
         return values.cast(pa.timestamp("ns"))
     scale = {"s": 1, "ms": 1000, "us": 1000000}[kind.unit]
@@ -262,7 +265,7 @@ def _utc(values: Any, kind: Any) -> Any:
 
 
 def _whole(values: Any) -> Any:
-    """Return numbers as whole numbers; NULL where they are none, or too large for a double to be sure which."""
+    """Return numbers as integers; NULL where they are not whole, or beyond 2^53, where doubles skip integers."""
     if pa.types.is_decimal(values.type):
         return values if values.type.scale == 0 else _convert(values.to_pylist(), "integer")
     exact = pc.and_(pc.less_equal(pc.abs(values), EXACT_INTEGERS), pc.equal(pc.floor(values), values))
@@ -279,7 +282,7 @@ def _convert(values: Iterable[Any], type: Type) -> Any:
 
 
 def convert(value: object, type: Type) -> Any:
-    """Return one value as a type of a card, or None if the type cannot hold it. Depends on nothing but the value.
+    """Return one value as a card's type; None where the type cannot hold it. It depends on nothing but the value.
 
     Whole numbers may come as floats, and truths as 0 and 1. Text is not parsed.
     """
@@ -290,7 +293,7 @@ def convert(value: object, type: Type) -> Any:
 
 
 def _number(value: object) -> int | float | Decimal | None:
-    """Return a number of Python's own, unless it is none or NaN."""
+    """Return a value as int, float or Decimal; None for NaN and for what is no number."""
     if isinstance(value, (bool, np.bool_)):
         return int(value)
     if isinstance(value, numbers.Integral):
@@ -305,7 +308,7 @@ def _number(value: object) -> int | float | Decimal | None:
 
 
 def _integral(value: object) -> int | None:
-    """Return a value as a whole number if it is one exactly; None otherwise."""
+    """Return a value as an int where it is exactly whole; None otherwise."""
     number = _number(value)
     if number is None or isinstance(number, int):
         return number
@@ -315,19 +318,19 @@ def _integral(value: object) -> int | None:
 
 
 def _to_integer(value: object) -> int | None:
-    """Return a value as a whole number of 64 bits; None if it is none."""
+    """Return a value as an integer of 64 bits; None where it is none."""
     number = _integral(value)
     return number if number is not None and -(1 << 63) <= number < 1 << 63 else None
 
 
 def _to_number(value: object) -> float | None:
-    """Return a value as a float; None if it is no number."""
+    """Return a value as a float; None where it is no number."""
     number = _number(value)
     return None if number is None else float(number)
 
 
 def _to_text(value: object) -> str | None:
-    """Return text, or a whole number as text; None for others. Text that is not Unicode raises."""
+    """Return a text, or an integer as text; None for other values. Raise for text that is not Unicode."""
     if isinstance(value, str):
         return str(value.encode().decode())
     number = None if isinstance(value, (bool, np.bool_)) else _integral(value)
@@ -335,20 +338,20 @@ def _to_text(value: object) -> str | None:
 
 
 def _to_boolean(value: object) -> bool | None:
-    """Return a truth value, also from 0 and 1; None for others."""
+    """Return a truth value, or 0 and 1 as one; None for other values."""
     number = _integral(value)
     return bool(number) if number in (0, 1) else None
 
 
 def _to_date(value: object) -> date | None:
-    """Return a date, also from a datetime at midnight without a zone; None for others."""
+    """Return a date, or a datetime at midnight without a zone as one; None for other values."""
     if isinstance(value, datetime):
         return value.date() if value == value and value.tzinfo is None and value.time() == time() else None
     return value if isinstance(value, date) else None
 
 
 def _to_timestamp(value: object) -> datetime | None:
-    """Return a plain datetime in UTC without a zone; None for NaT and other values."""
+    """Return a datetime in UTC without a zone; None for NaT and other values."""
     if not isinstance(value, datetime) or value != value:  # pandas' NaT is a datetime that differs from itself
         return None
     utc = value if value.tzinfo is None else value.astimezone(UTC)

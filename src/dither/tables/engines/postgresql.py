@@ -83,7 +83,7 @@ class PostgreSQLEngine(Engine):
             )
 
     def _resolved(self, parts: list[str]) -> tuple[int, str, str]:
-        """Return the table itself, with its schema, so that it stays the same whatever the search path."""
+        """Return the object identifier, schema and name of a table, so that the search path no longer matters."""
         quoted = sql.Identifier(*parts).as_string(self._connection)
         look = (
             "SELECT c.oid, n.nspname, c.relname, has_any_column_privilege(c.oid, 'SELECT') FROM pg_class AS c "
@@ -97,11 +97,11 @@ class PostgreSQLEngine(Engine):
         return int(result[0]), str(result[1]), str(result[2])
 
     def _source_columns(self, table: str) -> Mapping[str, SourceColumn]:
-        """Return the columns of a table's source as they are now."""
+        """Return the current columns of a table's source."""
         return self._columns_of(self._relations[table][0])
 
     def _columns_of(self, oid: int) -> dict[str, SourceColumn]:
-        """Return the columns of the relation with this object identifier; refuse one that is gone."""
+        """Return the columns of the relation with this object identifier; refuse one that no longer exists."""
         with self._lock:
             lines = self._connection.execute(_LOOK, (oid,)).fetchall()
         result = {name: _source_column(native, kind, modifier) for name, native, kind, modifier in lines}
@@ -110,12 +110,12 @@ class PostgreSQLEngine(Engine):
         return result
 
     def _raw(self, table: str) -> exp.Expr:
-        """Return a table's source as it is, for FROM."""
+        """Return a table's source, unconverted, for FROM."""
         _, schema, relation = self._relations[table]
         return _table(schema, relation)
 
     def _canonical(self, name: str, result: SourceColumn, type: Type) -> exp.Expr:
-        """Return a column of the source as the card's type; no value makes it fail."""
+        """Return a source column converted to the card's type; no value makes it fail."""
         x: exp.Expr = nodes.column(name)
         if result.native.startswith("numeric") and type == "integer":
             return _whole_number(x)
@@ -129,7 +129,7 @@ class PostgreSQLEngine(Engine):
         return nodes.in_calendar(x, type) if type in ("date", "timestamp") else x
 
     def _unit_column(self, name: str, present: SourceColumn, column: ColumnCard) -> exp.Expr:
-        """Return the column that names the person; NaN, which NUMERIC has as well, is NULL."""
+        """Return the person's column; NaN, which NUMERIC has as well, is NULL."""
         value = super()._unit_column(name, present, column)
         if not present.native.startswith("numeric"):
             return value
@@ -137,11 +137,11 @@ class PostgreSQLEngine(Engine):
         return exp.Case(default=exp.null()).when(number, value)
 
     def _name(self, view: str, query: exp.Expr) -> exp.Expr:
-        """Return the query as a subquery: the connection only reads, so it makes no views."""
+        """Return the query as a subquery: the connection is read-only and creates no views."""
         return exp.Subquery(this=query)
 
     def _beside(self, name: str) -> exp.Expr | None:
-        """Return a public table of the same database, for FROM; None where it is elsewhere."""
+        """Return a public table of the same database for FROM; None where it is elsewhere."""
         assert self.card is not None
         public = self.card.public[name]
         if not same_place(f"{self._url}::", public.source):
@@ -153,7 +153,7 @@ class PostgreSQLEngine(Engine):
         return exp.Subquery(this=self._query(result, public.columns, _table(schema, relation)))
 
     def _stage(self, name: str, rows: Any) -> exp.Expr:
-        """Return a temporary table: it is ours alone, and gone with the connection."""
+        """Create a temporary table, which only this connection sees, and return it for FROM."""
         kinds = {field.name: _named(field.type) for field in rows.schema}
         columns_sql = ", ".join(
             f"{nodes.render(exp.to_identifier(column, quoted=True), 'postgres')} {kind}"
@@ -163,7 +163,7 @@ class PostgreSQLEngine(Engine):
         return exp.to_table(f"pg_temp.{name}")
 
     def _copy(self, name: str, columns_sql: str, rows: Any) -> None:
-        """Make a temporary table and fill it with the rows of an Arrow table."""
+        """Create a temporary table and copy the rows of an Arrow table into it."""
         with self._connection.transaction():
             self._connection.execute("SET TRANSACTION READ WRITE")
             self._connection.execute(f"CREATE TEMP TABLE {name} ({columns_sql})".encode())
@@ -173,20 +173,21 @@ class PostgreSQLEngine(Engine):
                         copy.write_row(row)
 
     def _drop(self, staged: exp.Expr) -> None:
-        """Remove a table that was staged."""
+        """Drop a staged table."""
         with self._connection.transaction():
             self._connection.execute("SET TRANSACTION READ WRITE")
             self._connection.execute(f"DROP TABLE {nodes.render(staged, 'postgres')}".encode())
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Run all statements inside on one state of the database. Other threads wait: they share the connection."""
+        """Run the statements inside in one transaction that sees one state of the database. Other threads wait for
+        the connection."""
         with self._lock, self._connection.transaction():
             self._safely(lambda: self._connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"))
             yield
 
     def _execute(self, sql: str) -> Any:
-        """Run one SELECT and return its rows as Arrow; refuse any other statement."""
+        """Run one SELECT and return its rows as Arrow; refuse other statements."""
         try:
             # binary results take the extended protocol, which runs one statement and no more
             cursor = self._connection.execute(sql.encode(), binary=True)
@@ -221,7 +222,7 @@ class PostgreSQLEngine(Engine):
         return EngineFailure(unreadable(), (error.sqlstate or "").startswith("42"))
 
     def _cancel(self) -> None:
-        """Stop what runs now."""
+        """Interrupt the running statement."""
         self._connection.cancel_safe(timeout=10)
 
     def _close(self) -> None:
@@ -231,7 +232,7 @@ class PostgreSQLEngine(Engine):
 
 
 def _connected(url: str) -> psycopg.Connection[Any]:
-    """Return a connection; a refusal says what is wrong in our words, not in the server's."""
+    """Open a connection; a refusal is in our words, since the server's message may show a password."""
     try:
         conninfo.conninfo_to_dict(url)
     except (psycopg.Error, ValueError):
@@ -257,7 +258,7 @@ _REFUSED = {
 
 
 def _source_column(native: str, kind: str, modifier: int) -> SourceColumn:
-    """Return what a card may call a column of this PostgreSQL type; kind "e" is an enumeration."""
+    """Return which types a card may state for a column of this PostgreSQL type; kind "e" is an enumeration."""
     if kind == "e":
         return SourceColumn("an enumeration", ("text",), ("text",))
     if native == "numeric":
@@ -283,14 +284,15 @@ def _table(schema: str, name: str) -> exp.Expr:
 
 
 def _whole_number(x: exp.Expr) -> exp.Expr:
-    """Return a NUMERIC as a BIGINT, NULL where it is NaN or has more than 64 bits: a cast of these would fail."""
+    """Return a NUMERIC as a BIGINT; NULL for NaN and beyond 64 bits, where a cast would fail."""
     low = exp.GTE(this=x.copy(), expression=exp.Neg(this=exp.Literal.number(1 << 63)))
     high = exp.LTE(this=x.copy(), expression=exp.Literal.number((1 << 63) - 1))
     return exp.Case(default=exp.null()).when(exp.and_(low, high), nodes.cast(x, "integer"))
 
 
 def _double(x: exp.Expr) -> exp.Expr:
-    """Return an unbounded NUMERIC within what a double can hold: beyond it a cast would fail.
+    """Return an unbounded NUMERIC as a double; values that a double cannot hold become 0 or infinite, where a cast
+    would fail.
 
     The limits are bare constants, which PostgreSQL reads as NUMERIC: a type by that name would come out of sqlglot's
     hands as one of 18 digits.
@@ -309,7 +311,7 @@ def _double(x: exp.Expr) -> exp.Expr:
 
 
 def _whole(value: Any) -> int | None:
-    """Return a NUMERIC of a result as a whole number; refuse one that is none."""
+    """Return a NUMERIC of a result as an int; refuse a fraction."""
     if value is None:
         return None
     if not isinstance(value, Decimal) or not value.is_finite() or value != int(value):

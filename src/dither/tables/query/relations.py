@@ -589,6 +589,7 @@ def resolve_columns(expression: Expression, rows: Rows) -> Expression:
     check_size(expression)
 
     def resolve(item: Expression) -> Expression:
+        """Return one part of the expression with its columns resolved."""
         if isinstance(item, Column):
             return rows.find(item)
         return Call(item.op, tuple(map(resolve, item.args))) if isinstance(item, Call) else item

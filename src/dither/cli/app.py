@@ -11,12 +11,19 @@ import typer
 from dither import __version__
 from dither.cli import guard, printing
 from dither.cli.options import (
+    AuditOptions,
+    BackupOptions,
     BudgetOptions,
     Command,
+    DemoOptions,
     Group,
+    InitOptions,
     OutputOptions,
     PublishOptions,
+    ReportOptions,
+    RestoreOptions,
     SeriesOptions,
+    ServeOptions,
     SynthesizeOptions,
     expand_options,
 )
@@ -38,10 +45,10 @@ _CARD_OR_URL = typer.Argument(
     help="The card of a table, a .toml file; or a table on a server, https://host/visits (token: DITHER_TOKEN).",
 )
 _SQL = typer.Argument(metavar="SQL", help="A SELECT statement, in quotes.")
-_FORCE = typer.Option(False, "--force", help="Overwrite existing files; never a source, card, ledger, key or receipt.")
 
 
 def _print_version(asked: bool) -> None:
+    """Print the version and exit, if the option was passed."""
     if asked:
         printing.echo(__version__)
         raise typer.Exit
@@ -63,43 +70,31 @@ def version() -> None:
 
 
 @app.command(cls=Command)
-def demo(
-    rows: int = typer.Option(200_000, min=1000, max=10_000_000, metavar="N", help="How many visits to make up."),
-    folder: str = typer.Option("out/demo", metavar="FOLDER", help="Where to write: a new or an empty folder."),
-) -> None:
-    """Make up a shop's visits and ask about them, from the card to the page, with the truth beside each answer."""
+@expand_options
+def demo(*, options: DemoOptions) -> None:
+    """Run a demo: a made-up shop, from its card to a page, with the true numbers beside each answer."""
     from dither.cli import demo as demo_command
 
-    demo_command.run(rows, folder)
+    demo_command.run(options.rows, options.folder)
 
 
 @app.command(cls=Command)
-def init(
-    sources: list[str] = _SOURCES,
-    unit: str | None = typer.Option(
-        None, metavar="COLUMN", help="The column that identifies the person; without it every row is a person."
-    ),
-    name: str | None = typer.Option(
-        None, metavar="NAME", help="The name of the table in questions, or of several tables together."
-    ),
-    output: str | None = typer.Option(None, metavar="FILE", help="Where to write the card."),
-    force: bool = typer.Option(False, "--force", help="Overwrite an existing file, unless it is a card."),
-    schema_only: bool = typer.Option(False, "--schema-only", help="Read no rows, and propose no types."),
-) -> None:
-    """Write a draft of the card of a table, or of several, from the schema.
+@expand_options
+def init(sources: list[str] = _SOURCES, *, options: InitOptions) -> None:
+    """Draft a card for one or several tables from their schema.
 
-    Of columns of text the first cells are read, and types and formats that fit are printed, for the steward alone.
+    The first cells of text columns are read to propose types and formats, which are only printed.
     """
     from dither.cli import tables
 
-    tables.init(sources, unit, name, output, force, schema_only)
+    tables.init(sources, options)
 
 
 @app.command(cls=Command)
 def check(card: str = _CARD_OR_URL) -> None:
     """Validate a card and list what is missing.
 
-    Cells of the source that do not read as the card says are counted, column by column.
+    For each column it counts the cells of the source that do not have the type of the card.
     """
     from dither.cli import tables
 
@@ -109,7 +104,7 @@ def check(card: str = _CARD_OR_URL) -> None:
 @app.command(cls=Command)
 @expand_options
 def query(card: str = _CARD_OR_URL, sql: str = _SQL, *, options: ReleaseOptions, output: OutputOptions) -> None:
-    """Ask a private question: an answer with its errors, its cost, and what is left."""
+    """Answer a SQL question privately, with errors, cost and remaining budget."""
     from dither.cli import tables
 
     if output.dry_run:
@@ -121,7 +116,7 @@ def query(card: str = _CARD_OR_URL, sql: str = _SQL, *, options: ReleaseOptions,
 @app.command(cls=Command)
 @partial(expand_options, taken=lambda option: option.metadata["planned"])
 def explain(card: str = _CARD_OR_URL, sql: str = _SQL, *, options: ReleaseOptions) -> None:
-    """Show how a question would be answered, its errors and its cost; no data are read and nothing is charged."""
+    """Show mechanisms, expected errors and cost of a question, without reading data or charging."""
     from dither.cli import tables
 
     tables.explain(card, sql, options)
@@ -134,7 +129,7 @@ def publish(
     *,
     options: PublishOptions,
 ) -> None:
-    """Publish tables that add up, with their errors, whole counts and records, from one plan for one charge."""
+    """Publish a plan of consistent tables with errors, whole counts and records, for one charge."""
     from dither.cli import publish as commands
 
     if options.draft:
@@ -148,7 +143,7 @@ def publish(
 @app.command(cls=Command)
 @expand_options
 def synthesize(card: str = _CARD, *, options: SynthesizeOptions) -> None:
-    """Make synthetic records of a table, which obey public rules, for one charge."""
+    """Generate synthetic records of a table, subject to public rules, for one charge."""
     from dither.cli import publish as commands
 
     (commands.explain_synthesis if options.dry_run else commands.synthesize)(card, options)
@@ -162,7 +157,7 @@ def series(
     *,
     options: SeriesOptions,
 ) -> None:
-    """Release a series over time: all points so far, for one charge; published points never change."""
+    """Release a time series, all points so far; one charge covers it, and published points never change."""
     from dither.cli import publish as commands
 
     (commands.explain_series if options.dry_run else commands.release_series)(card, name, options)
@@ -177,132 +172,87 @@ def budget(
     *,
     options: BudgetOptions,
 ) -> None:
-    """Show what a ledger's accounts may spend, have spent and have left; change a limit, or reopen a dataset."""
+    """Show limits, spending and remaining budget of a ledger; change a limit or reopen a dataset."""
     from dither.cli import budget as commands
 
     commands.run(ledger, options)
 
 
 @app.command(cls=Command)
+@expand_options
 def serve(
     folder: str = typer.Argument(metavar="FOLDER", help="A folder with cards, and plans of publications."),
-    database: str | None = typer.Option(
-        None, metavar="PLACE", help="Where users and answers are kept: a file, or postgresql://…; else in the folder."
-    ),
-    host: str | None = typer.Option(None, metavar="NAME", help="The address to listen on; else 127.0.0.1."),
-    port: int | None = typer.Option(None, min=0, max=65535, metavar="N", help="The port to listen on; else 8765."),
-    config: str | None = typer.Option(None, metavar="FILE", help="The configuration; else dither-server.toml."),
-    processes: int | None = typer.Option(None, min=1, metavar="N", help="How many; more than 1 needs PostgreSQL."),
-    single_steward: bool = typer.Option(False, "--single-steward", help="Let one steward alone raise limits."),
+    *,
+    options: ServeOptions,
 ) -> None:
-    """Serve tables to people who sign in: a page, and an interface for programs; no role can read rows."""
-    from dither.cli import serve as serve_command
+    """Serve tables on the web, with sign-in, roles and a JSON API; no role can read rows."""
+    from dither.cli import serve as commands
 
-    serve_command.serve(folder, database, host, port, config, processes, single_steward)
+    commands.serve(folder, options)
 
 
 @app.command(cls=Command)
+@expand_options
 def backup(
     folder: str = typer.Argument(metavar="FOLDER", help="A served folder; the server may be running."),
     into: str = typer.Argument(metavar="BACKUP", help="A new folder for the copy."),
-    keys: str | None = typer.Option(
-        None, metavar="FOLDER", help="Copy the ledgers' secrets to this folder, once; keep it apart from the backups."
-    ),
-    config: str | None = typer.Option(None, metavar="FILE", help="The configuration; else dither-server.toml."),
-    database: str | None = typer.Option(None, metavar="PLACE", help="The server's database, as for dither serve."),
+    *,
+    options: BackupOptions,
 ) -> None:
-    """Copy ledgers, the server's database and cards, consistently, and verify the copy."""
-    from dither.cli import serve as serve_command
+    """Back up ledgers, server database and cards of a served folder, consistently, and verify the copy."""
+    from dither.cli import serve as commands
 
-    serve_command.backup(folder, into, keys, config, database)
+    commands.backup(folder, into, options)
 
 
 @app.command(cls=Command)
+@expand_options
 def restore(
     source: str = typer.Argument(metavar="BACKUP", help="A folder that dither backup has made."),
     folder: str = typer.Argument(metavar="FOLDER", help="The folder to restore; its server must be stopped."),
-    keys: str | None = typer.Option(
-        None, metavar="FOLDER", help="The folder with the ledgers' secrets, where they are lost, too."
-    ),
-    config: str | None = typer.Option(None, metavar="FILE", help="The configuration; else dither-server.toml."),
-    database: str | None = typer.Option(None, metavar="PLACE", help="The server's database, as for dither serve."),
-    accept_loss: bool = typer.Option(
-        False, "--accept-loss", help="Use a ledger that has lost entries: nothing is left in its accounts."
-    ),
-    signed_by: str | None = typer.Option(
-        None, "--signed-by", "--by", metavar="NAME", help="With --accept-loss: who is responsible."
-    ),
-    reason: str | None = typer.Option(None, metavar="TEXT", help="With --accept-loss: why; it stays in the history."),
+    *,
+    options: RestoreOptions,
 ) -> None:
-    """Restore what is missing or damaged from a backup, and say what was lost; a receipt is never put back."""
-    from dither.cli import serve as serve_command
+    """Restore missing or damaged files from a backup and report losses; receipts are never restored."""
+    from dither.cli import serve as commands
 
-    if serve_command.restore(source, folder, keys, config, database, accept_loss, signed_by, reason):
-        raise typer.Exit(1)
+    commands.restore(source, folder, options)
 
 
 @app.command(cls=Command)
-def report(
-    deployment: str = typer.Option(..., metavar="CARD", help="The card of the table that the record is about."),
-    output: str | None = typer.Option(
-        None, metavar="FILE", help="Write a .md, .html or .json file instead of printing Markdown."
-    ),
-    force: bool = _FORCE,
-) -> None:
+@expand_options
+def report(*, options: ReportOptions) -> None:
     """Write a NIST SP 800-226 deployment record."""
-    from dither.cli import budget as budget_command
+    from dither.cli import budget as commands
 
-    budget_command.report(deployment, output, force)
+    commands.report(options)
 
 
 @app.command(cls=Command)
+@expand_options
 def audit(
     target: str | None = typer.Argument(
-        None, metavar="FILE.py:FUNCTION", help="A function of yours to audit; without it, everything built in."
+        None, metavar="FILE.py:FUNCTION", help="Your function to audit; all built-in mechanisms if omitted."
     ),
-    epsilon: float | None = typer.Option(None, metavar="NUMBER", help="The ε that your function claims."),
-    delta: float = typer.Option(0.0, metavar="NUMBER", help="The δ that it claims."),
-    bounds: tuple[float, float] | None = typer.Option(
-        None, metavar="LOWER UPPER", help="The bounds of your records: neighboring datasets are made within them."
-    ),
-    neighbors: str = typer.Option("replace-one", metavar="NAME", help="add-remove or replace-one."),
-    pairs: str | None = typer.Option(
-        None, metavar="NAME", help="Instead of bounds: a function in the file that returns (name, x, neighbor) triples."
-    ),
-    trials: int = typer.Option(
-        20_000, min=20, metavar="N", help="How often your function is run on each of two neighbors."
-    ),
-    only: str | None = typer.Option(None, metavar="TEXT", help="Audit only built-in subjects with this in their name."),
-    broken: bool = typer.Option(
-        False, "--broken", help="Audit mechanisms known to be broken, and their repairs, instead."
-    ),
-    seconds: float = typer.Option(1.0, metavar="N", help="About how long to sample each built-in subject."),
-    confidence: float = typer.Option(
-        0.999, metavar="NUMBER", help="The confidence of a refutation, over the whole audit."
-    ),
-    json: str | None = typer.Option(None, metavar="FILE", help="Write the findings to this file."),
-    html: str | None = typer.Option(None, metavar="FILE", help="Write a page with the trade-off plots to this file."),
-    force: bool = _FORCE,
+    *,
+    options: AuditOptions,
 ) -> None:
-    """Certify, measure and replay: a table of claims and evidence; a status of 1 if any claim is refuted."""
-    from dither.cli import audit as audit_command
+    """Certify, measure and replay mechanisms, and print claims with evidence; exit with 1 if a claim is refuted."""
+    from dither.cli import audit as commands
 
     if target is None:
-        audit_command.audit_subjects(only, broken, seconds, confidence, json, html, force)
+        commands.audit_subjects(options)
     else:
-        audit_command.audit_function(
-            target, epsilon=epsilon, delta=delta, bounds=bounds, neighbors=neighbors, pairs=pairs, trials=trials,
-            confidence=confidence, out=json, page=html, force=force,
-        )  # fmt: skip
+        commands.audit_function(target, options)
 
 
 @cache
 def command() -> Any:
-    """Return the command line made of these functions, which is made once: that takes tens of milliseconds."""
+    """Build the click command of all commands, once, since that takes tens of milliseconds."""
     return typer.main.get_command(app)
 
 
 def main() -> None:
-    """Run the command line; errors are one line and a status of 2, an interrupt one of 130."""
+    """Run the command line and exit: 2 after an error, which is one line, and 130 after Ctrl-C."""
     printing.prepare()
     sys.exit(guard.run(lambda: command()(standalone_mode=False, prog_name="dither")))

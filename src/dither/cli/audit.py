@@ -21,6 +21,7 @@ from dither.audit.suite.counterexamples import COUNTEREXAMPLES
 from dither.audit.suite.subjects import Subject, subjects
 from dither.cli import printing
 from dither.cli.files import Outputs
+from dither.cli.options import AuditOptions
 from dither.cli.printing import echo
 from dither.errors import InvalidArgument
 from dither.guarantees import ApproxDP, Guarantee, PureDP
@@ -31,50 +32,36 @@ from dither.present.pages.audit import COLUMNS, cells
 RELATIONS = {"add-remove": AddRemove, "replace-one": ReplaceOne}
 
 
-def audit_subjects(
-    only: str | None,
-    broken: bool,
-    seconds: float,
-    confidence: float,
-    out: str | None,
-    page: str | None,
-    force: bool = False,
-) -> None:
-    """Audit everything built in, or the known-broken suite; the exit status is 1 if any verdict is not as expected."""
-    chosen = [subject for subject in (_known_broken() if broken else subjects()) if _is_selected(subject, only)]
+def audit_subjects(options: AuditOptions) -> None:
+    """Audit everything built in, or the known-broken suite; exit with 1 if any verdict is not the expected one."""
+    wanted = (options.only or "").lower()
+    offered = _known_broken() if options.broken else subjects()
+    chosen = [subject for subject in offered if wanted in subject.name.lower()]
     if not chosen:
-        raise InvalidArgument("--only", "part of a subject's name", repr(only), "leave it out to see all names")
-    with _outputs(out, page, force) as outputs:
+        raise InvalidArgument("--only", "part of a subject's name", repr(options.only), "leave it out to see all names")
+    with _outputs(options) as outputs:
         with Progress(console=Console(stderr=True), transient=True) as progress:
             task = progress.add_task("auditing", total=len(chosen))
-            result = audit(chosen, seconds=seconds, confidence=confidence, on_row=lambda _: progress.advance(task))
+            result = audit(
+                chosen,
+                seconds=options.seconds,
+                confidence=options.confidence,
+                on_row=lambda _: progress.advance(task),
+            )
         _show(result)
-        _write(result, outputs, out, page)
+        _write(result, outputs, options)
     unexpected = [row.name for row in result.rows if row.refuted != (row.kind == "broken")]
     if unexpected:
         echo("unexpected verdicts: " + "; ".join(unexpected))
         raise typer.Exit(1)
 
 
-def audit_function(
-    target: str,
-    *,
-    epsilon: float | None,
-    delta: float,
-    bounds: tuple[float, float] | None,
-    neighbors: str,
-    pairs: str | None,
-    trials: int,
-    confidence: float,
-    out: str | None,
-    page: str | None,
-    force: bool = False,
-) -> None:
-    """Audit one function of a file; the exit status is 1 if it is refuted."""
-    function, make_pairs = _load(target, pairs)
-    if neighbors not in RELATIONS:
-        raise InvalidArgument("--neighbors", " or ".join(RELATIONS), repr(neighbors), "choose one of them")
-    if make_pairs is None and bounds is None:
+def audit_function(target: str, options: AuditOptions) -> None:
+    """Audit one function of a file; exit with 1 if it is refuted."""
+    function, make_pairs = _load(target, options.pairs)
+    if options.neighbors not in RELATIONS:
+        raise InvalidArgument("--neighbors", " or ".join(RELATIONS), repr(options.neighbors), "choose one of them")
+    if make_pairs is None and options.bounds is None:
         raise InvalidArgument(
             "--bounds",
             "the bounds of the records, to make neighbors within",
@@ -82,17 +69,18 @@ def audit_function(
             "pass --bounds 0 1, or --pairs with the name of a function that makes (name, x, neighbor)",
         )
     claim: Guarantee | None = None
-    if epsilon is not None:
-        claim = ApproxDP(epsilon, delta) if delta else PureDP(epsilon)
+    if options.epsilon is not None:
+        claim = ApproxDP(options.epsilon, options.delta) if options.delta else PureDP(options.epsilon)
     if make_pairs is not None:
         triples = _called("--pairs", lambda: [tuple(item) for item in make_pairs()])
     else:
-        assert bounds is not None
-        triples = [tuple(item) for item in standard_neighbors(bounds, RELATIONS[neighbors])]
-    with _outputs(out, page, force, target.rpartition(":")[0]) as outputs:
+        assert options.bounds is not None
+        triples = [tuple(item) for item in standard_neighbors(options.bounds, RELATIONS[options.neighbors])]
+    with _outputs(options, target.rpartition(":")[0]) as outputs:
         result = search(
-            function, triples, trials=trials, confidence=confidence, delta=delta, claim=claim, progress=True
-        )
+            function, triples, trials=options.trials, confidence=options.confidence, delta=options.delta, claim=claim,
+            progress=True,
+        )  # fmt: skip
         notes = {item.measured.note for item in result.tried if item.measured is not None}
         if "" not in notes:
             raise InvalidArgument(
@@ -103,13 +91,13 @@ def audit_function(
         for name, findings in leaks.items():
             echo(f"replay, {name}: {'; '.join(findings)}")
         row = _row(target, result, claim, leaks)
-        _write(Audit((row,), result.confidence, row.seconds), outputs, out, page)
+        _write(Audit((row,), result.confidence, row.seconds), outputs, options)
     if row.refuted:
         raise typer.Exit(1)
 
 
 def _replayed(function: Callable[[Any], Any], triples: list[Any], claim: Guarantee | None) -> dict[str, list[str]]:
-    """Return the findings of replay for each pair; code without mechanisms of dither cannot be replayed."""
+    """Return the findings of a replay for each pair of neighbors; pairs that release nothing by dither are left out."""
     result = {}
     for name, x, neighbor in triples:
         replayed = replay(function, x, neighbor, claim=claim)
@@ -119,6 +107,7 @@ def _replayed(function: Callable[[Any], Any], triples: list[Any], claim: Guarant
 
 
 def _row(target: str, result: Any, claim: Guarantee | None, leaks: dict[str, list[str]]) -> Row:
+    """Return the row of an audit about a function, from the search for a distinguishing pair and from leaks."""
     numbers = [] if claim is None else [float(number) for number in claim.exact]
     lines = [f"{name}: {finding}" for name, findings in leaks.items() for finding in findings]
     measured = {**result.worst.to_dict(), "confidence": result.confidence, "pair": result.name}
@@ -137,6 +126,7 @@ def _row(target: str, result: Any, claim: Guarantee | None, leaks: dict[str, lis
 
 
 def _show(result: Audit) -> None:
+    """Print the table of an audit, its leaks, and how many claims were refuted."""
     printing.table(COLUMNS, [cells(row) for row in result.rows])
     for row in result.rows:
         for finding in (row.replayed or {}).get("findings", ()):
@@ -145,29 +135,26 @@ def _show(result: Audit) -> None:
     echo(f"{len(result.rows)} subjects in {result.seconds:.0f} s; {refuted or 'none'} refuted")
 
 
-def _outputs(out: str | None, page: str | None, force: bool, target: str | None = None) -> Outputs:
-    """Return the files to write, checked before the audit starts."""
-    outputs = Outputs(force=force, protected=[Path(target)] if target else [])
+def _outputs(options: AuditOptions, target: str | None = None) -> Outputs:
+    """Return the files to write, checked before the audit starts; the audited file ``target`` is never overwritten."""
+    outputs = Outputs(force=options.force, protected=[Path(target)] if target else [])
     try:
-        outputs.add("--json", out)
-        outputs.add("--html", page)
+        outputs.add("--json", options.json)
+        outputs.add("--html", options.html)
     except BaseException:
         outputs.__exit__()
         raise
     return outputs
 
 
-def _write(result: Audit, outputs: Outputs, out: str | None, page: str | None) -> None:
+def _write(result: Audit, outputs: Outputs, options: AuditOptions) -> None:
+    """Write the files that were asked for, and say so."""
     text = json.dumps(result.to_dict(), indent=1) + "\n"
     outputs.write("--json", lambda path: Path(path).write_text(text, encoding="utf-8"))
     outputs.write("--html", lambda path: write_html(path, result))
-    for content, path in (("findings", out), ("page", page)):
+    for content, path in (("findings", options.json), ("page", options.html)):
         if path is not None:
             echo(f"{content} written to {path}")
-
-
-def _is_selected(subject: Subject, only: str | None) -> bool:
-    return only is None or only.lower() in subject.name.lower()
 
 
 def _known_broken() -> list[Subject]:
@@ -188,7 +175,7 @@ def _known_broken() -> list[Subject]:
 
 
 def _load(target: str, pairs: str | None) -> tuple[Callable[[Any], Any], Callable[[], Any] | None]:
-    """Return the function named FILE.py:name, and the function that returns its pairs."""
+    """Load the function named FILE.py:name, and the function of that file that returns pairs of neighbors, if named."""
     file_name, _, name = target.rpartition(":")
     path = Path(file_name)
     if not file_name.endswith(".py") or not name.isidentifier() or not path.is_file():
@@ -233,7 +220,7 @@ def _accepts(function: Any, arguments: tuple[Any, ...]) -> bool:
 
 
 def _called(option: str, function: Callable[[], Any]) -> Any:
-    """Return the result of user code; an error is reported without its message, which may contain data."""
+    """Run user code; report an error by its class and line alone, since its message may contain data."""
     try:
         return function()
     except (Exception, SystemExit) as error:

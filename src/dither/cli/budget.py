@@ -23,7 +23,7 @@ from dither.cli.files import (
     refuse_on_server,
     with_receipt_place,
 )
-from dither.cli.options import BudgetOptions
+from dither.cli.options import BudgetOptions, ReportOptions
 from dither.cli.printing import echo
 from dither.errors import InvalidArgument, LedgerError, LedgerMissing, LedgerRolledBack
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
@@ -87,13 +87,14 @@ def _print_remote(url: str) -> None:
     printing.table(("table", "left"), rows)
 
 
-def report(path: str, output: str | None, force: bool) -> None:
+def report(options: ReportOptions) -> None:
     """Print the deployment record of a card as Markdown, or write it as .md, .html or .json."""
     from dither.present import html
     from dither.present.pages.deployment import deployment
 
+    path, output = str(options.deployment), options.output
     card = read_card(path)
-    with Outputs(force=force, protected=of_card(path, card)) as outputs, ExitStack() as opened:
+    with Outputs(force=options.force, protected=of_card(path, card)) as outputs, ExitStack() as opened:
         outputs.add("--output", output, ("md", "html", "json"))
         ledger = None
         if card.ledger is not None and ("://" in card.ledger or Path(card.ledger).exists() or _kept(path, card)):

@@ -27,8 +27,32 @@ _RECEIPT = "The last receipt you kept: an older copy of the ledger is refused."
 
 
 @dataclass(frozen=True)
+class DemoOptions:
+    """Size and folder of the demo."""
+
+    rows: int = option(200_000, "How many visits to make up.", "N")
+    folder: str = option("out/demo", "Where to write: a new or an empty folder.", "FOLDER")
+
+    def __post_init__(self) -> None:
+        arguments.whole(self.rows, "--rows", 1000, 10_000_000)
+
+
+@dataclass(frozen=True)
+class InitOptions:
+    """What a draft of a card says, and where it is written."""
+
+    unit: str | None = option(
+        None, "The column that identifies the person; without it every row is a person.", "COLUMN"
+    )
+    name: str | None = option(None, "The name of the table in questions, or of several tables together.", "NAME")
+    output: str | None = option(None, "Where to write the card.", "FILE")
+    force: bool = option(False, "Overwrite an existing file, unless it is a card.")
+    schema_only: bool = option(False, "Read no rows, and propose no types.")
+
+
+@dataclass(frozen=True)
 class OutputOptions:
-    """What becomes of an answer: printed in a format, written, plotted, made a page of."""
+    """Where the answer to a question goes: printed in a format, to files, a plot, a page."""
 
     dry_run: bool = option(False, "Explain only: read no data, charge nothing.")
     format: str | None = option(None, "json, csv or parquet instead of a table.", "NAME")
@@ -41,7 +65,7 @@ class OutputOptions:
 
 @dataclass(frozen=True)
 class ReleaseCommandOptions:
-    """What ``publish``, ``synthesize`` and ``series`` share."""
+    """The options that ``publish``, ``synthesize`` and ``series`` share."""
 
     dry_run: bool = option(False, "Show the cost and the expected ± only: read no data, charge nothing.")
     output: str | None = option(None, "Write everything to this file.", "FILE")
@@ -53,7 +77,7 @@ class ReleaseCommandOptions:
 
 @dataclass(frozen=True)
 class PublicationOptions(ReleaseCommandOptions):
-    """What ``publish`` and ``synthesize`` share."""
+    """The options that ``publish`` and ``synthesize`` share."""
 
     epsilon: float | None = option(None, "The ε to spend; else that of the plan.", "NUMBER")
     delta: float | None = option(None, "The δ to spend; else that of the plan or the card.", "NUMBER")
@@ -70,7 +94,7 @@ class PublicationOptions(ReleaseCommandOptions):
 
 @dataclass(frozen=True)
 class PublishOptions(PublicationOptions):
-    """How a plan of tables is published, and what becomes of the tables."""
+    """How a plan of tables is published, and where the tables go."""
 
     rho: float | None = option(None, "Instead of ε and δ: the ρ of zCDP to spend.", "NUMBER")
     output: str | None = option(None, "Write every table, the records and publication.json to this folder.", "FOLDER")
@@ -80,19 +104,19 @@ class PublishOptions(PublicationOptions):
 
     @property
     def cost(self) -> dict[str, float | None]:
-        """Return the budget, as a plan's methods take it."""
+        """Return the budget as keywords of a plan's methods."""
         return {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
 
     @property
     def changes(self) -> dict[str, Any]:
-        """Return what the options say in place of the plan."""
+        """Return the keys of a plan that the options override."""
         limit = {} if self.max_rows is None else {"max_rows": self.max_rows}
         return {**limit, **({"bias": True} if self.bias else {})}
 
 
 @dataclass(frozen=True)
 class SynthesizeOptions(PublicationOptions):
-    """What records are made, and what becomes of them."""
+    """Which synthetic records are generated, and where they go."""
 
     columns: str | None = option(None, "The columns; else all that the card has keys or bounds of.", "NAME,NAME…")
     rows: int | None = option(None, "How many records; else about as many as there are rows.", "N")
@@ -106,7 +130,7 @@ class SynthesizeOptions(PublicationOptions):
 
 @dataclass(frozen=True)
 class SeriesOptions(ReleaseCommandOptions):
-    """Which points of a series are released, and what becomes of them."""
+    """Which points of a series are released, and where they go."""
 
     through: str | None = option(None, "The last period to release; else the last one that has ended (UTC).", "DATE")
     window: int | None = option(None, "Sums over the last N periods in place of running totals, for free.", "N")
@@ -116,12 +140,13 @@ class SeriesOptions(ReleaseCommandOptions):
 
     def __post_init__(self) -> None:
         if self.window is not None:  # before a ledger is made
-            arguments.whole(self.window, "window")
+            arguments.whole(self.window, "--window")
 
 
 @dataclass(frozen=True)
 class BudgetOptions:
-    """What to show of a ledger and to write; and a change of a limit, or a reopening, signed and with a reason."""
+    """What to show and to write of a ledger; or a new limit, or the reopening of a dataset, signed and with a
+    reason."""
 
     dataset: str | None = option(None, "Show only this dataset.", "NAME")
     history: bool = option(False, "Show every entry.")
@@ -140,10 +165,88 @@ class BudgetOptions:
     reason: str | None = option(None, "With --set or --reopen: why; it stays in the history.", "TEXT")
 
 
+@dataclass(frozen=True)
+class ReportOptions:
+    """The table that a deployment record is about, and the file that it is written to."""
+
+    deployment: str | None = option(None, "The card of the table that the record is about.", "CARD")
+    output: str | None = option(None, "Write a .md, .html or .json file instead of printing Markdown.", "FILE")
+    force: bool = option(False, _FORCE)
+
+    def __post_init__(self) -> None:
+        if self.deployment is None:
+            raise InvalidArgument("--deployment", "the card of a table", "none", "pass --deployment visits.toml")
+
+
+@dataclass(frozen=True)
+class ServeOptions:
+    """What the command line states of a server's configuration; it overrides file and environment."""
+
+    database: str | None = option(
+        None, "Where users and answers are kept: a file, or postgresql://…; else in the folder.", "PLACE"
+    )
+    host: str | None = option(None, "The address to listen on; else 127.0.0.1.", "NAME")
+    port: int | None = option(None, "The port to listen on; else 8765.", "N")
+    config: str | None = option(None, "The configuration; else dither-server.toml.", "FILE")
+    processes: int | None = option(None, "How many processes serve; more than 1 needs PostgreSQL.", "N")
+    single_steward: bool = option(False, "Let one steward alone raise limits.")
+
+
+@dataclass(frozen=True)
+class BackupOptions:
+    """Where the secrets of a backup go, and which server it is about."""
+
+    keys: str | None = option(
+        None, "Copy the ledgers' secrets to this folder, once; keep it apart from the backups.", "FOLDER"
+    )
+    config: str | None = option(None, "The configuration; else dither-server.toml.", "FILE")
+    database: str | None = option(None, "The server's database, as for dither serve.", "PLACE")
+
+
+@dataclass(frozen=True)
+class RestoreOptions:
+    """Where the secrets of a backup are, which server is restored, and who accepts lost charges for what reason."""
+
+    keys: str | None = option(None, "The folder with the ledgers' secrets, if those are lost, too.", "FOLDER")
+    config: str | None = option(None, "The configuration; else dither-server.toml.", "FILE")
+    database: str | None = option(None, "The server's database, as for dither serve.", "PLACE")
+    accept_loss: bool = option(False, "Use a ledger that has lost entries: nothing is left in its accounts.")
+    signed_by: str | None = option(None, "With --accept-loss: who is responsible.", "NAME", flag="--signed-by --by")
+    reason: str | None = option(None, "With --accept-loss: why; it stays in the history.", "TEXT")
+
+
+@dataclass(frozen=True)
+class AuditOptions:
+    """What is audited, how thoroughly, and where the findings go."""
+
+    epsilon: float | None = option(None, "The ε that your function claims.", "NUMBER")
+    delta: float = option(0.0, "The δ that it claims.", "NUMBER")
+    bounds: tuple[float, float] | None = option(
+        None, "The bounds of your records: neighboring datasets are made within them.", "LOWER UPPER"
+    )
+    neighbors: str = option("replace-one", "add-remove or replace-one.", "NAME")
+    pairs: str | None = option(
+        None, "Instead of bounds: a function in the file that returns (name, x, neighbor) triples.", "NAME"
+    )
+    trials: int = option(20_000, "How often your function is run on each of two neighbors.", "N")
+    only: str | None = option(None, "Audit only built-in subjects with this in their name.", "TEXT")
+    broken: bool = option(False, "Audit mechanisms known to be broken, and their repairs, instead.")
+    seconds: float = option(1.0, "About how long to sample each built-in subject.", "N")
+    confidence: float = option(0.999, "The confidence of a refutation, over the whole audit.", "NUMBER")
+    json: str | None = option(None, "Write the findings to this file.", "FILE")
+    html: str | None = option(None, "Write a page with the trade-off plots to this file.", "FILE")
+    force: bool = option(False, _FORCE)
+
+    def __post_init__(self) -> None:
+        arguments.whole(self.trials, "--trials", 20)
+
+
 def expand_options(
     command: Callable[..., None], *, taken: Callable[[Field[Any]], bool] = lambda _: True
 ) -> Callable[..., None]:
-    """Let a command take whole groups of options: in its signature, each group is replaced by its fields.
+    """Decorate a command that takes groups of options: typer sees each field of a group as an option of its own.
+
+    ``taken`` selects the fields; the others keep their defaults.
 
     >>> @expand_options
     ... def series(card: str, options: SeriesOptions) -> None:
@@ -165,6 +268,7 @@ def expand_options(
 
     @wraps(command)
     def expanded(**values: Any) -> None:
+        """Build the groups from the values of their fields, and run the command."""
         for name, group in groups.items():
             hints = option_types(kinds[name])
             stated = {item.name: _read(values.pop(item.name), hints[item.name], _flags(item)[0]) for item in group}
@@ -177,12 +281,12 @@ def expand_options(
 
 
 def _flags(item: Field[Any]) -> list[str]:
-    """Return the flags of an option, the first of which is its name."""
+    """Return the spellings of an option, the main one first."""
     return str(item.metadata["flag"] or f"--{item.name.replace('_', '-')}").split()
 
 
 def _parameter(item: Field[Any], hint: Any) -> inspect.Parameter:
-    """Return the parameter of a command that an option becomes."""
+    """Return the parameter that declares an option to typer."""
     about = typer.Option(*_flags(item), metavar=item.metadata["metavar"] or None, help=item.metadata["help"])
     many = typing.get_origin(hint) is tuple
     shown = list[str] if many else hint if _is_simple(hint) else str | None if item.default is None else str
@@ -195,13 +299,13 @@ def _parameter(item: Field[Any], hint: Any) -> inspect.Parameter:
 
 
 def _is_simple(hint: Any) -> bool:
-    """Return whether the command line itself reads values of a type: a truth value, text or one kind of number."""
+    """Return whether typer itself parses values of a type: a flag, text, one kind of number, or a pair of numbers."""
     kinds = {*(typing.get_args(hint) or (hint,))} - {NoneType}
-    return len(kinds) == 1 and kinds <= {bool, int, float, str}
+    return len(kinds) == 1 and kinds <= {bool, int, float, str, tuple[float, float]}
 
 
 def _read(given: Any, hint: Any, flag: str) -> Any:
-    """Return the value of an option that was given as text: one of its choices, or a number, or the text."""
+    """Parse the value of an option by its type: one of its choices, a number, or text."""
     if typing.get_origin(hint) is tuple:
         return tuple(given)
     if given is None or _is_simple(hint):
@@ -226,18 +330,18 @@ _NUMBER = re.compile(r"[0-9]{1,40}(\.[0-9]{0,40})?([eE][-+]?[0-9]{1,3})?|\.[0-9]
 
 
 class Command(TyperCommand):
-    """A command whose help shows no type beside a flag, which takes no value."""
+    """A command whose help shows no type beside flags."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters, ``--help`` included."""
+        """Return the parameters, including ``--help``."""
         return _without_flag_types(super().get_params(ctx))
 
 
 class Group(TyperGroup):
-    """The command that the others belong to, with help like theirs."""
+    """The main command, whose help shows no type beside flags."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters, ``--help`` included."""
+        """Return the parameters, including ``--help``."""
         return _without_flag_types(super().get_params(ctx))
 
 

@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+import typer
 
+from dither.cli.options import BackupOptions, RestoreOptions, ServeOptions
 from dither.cli.printing import echo
 from dither.extras import need
 from dither.server import backup as copies
 from dither.server.config import read_config
 
 
-def serve(
-    folder: str,
-    database: str | None,
-    host: str | None,
-    port: int | None,
-    config: str | None,
-    processes: int | None,
-    single_steward: bool,
-) -> None:
-    """Serve the cards of a folder until a signal stops it."""
+def serve(folder: str, options: ServeOptions) -> None:
+    """Serve the cards of a folder until a signal stops the server."""
     for module in ("starlette", "uvicorn", "jinja2", "argon2", "authlib", "httpx2", "python_multipart"):
         need(module, "server")
     from dither.server.run import serve as start
 
-    stated: dict[str, Any] = {"database": database, "host": host, "port": port, "processes": processes}
-    start(read_config(folder, config, **stated, single_steward=single_steward or None), echo)
+    stated = {**vars(options), "single_steward": options.single_steward or None}
+    start(read_config(folder, stated.pop("config"), **stated), echo)
 
 
 _STOPPED = (
@@ -37,7 +30,7 @@ _ACCEPTED = "nothing is left in its accounts until stewards raise the limits."
 
 
 def words(item: copies.Restored) -> str:
-    """Return what became of one thing, in words.
+    """Describe what became of one part of a backup.
 
     >>> print(words(copies.Restored("visits.sqlite", "restored", 100, 20, True)))
     visits.sqlite: restored, of entry 100. At least 20 later entries are lost, and what they charged is not known: it is
@@ -59,9 +52,10 @@ def words(item: copies.Restored) -> str:
     return f"{start} {lost}: {_REFUSED if item.refused else _ACCEPTED}"
 
 
-def backup(folder: str, into: str, keys: str | None, config: str | None, database: str | None) -> None:
+def backup(folder: str, into: str, options: BackupOptions) -> None:
     """Copy the ledgers and the server's database of a folder, and print their receipts."""
-    manifest = copies.backup(read_config(folder, config, database=database), into, keys=keys)
+    config = read_config(folder, options.config, database=options.database)
+    manifest = copies.backup(config, into, keys=options.keys)
     for saved in manifest.ledgers:
         echo(f"{saved.place}: receipt {saved.head}")
     for what in manifest.elsewhere:
@@ -69,21 +63,14 @@ def backup(folder: str, into: str, keys: str | None, config: str | None, databas
     echo(f"backup of {manifest.at} in {into}: {len(manifest.ledgers)} ledger(s), verified")
 
 
-def restore(
-    source: str,
-    folder: str,
-    keys: str | None,
-    config: str | None,
-    database: str | None,
-    accept_loss: bool,
-    signed_by: str | None,
-    reason: str | None,
-) -> bool:
-    """Restore what is missing or damaged, and print what was lost; whether a ledger is refused for it."""
+def restore(source: str, folder: str, options: RestoreOptions) -> None:
+    """Restore what is missing or damaged, and print what was lost; exit with 1 if a ledger is refused for it."""
+    config = read_config(folder, options.config, database=options.database)
     result = copies.restore(
-        read_config(folder, config, database=database), source, keys=keys, accept_loss=accept_loss,
-        signed_by=signed_by or "", reason=reason or "",
+        config, source, keys=options.keys, accept_loss=options.accept_loss, signed_by=options.signed_by or "",
+        reason=options.reason or "",
     )  # fmt: skip
     for item in result:
         echo(words(item))
-    return any(item.refused for item in result)
+    if any(item.refused for item in result):
+        raise typer.Exit(1)

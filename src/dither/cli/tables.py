@@ -20,7 +20,7 @@ from dither.cli.files import (
     source_files,
 )
 from dither.cli.guard import explaining_failures
-from dither.cli.options import OutputOptions
+from dither.cli.options import InitOptions, OutputOptions
 from dither.cli.printing import busy, echo, is_terminal, item
 from dither.errors import InvalidArgument
 from dither.present.text import table as text_table
@@ -37,13 +37,11 @@ from dither.tables.query.tree import Column
 FORMATS = ("json", "csv", "parquet")
 
 
-def init(
-    sources: list[str], unit: str | None, name: str | None, output: str | None, force: bool, schema_only: bool = False
-) -> None:
-    """Write a draft card, of one table or of several, and print to the steward as what its texts can be read.
+def init(sources: list[str], options: InitOptions) -> None:
+    """Write a draft card for one or several tables, and print which types and formats their text columns may have.
 
-    The card is public and is made from the schema alone. The proposals are taken from the rows: they are printed, and
-    in no file.
+    The card is public and follows from the schema alone. The proposals follow from rows, so they are printed for the
+    steward and written to no file.
     """
     named: dict[str, object] = {}
     for source in sources:
@@ -52,15 +50,16 @@ def init(
             fix = "rename one of the files, or write the section of the second by hand"
             raise InvalidArgument("SOURCE", "sources of different names", f"{title} twice", fix)
         named[title] = source
-    text = draft.draft(named if len(sources) > 1 else sources[0], unit, name)
-    path = output if output is not None else f"{(name or 'dataset') if len(sources) > 1 else _stem(sources[0])}.toml"
+    text = draft.draft(named if len(sources) > 1 else sources[0], options.unit, options.name)
+    stem = _stem(sources[0]) if len(sources) == 1 else options.name or "dataset"
+    path = f"{stem}.toml" if options.output is None else options.output
     protected = {file for source in sources for file in source_files(source)}
-    with Outputs(force=force, protected=protected) as outputs:
+    with Outputs(force=options.force, protected=protected) as outputs:
         outputs.add("--output", path)
         outputs.write("--output", lambda room: Path(room).write_text(text, encoding="utf-8"))
     echo(f"{path}: a draft, from the schema only. Fill in the public bounds and keys, then: dither check {path}")
-    if not schema_only:
-        _print_proposals(named, unit)
+    if not options.schema_only:
+        _print_proposals(named, options.unit)
 
 
 def _print_proposals(sources: Mapping[str, object], unit: str | None) -> None:

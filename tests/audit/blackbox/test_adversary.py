@@ -22,6 +22,7 @@ from dither.audit.blackbox.features import collect_outputs, concatenate
 from dither.audit.outputs.canonical import Raised, difference
 from dither.audit.proof.certify import certify_unchecked
 from dither.cli import audit as command
+from dither.cli.options import AuditOptions
 from dither.errors import InvalidArgument, NotPrivate
 from dither.randomness import SeededSource
 from dither.tables.planning.quantiles import levels, ranks
@@ -355,9 +356,8 @@ def test_quantiles_by_halving_lose_no_more_than_their_levels(shares):
 def audited(tmp_path, text, name="random.py", function="release", **options):
     (tmp_path / name).write_text(text)
     (tmp_path / "beside_it.py").write_text("one = 1\n")
-    defaults = {"epsilon": 1.0, "delta": 0.0, "bounds": (0.0, 1.0), "neighbors": "replace-one", "pairs": None}
-    defaults |= {"out": None, "page": None, "trials": 20, "confidence": 0.999}
-    command.audit_function(f"{tmp_path / name}:{function}", **{**defaults, **options})
+    stated = {"epsilon": 1.0, "bounds": (0.0, 1.0), "trials": 20, **options}
+    command.audit_function(f"{tmp_path / name}:{function}", AuditOptions(**stated))
 
 
 def test_a_file_with_the_name_of_a_library(tmp_path):

@@ -6,7 +6,7 @@ import sys
 
 
 def main() -> None:
-    """Run the command line; Ctrl-C ends it with status 130, also while its modules are being imported."""
+    """Run the command line; Ctrl-C exits with 130, also while modules are being imported."""
     try:
         from dither.cli.app import main as run
     except BaseException as error:
@@ -17,7 +17,7 @@ def main() -> None:
 
 
 def _is_interrupt(error: BaseException | None) -> bool:
-    """Return whether Ctrl-C caused an error; some libraries raise an ImportError instead."""
+    """Return whether Ctrl-C caused an error; some libraries turn it into an ImportError."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error is not None

@@ -40,7 +40,7 @@ _NUMBER = re.compile(r"[0-9]{1,40}(\.[0-9]{0,40})?([eE][-+]?[0-9]{1,3})?|\.[0-9]
 
 @dataclass(frozen=True)
 class Place:
-    """A ledger, the dataset in it that is meant, and its card, if it was named by one."""
+    """The ledger that a command is about, with the dataset in it, and the card if a card was passed."""
 
     ledger: str
     dataset: str | None
@@ -49,19 +49,19 @@ class Place:
 
     @property
     def files(self) -> set[Path]:
-        """Return what belongs to it and is never written over."""
+        """Return the files of the card or ledger, which are never overwritten."""
         if self.card is not None and self.path is not None:
             return of_card(self.path, self.card)
         return set() if "://" in self.ledger else {Path(self.ledger + ending) for ending in LEDGER_ENDINGS}
 
     @property
     def receipt(self) -> Path | None:
-        """Return where the last receipt is kept."""
+        """Return the file with the last receipt; None without a card."""
         return receipt_file(self.path, self.card) if self.card is not None and self.path is not None else None
 
 
 def run(place: str, options: BudgetOptions) -> None:
-    """Print the accounts and what else the options ask for, after changing what is to change."""
+    """Print the accounts and whatever the options ask for, after changing a limit or reopening a dataset."""
     if is_url(place):
         for name in ("history", "verify", "export", "receipt", "plot", "limit", "reopen", "dataset"):
             refuse_on_server("--set" if name == "limit" else f"--{name}", getattr(options, name))
@@ -79,7 +79,7 @@ def run(place: str, options: BudgetOptions) -> None:
 
 
 def _print_remote(url: str) -> None:
-    """Print what the caller may still spend on a server, on one table or on each."""
+    """Print the caller's remaining budget on a server, for one table or for each."""
     connected = dither.connect(url)
     with connected:
         tables = [connected] if isinstance(connected, Table) else [connected[name] for name in connected.tables]
@@ -110,11 +110,12 @@ def report(options: ReportOptions) -> None:
 
 
 def _kept(path: str, card: Card) -> bool:
-    """Return whether a receipt was kept: a ledger that is gone then was not lost unnoticed."""
+    """Return whether a receipt is kept beside a card, so that a missing ledger must have been lost."""
     return read_receipt(receipt_file(path, card)) is not None
 
 
 def _show(ledger: Ledger, where: Place, options: BudgetOptions, outputs: Outputs) -> None:
+    """Print accounts and incidents, and the history, a verification, an export or a plot as the options ask."""
     dataset = where.dataset
     accounts = ledger.accounts(dataset)
     _accounts(accounts)
@@ -135,6 +136,7 @@ def _show(ledger: Ledger, where: Place, options: BudgetOptions, outputs: Outputs
 
 
 def _where(place: str, dataset: str | None) -> Place:
+    """Return the ledger that an argument names: that of a card, or the argument itself."""
     if not place.endswith(".toml"):
         return Place(place, dataset)
     card = read_card(place)
@@ -144,7 +146,7 @@ def _where(place: str, dataset: str | None) -> Place:
 
 
 def _open(where: Place, receipt: str | None, *, read_only: bool) -> Ledger:
-    """Return the ledger, if it holds the receipt that is given and the one that was kept."""
+    """Open the ledger; refuse one that does not hold the receipt that was passed, or the one that was kept."""
     given = None if receipt is None else Receipt.read(receipt)
     kept = None if where.receipt is None else read_receipt(where.receipt)
     try:
@@ -165,6 +167,7 @@ def _open(where: Place, receipt: str | None, *, read_only: bool) -> Ledger:
 
 
 def _no_ledger(kept: Receipt | None) -> LedgerError:
+    """Return the error for a missing ledger: it was lost if a receipt was kept, else not created yet."""
     if kept is not None:
         fix = "restore it from its latest copy"
         return LedgerRolledBack("ledger", "the one that the receipt was given for", "none", fix)
@@ -172,7 +175,7 @@ def _no_ledger(kept: Receipt | None) -> LedgerError:
 
 
 def _change(where: Place, change: BudgetOptions) -> None:
-    """Change a limit or reopen a dataset."""
+    """Change a limit or reopen a dataset, if the options ask for it."""
     if change.limit is None and not change.reopen:
         for option, given in (("--analyst", change.analyst), ("--each-person", change.each_person or None),
                               ("--signed-by", change.signed_by), ("--reason", change.reason)):  # fmt: skip
@@ -211,7 +214,8 @@ def _change(where: Place, change: BudgetOptions) -> None:
 
 
 def _check_new_limit(ledger: Ledger, dataset: str, limit: Guarantee, change: BudgetOptions) -> None:
-    """Refuse a limit that no card could state, and, without --force, one under which nothing could be asked again."""
+    """Refuse a new limit that no card could state and, without --force, one that is spent already or drops the
+    delta."""
     result = {(account.kind, account.name): account for account in ledger.accounts(dataset)}
     whole, people = result["dataset", ""], result.get(("people", ""))
     if change.analyst is not None:
@@ -260,7 +264,7 @@ def _remind(where: Place, limit: Guarantee, change: BudgetOptions) -> None:
 
 
 def _limit(text: str) -> Guarantee:
-    """Return a limit from what was typed.
+    """Parse a limit from the option --set.
 
     >>> _limit("epsilon=2"), _limit("epsilon=2, delta=1e-6"), _limit("rho=0.5")
     (PureDP(2), ApproxDP(2, 1e-06), ZCDP(0.5))
@@ -280,11 +284,12 @@ def _limit(text: str) -> Guarantee:
 
 
 def _not_a_limit() -> InvalidArgument:
+    """Return the error for a text that is no limit."""
     return InvalidArgument("--set", "epsilon=2, epsilon=2,delta=1e-6 or rho=0.5", "other text", "pass --set epsilon=2")
 
 
 def _incidents(ledger: Ledger, accounts: list[Account], where: Place) -> None:
-    """Say which datasets had errors while rows were read, and which are closed for it."""
+    """Print which datasets had incidents, and which are closed because of them."""
     most = where.card.max_incidents if where.card is not None else DEFAULT_MAX_INCIDENTS
     for account in (account for account in accounts if account.kind == "dataset" and account.incidents):
         closure = Closure.of(ledger.incidents_by_analyst(account.owner), most)
@@ -300,11 +305,12 @@ def _incidents(ledger: Ledger, accounts: list[Account], where: Place) -> None:
 
 
 def _accounts(result: list[Account]) -> None:
+    """Print a table of accounts."""
     printing.table(HEADER, [account.cells for account in result])
 
 
 def _history(ledger: Ledger, dataset: str | None, accounts: list[Account]) -> None:
-    """Print every entry, a line each, as it is read."""
+    """Print the entries of the history, a line each, as they are read."""
     names = max((len(account.owner) for account in accounts), default=0)
     rows = (
         (entry.seq, entry.at[:19].replace("T", " "), entry.kind, entry.dataset, _details(entry), entry.key or "")
@@ -316,11 +322,12 @@ def _history(ledger: Ledger, dataset: str | None, accounts: list[Account]) -> No
 
 @lru_cache
 def _cost(stated: str) -> str:
-    """Return a cost in words, cached since many entries share one."""
+    """Format a cost from its JSON; cached, since many entries have the same."""
     return str(promised(json.loads(stated)))
 
 
 def _details(entry: Entry) -> str:
+    """Describe an entry of the history: a cost, a signature, new accounts, or the entry that it belongs to."""
     body = entry.body
     if entry.kind == "charge":
         return _cost(json.dumps(body["cost"]))

@@ -72,7 +72,7 @@ TOO_MUCH = "SELECT COUNT(DISTINCT customer) AS customers FROM visits"
 
 
 def make_visits(rows: int) -> Any:
-    """Return the table: the same every time, since it is made from the rows' numbers.
+    """Generate the table of visits; it is the same every time, since it follows from row numbers.
 
     Customers live in one region and seldom shop in another; some come far more often than others; a few products are
     bought by nearly everybody, many by hardly anybody; amounts have a long tail.
@@ -100,7 +100,7 @@ def make_visits(rows: int) -> Any:
 
 
 def _mixed(count: int, stream: int) -> NDArray[np.float64]:
-    """Return numbers between 0 and 1 that look random: 1, 2, … mixed (splitmix64). No noise is made of them."""
+    """Return numbers between 0 and 1 that look random, by mixing 1, 2, … (splitmix64); they are never used as noise."""
     x = (np.arange(1, count + 1, dtype=np.uint64) + np.uint64(stream << 40)) * np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -109,13 +109,14 @@ def _mixed(count: int, stream: int) -> NDArray[np.float64]:
 
 
 def _name(i: int) -> str:
+    """Return the name of a product by its number."""
     kinds = ("apples", "bread", "cheese", "coffee", "eggs", "flour", "honey", "milk", "pasta", "pears", "rice", "salt",
              "soap", "soup", "sugar", "tea", "tomatoes", "towels", "vinegar", "yeast")  # fmt: skip
     return f"{kinds[i % len(kinds)]} {1 + i // len(kinds)}"
 
 
 def run(rows: int, folder: str) -> None:
-    """Make the shop, ask the questions, show the answers beside the truth."""
+    """Make the shop, ask the questions, and show the answers beside the true numbers."""
     place = Path(folder)
     _clear(place)
     card, visits = str(place / "visits.toml"), make_visits(rows)
@@ -179,7 +180,7 @@ def run(rows: int, folder: str) -> None:
 
 
 def _clear(place: Path) -> None:
-    """Make or clear the demo's folder: new, empty, or marked by an earlier demo.
+    """Create the demo's folder, or empty one that a demo has made; refuse any other.
 
     A folder with anything else in it is refused: a table of real people, and the ledger that protects them, could
     have the same names.
@@ -203,15 +204,17 @@ def _clear(place: Path) -> None:
 
 
 def _say(text: str, end: str = "\n") -> None:
+    """Print text."""
     printing.echo(text, end=end)
 
 
 def _step(number: int, text: str) -> None:
+    """Print the number and the title of a step."""
     _say(f"\n{number}. {text}")
 
 
 def _command(*arguments: str) -> None:
-    """Show a command and run it, as the shell would."""
+    """Print a command and run it in this process."""
     from dither.cli.app import command
 
     _say(f"\n$ dither {' '.join(shlex.quote(part) for part in arguments)}")
@@ -223,7 +226,7 @@ def _command(*arguments: str) -> None:
 
 
 def _beside_truth(visits: Any, card: str, sql: str, how: dict[str, Any], columns: Sequence[str]) -> Any:
-    """Print the recorded answer, which is free, beside what DuckDB says of the rows themselves; return it."""
+    """Print the recorded answer, which is free, beside DuckDB's result on the rows, and return it."""
     with session.open(card) as table:
         answer = table.sql(sql).release(**how)
     names, truth = _truth(visits, sql.partition(" ORDER BY ")[0])
@@ -244,7 +247,7 @@ def _beside_truth(visits: Any, card: str, sql: str, how: dict[str, Any], columns
 
 
 def _truth(visits: Any, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """Return what the question would say without any privacy: names and rows."""
+    """Return column names and rows of a question's result without privacy."""
     with duckdb.connect() as engine:
         engine.register("visits", visits)
         result = engine.execute(sql)
@@ -252,12 +255,14 @@ def _truth(visits: Any, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
 
 
 def _number(value: Any) -> str:
+    """Format a number of the demo; NULL for None."""
     if value is None:  # of a group without people
         return "NULL"
     return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"
 
 
 def _bars(answer: Any) -> None:
+    """Print the counts by region as a bar chart."""
     most = max(1, *(value for value in answer["visits"]))
     for name, value in zip(answer["region"], answer["visits"], strict=True):
         _say(f"  {name:<10} {'█' * round(40 * max(value, 0) / most)} {value:,}")

@@ -47,12 +47,12 @@ _MAX_CARDS, _MAX_CARD_BYTES = 200, 1 << 20
 
 
 def receipt_file(path: str | os.PathLike[str], card: Card) -> Path:
-    """Return where the command line keeps the last receipt of a card's ledger: as the card says, or beside the card."""
+    """Return the file in which the command line keeps the last receipt: as the card states, or beside the card."""
     return Path(card.receipt or f"{os.fspath(path)}.receipt")
 
 
 def of_card(path: str | os.PathLike[str], card: Card) -> set[Path]:
-    """Return the files of a card, which are never overwritten: itself, sources, ledger, key, receipt, incident log."""
+    """Return the files of a card, which are never overwritten: card, sources, ledger, key, receipt, incident log."""
     result = {Path(path), receipt_file(path, card)}
     private, public = card.private_tables.values(), card.public.values()
     for source in (*(table.source for table in private), *(table.source for table in public)):
@@ -63,7 +63,7 @@ def of_card(path: str | os.PathLike[str], card: Card) -> set[Path]:
 
 
 def source_files(source: str) -> set[Path]:
-    """Return the files that a source names; none for a server's table."""
+    """Return the files that a source names; none for a table on a database server."""
     if "://" in source or source.startswith("spark::"):
         return set()
     place = source.rpartition("::")[0] or source
@@ -71,7 +71,7 @@ def source_files(source: str) -> set[Path]:
 
 
 class Outputs:
-    """The files that one run of a command is to write; use it as a context, and what was not written leaves no trace.
+    """The files that a command will write. Used as a context, it removes what was reserved and not written.
 
     >>> with tempfile.TemporaryDirectory() as folder, Outputs() as outputs:
     ...     outputs.add("--output", folder + "/answer.csv", ("csv", "json"))
@@ -86,7 +86,8 @@ class Outputs:
         self._reserved: dict[str, tuple[Path, Path]] = {}
 
     def add(self, option: str, path: str | None, endings: tuple[str, ...] = ()) -> None:
-        """Check that an option's file can be written, and make room for it."""
+        """Check that the file of an option may be written, and reserve room for it; None for an option that was not
+        passed."""
         if path is None:
             return
         target = Path(path)
@@ -109,7 +110,8 @@ class Outputs:
         self._reserved[option] = (Path(room), target)
 
     def write(self, option: str, content: Callable[[str], object]) -> None:
-        """Write an option's file, if there is one: ``content`` gets a path to write to, with the same ending."""
+        """Write the file of an option, if it was passed: ``content`` gets the path of a temporary file with the same
+        ending."""
         if option not in self._reserved:
             return
         room, target = self._reserved[option]
@@ -123,15 +125,16 @@ class Outputs:
         del self._reserved[option]
 
     def add_plot(self, path: str | None) -> None:
-        """Check that the plot can be drawn and written, and make room for it."""
+        """Check that matplotlib is installed and that the plot may be written, and reserve room for it."""
         if path is not None:
             need("matplotlib.figure", "plot")
         self.add("--plot", path, ("png", "svg", "pdf", "jpg", "webp"))
 
     def write_plot(self, draw: Callable[[Any], object], width: float = 7.0) -> None:
-        """Draw the plot on new axes and write it, if there is one."""
+        """Draw the plot on new axes by ``draw``, and write it, if the option was passed."""
 
         def save(room: str) -> None:
+            """Draw and save the figure."""
             figure = need("matplotlib.figure", "plot").Figure(figsize=(width, 4.0), layout="constrained")
             draw(figure.subplots())
             figure.savefig(room)
@@ -147,6 +150,7 @@ class Outputs:
         self._reserved = {}
 
     def _check(self, option: str, target: Path) -> None:
+        """Refuse a file that exists without --force, that is protected, or whose folder cannot be written."""
         try:
             about = target.stat()
         except FileNotFoundError:
@@ -167,7 +171,7 @@ class Outputs:
             raise InvalidArgument(option, "a new file", "one that exists", "choose another name, or pass --force")
 
     def _what_it_is(self, target: Path, about: os.stat_result | None) -> str:
-        """Return what makes a file one that is never written over; nothing for any other."""
+        """Return why a file must never be overwritten; empty if it may."""
         if any(_same(target, item) for item in (*self._protected, *_of_cards_beside(target, self._protected))):
             named = "a source, card, ledger, key or receipt"
             return f"the name of {named}" if about is None else f"one that exists and is {named}"
@@ -186,7 +190,7 @@ class Outputs:
 
 
 def _of_cards_beside(target: Path, known: set[Path]) -> set[Path]:
-    """Return what the cards in the folder of a file are about, but for those that are known already."""
+    """Return the files of all cards in the folder of a file, except cards that are known already."""
     result: set[Path] = set()
     for path in sorted(target.absolute().parent.glob("*.toml"))[:_MAX_CARDS]:
         card = None if any(_same(path, item) for item in known) else _card_in(path)
@@ -196,6 +200,7 @@ def _of_cards_beside(target: Path, known: set[Path]) -> set[Path]:
 
 
 def _card_in(path: Path) -> Card | None:
+    """Return the card in a file; None if it holds none."""
     if path.suffix.lower() != ".toml":
         return None
     try:
@@ -205,7 +210,7 @@ def _card_in(path: Path) -> Card | None:
 
 
 def _mentions_columns(path: Path) -> bool:
-    """Return whether a file is a card, also one with mistakes in it."""
+    """Return whether a file looks like a card, even with mistakes."""
     try:
         return _CARD.search(path.read_bytes()[:_MAX_CARD_BYTES]) is not None
     except OSError:
@@ -213,7 +218,7 @@ def _mentions_columns(path: Path) -> bool:
 
 
 def _same(one: Path, other: Path) -> bool:
-    """Return whether two paths lead to the same file, or would if it existed."""
+    """Return whether two paths lead to one file, or would if it existed."""
     try:
         return os.path.realpath(one) == os.path.realpath(other) or os.path.samefile(one, other)
     except (OSError, ValueError):
@@ -221,7 +226,7 @@ def _same(one: Path, other: Path) -> bool:
 
 
 def _place(option: str, room: Path, target: Path) -> None:
-    """Give a finished file its name, unless that was taken meanwhile."""
+    """Move a finished file to its name, unless that name was taken meanwhile."""
     try:
         os.link(room, target)
     except FileExistsError:
@@ -235,16 +240,19 @@ def _place(option: str, room: Path, target: Path) -> None:
 
 
 def _umask() -> int:
+    """Return the process's umask."""
     mask = os.umask(0o077)
     os.umask(mask)
     return mask
 
 
 def _example(endings: tuple[str, ...]) -> str:
+    """Return an example of a file name with the first of these endings."""
     return f"answer.{endings[0]}" if endings else "answer.csv"
 
 
 def _unwritable(option: str) -> InvalidArgument:
+    """Return the error for a file in a folder that is missing or read-only."""
     return InvalidArgument(
         option, "a file in a folder that exists and can be written", "one elsewhere", "make the folder first"
     )
@@ -260,7 +268,8 @@ def is_url(text: str) -> bool:
 
 
 def read_card(path: str) -> Card:
-    """Return a card, with the files that it leaves to the command line beside it."""
+    """Read a card, with receipt and incident log beside it unless it states other files; refuse the address of a
+    server."""
     if is_url(path):
         fix = "run it where the card and its ledger are; query, explain, budget and check take an address"
         raise InvalidArgument("CARD", "the card of a table, a .toml file", "the address of a table", fix)
@@ -271,7 +280,7 @@ def read_card(path: str) -> Card:
 
 
 def open_table(path: str, *, card: Card | None = None, receipt: str | None = None, read_only: bool = False) -> Table:
-    """Open the table of a card, which may be read already; its ledger holds the receipts that were kept and given."""
+    """Open the table of a card; its ledger has to hold the kept receipt and the one that was passed."""
     card = read_card(path) if card is None else card
     if not read_only:
         check_receipt(path, card)
@@ -293,7 +302,7 @@ def open_table(path: str, *, card: Card | None = None, receipt: str | None = Non
 
 
 def open_remote(url: str) -> Table:
-    """Open the table that an address names, or the only one of its server.
+    """Connect to the table at an address, or to the only table of its server.
 
     The token is read from the environment variable DITHER_TOKEN: everybody on the machine can see a command line.
     """
@@ -308,14 +317,14 @@ def open_remote(url: str) -> Table:
 
 
 def refuse_on_server(option: str, given: object) -> None:
-    """Refuse an option that needs the ledger itself."""
+    """Refuse an option that needs a ledger of one's own."""
     if given:
         fix = "leave it out; stewards and auditors find it on the server's page"
         raise InvalidArgument(option, "a card or a ledger of your own", "a server", fix)
 
 
 def check_receipt(path: str, card: Card) -> None:
-    """Refuse to write to a ledger whose receipt could not be kept: an older copy of it would then pass for new."""
+    """Refuse to charge if the new receipt could not be kept: an older copy of the ledger would then go unnoticed."""
     kept = receipt_file(path, card)
     if _cannot_start(card.ledger):
         return  # the ledger itself will be refused, and says why
@@ -330,14 +339,14 @@ def check_receipt(path: str, card: Card) -> None:
 
 
 def _cannot_start(ledger: str | None) -> bool:
-    """Return whether a ledger is missing, and cannot be made."""
+    """Return whether a ledger is missing and cannot be created."""
     if ledger is None or "://" in ledger or os.path.lexists(ledger):
         return False
     return not os.access(Path(ledger).absolute().parent, os.W_OK)
 
 
 def with_receipt_place(error: LedgerError, path: str, card: Card, kept: Receipt | None) -> LedgerError:
-    """Return an error with the place of the receipt, where that receipt contradicts the ledger."""
+    """Return an error of the ledger; if the kept receipt contradicts the ledger, with the file of the receipt."""
     if kept is None or not isinstance(error, LedgerRolledBack):
         return error
     fix = f"{error.fix}. The receipt is kept in {receipt_file(path, card)}"
@@ -345,7 +354,7 @@ def with_receipt_place(error: LedgerError, path: str, card: Card, kept: Receipt 
 
 
 def _with_command(error: LimitsDiffer, path: str, card: Card) -> LimitsDiffer:
-    """Return an error with the command that changes the limits of the ledger."""
+    """Return the error with the command that changes the ledger's limits."""
     whose = " --each-person" if card.each_person is not None else ""
     stated = card.each_person if card.each_person is not None else card.budget
     limit = "LIMIT" if stated is None else _option(stated)
@@ -355,7 +364,7 @@ def _with_command(error: LimitsDiffer, path: str, card: Card) -> LimitsDiffer:
 
 
 def _option(limit: Guarantee) -> str:
-    """Return a limit as --set takes it.
+    """Format a limit as --set takes it.
 
     >>> from dither.guarantees import ApproxDP
     >>> _option(ApproxDP(2, 1e-6)), _option(ZCDP(0.5))

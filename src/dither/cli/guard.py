@@ -35,7 +35,7 @@ _REPORT = "please report it, with the command and without any data"
 
 
 def run(command: Callable[[], object]) -> int:
-    """Run a command; the status to exit with."""
+    """Run a command, print its error in one line, and return the exit status."""
     try:
         result = command()
         sys.stdout.flush()
@@ -77,7 +77,7 @@ def explained(error: BaseException) -> tuple[str, int]:
 
 
 def interrupted(error: BaseException) -> bool:
-    """Return whether Ctrl-C caused the error, also where a library has converted it into another one."""
+    """Return whether Ctrl-C caused an error, also where a library has turned it into another one."""
     return any(
         isinstance(item, (KeyboardInterrupt, typer.Abort))
         or (isinstance(item, RuntimeError) and str(item) == "Query interrupted")  # what DuckDB makes of it
@@ -86,7 +86,7 @@ def interrupted(error: BaseException) -> bool:
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """Return an error, then its causes, each once."""
+    """Yield an error and its causes, each once."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
@@ -95,7 +95,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _place(error: BaseException) -> str:
-    """Return the innermost line of dither's own code in the traceback."""
+    """Return file and line of dither's code in which an error was raised last."""
     home = Path(dither.__file__).parent
     lines = [
         f"{Path(frame.filename).relative_to(home).as_posix()}:{frame.lineno}"
@@ -106,13 +106,13 @@ def _place(error: BaseException) -> str:
 
 
 def _say(line: str) -> None:
-    """Print a line to standard error, if there is still a terminal."""
+    """Print a line to standard error, unless that is closed."""
     with suppress(OSError, ValueError, AttributeError):  # the terminal is gone
         printing.echo(line, err=True)
 
 
 def _forget_output() -> None:
-    """Redirect standard output to nowhere, so that flushing it when the interpreter ends does not fail again."""
+    """Redirect standard output to nowhere, so that flushing it at exit does not fail again."""
     with suppress(OSError, ValueError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -121,7 +121,7 @@ UNKNOWN = "The ledger cannot be asked whether this was charged: assume that it w
 
 
 class QuestionFailed(Exception):
-    """A question failed, from whatever cause, and this is what the ledger says about its charge."""
+    """Wraps the error of a release with what the ledger says about its charge."""
 
     def __init__(self, charged: str, *, after_charge: bool) -> None:
         super().__init__(charged)
@@ -135,7 +135,10 @@ Kind = Literal["question", "publication", "series"]
 
 @contextmanager
 def explaining_failures(place: str, dataset: str, kind: Kind, question: str | None = None) -> Iterator[None]:
-    """Say of a release that fails inside what the ledger holds about it; a question is known by its words."""
+    """Run a release in this block; an error is raised with what the ledger says about its charge.
+
+    ``question`` is the SQL by which the charge of a question is recognized.
+    """
     before = _head(place)
     try:
         yield
@@ -149,7 +152,7 @@ def explaining_failures(place: str, dataset: str, kind: Kind, question: str | No
 
 
 def _head(place: str) -> int | None:
-    """Return the number of the last entry of a ledger; None where it cannot be read."""
+    """Return the number of a ledger's last entry; None if it cannot be read."""
     try:
         with dither.ledger.open(place, create=False, read_only=True) as ledger:
             return ledger.head.seq
@@ -158,7 +161,7 @@ def _head(place: str) -> int | None:
 
 
 def _since(place: str, dataset: str, kind: Kind, question: str | None, before: int | None) -> str | None:
-    """Return a sentence about the charges for this release since then; None if there is none."""
+    """Describe the charge for this release made after entry ``before``; None if there is none."""
     from dither.ledger.accounts import promised  # with it SQLAlchemy, which most commands do not need
 
     paid: dict[int, str] = {}
@@ -189,8 +192,9 @@ def _since(place: str, dataset: str, kind: Kind, question: str | None, before: i
 
 
 def _asks(body: dict[str, object], kind: Kind, question: str | None) -> bool:
-    """Return whether a charge is for a release of this kind, and a question for this one; the ledger does not keep the
-    words of a very long one.
+    """Return whether the body of a charge belongs to this kind of release, and to this question if it is one.
+
+    The ledger does not keep very long requests; those count as belonging.
     """
     asked = body.get("asked")
     if not isinstance(asked, str):

@@ -29,14 +29,14 @@ _HANDLER = "dither.words"
 
 
 def _encodable(error: UnicodeError) -> tuple[str, int]:
-    """Replace characters that an encoding does not have: by a word, a plus sign for a box, or an escape."""
+    """Replace characters that the encoding of the terminal lacks (an error handler of :mod:`codecs`)."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     return "".join(map(_word, error.object[error.start : error.end])), error.end
 
 
 def _word(sign: str) -> str:
-    """Return what is printed for a character that the terminal's encoding does not have."""
+    """Return the replacement of a character: a word, a plus sign for box drawing, or an escape."""
     number = sign.encode("unicode_escape", "surrogatepass").decode("ascii")
     return _WORDS.get(sign, "+" if "\u2500" <= sign <= "\u259f" else number)
 
@@ -45,7 +45,7 @@ codecs.register_error(_HANDLER, _encodable)
 
 
 def prepare() -> None:
-    """Make the standard streams replace characters that their encoding does not have, instead of failing."""
+    """Make standard streams replace characters that their encoding lacks, instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
@@ -53,7 +53,7 @@ def prepare() -> None:
 
 
 def without_commands(text: object) -> str:
-    """Return text in which nothing is a command to a terminal; lines and tabs stay.
+    """Escape control characters in text, except line ends and tabs.
 
     >>> without_commands("north\\x1b[2J")
     'north\\\\x1b[2J'
@@ -65,7 +65,7 @@ def without_commands(text: object) -> str:
 
 
 def cell(text: object) -> str:
-    """Return :func:`without_commands` text on one line and without tabs.
+    """Return text on one line without control characters.
 
     >>> cell("a\\nb\\tc")
     'a b c'
@@ -75,19 +75,19 @@ def cell(text: object) -> str:
 
 
 def echo(text: object = "", *, err: bool = False, end: str = "\n") -> None:
-    """Print text."""
+    """Print text without control characters."""
     stream = sys.stderr if err else sys.stdout
     stream.write(without_commands(text) + end)
     stream.flush()
 
 
 def is_terminal() -> bool:
-    """Return whether standard output is a terminal, whose width is limited."""
+    """Return whether standard output is a terminal."""
     return sys.stdout.isatty()
 
 
 def busy(doing: str) -> AbstractContextManager[object]:
-    """Show on a terminal that something takes long; nothing where there is no terminal."""
+    """Show on a terminal that something takes long, while the block runs."""
     if not sys.stderr.isatty():
         return nullcontext()
     from rich.console import Console
@@ -96,7 +96,7 @@ def busy(doing: str) -> AbstractContextManager[object]:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print a small table: folded to the width of a terminal, as wide as it is where there is none."""
+    """Print a table, folded to the width of a terminal, or at full width elsewhere."""
     cells = [[cell(part) for part in row] for row in rows]
     lines = text_table(header, cells)
     if is_terminal():
@@ -115,7 +115,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
 
 
 def item(text: object, mark: str = "- ") -> None:
-    """Print a paragraph after a mark, folded to the width of a terminal; one line where there is none."""
+    """Print a paragraph after a mark, folded to the width of a terminal, or on one line elsewhere."""
     whole = cell(text)
     if is_terminal():
         width = max(40, shutil.get_terminal_size().columns)
@@ -124,7 +124,7 @@ def item(text: object, mark: str = "- ") -> None:
 
 
 def stream(header: Sequence[str], rows: Iterable[Sequence[object]], widths: Sequence[int]) -> None:
-    """Print a long table line by line: in columns on a terminal, separated by tabs where there is none."""
+    """Print the rows of a long table as they come: in columns on a terminal, separated by tabs elsewhere."""
     separator, room = ("  ", widths) if is_terminal() else ("\t", [0] * len(header))
     for row in chain([header], rows):
         parts = (cell(part).ljust(width) for part, width in zip(row, room, strict=True))

@@ -33,7 +33,7 @@ MOST_LINES = 20
 
 
 def explain_plan(path: str, options: PublishOptions) -> None:
-    """Print every table's expected ±; nothing is read or charged."""
+    """Print the expected ± of every table of a plan; nothing is read or charged."""
     with _opened(path, options, read_only=True) as (plan, _):
         explanation = plan.explain(**options.cost, analyst=options.analyst)
     if options.json:
@@ -64,7 +64,7 @@ def publish(path: str, options: PublishOptions) -> None:
 
 
 def draft(card: str, output: str | None, about: str | None, force: bool) -> None:
-    """Write a draft of a plan from a card."""
+    """Write a draft of a plan for a card."""
     description = read_card(card)
     path = output if output is not None else str(Path(card).with_name(f"{Path(card).stem}_plan.toml"))
     from_plan = os.path.relpath(card, Path(path).absolute().parent)
@@ -77,7 +77,7 @@ def draft(card: str, output: str | None, about: str | None, force: bool) -> None
 
 @contextmanager
 def _opened(path: str, options: PublishOptions, *, read_only: bool) -> Iterator[tuple[Plan, str]]:
-    """Return the plan with its table, open, and the path of its card."""
+    """Open the plan and its table, and yield the plan with the path of its card."""
     place = Path(path)
     given, folder = {**read_plan(place), **options.changes}, place.absolute().parent
     card = str(card_path(given, folder))
@@ -86,18 +86,19 @@ def _opened(path: str, options: PublishOptions, *, read_only: bool) -> Iterator[
 
 
 def _files(plan: Plan, format: str) -> list[str]:
-    """Return the files that a publication of this plan will have."""
+    """Return the names of the files that a publication of this plan has."""
     names = [item.by for item in plan.wanted]
     return [*file_names(names, format), *([RECORDS] if plan.marginal.has_whole_counts else []), DESCRIPTION]
 
 
 def _option(name: str) -> str:
+    """Return how messages name a file in the output folder."""
     return f"--output ({name})"
 
 
 @contextmanager
 def _folder(path: str | None) -> Iterator[None]:
-    """Make the folder that is written to; remove it again if nothing was written."""
+    """Create the output folder for the block; remove it again if nothing was written."""
     if path is None:
         yield
         return
@@ -118,7 +119,7 @@ def _folder(path: str | None) -> Iterator[None]:
 
 
 def _write_publication(publication: Publication, outputs: Outputs, options: PublishOptions) -> None:
-    """Write the files and say what was published; without a folder, print the tables."""
+    """Write the files of a publication, or print its tables if there is no output folder."""
     if options.output is not None:
         files = writers(publication, options.format)
         for name, write in files.items():
@@ -139,13 +140,14 @@ def _write_publication(publication: Publication, outputs: Outputs, options: Publ
 
 
 def _write_publication_page(place: str, publication: Publication, plan: Plan) -> None:
+    """Write the page of a publication."""
     from dither.present import write_html
 
     write_html(place, publication, f"Tables of {plan.card.name}")
 
 
 def _print_table(publication: Publication, names: tuple[str, ...]) -> None:
-    """Print the first lines of a table."""
+    """Print the first rows of a published table."""
     from dither.present.text import rounded, two_digit_decimals, two_digits
 
     table = publication.table(*names)
@@ -164,7 +166,7 @@ def _print_table(publication: Publication, names: tuple[str, ...]) -> None:
 
 
 def _print_plan(explanation: PlanExplanation) -> None:
-    """Print an explanation, its tables in columns."""
+    """Print cost, tables and notes of an explained plan."""
     echo(f"cost: {explanation.cost}; left: {explanation.remaining}")
     if explanation.refused:
         echo(f"would be refused: {explanation.refused}")
@@ -176,6 +178,7 @@ def _print_plan(explanation: PlanExplanation) -> None:
 
 
 def _as_json(explanation: PlanExplanation) -> dict[str, Any]:
+    """Convert an explained plan to JSON."""
     tables = [
         {
             "table": item.name,
@@ -196,6 +199,7 @@ def _as_json(explanation: PlanExplanation) -> dict[str, Any]:
 
 
 def _tables_as_json(publication: Publication) -> dict[str, Any]:
+    """Convert a publication with all its tables to JSON."""
     names = [publication.names_of(levels) for levels in publication.tables]
     return {
         "cost": str(publication.cost),
@@ -210,7 +214,7 @@ def _tables_as_json(publication: Publication) -> dict[str, Any]:
 
 
 def explain_synthesis(path: str, options: SynthesizeOptions) -> None:
-    """Print the columns, their bins, the tables and the cost; no rows are read, and nothing is charged."""
+    """Print columns, bins, tables and cost of a synthesis; nothing is read or charged."""
     check_rows(options.rows)
     with open_table(path, read_only=True) as table:
         for line in _synthetic_plan(table, options).explain(analyst=options.analyst).splitlines():
@@ -218,7 +222,7 @@ def explain_synthesis(path: str, options: SynthesizeOptions) -> None:
 
 
 def synthesize(path: str, options: SynthesizeOptions) -> None:
-    """Release, and write or print the records. Whatever can fail without them is tried before the charge."""
+    """Release synthetic records, and write or print them. What can fail without them is tried before the charge."""
     check_rows(options.rows)
     card = read_card(path)
     with Outputs(force=options.force, protected=of_card(path, card)) as outputs:
@@ -235,6 +239,7 @@ def synthesize(path: str, options: SynthesizeOptions) -> None:
 
 
 def _synthetic_plan(table: Table, options: SynthesizeOptions) -> SyntheticPlan:
+    """Build the plan of a synthesis from the options; ε is required, and a δ here or in the card."""
     if options.epsilon is None:
         raise InvalidArgument("--epsilon", "what to spend", "none", "pass --epsilon 1")
     delta = options.delta if options.delta is not None else table.card.delta
@@ -260,7 +265,7 @@ def _synthetic_plan(table: Table, options: SynthesizeOptions) -> SyntheticPlan:
 def _write_records(
     released: SyntheticRecords, plan: SyntheticPlan, outputs: Outputs, options: SynthesizeOptions
 ) -> None:
-    """Write or print the records, write the page, and say what it cost."""
+    """Write or print the records, write their page, and print the cost."""
     records = released.table
     ending = Path(options.output or "").suffix.lower().lstrip(".")
     outputs.write("--output", lambda room: write_table(records, room, ending))
@@ -277,7 +282,7 @@ def _write_records(
 
 
 def _print_records(records: Any) -> None:
-    """Print the first records on a terminal, or all of them as CSV where a program reads."""
+    """Print the first records on a terminal, or all of them as CSV elsewhere."""
     if not is_terminal():
         from pyarrow import csv
 
@@ -292,13 +297,14 @@ def _print_records(records: Any) -> None:
 
 
 def _write_records_page(room: str, released: SyntheticRecords, plan: SyntheticPlan) -> None:
+    """Write the page of synthetic records."""
     from dither.present import write_html
 
     write_html(room, released, f"Synthetic records of {plan.counting.card.name}", explanation=plan)
 
 
 def explain_series(card: str, name: str, options: SeriesOptions) -> None:
-    """Print the cost and the ± after some of the periods; nothing is read or charged."""
+    """Print the cost of a series and its ± over time; nothing is read or charged."""
     with open_table(card, read_only=True) as table:
         explanation = named_series(table, name).explain(window=options.window, analyst=options.analyst)
     if options.json:
@@ -336,13 +342,14 @@ def release_series(card: str, name: str, options: SeriesOptions) -> None:
 
 
 def _write_series_page(place: str, answer: SeriesAnswer, table: str) -> None:
+    """Write the page of a series."""
     from dither.present import write_html
 
     write_html(place, answer, f"{answer.name or 'A series'} of {table}")
 
 
 def _print_series(answer: SeriesAnswer) -> None:
-    """Print the last points, and what they cost."""
+    """Print the last points of a series, and what they cost."""
     last = max(0, len(answer.rows) - MOST_LINES)
     if last:
         echo(f"{len(answer.rows):,} points, the last {MOST_LINES}; --output FILE has all:", err=True)

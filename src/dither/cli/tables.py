@@ -63,7 +63,7 @@ def init(sources: list[str], options: InitOptions) -> None:
 
 
 def _print_proposals(sources: Mapping[str, object], unit: str | None) -> None:
-    """Print the types and formats that fit almost all cells of text columns, for the steward to decide on."""
+    """Print the types and formats that fit almost all cells of text columns, for the steward to choose from."""
     from dither.tables.engines import connect
     from dither.tables.engines.conversions import proposed_types
 
@@ -82,12 +82,13 @@ def _print_proposals(sources: Mapping[str, object], unit: str | None) -> None:
 
 
 def _stem(source: str) -> str:
+    """Return the name of a table from its source."""
     place, _, table = source.rpartition("::")
     return table.rpartition(".")[2] if place else (Path(source).stem.strip("*?.[]") or "table")
 
 
 def check(path: str) -> None:
-    """Validate a card, here or on a server, and list what is missing."""
+    """Validate a card, of this machine or of a server, and list what is missing."""
     if is_url(path):
         with open_remote(path) as table:
             _print_tables(table.card.private_tables)
@@ -128,16 +129,19 @@ def check(path: str) -> None:
 
 
 def _print_tables(tables: Mapping[str, PrivateTable]) -> None:
+    """Print the name, the number of columns and the person of each table."""
     for name, table in tables.items():
         echo(f"table {name}: {len(table.columns)} columns, the person is {table.unit or 'each row'}")
 
 
 def _complete(gaps: list[str]) -> str:
+    """Format the number of gaps."""
     return f"{len(gaps)} gap(s)" if gaps else "complete"
 
 
 def _in_words(cells: UnreadCells, with_table: bool) -> str:
-    """Return what a steward has to know about cells that do not read as the card says, and what to write."""
+    """Describe cells that do not have the type of the card, and what to write instead; ``with_table`` adds the
+    table's name."""
     name = f"{cells.table}.{cells.column}" if with_table else cells.column
     if cells.markers == cells.unread:
         return f"{name}: {cells.unread:,} of {cells.cells:,} cells say NA, - or the like, and count as empty"
@@ -154,7 +158,7 @@ def _in_words(cells: UnreadCells, with_table: bool) -> str:
 
 
 def _unfilled(path: str, card: Card) -> list[str]:
-    """Return the columns of which a draft said what is to be filled in, and nothing is."""
+    """Return a gap that names the columns which a draft left to be filled in and which still are."""
     columns = []
     for *prefix, name in draft.unfilled(Path(path).read_text(encoding="utf-8")):
         of_table = card.for_table(prefix[1]) if prefix[0] == "tables" else card
@@ -169,16 +173,15 @@ def _unfilled(path: str, card: Card) -> list[str]:
 
 
 def explain(path: str, sql: str, options: ReleaseOptions) -> None:
-    """Print the plan."""
+    """Print the plan of a question."""
     with open_remote(path) if is_url(path) else open_table(path, read_only=True) as table:
         for line in str(table.sql(sql).explain(options=options)).splitlines():
             item(line, "")
 
 
 def query(path: str, sql: str, options: ReleaseOptions, output: OutputOptions) -> None:
-    """Ask, and print, write or plot the answer, or make a page of it. Whatever can fail without the answer is tried
-    before the question is charged.
-    """
+    """Ask a question, and print, write or plot its answer. What can fail without the answer is tried before the
+    charge."""
     format = output.format
     if format is not None and format not in FORMATS:
         raise InvalidArgument("--format", "json, csv or parquet", str(format), "choose one of these")
@@ -212,7 +215,8 @@ def query(path: str, sql: str, options: ReleaseOptions, output: OutputOptions) -
 
 
 def _plotted_column(path: str | None, plan: QuestionPlan) -> str | None:
-    """Return the column of an answer that its plot will show: the first of noisy numbers, one to a group."""
+    """Return the column that a plot of the answer will show, the first with one noisy number per group; None without
+    a plot."""
     if path is None:
         return None
     by_sql = output_columns(plan)
@@ -233,12 +237,12 @@ def _plotted_column(path: str | None, plan: QuestionPlan) -> str | None:
 
 
 def _explaining_failures(card: Card | None, sql: str) -> AbstractContextManager[None]:
-    """Explain failures by the ledger, which is on the server where there is no card here."""
+    """Return the block that explains failures by the ledger; one that does nothing if the ledger is on a server."""
     return nullcontext() if card is None else explaining_failures(str(card.ledger), card.name, "question", sql)
 
 
 def _print(answer: Answer) -> None:
-    """Print the table as it is, and below it its cost and notes, folded to the width of a terminal."""
+    """Print an answer's table, and below it cost and notes folded to the width of the terminal."""
     summary = answer.summary()
     echo(answer.text(more="--format csv prints all").removesuffix(summary), end="")
     for line in summary.splitlines():
@@ -248,7 +252,7 @@ def _print(answer: Answer) -> None:
 def _write(
     outputs: Outputs, output: OutputOptions, answer: Answer, plotted: str | None, explanation: Any, table: Any, sql: str
 ) -> None:
-    """Print the answer and write the files that were asked for."""
+    """Print the answer, and write the files that were asked for."""
     outputs.write("--output", lambda room: answer.write(room, output.format))
     if output.output is not None or output.format is not None:  # stdout is for what a program reads, or for nothing
         echo(answer.summary(), err=True)

@@ -58,11 +58,11 @@ class Connection:
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """Return the names of the tables that may be asked."""
+        """Return the names of the tables that the owner of the token may ask."""
         return tuple(item["name"] for item in _listed(self._transport))
 
     def __getitem__(self, name: str) -> Table:
-        """Return one of the tables."""
+        """Open the table with this name."""
         return _table(self._transport, name, owns_transport=False)
 
     def __iter__(self) -> Iterator[str]:
@@ -72,7 +72,7 @@ class Connection:
         return len(self.tables)
 
     def close(self) -> None:
-        """Close the connection; a request opens it again."""
+        """Close the connection; the next request opens it again."""
         self._transport.close()
 
     def __enter__(self) -> Connection:
@@ -90,7 +90,7 @@ class Connection:
         return f"Connection({str(self._transport.address)!r})"
 
     def _repr_html_(self) -> str:
-        """Return HTML for a notebook: the tables and what is left of each."""
+        """Return HTML for a notebook: the tables and their remaining budgets."""
         lines = [
             [item["name"], str(from_json(item.get("left"), Remaining, "table.left"))]
             for item in _listed(self._transport)
@@ -181,6 +181,7 @@ would show the token to everybody on the way.
 
 
 def _table(transport: Transport, name: object, *, owns_transport: bool) -> Table:
+    """Open a table of a server; an unknown name is refused with the known ones."""
     if not isinstance(name, str):
         raise WrongType("table", "its name", type(name).__name__, "pass its name as text")
     try:
@@ -195,7 +196,7 @@ def _table(transport: Transport, name: object, *, owns_transport: bool) -> Table
 
 
 def _listed(transport: Transport) -> list[dict[str, Any]]:
-    """Return the tables that the owner of the token may ask."""
+    """Return the entries of the tables that the owner of the token may ask."""
     document = transport.request("GET", TABLES).document
     tables = document.get("tables") if isinstance(document, dict) else None
     if not isinstance(tables, list) or not all(isinstance(item, dict) and "name" in item for item in tables):
@@ -208,7 +209,7 @@ WAIT = 30.0
 
 
 class ServerBackend:
-    """Answers the questions about one table through a server."""
+    """The backend of a table on a server: it explains and answers questions there."""
 
     def __init__(self, transport: Transport, name: str, *, owns_transport: bool) -> None:
         self._transport = transport
@@ -217,7 +218,7 @@ class ServerBackend:
         self._is_closed = False
 
     def plan(self, question: Question, options: ReleaseOptions) -> QuestionPlan:
-        """Return how a question would be answered, computed here by the card."""
+        """Plan a question on this machine, by the card that the server shows."""
         card = question.card
         for part in question.query.aggregations:
             card = with_public_values(_NoPublicTables(), card, part)  # type: ignore[arg-type]  # all that it calls
@@ -226,12 +227,13 @@ class ServerBackend:
         return plan
 
     def explain(self, question: Question, options: ReleaseOptions, plan: QuestionPlan | None = None) -> Explanation:
-        """Return the explanation of the server, which knows what is left."""
+        """Return the server's explanation of a question, which includes the remaining budget; ``plan`` is not
+        needed."""
         reply = self._send("POST", explain_path(self._name), _request(question, options))
         return explanation_from_json(reply)
 
     def release(self, question: Question, options: ReleaseOptions, plan: QuestionPlan | None = None) -> Answer:
-        """Ask, wait, and fetch the answer."""
+        """Ask a question, wait for it to end, and return the answer; ``plan`` is not needed."""
         key = options.key
         if key is None and options.again:
             key = secrets.token_hex(16)  # so that sending it twice pays once
@@ -253,27 +255,29 @@ class ServerBackend:
         raise problem_from_json(job.get("problem"))
 
     def remaining(self, table: Table) -> Remaining:
-        """Return what may still be spent on the table, and by the caller."""
+        """Return the remaining budget of the table, and of the caller."""
         result: Remaining = from_json(self._table()["left"], Remaining, "table.left")
         return result
 
     def close(self, table: Table) -> None:
-        """Close the connection, if the table has one of its own."""
+        """Close the table, and the connection if it is the table's own."""
         self._is_closed = True
         if self._owns_transport:
             self._transport.close()
 
     def open_table(self) -> Table:
-        """Return the table, with the card that the server has now."""
+        """Return the table with the current card of the server."""
         return Table.remote(card_from_json(self._table()["card"]), self)
 
     def _table(self) -> dict[str, Any]:
+        """Fetch what is public about the table."""
         names = ("granted", "open", "gaps", "own_limit", "own_left", "whole_limit")
         return fields(self._send("GET", table_path(self._name)), "table", ("card", "left"), names)
 
     def _send(
         self, method: str, path: str, document: object = None, headers: dict[str, str] | None = None, wait: float = 0.0
     ) -> Any:
+        """Send a request about the table, and return the JSON of the response."""
         if self._is_closed:
             fix = "this table is closed; open it again with dither.connect"
             raise InvalidArgument("table", "one that is open", "one that was closed", fix)
@@ -281,9 +285,10 @@ class ServerBackend:
 
 
 class _NoPublicTables:
-    """Public tables are on the server: a question that groups by their values is planned there."""
+    """Refuses to read public tables, which are on the server, where such questions are planned."""
 
     def public_values(self, table: str, _columns: object, _most: int) -> NoReturn:
+        """Refuse to list the values of a public table."""
         fix = "call explain(…), which the server answers"
         raise InvalidArgument("plan", "keys that the card lists", f"those of the public table {table}", fix)
 
@@ -291,11 +296,12 @@ class _NoPublicTables:
 
 
 def _request(question: Question, options: ReleaseOptions) -> dict[str, Any]:
+    """Return the JSON of a question and its options."""
     return {"question": question_to_json(question), "options": options_to_json(options)}
 
 
 def _header(key: str) -> str:
-    """Return a key as a header: printable ASCII."""
+    """Return a key as the value of an HTTP header; refuse other than printable ASCII."""
     if not key or len(key) > MAX_KEY or not all(" " < character <= "~" for character in key):
         expected = f"1 to {MAX_KEY} printable ASCII characters without spaces, on a server"
         raise InvalidArgument("key", expected, "another text", "choose another")
@@ -303,6 +309,7 @@ def _header(key: str) -> str:
 
 
 def _state(job: Any) -> str:
+    """Return the state in the JSON of a job; refuse an unknown one."""
     state = job.get("state") if isinstance(job, dict) else None
     if state not in ("waiting", "answered", "refused", "failed", "cancelled"):
         raise problem_from_json(None)
@@ -310,16 +317,18 @@ def _state(job: Any) -> str:
 
 
 def _id(job: Any) -> str:
+    """Return the id in the JSON of a job."""
     return str(job.get("id")) if isinstance(job, dict) else ""
 
 
 class _Waiting(Progress):
-    """How long the server has been asked; how far it is, it does not say."""
+    """Shows how long the server has been working on a question."""
 
     def text(self, seconds: float) -> str:
-        """Return what is shown after a number of seconds."""
+        """Return the line that is shown after this many seconds."""
         return f"dither: the server works on it, {int(seconds)} s"
 
 
 def _progress() -> AbstractContextManager[object]:
+    """Return the block that shows how long a question takes, on a terminal or in a notebook."""
     return _Waiting(1, sys.stderr) if sys.stderr is not None and is_watched() else nullcontext()

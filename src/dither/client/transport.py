@@ -33,7 +33,7 @@ _MAX_RETRY_AFTER = 30.0
 
 
 class Token:
-    """A secret that shows itself nowhere.
+    """A secret that neither ``repr`` nor errors show.
 
     >>> Token("dither_abc")
     Token(…)
@@ -51,7 +51,7 @@ class Token:
         self._secret = secret
 
     def header(self) -> str:
-        """Return what goes into the header Authorization."""
+        """Return the value of the header Authorization."""
         return f"Bearer {self._secret}"
 
     def __repr__(self) -> str:
@@ -62,28 +62,28 @@ class Token:
 
 
 class Reply(NamedTuple):
-    """What a server answered: its status, and its JSON."""
+    """A successful response: its status and its JSON."""
 
     status: int
     document: Any
 
 
 class _Connection(http.client.HTTPConnection):
-    """A connection that is closed when it is no longer referenced, as that of a thread that ended."""
+    """A connection that closes when it is garbage collected, for example with the thread that owns it."""
 
     def __del__(self) -> None:
         self.close()
 
 
 class _SecureConnection(http.client.HTTPSConnection):
-    """The same over TLS."""
+    """Such a connection over TLS."""
 
     def __del__(self) -> None:
         self.close()
 
 
 class _OfThread(threading.local):
-    """The connection of one thread, and the process that opened it."""
+    """The connection of a thread, and the process that opened it."""
 
     connection: http.client.HTTPConnection | None = None
 
@@ -92,7 +92,7 @@ class _OfThread(threading.local):
 
 
 class Transport:
-    """Requests to a server, which threads may share: each has a connection, which is opened when it is first used."""
+    """Sends requests to a server. Threads may share it: each has its own connection, opened at first use."""
 
     def __init__(
         self, address: Address, token: Token | None, *, timeout: float = 60.0, ca_file: str | None = None
@@ -115,7 +115,7 @@ class Transport:
         headers: Mapping[str, str] | None = None,
         wait: float = 0.0,
     ) -> Reply:
-        """Send a request; an answer that is a problem is raised as the error that it tells of.
+        """Send a request and return the response; a problem document is raised as the error that it describes.
 
         ``wait`` is how many seconds more than usual the server may take. A request that the server has no room for is
         sent again when the server says so.
@@ -148,7 +148,8 @@ class Transport:
     def _once(
         self, method: str, path: str, body: bytes | None, headers: dict[str, str], timeout: float
     ) -> tuple[int, float | None, bytes]:
-        """Return one attempt: the status, when to try again, and the body."""
+        """Send a request once, and return the status, the seconds to wait before another attempt (None: unknown),
+        and the body."""
         try:
             connection = self._open(timeout)
             connection.request(method, self.address.prefix + path, body, self._headers(headers, body))
@@ -162,6 +163,7 @@ class Transport:
             raise
 
     def _open(self, timeout: float) -> http.client.HTTPConnection:
+        """Return the open connection of this thread, never one that a parent process opened."""
         own = self._own
         if own.process != process():  # the parent's connection is the parent's
             own.process, own.connection = process(), None
@@ -178,6 +180,7 @@ class Transport:
         return connection
 
     def _headers(self, headers: dict[str, str], body: bytes | None) -> dict[str, str]:
+        """Return the headers of a request, with the token."""
         stated = {"Accept": "application/json", "User-Agent": "dither", **headers}
         if body is not None:
             stated["Content-Type"] = "application/json"
@@ -186,6 +189,7 @@ class Transport:
         return stated
 
     def _reply(self, status: int, content: bytes) -> Reply:
+        """Return the response with its parsed JSON; raise redirects, errors and anything but JSON."""
         if 300 <= status < 400:
             fix = "pass the address that it redirects to"
             raise ServerUnavailable("server", "an answer of dither serve", f"a redirect (status {status})", fix)
@@ -204,6 +208,7 @@ class Transport:
         return Reply(status, document)
 
     def _unreachable(self, error: Exception) -> ServerUnavailable:
+        """Return the error for a server that cannot be reached."""
         got = (
             "no answer in time"
             if isinstance(error, TimeoutError)
@@ -214,7 +219,7 @@ class Transport:
 
 
 def _tls(ca_file: str | None) -> ssl.SSLContext:
-    """Certificates are verified, by the system's authorities or by those in a file."""
+    """Return the TLS settings: certificates are verified, by the system's authorities or by those in a file."""
     try:
         context = ssl.create_default_context(cafile=ca_file)
     except (OSError, ssl.SSLError):
@@ -224,7 +229,7 @@ def _tls(ca_file: str | None) -> ssl.SSLContext:
 
 
 def _seconds(header: str | None) -> float | None:
-    """Return how long the header Retry-After says to wait, up to a limit."""
+    """Return the seconds that the header Retry-After states, up to a limit; None if it states none."""
     if header is None or not header.isascii() or not header.strip().isdigit() or len(header) > 9:
         return None
     return min(float(header), _MAX_RETRY_AFTER)
@@ -235,7 +240,7 @@ _PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True)
 class Address:
-    """Where a server is: ``prefix`` is the path that its own paths begin with."""
+    """The address of a server; ``prefix`` is the path before the server's own paths."""
 
     secure: bool
     host: str
@@ -250,7 +255,7 @@ class Address:
 
 
 def parse(url: str, table: str | None = None, *, allow_http: bool = False) -> tuple[Address, str | None]:
-    """Return the server and the table of an address. Without ``table`` the last part of the path names it, if any.
+    """Parse the URL of a server or of a table on it; without ``table`` the last part of the path is the table.
 
     >>> address, table = parse("https://answers.example.org/visits")
     >>> print(address, table)
@@ -300,5 +305,6 @@ def is_local(host: str) -> bool:
 
 
 def _not_an_address(url: str) -> InvalidArgument:
+    """Return the error for a text that is no URL of a server."""
     shown = clip(repr(url.partition("?")[0].rpartition("@")[2]))
     return InvalidArgument("url", "the address of a server", shown, "pass 'https://host/' or 'https://host/table'")

@@ -37,7 +37,7 @@ MAX_KEY = 136
 
 
 def table_path(name: str) -> str:
-    """Return the path of what is public about a table.
+    """Return the path of the public information about a table.
 
     >>> table_path("visits")
     '/api/v1/tables/visits'
@@ -46,17 +46,17 @@ def table_path(name: str) -> str:
 
 
 def explain_path(name: str) -> str:
-    """Return the path that explains a question."""
+    """Return the path that explains questions about a table."""
     return f"{table_path(name)}/explain"
 
 
 def questions_path(name: str) -> str:
-    """Return the path that takes questions."""
+    """Return the path that takes questions about a table."""
     return f"{table_path(name)}/questions"
 
 
 def job_path(id: str, wait: float | None = None) -> str:
-    """Return the path of a job, answered when it has ended or after ``wait`` seconds.
+    """Return the path of a job; with ``wait`` the server responds when it has ended, or after that many seconds.
 
     >>> job_path("j1", wait=30)
     '/api/v1/jobs/j1?wait=30'
@@ -85,7 +85,7 @@ CLASSES: dict[str, type[DitherError]] = {
 
 
 def problem_to_json(kind: str, status: int, error: DitherError) -> dict[str, Any]:
-    """Return the document of a problem: the name of its class, the status, the whole message and its fields.
+    """Return the problem document of an error: class, status, message and fields.
 
     >>> error = errors.BudgetExceeded("budget", "ε = 1 left", "ε = 2", "ask for less")
     >>> problem = problem_to_json("BudgetExceeded", 403, error)
@@ -100,7 +100,7 @@ def problem_to_json(kind: str, status: int, error: DitherError) -> dict[str, Any
 
 
 def problem_from_json(document: object, status: int = 0) -> DitherError:
-    """Return the error that a problem tells of: of the class that the library raises, with the same text.
+    """Return the error that a problem document describes, with its class and text.
 
     A body that is no problem of dither's (a proxy's page) becomes an error that names the status alone.
 

@@ -21,7 +21,7 @@ from dither.tables.query.tree import Aggregate, PerPerson, PersonAggregate, Priv
 
 
 def rebuilt(query: Query, card: Card) -> Query:
-    """Check and build a question as the builder does; refuse what only SQL could have made.
+    """Build a question from a client again with the builder, which checks it; refuse what only SQL can express.
 
     >>> from dither.tables.card.model import ColumnCard
     >>> visits = Card("visits", "", {"age": ColumnCard("integer", (0, 120))})
@@ -50,7 +50,7 @@ def rebuilt(query: Query, card: Card) -> Query:
 
 
 def _rows(asked: Query, wanted: Query | PerPerson, card: Card) -> Query:
-    """Add the public joins and the condition of a question, or of a relation inside it."""
+    """Add public joins and the condition of a question, or of a relation in it."""
     for join in wanted.joins:
         check_size(join.own)
         asked = steps.join(asked, join.table, join.own, join.other, card, left=join.left)
@@ -61,7 +61,7 @@ def _rows(asked: Query, wanted: Query | PerPerson, card: Card) -> Query:
 
 
 def _relation(source: Source | None, card: Card) -> Query:
-    """Return a question, still to be asked, of a relation that the builder can make."""
+    """Build the relation that a question is about, as a question without aggregates."""
     if source is None or source == PrivateRows():
         return Query({})
     if not isinstance(source, PerPerson):
@@ -75,6 +75,7 @@ def _relation(source: Source | None, card: Card) -> Query:
 
 
 def _of_person(item: PersonAggregate) -> Aggregate:
+    """Build an aggregate per person; refuse kinds that only SQL has."""
     if item.kind in ("any", "every", "count_distinct"):
         raise _only_sql()
     return _aggregate(Aggregate(item.kind, item.value))  # type: ignore[arg-type]  # the others are kinds of both
@@ -91,7 +92,7 @@ _OF_PAIRS: dict[str, Callable[..., Aggregate]] = {
 
 
 def _aggregate(item: Aggregate) -> Aggregate:
-    """Build an aggregate by the function that users call; refuse a field that its kind does not have."""
+    """Build an aggregate by the public function for its kind; refuse fields that the kind does not have."""
     result = _built(item)
     if result != item:
         expected, fix = f"the fields of {item.kind} only", "leave the others out"
@@ -100,6 +101,7 @@ def _aggregate(item: Aggregate) -> Aggregate:
 
 
 def _built(item: Aggregate) -> Aggregate:
+    """Call the public function for the kind of an aggregate."""
     kind = item.kind
     shared: dict[str, Any] = {"weight": item.weight, "rows_per_person": item.rows_per_person}
     if kind == "count" and item.value is None:
@@ -130,5 +132,6 @@ def _built(item: Aggregate) -> Aggregate:
 
 
 def _only_sql() -> InvalidArgument:
+    """Return the error for a question that has to be asked in SQL."""
     fix = "ask it in SQL, whole: table.sql('SELECT …')"
     return InvalidArgument("question", "what group_by, where, per_person and agg make", "more than that", fix)

@@ -30,7 +30,7 @@ _MOST_SHOWN = 20
 
 
 def question_to_json(question: Question) -> dict[str, Any]:
-    """Return a question as JSON has it."""
+    """Convert a question to JSON: its SQL, or the tree that the builder made."""
     if question.text is not None:
         return {"sql": question.text}
     about = {"about": list(question.about)} if question.about else {}
@@ -38,7 +38,7 @@ def question_to_json(question: Question) -> dict[str, Any]:
 
 
 def question_from_json(document: object, table: Table) -> Question:
-    """Return the question about a table; refuse what the library would refuse.
+    """Parse a question about a table; SQL is parsed and a tree is built again, with all checks of the library.
 
     >>> import dither as dp, pyarrow as pa
     >>> with dp.open(pa.table({"age": [30, 40] * 50}), budget=dp.PureDP(1)) as people:
@@ -61,7 +61,7 @@ def question_from_json(document: object, table: Table) -> Question:
 
 
 def question_words(document: Mapping[str, Any]) -> str:
-    """Return a question for people to read: its SQL, or what its tree asks for. A tree is not checked for this.
+    """Describe the JSON of a question for people: its SQL, or a summary of its tree, which is not checked here.
 
     >>> question_words({"sql": "SELECT COUNT(*) AS n FROM visits"})
     'SELECT COUNT(*) AS n FROM visits'
@@ -82,15 +82,17 @@ def question_words(document: Mapping[str, Any]) -> str:
 
 
 def _listed(given: object) -> list[Any]:
+    """Return the first items of a list; none of anything else."""
     return given[:_MOST_SHOWN] if isinstance(given, list) else []
 
 
 def _short(given: object) -> str:
+    """Return a short printable text; a question mark for anything else."""
     return clip(given) if isinstance(given, str) and is_storable(given) else "?"
 
 
 def options_to_json(options: ReleaseOptions) -> dict[str, Any]:
-    """Return the options, but for ``key``, which is a header, and ``analyst``, which is refused.
+    """Convert options to JSON, without ``key``, which is sent as a header, and refusing ``analyst``.
 
     >>> options_to_json(ReleaseOptions(epsilon=0.5, max_rows=3))
     {'epsilon': 0.5, 'max_rows': 3}
@@ -103,7 +105,7 @@ def options_to_json(options: ReleaseOptions) -> dict[str, Any]:
 
 
 def options_from_json(document: object, *, analyst: str | None = None, key: str | None = None) -> ReleaseOptions:
-    """Return the options, with the analyst of the session and the key of the request.
+    """Parse options, and add the analyst of the session and the key of the request.
 
     >>> options_from_json({"epsilon": 0.5, "noise": "gaussian"}).noise
     'gaussian'

@@ -37,12 +37,12 @@ PublicValues = Callable[[str, str], tuple[Value, ...] | None]
 
 
 def recorded_bytes(answer: Answer) -> bytes:
-    """Return what the ledger keeps of an answer."""
+    """Return the bytes that a ledger records of an answer."""
     return encode_answer(answer.stored())
 
 
 def answer_to_json(answer: Answer) -> dict[str, Any]:
-    """Return an answer as JSON has it."""
+    """Convert an answer to JSON, with the recorded bytes as text."""
     return {
         "recorded": recorded_bytes(answer).decode("utf-8", "surrogatepass"),
         "left": to_json(answer.remaining),
@@ -52,7 +52,7 @@ def answer_to_json(answer: Answer) -> dict[str, Any]:
 
 
 def answer_from_json(document: object) -> Answer:
-    """Return the answer of a document."""
+    """Parse an answer."""
     given = fields(document, "answer", ("recorded",), ("left", "replayed", "receipt"))
     stored: str = from_json(given["recorded"], str, "answer.recorded")
     about = {
@@ -68,7 +68,7 @@ def answer_from_json(document: object) -> Answer:
 
 
 def explanation_to_json(explanation: Explanation) -> dict[str, Any]:
-    """Return an explanation as JSON has it.
+    """Convert an explanation to JSON.
 
     >>> from dither.guarantees import PureDP
     >>> sent = explanation_to_json(Explanation((), PureDP(1), "groups: one", "each is one", Remaining(PureDP(9))))
@@ -81,7 +81,7 @@ def explanation_to_json(explanation: Explanation) -> dict[str, Any]:
 
 
 def explanation_from_json(document: object) -> Explanation:
-    """Return the explanation of a document."""
+    """Parse an explanation."""
     given = fields(document, "explanation", ("lines", "limitations"), Explanation.__dataclass_fields__)
     notes: tuple[Any, ...] = from_json(given.pop("limitations"), tuple[dict[str, Any], ...], "explanation.limitations")
     result: Explanation = from_json(given, Explanation, "explanation")
@@ -92,11 +92,12 @@ def explanation_from_json(document: object) -> Explanation:
 
 
 def _finite(error: float | None) -> float | None:
+    """Return an expected error; None for an infinite or missing one, which JSON cannot hold."""
     return None if error is None or not math.isfinite(error) else float(error)
 
 
 def card_to_json(card: Card, public_values: PublicValues | None = None) -> dict[str, Any]:
-    """Return what is public about the tables of a card. ``public_values`` lists those of public tables: they become
+    """Convert the public part of a card to JSON; ``public_values`` lists the values of public tables, which become
     keys.
 
     >>> visits = Card("visits", "visits.csv", {"age": ColumnCard("integer", (0, 120))}, ledger="l.sqlite")
@@ -112,7 +113,7 @@ def card_to_json(card: Card, public_values: PublicValues | None = None) -> dict[
 
 
 def card_from_json(document: object) -> Card:
-    """Return the card of a document; its sources are empty."""
+    """Parse the public part of a card; its sources are empty."""
     card = _public_part(from_json(document, Card, "card"))
     private, public = card.private_tables.values(), card.public.values()
     for columns in (*(table.columns for table in private), *(table.columns for table in public)):
@@ -126,7 +127,7 @@ def card_from_json(document: object) -> Card:
 
 
 def _public_part(card: Card) -> Card:
-    """Return a card without what only the machine that holds the rows may know."""
+    """Return a card without sources, ledger, receipt, logs and text formats, which only the server may know."""
     return replace(
         card,
         source="",
@@ -144,12 +145,14 @@ def _public_part(card: Card) -> Card:
 
 
 def _without_formats(columns: Mapping[str, ColumnCard]) -> dict[str, ColumnCard]:
+    """Return columns without the formats of their texts."""
     return {name: replace(column, format=None) for name, column in columns.items()}
 
 
 def _with_values(
     table: str, columns: Mapping[str, ColumnCard], public_values: PublicValues | None
 ) -> Mapping[str, ColumnCard]:
+    """Return the columns of a public table with their values as keys, where these can be listed."""
     if public_values is None:
         return columns
     return {

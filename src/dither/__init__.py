@@ -245,6 +245,7 @@ _name_by_home(__name__, __all__, globals())
 
 
 def __getattr__(name: str) -> _typing.Any:
+    """Import a public name when it is first used; name the right one for common mistakes."""
     if name not in _LATER:
         instead = f"; write dither.{_MEANT[name]}" if name in _MEANT else ""
         raise AttributeError(f"module 'dither' has no attribute {name!r}{instead}", name=name)
@@ -256,4 +257,5 @@ def __getattr__(name: str) -> _typing.Any:
 
 
 def __dir__() -> list[str]:
+    """List the public names."""
     return sorted({*__all__, *_SHADOWING})

@@ -21,7 +21,7 @@ MAX_WHOLE = (1 << 63) - 1
 
 
 def epsilon(value: object, name: str = "epsilon") -> Fraction:
-    """Return an epsilon: above 0, from 1e-100 to a million.
+    """Return an epsilon as an exact rational; refuse anything but a number from 1e-100 to a million.
 
     >>> epsilon(1)
     Fraction(1, 1)
@@ -36,11 +36,12 @@ def epsilon(value: object, name: str = "epsilon") -> Fraction:
 
 
 def _larger(name: str) -> tuple[str, str]:
+    """Return the fix that suggests a larger number, in Python and on the command line."""
     return fix_by_options(f"pass a larger {name}, for example {{{name}}}", **{name: 1})
 
 
 def epsilon_or_zero(value: object, name: str = "epsilon") -> Fraction:
-    """Return an epsilon to ask about: as :func:`epsilon`, or 0.
+    """Return an epsilon as :func:`epsilon` does; 0 is allowed, too.
 
     >>> epsilon_or_zero(0)
     Fraction(0, 1)
@@ -49,7 +50,7 @@ def epsilon_or_zero(value: object, name: str = "epsilon") -> Fraction:
 
 
 def delta(value: object, name: str = "delta") -> Fraction:
-    """Return a failure probability: above 0 and at most a billionth below 1.
+    """Return a delta as an exact rational; refuse anything but a number above 0 and at most 1 - 1e-9.
 
     >>> delta(1e-6)
     Fraction(1, 1000000)
@@ -65,7 +66,7 @@ def delta(value: object, name: str = "delta") -> Fraction:
 
 
 def rate(value: object, name: str = "rate") -> Fraction:
-    """Return the probability with which each person is in a sample: above 0 and at most 1.
+    """Return the probability with which each person is sampled, above 0 and at most 1, as an exact rational.
 
     >>> rate(0.01)
     Fraction(1, 100)
@@ -79,7 +80,7 @@ def rate(value: object, name: str = "rate") -> Fraction:
 
 
 def sensitivity(value: object, name: str = "sensitivity") -> Fraction:
-    """Return how far one person can move the answer: positive, finite, read against us.
+    """Return a sensitivity as an exact rational, a float rounded up; refuse anything but a positive finite number.
 
     >>> sensitivity(2)
     Fraction(2, 1)
@@ -93,7 +94,7 @@ def sensitivity(value: object, name: str = "sensitivity") -> Fraction:
 
 
 def confidence(value: object, name: str = "confidence") -> float:
-    """Return a coverage probability: strictly between 0 and 1.
+    """Return a confidence level, strictly between 0 and 1.
 
     >>> confidence(0.95)
     0.95
@@ -106,7 +107,7 @@ def confidence(value: object, name: str = "confidence") -> float:
 
 
 def positive(value: object, name: str) -> float:
-    """Return a positive finite number.
+    """Return a positive finite number as a float.
 
     >>> positive(5, "error")
     5.0
@@ -119,7 +120,7 @@ def positive(value: object, name: str) -> float:
 
 
 def whole(value: object, name: str, at_least: int = 1, at_most: int = MAX_WHOLE) -> int:
-    """Return a whole number from ``at_least`` to ``at_most``, which is below 2^63.
+    """Return a whole number from ``at_least`` to ``at_most``.
 
     >>> whole(3, "categories")
     3
@@ -136,7 +137,7 @@ def whole(value: object, name: str, at_least: int = 1, at_most: int = MAX_WHOLE)
 
 
 def bounds(value: object, name: str = "bounds") -> tuple[int | float, int | float]:
-    """Public limits ``(lower, upper)``, finite and in order.
+    """Return public bounds ``(lower, upper)``, finite and in order.
 
     >>> bounds((0, 120))
     (0, 120)
@@ -162,5 +163,6 @@ _LARGEST = Fraction(sys.float_info.max)
 
 
 def _plain(value: object) -> int | float:
+    """Return a number as an int if it is one, else as a float."""
     exact = exactly(value)
     return int(exact) if hasattr(value, "__index__") else float(exact)

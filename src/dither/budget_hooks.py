@@ -42,10 +42,10 @@ R = TypeVar("R")
 
 
 class Spender(Protocol):
-    """Charges for the release of ``what``, then computes it."""
+    """Charges each release made in its scope: a ledger scope, for example."""
 
     def spend(self, what: Any, compute: Callable[[], Any], *, private: bool, recordable: bool = True) -> Any:
-        """Charge what ``what.guarantee`` says, then return ``compute()``.
+        """Charge the cost ``what.guarantee``, then return ``compute()``.
 
         ``private`` says that the noise comes from the operating system; ``recordable``, that the result is a value
         which a ledger can record, and not a session.
@@ -53,10 +53,10 @@ class Spender(Protocol):
 
 
 class Observer(Protocol):
-    """Sees what releases, by which function, from which arguments, and how."""
+    """Is shown each release made in its scope, as the auditor is."""
 
     def see(self, what: Any, name: str, given: Mapping[str, Any], compute: Callable[[], Any]) -> Any:
-        """Return ``compute()``, or what it would have returned."""
+        """Return ``compute()``, or a substitute for its result."""
 
 
 # both in one variable, and None where there is neither, so that a release looks once
@@ -65,6 +65,7 @@ _IN_FORCE: ContextVar[tuple[Spender | None, Observer | None] | None] = ContextVa
 
 @contextmanager
 def _put_in_force(spender: Spender | None, observer: Observer | None) -> Iterator[None]:
+    """Put a spender and an observer in force for the block."""
     token = _IN_FORCE.set(None if spender is None and observer is None else (spender, observer))
     try:
         yield
@@ -73,46 +74,46 @@ def _put_in_force(spender: Spender | None, observer: Observer | None) -> Iterato
 
 
 def charging_to(spender: Spender | None) -> AbstractContextManager[None]:
-    """Every release inside is charged by ``spender``; with None, by nobody."""
+    """Charge every release in the block to ``spender``; None charges none."""
     return _put_in_force(spender, (_IN_FORCE.get() or (None, None))[1])
 
 
 def current_spender() -> Spender | None:
-    """Return the spender that will charge the next release; None outside of any block."""
+    """Return the spender in force; None if there is none."""
     return (_IN_FORCE.get() or (None, None))[0]
 
 
 def observed_by(observer: Observer | None) -> AbstractContextManager[None]:
-    """Every release inside is shown to ``observer``; with None, to nobody."""
+    """Show every release in the block to ``observer``; None shows none."""
     return _put_in_force((_IN_FORCE.get() or (None, None))[0], observer)
 
 
 def current_observer() -> Observer | None:
-    """Return the observer that will see the next release; None outside of any block."""
+    """Return the observer in force; None if there is none."""
     return (_IN_FORCE.get() or (None, None))[1]
 
 
 @dataclass(frozen=True)
 class Request:
-    """A release by a function: its name, and what its arguments say it costs."""
+    """The release made by a call of a function: the name of the function, and the cost that its arguments state."""
 
     name: str
     guarantee: Guarantee
 
 
 def spends(method: Callable[P, R]) -> Callable[P, R]:
-    """Mark a method that releases: what it costs is its object's ``guarantee``."""
+    """Mark a method as a release whose cost is the ``guarantee`` of its object."""
     return _reported(method, _owner, paid=True)
 
 
 def observed(method: Callable[P, R]) -> Callable[P, R]:
-    """Mark a method that releases what was paid for elsewhere."""
+    """Mark a method as a release that was charged elsewhere, and is only shown to the observer."""
     return _reported(method, _owner, paid=False)
 
 
 def starts_session(cost: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Mark a method that starts a session: its argument ``cost`` (an object with a guarantee, or a guarantee) says
-    what all answers of the session cost together.
+    """Mark a method that starts a session: its argument ``cost``, a guarantee or an object with one, covers all
+    later answers.
 
     Mark the constructor itself, so that there is no session which was not paid for. A method that constructs one and
     is marked as well calls the class through :func:`covered`.
@@ -121,9 +122,10 @@ def starts_session(cost: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 
 def spends_arguments(function: Callable[P, R]) -> Callable[P, R]:
-    """Mark a function that releases: what it costs is its ``epsilon`` and, where given, its ``delta``."""
+    """Mark a function as a release whose cost is stated by its arguments ``epsilon`` and, if given, ``delta``."""
 
     def request(given: Mapping[str, Any]) -> Request:
+        """Return the release that a call with these arguments makes."""
         epsilon, delta = cast(float, given.get("epsilon")), given.get("delta")
         cost = PureDP(epsilon) if delta is None else ApproxDP(epsilon, delta)
         return Request(function.__name__, cost)
@@ -143,10 +145,11 @@ _REASONS = {
 
 
 def _with_explained_arguments(function: Callable[P, R], signature: inspect.Signature) -> Callable[P, R]:
-    """Return the function; where a call leaves out an argument, or names another one, the error says what to pass."""
+    """Wrap a function so that calls with missing or unknown arguments raise an error that explains which to pass."""
 
     @wraps(function)
     def explained(*args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the function, and explain a wrong call."""
         try:
             return function(*args, **kwargs)
         except DitherError:
@@ -163,7 +166,7 @@ def _with_explained_arguments(function: Callable[P, R], signature: inspect.Signa
 def _refused_call(
     name: str, signature: inspect.Signature, args: tuple[object, ...], kwargs: Mapping[str, object]
 ) -> WrongType | None:
-    """Return what is wrong with the arguments of a call; None where they fit."""
+    """Return the error for a call whose arguments do not fit the signature; None if they fit."""
     try:
         signature.bind(*args, **kwargs)
     except TypeError:
@@ -188,7 +191,7 @@ def _refused_call(
 
 
 def covered(release: Callable[P, R]) -> Callable[P, R]:
-    """Return a release that is a part of another, whose guarantee covers it: an observer sees it, and nobody is
+    """Return a release for use inside another one whose guarantee covers it: it is shown to the observer and not
     charged.
 
     Only for dither's own calls from inside a marked function. It covers that one call, not what runs inside it. Of a
@@ -204,7 +207,7 @@ def covered(release: Callable[P, R]) -> Callable[P, R]:
 
 
 def _construct(kind: type[R], *args: Any, **kwargs: Any) -> R:
-    """Return an object whose constructor is not charged for."""
+    """Construct an object without charging for it."""
     constructed: R = kind.__new__(kind)
     constructor = vars(kind)["__init__"]
     getattr(constructor, "__wrapped__", constructor)(constructed, *args, **kwargs)
@@ -212,14 +215,16 @@ def _construct(kind: type[R], *args: Any, **kwargs: Any) -> R:
 
 
 def _owner(given: Mapping[str, Any]) -> Any:
+    """Return the object of a method call, its first argument."""
     return next(iter(given.values()))
 
 
 def _quiet(function: Callable[P, R]) -> Callable[P, R]:
-    """Return the function with NumPy's errors and warnings off."""
+    """Wrap a function so that NumPy's errors and warnings are off."""
 
     @wraps(function)
     def quiet(*args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the function without NumPy's errors and warnings."""
         with np.errstate(all="ignore"):
             return function(*args, **kwargs)
 
@@ -227,19 +232,23 @@ def _quiet(function: Callable[P, R]) -> Callable[P, R]:
 
 
 class _Marked(Protocol[P, R]):
-    """A function that reports its releases, and the same for a call that another guarantee covers."""
+    """A function that reports its releases, and its variant for covered calls."""
 
     covered_part: Callable[P, R]
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Release."""
+        """Release, and report it."""
 
 
 def _reported(
     function: Callable[P, R], what: Callable[[Mapping[str, Any]], Any], paid: bool, recordable: bool = True
 ) -> Callable[P, R]:
-    """Return the function, reporting ``what`` its arguments say is released: to the spender, if there is one and it is
-    to be paid for, and to an observer, if there is one."""
+    """Wrap a function so that its releases are charged by the spender in force, if ``paid``, and shown to the
+    observer.
+
+    ``what`` returns the release for the bound arguments of a call. ``recordable`` is False if the result is a
+    session, which no ledger can record.
+    """
     signature = inspect.signature(function)
     function = _quiet(function)
     rehearsed = function.__module__.startswith("dither.") and {"compute", "loss", "pieces", "score"}.isdisjoint(
@@ -247,6 +256,7 @@ def _reported(
     )
 
     def part(*args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the function, shown to the observer in force but not charged."""
         in_force = _IN_FORCE.get()
         if in_force is None or in_force[1] is None:
             return function(*args, **kwargs)
@@ -256,6 +266,7 @@ def _reported(
 
     @wraps(function)
     def released(*args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the function, charged and shown; wrong arguments are refused before the charge."""
         in_force = _IN_FORCE.get()
         if in_force is None:
             return function(*args, **kwargs)

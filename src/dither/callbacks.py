@@ -26,14 +26,14 @@ T = TypeVar("T")
 
 @contextmanager
 def silenced() -> Iterator[None]:
-    """No warning inside is shown or becomes an error, NumPy's included."""
+    """Suppress all warnings in the block, NumPy's included, so that none becomes an error."""
     with np.errstate(all="ignore"), catch_warnings():
         simplefilter("ignore")
         yield
 
 
 def outcome(function: Callable[..., T], *args: Any) -> T | None:
-    """Return what ``function`` returns for these arguments; None if it raises, whatever it raises."""
+    """Call a function of the user, and return its result; None if it raises anything but KeyboardInterrupt."""
     try:
         return function(*args)
     except KeyboardInterrupt:

@@ -26,7 +26,7 @@ Kind = TypeVar("Kind", bound=type)
 
 
 def unhashable(kind: Kind) -> Kind:
-    """Return a decorator of classes that hold what has no hash: ``hash`` refuses by the name of the class.
+    """Decorate a class whose values have no hash: ``hash`` then raises an error that names the class.
 
     >>> @unhashable
     ... class Answer:
@@ -41,20 +41,23 @@ def unhashable(kind: Kind) -> Kind:
 
 @unhashable
 class ComparedByValue:
-    """Base of frozen dataclasses with arrays: equal if the types and all fields are."""
+    """Base of frozen dataclasses with array fields: equal if their types and all fields are equal."""
 
     def __eq__(self, other: object) -> bool:
+        """Compare type and fields; arrays element by element, NaN equal to NaN."""
         if type(other) is not type(self) or not is_dataclass(self):
             return NotImplemented
         names = [field.name for field in fields(self) if field.compare]
         return all(_equal(getattr(self, name), getattr(other, name)) for name in names)
 
     def __init_subclass__(cls) -> None:
+        """Make subclasses unhashable, too."""
         super().__init_subclass__()
         unhashable(cls)
 
 
 def _equal(one: Any, other: Any) -> bool:
+    """Return whether two fields are equal; arrays if all elements are, with NaN equal to NaN."""
     if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
         alike = isinstance(one, np.ndarray) and isinstance(other, np.ndarray) and one.shape == other.shape
         return alike and bool(np.all((one == other) | ((one != one) & (other != other))))  # NaN equals NaN

@@ -62,18 +62,21 @@ class DitherError(Exception):
     def __init__(
         self, subject: str = "", expected: str = "", got: object = "", fix: str = "", command: str = ""
     ) -> None:
+        """Set the fields, and make the text from them."""
         self.subject, self.expected = subject, expected
         self.got, self.fix, self.command = shown(got).rstrip("."), fix.rstrip("."), (command or fix).rstrip(".")
         super().__init__(message(subject, expected, got, fix) if expected else subject)
 
     def __reduce__(self) -> tuple[type[DitherError], tuple[str, ...], dict[str, object]]:
+        """Support copy and pickle with all fields."""
         return type(self), (self.subject, self.expected, self.got, self.fix, self.command), self.__dict__
 
     def __str__(self) -> str:
+        """Return the text of the error."""
         return str(self.args[0])
 
     def within(self, prefix: str) -> Self:
-        """Return the same error about a part of something larger.
+        """Return the same error with a prefix before its subject, for a part of something larger.
 
         >>> print(InvalidArgument("epsilon", "a number", "a text", "pass a number").within("budget."))
         budget.epsilon: expected a number, got a text. Fix: pass a number.
@@ -82,7 +85,7 @@ class DitherError(Exception):
 
     @property
     def command_text(self) -> str:
-        """Return the text with the fix for the command line.
+        """Return the text of the error with the fix as on the command line.
 
         >>> InvalidArgument("epsilon", "one", "none", *fix_by_options("pass {epsilon}", epsilon=0.5)).command_text
         'epsilon: expected one, got none. Fix: pass --epsilon 0.5.'
@@ -226,7 +229,7 @@ RELEASE_OPTIONS = frozenset({"epsilon", "error", "delta", "rho", "analyst", "max
 
 
 def fix_by_options(template: str, **values: object) -> tuple[str, str]:
-    """Return a fix that names options of a release, in Python and on the command line.
+    """Return a fix that names options of a release, as in Python and as on the command line.
 
     >>> fix_by_options("pass {epsilon}, or {error}", epsilon=0.5, error="1%")
     ("pass epsilon=0.5, or error='1%'", 'pass --epsilon 0.5, or --error 1%')
@@ -248,7 +251,7 @@ def _written(number: str) -> str:
 
 
 def message(name: str, expected: str, got: object, fix: str) -> str:
-    """Return the text of an error: what was expected, what was got, and how to mend it.
+    """Return the text of an error from its fields.
 
     >>> message("delta", "a number in (0, 1)", 2, "pass delta=1e-6")
     'delta: expected a number in (0, 1), got 2. Fix: pass delta=1e-6.'
@@ -257,7 +260,7 @@ def message(name: str, expected: str, got: object, fix: str) -> str:
 
 
 def shown(value: object) -> str:
-    """Return a parameter as text. A number too long to read is shown by its size, since Python refuses to print it.
+    """Return a value as text; a number too long to read by its order of magnitude.
 
     >>> shown(2), shown(Fraction(1, 3)), shown(-(10**5000)), shown(Fraction(1, 10**400))
     ('2', '1/3', 'about -10^5000', 'about 10^-400')

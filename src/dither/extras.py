@@ -22,7 +22,7 @@ _PACKAGES = {"sklearn": "scikit-learn"}
 
 
 def need(module: str, extra: str) -> Any:
-    """Return a module of an extra, or an error that names the extra to install.
+    """Import a module of an optional package; if it is missing, raise an error that names the extra to install.
 
     >>> need("numpy", "test").__name__
     'numpy'

@@ -42,6 +42,7 @@ class Guarantee:
     """The numbers of the guarantee as exact rationals: (epsilon,), (epsilon, delta) or (rho,)."""
 
     def _set(self, *numbers: Fraction) -> None:
+        """Set the exact numbers of a new guarantee, which is frozen afterwards."""
         object.__setattr__(self, "exact", numbers)
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -63,26 +64,29 @@ class Guarantee:
         return f"{type(self).__name__}({', '.join(_shown(number, 12) for number in self.exact)})"
 
     def _repr_html_(self) -> str:
+        """Return HTML for a notebook: the guarantee and what it means."""
         return markup.guarantee(str(self), None if isinstance(self, ZCDP) else self.exact[0], len(self.exact) > 1)
 
     def __radd__(self, other: object) -> Self:
+        """Add to 0, so that ``sum`` works."""
         return self if other == 0 else NotImplemented
 
     def __add__(self, other: object) -> Guarantee:
-        """Sequential composition: both releases are about the same people."""
+        """Return the cost of both releases together, about the same people (sequential composition)."""
         if not isinstance(other, Guarantee):
             return self if other == 0 else NotImplemented
         left, right = _common(self, other)
         return _kind(left)(*(a + b for a, b in zip(left.exact, right.exact, strict=True)))
 
     def __mul__(self, times: object) -> Self:
-        """Return the same release so many times."""
+        """Return the cost of a number of such releases."""
         count = arguments.whole(times, "times")
         return type(self)(*(count * number for number in self.exact))
 
     __rmul__ = __mul__
 
     def __le__(self, other: object) -> bool:
+        """Return whether this guarantee implies the other one."""
         if not isinstance(other, Guarantee):
             return NotImplemented
         return self == other or self._implies(other)
@@ -97,10 +101,11 @@ class Guarantee:
         return self != other and self >= other
 
     def _implies(self, other: Guarantee) -> bool:
+        """Return whether this guarantee implies another one, which is not equal to it."""
         raise AssertionError("each kind says what it implies")
 
     def epsilon_at(self, delta: Fraction) -> Fraction:
-        """Return the epsilon of :meth:`to_approx` at an exact delta, however large; rounded up.
+        """Return the epsilon that this guarantee has at an exact delta, rounded up and without a limit on its size.
 
         The delta must be one that this guarantee can have: positive, and at least that of an (epsilon, delta) promise.
 
@@ -110,12 +115,12 @@ class Guarantee:
         raise AssertionError("each kind converts itself")
 
     def to_approx(self, delta: float) -> ApproxDP:
-        """Return the same promise as (epsilon, delta) at this delta, epsilon as small as it gets."""
+        """Convert the guarantee to (epsilon, delta) at this delta, with the smallest epsilon that follows."""
         raise AssertionError("each kind converts itself")
 
     def group(self, size: int) -> Guarantee:
-        """Return what is promised to a group of so many people together (Dwork and Roth 2014, theorem 2.2; Bun and
-        Steinke 2016, proposition 1.9).
+        """Return the guarantee for a group of ``size`` people (Dwork and Roth 2014, theorem 2.2; Bun and Steinke
+        2016, proposition 1.9).
 
         *Statement.* ``size * epsilon`` for pure privacy, ``size^2 * rho`` for zCDP, and ``(size * epsilon, delta
         (e^(size epsilon) - 1) / (e^epsilon - 1))`` for (epsilon, delta): each person in turn is a neighbor, and
@@ -155,7 +160,8 @@ class PureDP(Guarantee):
         return f"ε = {_shown(self.exact[0], 6)}"
 
     def to_approx(self, delta: float) -> ApproxDP:
-        """At this delta, epsilon drops to ``epsilon + ln(1 - delta (1 + exp(-epsilon)))``, and no further in general.
+        """Convert to (epsilon, delta): ``epsilon + ln(1 - delta (1 + exp(-epsilon)))``, which no larger epsilon is
+        needed for.
 
         The least private epsilon-DP mechanism is randomized response, whose curve this is.
 
@@ -165,12 +171,12 @@ class PureDP(Guarantee):
         return ApproxDP(self.epsilon_at(arguments.delta(delta)), delta)
 
     def epsilon_at(self, delta: Fraction) -> Fraction:
-        """As :meth:`to_approx`, exactly; see :meth:`Guarantee.epsilon_at`."""
+        """Return the epsilon of :meth:`to_approx` at an exact delta; see :meth:`Guarantee.epsilon_at`."""
         return _trade(self.exact[0], delta)
 
     def to_zcdp(self) -> ZCDP:
-        """epsilon-DP implies rho-zCDP with ``rho = epsilon tanh(epsilon / 2)``, which is below the ``epsilon^2 / 2``
-        of Bun and Steinke 2016, and no smaller rho will do.
+        """Convert to zCDP with ``rho = epsilon tanh(epsilon / 2)``, the smallest that follows; it is below the
+        ``epsilon^2 / 2`` of Bun and Steinke 2016.
 
         The least private epsilon-DP release is randomized response, whose Renyi divergence is ``ln(cosh((alpha
         - 1/2) epsilon) / cosh(epsilon / 2)) / (alpha - 1)``. Since ln cosh of a square root is concave, the
@@ -185,10 +191,11 @@ class PureDP(Guarantee):
         return ZCDP(min(epsilon * epsilon / 2, Fraction(up(epsilon * Fraction((1 << bits) - low, (1 << bits) + low)))))
 
     def group(self, size: int) -> PureDP:
-        """``size * epsilon``; see :meth:`Guarantee.group`."""
+        """Return ``size * epsilon``; see :meth:`Guarantee.group`."""
         return self * size
 
     def _implies(self, other: Guarantee) -> bool:
+        """Return whether the other guarantee follows, after converting this one to its kind."""
         if isinstance(other, PureDP):
             return self.exact <= other.exact
         if isinstance(other, ZCDP):
@@ -225,7 +232,7 @@ class ApproxDP(Guarantee):
         return f"(ε, δ) = ({_shown(self.exact[0], 6)}, {_shown(self.exact[1], 6)})"
 
     def to_approx(self, delta: float) -> ApproxDP:
-        """Return the same promise at a larger delta.
+        """Convert to a larger delta, with the smallest epsilon that follows.
 
         >>> ApproxDP(1, 1e-6).to_approx(1e-2)
         ApproxDP(0.986228161869, 0.01)
@@ -241,11 +248,11 @@ class ApproxDP(Guarantee):
         return ApproxDP(self.epsilon_at(wanted), delta)
 
     def epsilon_at(self, delta: Fraction) -> Fraction:
-        """As :meth:`to_approx`, exactly; see :meth:`Guarantee.epsilon_at`."""
+        """Return the epsilon of :meth:`to_approx` at an exact delta; see :meth:`Guarantee.epsilon_at`."""
         return _trade(self.exact[0], (delta - self.exact[1]) / (1 - self.exact[1]))
 
     def group(self, size: int) -> ApproxDP:
-        """``(size * epsilon, delta (e^(size epsilon) - 1) / (e^epsilon - 1))``; see :meth:`Guarantee.group`."""
+        """Return ``(size * epsilon, delta (e^(size epsilon) - 1) / (e^epsilon - 1))``; see :meth:`Guarantee.group`."""
         count, (epsilon, delta) = arguments.whole(size, "size"), self.exact
         if count == 1 or epsilon == 0:
             return self * count
@@ -261,6 +268,7 @@ class ApproxDP(Guarantee):
         return ApproxDP(count * epsilon, Fraction(up(delta * growth)))
 
     def _implies(self, other: Guarantee) -> bool:
+        """Return whether the other guarantee follows at its delta."""
         if not isinstance(other, ApproxDP) or other.exact[1] < self.exact[1]:
             return False
         return self.epsilon_at(other.exact[1]) <= other.exact[0]
@@ -295,8 +303,8 @@ class ZCDP(Guarantee):
         return f"ρ = {_shown(self.exact[0], 6)} (zCDP)"
 
     def to_approx(self, delta: float) -> ApproxDP:
-        """Return the smallest epsilon over alpha > 1 of ``alpha rho + (ln(1/delta) + alpha ln(1 - 1/alpha) - ln(alpha
-        - 1)) / (alpha - 1)`` (Canonne, Kamath and Steinke 2020, Proposition 12).
+        """Convert to (epsilon, delta): the smallest epsilon over alpha > 1 of ``alpha rho + (ln(1/delta) + alpha
+        ln(1 - 1/alpha) - ln(alpha - 1)) / (alpha - 1)`` (Canonne, Kamath and Steinke 2020, Proposition 12).
 
         Every alpha gives a valid epsilon, so only the last evaluation, in enclosures, has to be right. Never
         above ``rho + 2 sqrt(rho ln(1/delta))``.
@@ -307,11 +315,12 @@ class ZCDP(Guarantee):
         return ApproxDP(self.epsilon_at(arguments.delta(delta)), delta)
 
     def epsilon_at(self, delta: Fraction) -> Fraction:
-        """As :meth:`to_approx`, exactly; see :meth:`Guarantee.epsilon_at`."""
+        """Return the epsilon of :meth:`to_approx` at an exact delta; see :meth:`Guarantee.epsilon_at`."""
         rho, fast = self.exact[0], float(self.exact[0])
         log_delta = math.log(delta.numerator) - math.log(delta.denominator)
 
         def epsilon(t: float) -> float:
+            """Return the epsilon for ``alpha = 1 + exp(t)`` in floating point, to find a good alpha."""
             return (
                 (math.exp(t) + 1) * fast
                 + (-log_delta - (math.exp(t) + 1) * math.log1p(math.exp(-t))) / math.exp(t)
@@ -325,17 +334,19 @@ class ZCDP(Guarantee):
         return Fraction(up(best))
 
     def group(self, size: int) -> ZCDP:
-        """``size^2 * rho``; see :meth:`Guarantee.group`."""
+        """Return ``size^2 * rho``; see :meth:`Guarantee.group`."""
         return self * arguments.whole(size, "size") ** 2
 
     def _implies(self, other: Guarantee) -> bool:
+        """Return whether the other guarantee follows, after converting this one to its kind."""
         if isinstance(other, ZCDP):
             return self.exact <= other.exact
         return isinstance(other, ApproxDP) and self.epsilon_at(other.exact[1]) <= other.exact[0]
 
 
 def _trade(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """``max(0, epsilon + ln(1 - delta (1 + exp(-epsilon))))``, rounded up, and never above epsilon."""
+    """Return ``max(0, epsilon + ln(1 - delta (1 + exp(-epsilon))))``, the epsilon of epsilon-DP at a delta, rounded
+    up."""
     one = 1 << _BITS
     left = 1 - delta * (1 + Fraction(exp_neg(epsilon, _BITS)[0], one))
     if left <= 0:
@@ -344,21 +355,21 @@ def _trade(epsilon: Fraction, delta: Fraction) -> Fraction:
 
 
 def _geometric(epsilon: Fraction, count: int) -> Fraction:
-    """``(e^(count epsilon) - 1) / (e^epsilon - 1)``, rounded up."""
+    """Return ``(e^(count epsilon) - 1) / (e^epsilon - 1)``, rounded up."""
     bits = _BITS + 2 * max(0, epsilon.denominator.bit_length() - epsilon.numerator.bit_length() + 1)
     one = 1 << bits
     return Fraction(exp(count * epsilon, bits)[1] - one, exp(epsilon, bits)[0] - one)
 
 
 def _shown(number: Fraction, digits: int) -> str:
-    """``number`` to so many significant digits, rounded up: what is shown is never less than what is lost."""
+    """Format a number with this many significant digits, rounded up, so that a cost never looks smaller than it is."""
     context = _decimal.Context(prec=digits, rounding=_decimal.ROUND_CEILING)
     rounded = context.divide(_decimal.Decimal(number.numerator), _decimal.Decimal(number.denominator))
     return f"{float(rounded):.{digits}g}" if number == 0 or rounded > _SUBNORMAL else str(rounded)
 
 
 def _common(left: Guarantee, right: Guarantee) -> tuple[Guarantee, Guarantee]:
-    """Return both as the weaker of their kinds, parameters untouched where the kinds agree."""
+    """Convert two guarantees to one kind, the weaker of theirs, so that they can be added or compared."""
     kinds = {type(left), type(right)}
     if len(kinds) == 1:
         return left, right
@@ -384,19 +395,22 @@ class _NoDelta(ApproxDP):
 
 
 def _as_zcdp(guarantee: Guarantee) -> Guarantee:
+    """Convert a pure guarantee to zCDP; leave others unchanged."""
     return guarantee.to_zcdp() if isinstance(guarantee, PureDP) else guarantee
 
 
 def _as_approx(guarantee: Guarantee) -> Guarantee:
+    """Write a pure guarantee as (epsilon, 0); leave others unchanged."""
     return _NoDelta(guarantee.exact[0]) if isinstance(guarantee, PureDP) else guarantee
 
 
 def _kind(guarantee: Guarantee) -> type[Guarantee]:
+    """Return the public class of a guarantee."""
     return ApproxDP if isinstance(guarantee, ApproxDP) else type(guarantee)
 
 
 def sequential(*guarantees: Guarantee) -> Guarantee:
-    """Releases about the same people, each chosen in the light of those before: the costs add up.
+    """Return the cost of releases about the same people, each chosen after the results of those before.
 
     *Statement.* Epsilons, deltas and rhos add, whatever the releases are and however they depend on each other
     (Dwork and Roth 2014, theorem B.1; Bun and Steinke 2016, lemma 2.3).
@@ -411,7 +425,8 @@ def sequential(*guarantees: Guarantee) -> Guarantee:
 
 
 def parallel(*guarantees: Guarantee) -> Guarantee:
-    """Releases about disjoint groups of people: each person is in one of them, so the cost is the largest.
+    """Return the cost of releases about disjoint groups of people: the largest one, since each person is in one
+    group.
 
     Between neighbors one group changes: a record is added or removed, or replaced by one of the same group. A
     replacement that moves a person from one group to another changes two of them, and costs their sum.
@@ -429,7 +444,7 @@ def parallel(*guarantees: Guarantee) -> Guarantee:
 
 
 def stored(guarantee: Guarantee) -> dict[str, Any]:
-    """Return a guarantee as ledgers keep it, exactly.
+    """Convert a guarantee to JSON, exactly, as ledgers keep it.
 
     >>> stored(PureDP(0.5))
     {'kind': 'PureDP', 'numbers': ['1/2']}
@@ -438,7 +453,7 @@ def stored(guarantee: Guarantee) -> dict[str, Any]:
 
 
 def restored(document: Mapping[str, Any]) -> Guarantee:
-    """Return the guarantee that :func:`stored` wrote down.
+    """Return the guarantee that :func:`stored` converted to JSON.
 
     >>> restored(stored(ApproxDP(1, 1e-6)))
     ApproxDP(1, 1e-06)
@@ -449,6 +464,7 @@ def restored(document: Mapping[str, Any]) -> Guarantee:
 
 
 def _checked(guarantees: tuple[object, ...]) -> list[Guarantee]:
+    """Return the guarantees; refuse an empty list and anything that is no guarantee."""
     if not guarantees:
         raise InvalidArgument("guarantees", "at least one", "none", "pass the guarantee of each release")
     result: list[Guarantee] = []

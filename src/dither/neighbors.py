@@ -46,7 +46,7 @@ ReplaceOne
 
 
 def relation(value: object) -> Neighbors:
-    """Check that ``value`` is one of the two relations.
+    """Return the neighboring relation; refuse anything else.
 
     >>> relation(AddRemove)
     AddRemove

@@ -28,7 +28,7 @@ DEFINED_IN = "__defined_in__"
 
 
 def public_in(home: str) -> Callable[[Kind], Kind]:
-    """Name a class by its public home: a decorator.
+    """Decorate a class so that it is named by its public module.
 
     It must be the outermost one, since ``dataclass`` evaluates annotations in the module that the class names.
 
@@ -40,6 +40,7 @@ def public_in(home: str) -> Callable[[Kind], Kind]:
     """
 
     def rename(kind: Kind) -> Kind:
+        """Name the class by its public module, unless it already has a shorter one."""
         if DEFINED_IN not in vars(kind):
             type.__setattr__(kind, DEFINED_IN, kind.__module__)
             _refer_to_defining_module(kind)
@@ -52,7 +53,7 @@ def public_in(home: str) -> Callable[[Kind], Kind]:
 
 
 def _refer_to_defining_module(kind: type) -> None:
-    """Let the annotations of a class, written as text, be evaluated in the module of its code."""
+    """Make the textual annotations of a class resolve in the module of its code."""
     annotations = vars(kind).get("__annotations__", {})
     for name, annotation in annotations.items():
         if isinstance(annotation, str):
@@ -60,7 +61,8 @@ def _refer_to_defining_module(kind: type) -> None:
 
 
 def name_by_home(home: str, names: Iterable[str], namespace: Mapping[str, object]) -> Callable[[], list[str]]:
-    """Name the classes among these by their public home, and return the ``__dir__`` of the package: these names alone.
+    """Name the classes among some public names by their public module; return the package's ``__dir__``, which lists
+    these names.
 
     Classes of other libraries keep their names, and so do protocols: an attribute more would be one more that an object
     must have to be an instance.
@@ -83,7 +85,7 @@ def name_by_home(home: str, names: Iterable[str], namespace: Mapping[str, object
 
 
 def defining_module(kind: type) -> str:
-    """Return the module whose file defines a class.
+    """Return the name of the module whose file defines a class.
 
     >>> defining_module(dict)
     'builtins'

@@ -34,7 +34,7 @@ class _FirstDraw(BaseException):
 
 
 class _NoRandomness:
-    """A source of randomness that gives nothing."""
+    """A source of randomness that ends the rehearsal when it is used."""
 
     private = True
 
@@ -48,7 +48,7 @@ class _NoRandomness:
 
 
 def rehearse(function: Callable[..., Any], given: Mapping[str, Any]) -> None:
-    """Raise what ``function`` would raise about these arguments, whatever the data are; draw and release nothing.
+    """Raise the errors that ``function`` would raise about these arguments for any data; draw and release nothing.
 
     Code of the user's, in an object of another type than those known here, must not run twice, and not before the
     charge: with such an argument there is no rehearsal.
@@ -82,8 +82,8 @@ def rehearse(function: Callable[..., Any], given: Mapping[str, Any]) -> None:
 
 
 def stand_in(value: Any, count: int | None = None) -> Any:
-    """Return zeros of the same type and shape, of ``count`` records where that is given; what no release takes stays
-    itself.
+    """Return zeros of the type and shape of some data, with ``count`` records if that is given; other values stay as
+    they are.
 
     >>> stand_in(7), stand_in([7, None]), stand_in(np.array([7.5])), stand_in("seven")
     (0, [0.0, 0.0], array([0.]), 'seven')
@@ -103,15 +103,17 @@ def stand_in(value: Any, count: int | None = None) -> Any:
 
 
 def _is_known_data(value: Any) -> bool:
+    """Return whether a value is of a type that releases take as data, so that zeros can replace it."""
     return type(value) in (np.ndarray, list, tuple, dict) or _is_of_library(value) or _is_plain(value)
 
 
 def _is_of_library(value: Any) -> bool:
+    """Return whether a value is a column or frame of pandas, Polars or Arrow."""
     return type(value).__module__.partition(".")[0] in _LIBRARIES and hasattr(value, "__len__")
 
 
 def _is_plain(value: Any) -> bool:
-    """Return whether nothing of the user's runs when this is read."""
+    """Return whether reading a value runs no code of the user."""
     kind = type(value)
     if kind in _CONTAINERS:
         return all(map(_is_plain, value))

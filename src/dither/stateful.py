@@ -16,6 +16,7 @@ _forks = 0
 
 
 def _count_fork() -> None:
+    """Count that this process was forked from another."""
     global _forks
     _forks += 1
 
@@ -24,7 +25,7 @@ os.register_at_fork(after_in_child=_count_fork)
 
 
 def process() -> tuple[int, int]:
-    """Return the process number and how many forks led to this process: unique also where a number is reused.
+    """Return process id and number of forks, which identify a process even if ids are reused.
 
     >>> process() == process()
     True
@@ -48,21 +49,22 @@ class Stateful:
     """The process that constructed it."""
 
     def __new__(cls, *_args: Any, **_kwargs: Any) -> Self:
-        """Construct it, and remember the process that did."""
+        """Construct the object, and note the current process."""
         one = super().__new__(cls)
         object.__setattr__(one, "_home", process())
         return one
 
     def __getattribute__(self, name: str) -> Any:
-        """Return an attribute; refused in another process than the one that constructed the object."""
+        """Return an attribute; refuse use in a forked process."""
         if not name.startswith("__") and object.__getattribute__(self, "_home") != process():
             raise _refusal(type(self), "a forked copy of it")
         return object.__getattribute__(self, name)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        """Refuse ``copy`` and ``pickle``, which both call this."""
+        """Refuse to be copied or pickled."""
         raise _refusal(type(self), "a copy or a pickle of it")
 
 
 def _refusal(kind: type, got: str) -> WrongType:
+    """Return the error for a duplicate of a session."""
     return WrongType(kind.__name__, "the one that was started", got, "start another one, at its own cost")

@@ -38,7 +38,8 @@ _FIX = "pass a one-dimensional list, array or Series of numbers"
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """One column: ``values`` of dtype float64, int64, bool, or object for labels, and where they are ``missing``.
+    """One validated column: ``values`` of dtype float64, int64, bool, or object for labels, and a mask of
+    ``missing`` ones.
 
     Where a value is missing, ``values`` holds NaN, 0, False or None.
     """
@@ -48,7 +49,7 @@ class Column:
     missing: NDArray[np.bool_]
 
     def floats(self) -> NDArray[np.float64]:
-        """Return numbers as float64, NaN where they are missing.
+        """Return the values as float64, NaN where they are missing.
 
         >>> as_values(np.array([1, 2])).floats()
         array([1., 2.])
@@ -59,7 +60,8 @@ class Column:
 
 @dataclass(frozen=True, eq=False)
 class _Declared:
-    """A column as it came: its declared kind (None where it declares none), its values, those known to be missing."""
+    """A column before conversion: its declared kind (None if it declares none), its values, and those known to be
+    missing."""
 
     kind: str | None
     values: Any
@@ -68,7 +70,7 @@ class _Declared:
 
 
 def as_values(data: Any, kind: Kind | None = None, *, name: str = "x") -> Column:
-    """One column of a list, a NumPy array, or a pandas, Polars or Arrow column, of the type that was declared.
+    """Convert one column (a list, a NumPy array, or a pandas, Polars or Arrow column) to a declared type.
 
     Without a ``kind`` a list is read as floats and an object column is refused. A column whose declared type is not
     the kind asked for is converted value by value where both are numbers, and refused otherwise: text is no number,
@@ -98,7 +100,8 @@ def as_values(data: Any, kind: Kind | None = None, *, name: str = "x") -> Column
 def as_table(
     data: Any, kind: Literal["float", "label"] = "float", *, columns: int | None = None, name: str = "X"
 ) -> NDArray[Any]:
-    """Return rows and columns as one two-dimensional array of float64, NaN where a cell does not fit, or of labels.
+    """Convert rows and columns to one two-dimensional array: of float64, NaN where a cell does not fit, or of
+    labels.
 
     Takes two-dimensional arrays, frames and Arrow tables, and lists of rows. ``columns`` is how many there must be;
     for a list it is needed, since no record may decide the shape of the others: a row of another length is missing.
@@ -124,12 +127,10 @@ def as_table(
 
 
 def as_records(data: Any, kind: Kind | None = None, *, columns: int | None = None, name: str = "x") -> NDArray[Any]:
-    """Return records as an array with one entry or row for each: numbers as float64, NaN where one is missing, unless
-    another ``kind`` is declared (whole numbers that are missing are 0 then). A list is one column unless ``columns``
-    says otherwise.
+    """Convert records to an array with an entry or a row for each: float64, NaN for missing ones, unless another
+    ``kind`` is declared.
 
-    >>> as_records([7, 7, None])
-    array([ 7.,  7., nan])
+    Missing whole numbers are 0. A list is one column unless ``columns`` states how many there are.
     """
     if isinstance(data, np.ndarray) and data.ndim > 1 and data.dtype.kind in _PLAIN and data.dtype.itemsize <= 8:
         if columns is not None and data.shape[1:] != (columns,):
@@ -143,7 +144,7 @@ def as_records(data: Any, kind: Kind | None = None, *, columns: int | None = Non
 
 
 def _parts(data: Any, columns: int | None, name: str) -> list[Any]:
-    """Return the columns of a table."""
+    """Split a table of any library into its columns."""
     if isinstance(data, np.ndarray):
         if data.ndim != 2:
             raise InvalidArgument(name, "two dimensions", f"{data.ndim}", "pass rows and columns")
@@ -163,11 +164,13 @@ def _parts(data: Any, columns: int | None, name: str) -> list[Any]:
 
 
 def _cells(row: Any, columns: int) -> list[Any]:
+    """Return the cells of a row of a list; all missing if it has another length."""
     cells = row.tolist() if isinstance(row, np.ndarray) else row
     return list(cells) if isinstance(cells, (list, tuple)) and len(cells) == columns else [None] * columns
 
 
 def _declared(x: Any, name: str) -> _Declared:
+    """Read a column of any library, with the type that it declares."""
     if isinstance(x, (str, bytes, bytearray, dict, set, frozenset, type)) or x is None or np.isscalar(x):
         raise WrongType(name, "a column of numbers", type(x).__name__, _FIX)
     dimensions = getattr(x, "ndim", 1) if not hasattr(x, "columns") and not hasattr(x, "column_names") else 2
@@ -190,6 +193,7 @@ def _declared(x: Any, name: str) -> _Declared:
 
 
 def _from_array(x: NDArray[Any], missing: Any = False) -> _Declared:
+    """Read a NumPy array."""
     if x.dtype == object:
         return _Declared(None, x, missing)
     kind = _PLAIN.get(x.dtype.kind, "other") if x.dtype.itemsize <= 8 else "other"
@@ -197,6 +201,7 @@ def _from_array(x: NDArray[Any], missing: Any = False) -> _Declared:
 
 
 def _from_pandas(x: Any) -> _Declared:
+    """Read a pandas Series; gaps of nullable dtypes are missing."""
     dtype = x.dtype
     if isinstance(dtype, np.dtype):
         return _from_array(x.to_numpy())
@@ -210,6 +215,7 @@ def _from_pandas(x: Any) -> _Declared:
 
 
 def _from_polars(x: Any) -> _Declared:
+    """Read a Polars Series; nulls are missing."""
     name = type(x.dtype).__name__ if not isinstance(x.dtype, type) else x.dtype.__name__
     kind = "integer" if x.dtype.is_integer() else "float" if x.dtype.is_float() else "other"
     if name == "Boolean":
@@ -223,6 +229,7 @@ def _from_polars(x: Any) -> _Declared:
 
 
 def _from_arrow(x: Any) -> _Declared:
+    """Read an Arrow array; nulls are missing."""
     name = str(x.type)
     kinds = {"bool": "boolean", "double": "float", "float": "float", "halffloat": "float"}
     kind = kinds.get(name, "integer" if name.lstrip("u") in ("int8", "int16", "int32", "int64") else "other")
@@ -238,20 +245,24 @@ def _from_arrow(x: Any) -> _Declared:
 
 
 def _objects(items: list[Any]) -> NDArray[Any]:
+    """Return a list as an array of objects, without guessing a dtype."""
     result = np.empty(len(items), dtype=object)
     result[:] = items
     return result
 
 
 def _masked(column: _Declared, size: int) -> NDArray[np.bool_]:
+    """Return the mask of values that a column declares as missing."""
     return np.zeros(size, dtype=bool) if column.missing is False else np.asarray(column.missing, dtype=bool)
 
 
 def _plain_array(column: _Declared) -> bool:
+    """Return whether the values are an array of numbers or booleans."""
     return isinstance(column.values, np.ndarray) and column.values.dtype != object
 
 
 def _floats(column: _Declared) -> Column:
+    """Convert a column to float64."""
     if _plain_array(column):
         values = column.values.astype(np.float64, copy=False)
     else:
@@ -261,6 +272,7 @@ def _floats(column: _Declared) -> Column:
 
 
 def _integers(column: _Declared) -> Column:
+    """Convert a column to int64; numbers that are not whole are missing."""
     if not _plain_array(column) or column.values.dtype.kind == "f":
         items = [_integer(item) for item in (column.values.tolist() if _plain_array(column) else column.values)]
         missing = _masked(column, len(items)) | np.array([item is None for item in items], dtype=bool)
@@ -271,6 +283,7 @@ def _integers(column: _Declared) -> Column:
 
 
 def _booleans(column: _Declared) -> Column:
+    """Convert a column to booleans; numbers other than 0 and 1 are missing."""
     if _plain_array(column) and column.values.dtype.kind == "b":
         missing = _masked(column, column.values.size)
         return Column("boolean", column.values & ~missing, missing)
@@ -280,6 +293,7 @@ def _booleans(column: _Declared) -> Column:
 
 
 def _labels(column: _Declared) -> Column:
+    """Convert a column to labels."""
     items = column.values.tolist() if isinstance(column.values, np.ndarray) else column.values
     values = _objects([as_label(item) for item in items])
     missing = _masked(column, len(items)) | np.array([item is None for item in values], dtype=bool)
@@ -295,6 +309,7 @@ _CONVERSIONS: dict[str, Callable[[_Declared], Column]] = {
 
 
 def _float(item: Any) -> float:
+    """Convert a value to a float, NaN if it is no number; numbers beyond all floats become the largest one."""
     if type(item) is float:
         return item
     if not isinstance(item, _NUMBERS):
@@ -308,7 +323,7 @@ def _float(item: Any) -> float:
 
 
 def _integer(item: Any) -> int | None:
-    """Return a whole number, kept within 64 bits; None for anything else."""
+    """Convert a value to a whole number of 64 bits, beyond them the nearest one; None if it is not whole."""
     if not isinstance(item, _NUMBERS) or (not isinstance(item, int) and not math.isfinite(_float(item))):
         return None
     whole = int(item)
@@ -316,7 +331,7 @@ def _integer(item: Any) -> int | None:
 
 
 def as_label(item: Any) -> Any:
-    """Return a label as a plain Python value, whole floats as integers; None for what is missing or has no hash.
+    """Convert a label to a plain Python value, whole floats to integers; None for missing and unhashable ones.
 
     >>> as_label(np.float64(3)), as_label("tea"), as_label(math.nan), as_label([])
     (3, 'tea', None, None)
@@ -334,7 +349,7 @@ def as_label(item: Any) -> Any:
 
 
 def saturate(unsigned: NDArray[Any]) -> NDArray[np.int64]:
-    """Return unsigned integers as signed ones, those too large at the largest: neighbors stay as close as they were.
+    """Convert unsigned to signed integers, too large ones to the largest, so that neighbors do not move apart.
 
     >>> saturate(np.array([2**64 - 1], dtype=np.uint64)).tolist() == [2**63 - 1]
     True

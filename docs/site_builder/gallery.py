@@ -26,6 +26,7 @@ WHEN = {
     "budget_for_life": "Several releases concern different people, and you want everybody's own total.",
     "clinic_year": "You show numbers every day, and they must stay private all year.",
     "density_four_ways": "You want a whole distribution, not a few numbers of it.",
+    "density_dimensions": "You want a whole distribution of several columns.",
     "election": "You want to name a winner and not to publish the votes.",
     "fresh_noise_averages_away": "Somebody promises an epsilon for every day, with new noise every day.",
     "gradient_descent": "You want to see descent and its bounds before noise is added.",
@@ -50,6 +51,7 @@ WHEN = {
 
 TITLES = {
     "ask_in_sql": "Ask in SQL",
+    "density_dimensions": "A density in several dimensions",
     "mars": "The population of Mars",
     "mean_three_ways": "A mean, three ways",
     "noisy_std": "A noisy standard deviation",

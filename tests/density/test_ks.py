@@ -220,7 +220,7 @@ def test_draws_follow_the_enumerated_law(x: Any, k: int, epsilon: int, monkeypat
     places = {z: i for i, z in enumerate(paths(len(x), k))}
     counts = np.zeros(len(places), dtype=np.int64)
     for _ in range(8000):
-        path, _ = ks.release(np.array(x), k, Fraction(epsilon), source)
+        path, _ = ks.release(ks.PathProblem(tuple(x), k), Fraction(epsilon), source)
         counts[places[tuple(path.tolist())]] += 1
     for factor, follows in ((1, True), (0.75, False), (1.25, False)):
         law = np.array([float(p) for p in enumerated(x, k, mp.mpf(factor * epsilon / 2)).values()])
@@ -229,4 +229,4 @@ def test_draws_follow_the_enumerated_law(x: Any, k: int, epsilon: int, monkeypat
 
 def test_an_epsilon_below_the_rounding_is_refused() -> None:
     with refuses(DitherError, "expected more than the rounding"):
-        ks.release(np.array([5, 10]), 20, Fraction(1, 10**12), SeededSource(1))
+        ks.release(ks.PathProblem((5, 10), 20), Fraction(1, 10**12), SeededSource(1))

@@ -26,7 +26,14 @@ sys.path.insert(0, str(FOLDER.parent / "docs"))
 from site_builder import gallery  # noqa: E402
 
 FILES = sorted(FOLDER.glob("*.py"))
-SEEDED = {"density_four_ways", "gradient_descent", "local_domains", "publish_country", "synthetic_adult"}
+SEEDED = {
+    "density_dimensions",
+    "density_four_ways",
+    "gradient_descent",
+    "local_domains",
+    "publish_country",
+    "synthetic_adult",
+}
 """What is said of these about noise has no band."""
 
 FALSE_ALARM = 1e-9
@@ -88,6 +95,16 @@ def density_four_ways(figures: dict[str, Any]) -> None:
         assert all(0 < value < 1 for value in values)
         assert name == "smoothed" or values[-1] < 0.1  # some 0.01: ten times that does not happen
     assert figures["mean"]["the data (not private)"] == sorted(figures["mean"]["the data (not private)"], reverse=True)
+
+
+def density_dimensions(figures: dict[str, Any]) -> None:
+    histogram, _, _, ks, same_grid = np.array(list(figures["four"].values())).T
+    assert np.all(histogram[:2] < ks[:2])
+    assert np.all((histogram > 0.005) & (ks < 0.25))
+    assert np.all(same_grid < 1.3 * ks)
+    assert (figures["rough"], figures["smooth"]) == (5, 9)
+    for noisy, as_probabilities in zip(figures["curves"].values(), figures["made"].values(), strict=True):
+        assert np.all(np.array(noisy) < 1.5 * np.array(as_probabilities) + 0.02)
 
 
 def top_snps(figures: dict[str, Any]) -> None:
@@ -322,6 +339,7 @@ CHECKS = {
         election,
         mean_three_ways,
         density_four_ways,
+        density_dimensions,
         top_snps,
         reusable_holdout,
         local_sensitivity_leaks,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from dither import arguments, sensitivity
 from dither.budget_hooks import spends_arguments
-from dither.density import histograms, ks
+from dither.density import histograms, ks, ks_grid
 from dither.density.result import Density, on_simplex
 from dither.errors import InvalidArgument, NotPrivate
 from dither.guarantees import PureDP
@@ -49,16 +50,18 @@ def release(
       add/remove, however many bins), then the nearest probabilities by least squares.
     * ``"perturbed"``: the same noise, negative counts set to zero, renormalized.
     * ``"smoothed"``: ``points`` draws from a mixture of the histogram with the uniform law.
-    * ``"ks"``: ``points`` points drawn by the exponential mechanism with the Kolmogorov-Smirnov distance
-      (:mod:`dither.density.ks`).
+    * ``"ks"``: ``points`` points drawn by the exponential mechanism with the Kolmogorov-Smirnov distance: a sample z
+      with probability proportional to ``exp(-epsilon ceil(n KS) / 2)`` (:mod:`dither.density.ks`).
 
     ``bins`` and ``points`` default to rules of n and epsilon (:mod:`dither.density.histograms`); where n is
     private, under add/remove, to 100 bins. The last two methods are about a public number of records:
     replace-one only.
 
-    Several dimensions: pass rows as a two-dimensional array and bounds as one pair for each column. All methods
-    but ``"ks"``, whose exact sampler needs an order of the cells, work on the product grid; the number of cells
-    grows as a power, so beyond two or three columns nothing good is to be had.
+    Several dimensions: pass rows as a two-dimensional array and bounds as one pair for each column. The methods work
+    on the product grid; the number of cells grows as a power, so beyond two or three columns nothing good is to be
+    had. ``"ks"`` needs a narrow grid there, one long axis and few cells on the others
+    (:mod:`dither.density.ks_grid` has the cost): ``(points + 1)^D`` at most 2^18, D the product of the numbers of bins
+    of all axes but the longest.
 
     >>> import dither as dp
     >>> release([0.2, 0.4, 0.9] * 100, bounds=(0, 1), epsilon=1, method="ks", bins=10, points=20).method
@@ -77,13 +80,6 @@ def release(
             "pass neighbors=dither.ReplaceOne if the number of records is public",
         )
     columns, limits = _columns(x, bounds, neighbors, nan)
-    if method == "ks" and len(columns) > 1:
-        raise InvalidArgument(
-            "method",
-            "'histogram', 'perturbed' or 'smoothed' in several dimensions",
-            "'ks'",
-            "release each column by itself, or choose another method",
-        )
     n = columns[0].size
     if neighbors is ReplaceOne:
         known_size(n)
@@ -98,9 +94,7 @@ def release(
     cells = _cells(columns, edges, shape)
     facts = (edges, PureDP(exact_epsilon), neighbors, method, not resolved.private)
     if method == "ks":
-        cumulative = np.cumsum(np.bincount(cells, minlength=shape[0]))
-        path, _ = ks.release(cumulative, k, exact_epsilon, resolved)
-        return Density(np.diff(path, prepend=0) / k, *facts)
+        return Density(_ks_weights(cells, shape, k, exact_epsilon, resolved), *facts)
     cell_count = math.prod(shape)
     if method == "smoothed":
         theta = histograms.smallest_theta(cell_count, n, k, exact_epsilon)
@@ -112,6 +106,22 @@ def release(
         return Density(histograms.perturbed(noisy), *facts)
     size = n if neighbors is ReplaceOne else max(int(noisy.sum()), 1)
     return Density(on_simplex(noisy / size), *facts)
+
+
+def _ks_weights(
+    cells: NDArray[np.int64], shape: tuple[int, ...], k: int, epsilon: Fraction, source: Source
+) -> NDArray[np.float64]:
+    counts = np.bincount(cells, minlength=math.prod(shape)).reshape(shape)
+    order = [int(axis) for axis in np.argsort([-size for size in shape], kind="stable")]  # the longest axis first
+    cumulative = counts.transpose(order)
+    for axis in range(len(shape)):
+        cumulative = np.cumsum(cumulative, axis=axis)
+    line = len(shape) == 1
+    problem: ks.Problem = ks.PathProblem(tuple(cumulative.tolist()), k) if line else ks_grid.GridProblem(cumulative, k)
+    path, _ = ks.release(problem, epsilon, source)
+    for axis in range(len(shape)):
+        path = np.diff(path, prepend=0, axis=axis)
+    return np.asarray(path.transpose(np.argsort(order)) / k)
 
 
 def _columns(
@@ -142,6 +152,8 @@ def _sizes(
     """Return the shape of the grid, and the number of points."""
     if method == "ks":
         cells, k = histograms.default_ks(n, epsilon)
+        if bins is None and dimensions > 1:
+            bins = [cells, *[3 if dimensions == 2 else 2] * (dimensions - 1)]
     elif method == "smoothed":
         cells, k = histograms.default_smoothed(n, epsilon)
     else:
@@ -161,7 +173,17 @@ def _sizes(
         shape = (arguments.whole(bins, "bins"),) * dimensions
     if math.prod(shape) > _MAX_CELLS:
         raise InvalidArgument("bins", f"at most {_MAX_CELLS} cells in all", f"{math.prod(shape)}", "pass fewer bins")
-    return shape, k if points is None else arguments.whole(points, "points")
+    most = ks_grid.most_points(math.prod(sorted(shape)[:-1])) if method == "ks" and dimensions > 1 else None
+    if points is None:
+        return shape, k if most is None else max(1, min(k, most))
+    if most is not None and arguments.whole(points, "points") > most:
+        raise InvalidArgument(
+            "points",
+            f"at most {most} points on slices of {math.prod(sorted(shape)[:-1])} cells, for method='ks'",
+            points,
+            "pass fewer points, or fewer bins on all axes but one",
+        )
+    return shape, arguments.whole(points, "points")
 
 
 def _cells(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any, overload
 
 import numpy as np
@@ -82,7 +82,18 @@ class Density(ComparedByValue):
                 f"shape {points.shape}",
                 f"pass t={[0.5] * self.dimensions}, for example",
             )
-        result = np.array([on_grid(self, row[:, np.newaxis]).item() for row in np.atleast_2d(points)])
+        cumulative = np.pad(self.weights, [(1, 0)] * self.dimensions)
+        places, shares = [], []
+        for axis, (edges, line) in enumerate(zip(self.edges, np.atleast_2d(points).T, strict=True)):
+            cumulative = np.cumsum(cumulative, axis=axis)
+            low, share = _between(edges, line)
+            places.append((low, low + 1))
+            shares.append((1 - share, share))
+        result = np.zeros(len(places[0][0]))
+        for corner in product((0, 1), repeat=self.dimensions):
+            weight = np.prod([share[end] for share, end in zip(shares, corner, strict=True)], axis=0)
+            result += weight * cumulative[tuple(place[end] for place, end in zip(places, corner, strict=True))]
+        result /= cumulative.flat[-1]
         return float(result[0]) if points.ndim == 1 else result
 
     @overload
@@ -190,11 +201,17 @@ def on_grid(density: Density, lines: Sequence[Floats]) -> Floats:
     result = np.pad(density.weights, [(1, 0)] * density.dimensions)
     for axis, (edges, line) in enumerate(zip(density.edges, lines, strict=True)):
         result = np.cumsum(result, axis=axis)
-        place = np.interp(line, edges, np.arange(edges.size, dtype=np.float64))
-        low = np.minimum(place.astype(np.int64), edges.size - 2)
-        share = (place - low).reshape([-1 if i == axis else 1 for i in range(density.dimensions)])
+        low, share = _between(edges, line)
+        share = share.reshape([-1 if i == axis else 1 for i in range(density.dimensions)])
         result = (1 - share) * result.take(low, axis=axis) + share * result.take(low + 1, axis=axis)
     return np.asarray(result / density.weights.sum())
+
+
+def _between(edges: Floats, line: Floats) -> tuple[NDArray[np.int64], Floats]:
+    """Return the bin of each coordinate, and the share of the bin that is below it."""
+    position = np.interp(line, edges, np.arange(edges.size, dtype=np.float64))
+    low = np.minimum(position.astype(np.int64), edges.size - 2)
+    return low, position - low
 
 
 def on_simplex(values: Floats) -> Floats:

@@ -93,7 +93,7 @@ class Basic(Accountant):
     needs = "an epsilon at a delta"
 
     def knows(self, leaf: Event) -> bool:
-        """Return a pure epsilon, or an epsilon at some delta."""
+        """Return whether a leaf has a pure epsilon, or an epsilon at some delta."""
         return leaf.pure_epsilon is not None or leaf.epsilon_at(max(leaf.own_delta, Fraction(1, 2))) is not None
 
     def guarantee(self, event: Event, delta: float | Fraction | None = None) -> PureDP | ApproxDP:
@@ -105,7 +105,7 @@ class Basic(Accountant):
     def _leaf_epsilons(
         self, event: Event, delta: float | Fraction | None, fraction: Fraction
     ) -> tuple[Event, Callable[[Event], Fraction], Fraction | None]:
-        """Return the tree, the epsilon of each leaf, and delta.
+        """Return the tree, a function that returns the epsilon of a leaf, and delta (None if all leaves are pure).
 
         Of what the leaves' own deltas leave of it, ``fraction`` is shared among the leaves that need a delta.
         """
@@ -181,7 +181,7 @@ class Zcdp(Accountant):
     needs = "a rho"
 
     def knows(self, leaf: Event) -> bool:
-        """Return a rho."""
+        """Return whether a leaf has a rho."""
         return leaf.zcdp is not None
 
     def guarantee(self, event: Event, delta: float | Fraction | None = None) -> ZCDP | ApproxDP:
@@ -225,6 +225,7 @@ class Renyi(Accountant):
             return result
 
         def add(parts: list[tuple[Floats, int]]) -> Floats:
+            """Return the sum of the parts' divergences."""
             total: Floats = np.sum([divergence * count for divergence, count in parts], axis=0)
             return total
 
@@ -251,7 +252,7 @@ class PrivacyLoss(Accountant):
     needs = "a dominating pair"
 
     def knows(self, leaf: Event) -> bool:
-        """Return a dominating pair."""
+        """Return whether a leaf has a dominating pair."""
         return leaf.pairs is not None
 
     def guarantee(self, event: Event, delta: float | Fraction | None = None) -> ApproxDP:
@@ -266,7 +267,7 @@ ACCOUNTANTS: tuple[Accountant, ...] = (basic, advanced, zcdp, renyi, pld)
 
 @dataclass(frozen=True)
 class Best:
-    """The smallest epsilon, who found it, and what each accountant said: a guarantee, or why not.
+    """The smallest epsilon, the accountant that found it, and the answer of each accountant: a guarantee, or why not.
 
     >>> from dither.accounting import Pure
     >>> best_of(Pure(1)).accountant
@@ -353,7 +354,7 @@ def _delta(delta: float | Fraction | None) -> Fraction:
 
 
 def _nothing(_: object) -> None:
-    return None
+    """Return None, for a fold that only visits the leaves."""
 
 
 def _needs_delta(leaf: Event) -> bool:
@@ -362,14 +363,17 @@ def _needs_delta(leaf: Event) -> bool:
 
 
 def _pure_epsilon(leaf: Event) -> Fraction:
+    """Return the epsilon of a leaf that is known to be pure."""
     return leaf.pure_epsilon or Fraction(0)
 
 
 def _drift(epsilon: Fraction) -> Fraction:
+    """Return the largest mean loss of an epsilon-DP release, ``epsilon tanh(epsilon / 2)``; 0 at 0."""
     return pure_rho(epsilon) if epsilon else Fraction(0)
 
 
 def _any(parts: list[tuple[bool, int]]) -> bool:
+    """Return whether any part of a sequence has the property."""
     return any(known for known, _ in parts)
 
 

@@ -28,7 +28,7 @@ class HasError(Protocol):
 
 @dataclass(frozen=True)
 class Calibration:
-    """A workload with the noise that a guarantee needs: what to do, what it promises, and who says so.
+    """A workload with the noise that a guarantee needs: its events, its guarantee, and the accountant that proves it.
 
     >>> import dither as dp
     >>> calibrate(4 * dp.accounting.LaplaceNoise(1), dp.PureDP(2)).factor
@@ -43,7 +43,7 @@ class Calibration:
 
 
 def calibrate(events: Event | Sequence[Event], total: Guarantee, weights: Sequence[float] | None = None) -> Calibration:
-    """Return the least noise with which the events together keep to a guarantee.
+    """Return the smallest noise with which the events together keep to a guarantee.
 
     The events say how much noise each gets relative to the others; all of it is multiplied by one factor, and by
     1/weight for each event: one of weight 2 gets half the noise. The smallest factor, to a millionth, for which
@@ -63,6 +63,7 @@ def calibrate(events: Event | Sequence[Event], total: Guarantee, weights: Sequen
     lighter = [part.scaled(1 / share) for part, share in zip(parts, shares, strict=True)]
 
     def scaled(factor: Fraction) -> tuple[Event, ...]:
+        """Return all events with ``factor`` times the noise."""
         return tuple(part.scaled(factor) for part in lighter)
 
     evaluate = _evaluator(total)
@@ -205,6 +206,7 @@ def _parts(events: Event | Sequence[Event]) -> list[Event]:
 
 
 def _guarantee(total: object) -> Guarantee:
+    """Return a guarantee; other values are refused."""
     if not isinstance(total, Guarantee):
         raise WrongType("total", "PureDP, ApproxDP or ZCDP", type(total).__name__, "pass a guarantee")
     return total

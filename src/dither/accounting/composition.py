@@ -76,7 +76,7 @@ def _curve_at(event: Event, at: Fraction) -> float:
 
 
 def in_floats(event: Event, compute: Callable[[], T]) -> T:
-    """Return what ``compute`` finds for an event; refused where the numbers on the way leave floats or memory.
+    """Return what ``compute`` returns for an event; refused where intermediate numbers exceed floats or memory.
 
     >>> from dither.accounting import Pure
     >>> in_floats(Pure(1), lambda: 1e308 ** 2)
@@ -115,10 +115,12 @@ def _delta_at(losses: Losses, deviation: float, epsilon: float) -> float:
 
 
 def _deviation(square: Fraction) -> float:
+    """Return the standard deviation of a sum of normal losses, rounded up."""
     return up(Fraction(square_root(square, _BITS)[1], 1 << _BITS)) if square else 0.0
 
 
 def _ratio(square: Fraction) -> Fraction:
+    """Return noise over sensitivity of one Gaussian release that stands for several, rounded down."""
     return Fraction(square_root(1 / square, _BITS)[0], 1 << _BITS)
 
 
@@ -143,8 +145,9 @@ def _directions(event: Event) -> Iterator[tuple[Losses, Fraction]]:
 
 
 def _alternatives(event: Event) -> list[Way]:
-    """Return the releases that one person can be in, and how often in each; if the whole is one partition, one way for
-    each of its groups.
+    """Return the ways in which one person can take part: the releases in each, with their repetitions.
+
+    There are several if the whole is one partition: one way for each of its groups.
 
     Anywhere else a partition becomes releases that dominate all of its groups (:func:`_slots`), since a person may be
     in another group every time, and in which may depend on the answers before. So the ways stay few, and they hold
@@ -189,7 +192,7 @@ def _slots(groups: list[Way]) -> Way:
 
 
 def _strength(release: Event) -> float:
-    """Return the delta at epsilon 0: the total variation distance between the releases with and without a person."""
+    """Return delta at epsilon 0, the total variation distance between the releases with and without a person."""
     pairs = release.pairs
     if pairs is None:
         raise unknown(release, "a dominating pair")
@@ -198,7 +201,8 @@ def _strength(release: Event) -> float:
 
 
 def _worst(releases: list[Event]) -> Event:
-    """Return one release, or several in parallel: of one kind only the one with the most loss."""
+    """Return one release that dominates these, which may be several in parallel: of one kind only that with the largest
+    loss."""
     unique: dict[object, Event] = {}
     for release in releases:
         for group in release.groups if isinstance(release, Parallel) else (release,):

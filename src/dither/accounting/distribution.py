@@ -150,7 +150,7 @@ def _transformed(
     infinite: float,
     deviation: float,
 ) -> Composed:
-    """Return the product of the spectra, within a window that Chernoff's bound allows."""
+    """Return the product of the losses' spectra, within a window that Chernoff's bound allows."""
     times = [count for _, count in losses]
     ends = []
     for sign in (-1, 1):
@@ -196,8 +196,9 @@ def _transformed(
 
 
 class _Sketch:
-    """The moment generating function of the sum, in floats, from a few places for each loss: good enough to choose
-    by, and nothing is proved from it.
+    """The moment generating function of the sum, in floats, from a few points of each loss.
+
+    It is accurate enough to choose parameters by; nothing is proved from it.
     """
 
     def __init__(self, losses: Losses, deviation: float, tail: float) -> None:
@@ -244,6 +245,7 @@ class _Sketch:
         start = self.moments(tilt)[0]
 
         def rising(s: float) -> bool:
+            """Return whether the tail beyond s is negligible, by Chernoff's bound."""
             log_moment, mean = self.moments(tilt + sign * s)
             return sign * s * mean - (log_moment - start) >= _FAR
 
@@ -253,7 +255,10 @@ class _Sketch:
 
 
 def _spacing(losses: Losses, sketch: _Sketch, tilt: float, tail: float, delta: float | None, epsilon: float) -> float:
-    """Return the h of the lattice. If all losses are multiples of one number, that number, and no mass is split."""
+    """Return the spacing h of the lattice of losses.
+
+    If all losses are multiples of one number it is that number, and no mass is split.
+    """
     log_moment, mean = sketch.moments(tilt)
     guess = max(epsilon, 0.1 * mean)
     if delta is not None and tilt > 0:

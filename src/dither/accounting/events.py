@@ -32,7 +32,7 @@ ERROR = 2.0**-48
 
 @dataclass(frozen=True, init=False, repr=False)
 class Event:
-    """Base of all events; a subclass says what is known of it.
+    """Base of all events; a subclass states what is known of it.
 
     >>> from dither.accounting import LaplaceNoise
     >>> LaplaceNoise(2) + LaplaceNoise(2) == 2 * LaplaceNoise(2)
@@ -40,6 +40,7 @@ class Event:
     """
 
     def _freeze(self, **values: object) -> None:
+        """Set attributes of a frozen event."""
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
@@ -315,7 +316,7 @@ def _envelope(pairs: Sequence[LossPair | None]) -> LossPair | None:
 
 
 def _shown(value: object) -> str:
-    """Return a parameter as it can be typed again."""
+    """Return a parameter as an expression of Python."""
     if not isinstance(value, Fraction) or value.denominator == 1:
         return str(value)
     if abs(value) < 10**300 and Fraction(repr(float(value))) == value:
@@ -324,6 +325,7 @@ def _shown(value: object) -> str:
 
 
 def _at_least_one(events: Sequence[Event]) -> Sequence[Event]:
+    """Return the events; refused if there are none."""
     if not events:
         raise InvalidArgument("events", "at least one", "none", "pass the event of each release")
     return events

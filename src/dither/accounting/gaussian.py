@@ -25,6 +25,7 @@ _SMALLEST_DELTA = Fraction(1, 10**300)
 
 
 def _delta_floats(epsilon: float, r: float) -> float:
+    """Return delta(epsilon) at ``sigma = r * sensitivity``, in floats."""
     near, far = 1 / (2 * r) - epsilon * r, 1 / (2 * r) + epsilon * r
     first = 0.5 * math.erfc(-near / math.sqrt(2))
     if epsilon > _LARGE_LOSS:
@@ -48,7 +49,8 @@ def _budget(value: float | Fraction, name: str, at_least_zero: bool = False) -> 
 
 
 def _ratio(value: float | Fraction) -> Fraction:
-    """``sigma / sensitivity`` as an exact number: the smaller reading, so that no privacy is claimed by rounding."""
+    """Return ``sigma / sensitivity`` as an exact number: the smaller of two readings of a float, so that rounding
+    claims no privacy."""
     exact = value if isinstance(value, Fraction) else min(decimal(value, "r"), exactly(value, "r"))
     if exact <= 0:
         raise InvalidArgument("r", "sigma over the sensitivity, above 0", value, "pass r=4, for example")
@@ -70,6 +72,7 @@ def gaussian_delta(epsilon: float | Fraction, r: float | Fraction) -> float:
 
 @lru_cache(maxsize=4096)
 def _delta_exact(epsilon: Fraction, r: Fraction) -> float:
+    """Return an upper bound on delta(epsilon) at ``sigma = r * sensitivity``, from enclosures."""
     near, far = 1 / (2 * r) - epsilon * r, -1 / (2 * r) - epsilon * r
     # both terms are at least about phi(near) * exp(-...): enough bits for the smaller one
     tiny = near * near / 2
@@ -88,6 +91,7 @@ def _delta_exact(epsilon: Fraction, r: Fraction) -> float:
 
 
 def _possible(delta: Fraction) -> float:
+    """Return delta as a float; refused if it is smaller than 1e-300."""
     if delta < _SMALLEST_DELTA:
         raise InvalidArgument(
             "delta", "at least 1e-300", f"{float(delta):g}", *fix_by_options("pass {delta}, for example", delta=1e-6)
@@ -106,6 +110,7 @@ def gaussian_ratio(epsilon: float | Fraction, delta: float | Fraction) -> Fracti
 
 @lru_cache(maxsize=1024)
 def _ratio_exact(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """Return the smallest ratio that is proved to suffice, to a relative 2^-36, searched from floats."""
     fast, exact_delta = float(epsilon), _possible(delta)
     start = smallest_float(lambda r: _delta_floats(fast, r) <= exact_delta, 1e-12, 1e18)
     return certified(start, lambda r: Fraction(_delta_exact(epsilon, r)) <= delta)
@@ -122,6 +127,7 @@ def gaussian_epsilon(r: float | Fraction, delta: float | Fraction) -> Fraction:
 
 @lru_cache(maxsize=65536)
 def _epsilon_exact(r: Fraction, delta: Fraction) -> Fraction:
+    """Return the smallest epsilon that is proved to suffice, to a relative 2^-36, searched from floats."""
     fast, exact_delta = float(r), _possible(delta)
     if _delta_floats(0.0, fast) <= exact_delta:
         return Fraction(0)

@@ -114,7 +114,7 @@ class DiscreteLaplaceNoise(Event):
         return AtomsPair([(2 * j - size) / self.scale for j in range(size + 1)], powers.tolist())
 
     def renyi(self, orders: Floats) -> Floats:
-        """Return the sum over all integers, a geometric series."""
+        """Return the divergences, each a sum over all integers in closed form as geometric series."""
         b, size, e = float(self.scale), self.sensitivity, float(self.pure_epsilon)
         t, r = math.exp(-1 / b), -(2 * orders - 1) / b
         middle = -math.expm1(-1 / b) * np.exp(r) * np.expm1((size - 1) * r) / np.expm1(r)
@@ -160,7 +160,7 @@ class GaussianNoise(Event):
 
 @dataclass(frozen=True, init=False, repr=False)
 class _Bounded(Event):
-    """What is known by its largest loss, epsilon, first of all."""
+    """An event known by its largest loss, epsilon, first of all."""
 
     epsilon: Fraction
 

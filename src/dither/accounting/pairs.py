@@ -52,7 +52,7 @@ class LossPair:
         raise AssertionError("each pair knows its laws")
 
     def loss_range(self, tail: float) -> tuple[float, float]:
-        """Return an interval that all but ``tail`` of the losses lie in, above and below."""
+        """Return an interval outside of which at most ``tail`` of the losses lie on either side."""
         return self.low, self.high
 
     def grid(self, tail: float) -> Floats:
@@ -184,9 +184,11 @@ class SampledPair(LossPair):
         self.low, self.high = self._mixed_range(base.low, base.high)
 
     def _mixed(self, loss: Floats) -> Floats:
+        """Return the loss of the sampled release where the release has this loss: ``ln(1 - rate + rate e^loss)``."""
         return np.logaddexp(self._least, math.log(self._rate) + loss)
 
     def _mixed_range(self, low: float, high: float) -> tuple[float, float]:
+        """Return the range of the losses of the sampled release, of opposite sign for a person added."""
         first = self._least if self._base.infinite else float(self._mixed(np.array(low)))
         last = float(self._mixed(np.array(high)))
         return (-last, -first) if self._adding else (first, last)
@@ -210,11 +212,11 @@ class SampledPair(LossPair):
         return np.where(beyond, 1 - self.infinite, mixture), np.where(beyond, 1.0, q)
 
     def loss_range(self, tail: float) -> tuple[float, float]:
-        """Return the base's, mixed."""
+        """Return the range of the base pair, mapped to the losses of the sample."""
         return self._mixed_range(*self._base.loss_range(tail))
 
     def grid(self, tail: float) -> Floats:
-        """Return the base's, mixed."""
+        """Return the grid of the base pair, mapped to the losses of the sample."""
         places = self._mixed(self._base.grid(tail))
         if self._base.infinite:
             places = np.append(places, self._least)
@@ -252,7 +254,7 @@ class EnvelopePair(LossPair):
         return np.clip(raised, self.infinite, 1.0) - self.infinite, q
 
     def loss_range(self, tail: float) -> tuple[float, float]:
-        """Return the widest."""
+        """Return the range that contains those of all pairs."""
         lows, highs = zip(*(pair.loss_range(tail) for pair in self._pairs), strict=True)
         return min(lows), max(highs)
 

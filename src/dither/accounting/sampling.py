@@ -117,15 +117,18 @@ class PoissonSampled(Event):
 
 
 def _total(parts: list[tuple[Fraction, int]]) -> Fraction:
+    """Return the sum over a sequence."""
     return sum((part * count for part, count in parts), Fraction(0))
 
 
 def _sum(parts: list[tuple[Fraction | None, int]]) -> Fraction | None:
+    """Return the sum over a sequence; None if a part is None."""
     known = [epsilon * count for epsilon, count in parts if epsilon is not None]
     return sum(known, Fraction(0)) if len(known) == len(parts) else None
 
 
 def _most(result: list[Fraction | None]) -> Fraction | None:
+    """Return the largest over groups; None if one of them is None."""
     known = [epsilon for epsilon in result if epsilon is not None]
     return max(known) if len(known) == len(result) else None
 
@@ -145,8 +148,9 @@ def post_process(guarantee: Guarantee) -> Guarantee:
 
 
 def amplify(guarantee: Guarantee, rate: float | Fraction) -> Guarantee:
-    """Return what a release from a random sample promises, where every person is in the sample with this probability,
-    independently of all others, and it stays secret who is.
+    """Return the guarantee of a release from a random sample in which every person is with this probability.
+
+    People are sampled independently of each other, and it stays secret who is in the sample.
 
     *Statement.* An (epsilon, delta)-DP release becomes ``(ln(1 + rate (e^epsilon - 1)), rate * delta)``-DP when
     one person is added or removed (Balle, Barthe and Gaboardi 2018, theorem 8). *Why.* With probability 1 - rate the
@@ -184,6 +188,7 @@ def amplified(epsilon: Fraction, rate: Fraction) -> Fraction:
 
 
 def _guarantee(value: object) -> Guarantee:
+    """Return a guarantee; other values are refused."""
     if not isinstance(value, Guarantee):
         raise WrongType("guarantee", "PureDP, ApproxDP or ZCDP", type(value).__name__, "pass a guarantee")
     return value

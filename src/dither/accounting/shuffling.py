@@ -71,7 +71,8 @@ def shuffled(
     response_categories: int | None = None,
     distinct: bool = False,
 ) -> ApproxDP:
-    """Return what n shuffled reports promise when one person's value is replaced: numerically, rounded up.
+    """Return the guarantee of n shuffled reports when one person's value is replaced, computed numerically and rounded
+    up.
 
     Parameters
     ----------
@@ -310,9 +311,8 @@ def _fewer(n: int, rate: float) -> int:
 
 
 def _binomial(n: int, rate: float) -> tuple[int, Floats, float]:
-    """Return the first value of a window, the masses in it, each rounded up but for a relative error, and
-    that error.
-    """
+    """Return the first value of a window, the masses in it and their relative error; masses are rounded up but for
+    that."""
     n = _fewer(n, rate)
     mean = n * rate
     width = _half_width(mean)

@@ -67,6 +67,7 @@ _CAUCHY = Fraction(2)
 
 
 def _exp_ends(x: Fraction) -> tuple[Fraction, Fraction]:
+    """Enclose exp(x) in rationals."""
     low, high = exp(x, _BITS)
     return Fraction(low, _ONE), Fraction(high, _ONE)
 
@@ -80,8 +81,9 @@ def _half_tail(z: Fraction, upper: bool) -> Fraction:
 
 
 def gaussian_smooth_delta(epsilon: Fraction, s: Fraction, beta: Fraction) -> float:
-    """Return an upper bound on the delta of normal noise of scale s times a beta-smooth sensitivity; 1 if the argument
-    above does not apply.
+    """Return an upper bound on the delta of normal noise of scale s times a beta-smooth sensitivity.
+
+    It is 1 if the argument of the module does not apply.
 
     >>> gaussian_smooth_delta(Fraction(1), Fraction(10), Fraction(1, 50)) < 1e-5
     True
@@ -104,8 +106,9 @@ def gaussian_smooth_delta(epsilon: Fraction, s: Fraction, beta: Fraction) -> flo
 
 
 def laplace_smooth_delta(epsilon: Fraction, s: Fraction, beta: Fraction) -> float:
-    """Return an upper bound on the delta of Laplace noise of scale s times a beta-smooth sensitivity; 1 if the
-    argument above does not apply.
+    """Return an upper bound on the delta of Laplace noise of scale s times a beta-smooth sensitivity.
+
+    It is 1 if the argument of the module does not apply.
 
     >>> laplace_smooth_delta(Fraction(1), Fraction(3), Fraction(1, 50)) < 1e-5
     True
@@ -128,8 +131,9 @@ def laplace_smooth_delta(epsilon: Fraction, s: Fraction, beta: Fraction) -> floa
 
 
 def heavy_smooth_loss(s: Fraction, beta: Fraction, power: int, gamma: Fraction = _CAUCHY) -> float:
-    """Return an upper bound on the loss of noise with density ``(1 + |z|^gamma)^(-power)``, of scale s times a
-    beta-smooth sensitivity; a power other than 1 is for ``gamma = 2``.
+    """Return an upper bound on the loss of noise with density ``(1 + |z|^gamma)^(-power)``.
+
+    Its scale is s times a beta-smooth sensitivity; a power other than 1 is for ``gamma = 2``.
 
     >>> round(heavy_smooth_loss(Fraction(6), Fraction(1, 6), 1), 4)      # the textbook's Cauchy noise at epsilon = 1
     0.2261
@@ -177,6 +181,7 @@ def _power_loss(s: Fraction, beta: Fraction, gamma: Fraction) -> float:
     needed = [(b, exponent * (min(b, 0.0) - math.log(s))) for b in (-width, 0.0, width)]
 
     def fits(epsilon: float) -> bool:
+        """Return whether the bound is at most this epsilon for all stretches."""
         return all(_power_room(b, exponent, epsilon) >= room for b, room in needed)
 
     high = max(1.0, 2 * max(1.0, exponent - 1) * width)
@@ -189,6 +194,8 @@ def _power_loss(s: Fraction, beta: Fraction, gamma: Fraction) -> float:
 
 
 def _largest_ratio(b: float, d2: float) -> float:
+    """Return the maximum over z of ``(1 + (z - d)^2) / (e^(2 b) + z^2)`` for d^2 = d2, a root of a quadratic
+    equation."""
     v = math.exp(2 * b)
     middle = 1 + d2 + v
     return (middle + math.sqrt(max(middle * middle - 4 * v, 0.0))) / (2 * v)
@@ -234,8 +241,10 @@ def smooth_scale(kind: str, epsilon: Fraction, delta: Fraction, beta: Fraction, 
 
 
 def widest_beta(kind: str, gamma: Fraction = _CAUCHY) -> Fraction:
-    """Return the share of epsilon below which beta must stay: without any shift, scales that differ by e^beta already
-    lose beta at the center and, far out, ``(gamma power - 1) beta``.
+    """Return the share of epsilon below which beta must stay.
+
+    Without any shift, scales that differ by e^beta already lose beta at the center and, far out, ``(gamma power - 1)
+    beta``.
 
     >>> widest_beta("student"), widest_beta("cauchy"), widest_beta("power", Fraction(5))
     (Fraction(1, 3), Fraction(1, 1), Fraction(1, 4))
@@ -262,6 +271,7 @@ def smooth_calibration(
     low, high = math.log(1e-4 * float(epsilon)), math.log(widest * float(epsilon))
 
     def cost(t: float) -> float:
+        """Return ``scale / beta`` at beta = e^t, in floats."""
         return quick(math.exp(t)) / math.exp(t)
 
     beta = Fraction(math.exp(minimize(cost, low, high, steps=32)))
@@ -305,6 +315,7 @@ def _float_delta(kind: str, epsilon: float, s: float, beta: float) -> float:
     first, second = (1 - root) / h, (1 + root) / h
 
     def above(x: float) -> float:
+        """Return P(N > x)."""
         return 0.5 * math.erfc(x / math.sqrt(2))
 
     return (

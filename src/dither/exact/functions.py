@@ -23,11 +23,14 @@ _EXTREME = 999_999_999_999_999_999
 
 
 def _context(bits: int, magnitude: int = 0) -> _decimal.Context:
+    """Return a decimal context with enough digits for this number of bits and this number of digits before the
+    point."""
     digits = int(max(bits, 0) / _LN10_OVER_LN2) + max(magnitude, 0) + 12
     return _decimal.Context(prec=digits, Emax=_EXTREME, Emin=-_EXTREME, traps=[])
 
 
 def _power_of_ten(exponent: int) -> _decimal.Decimal:
+    """Return ``10**exponent`` as a decimal number."""
     # operators on Decimal would round to the thread's own context, so only constructors and context methods are used
     return _decimal.Decimal((0, (1,), exponent))
 
@@ -246,6 +249,7 @@ def _lower_part(v: Fraction, gamma: Fraction, bits: int, upper: bool) -> Enclosu
 
 @lru_cache(maxsize=64)
 def _heavy_mass(gamma: Fraction, bits: int) -> Enclosure:
+    """Enclose the integral of ``1 / (1 + z^gamma)`` over z > 0 in two parts, up to 1 and beyond."""
     inner, outer = _lower_part(Fraction(1), gamma, bits, False), _lower_part(Fraction(1), gamma, bits, True)
     return inner[0] + outer[0], inner[1] + outer[1]
 

@@ -40,6 +40,7 @@ def _real(value: object, name: str) -> int | float | Fraction:
 
 
 def _not_real(value: object, name: str) -> WrongType:
+    """Return the refusal of a value that is not a real number."""
     return WrongType(name, "a real number", type(value).__name__, f"pass {name} as an int, float or Fraction")
 
 

@@ -80,7 +80,7 @@ class BernsteinInterval(Interval):
         return value, low, high
 
     def point(self) -> float:
-        """Return the estimate, kept to what values within the bounds can have."""
+        """Return the estimate, clipped to the values that data within the bounds can have."""
         return self._in_units(self._estimate(0.5))[0]
 
     def __call__(self, value: float, confidence: float) -> tuple[float, float]:

@@ -21,7 +21,8 @@ def combine(
     low: float = -np.inf,
     high: float = np.inf,
 ) -> IntervalEstimate:
-    """Return a function of released numbers with independent noise, with limits for its value without the noise.
+    """Return the value of a function of released numbers with independent noise, with limits for its value without
+    noise.
 
     *Statement.* The limits cover with the confidence if the function is linear, or a monotone function of a linear
     one, or a :func:`quotient` of two linear ones; other smooth functions of numbers that are large against their noise

@@ -39,7 +39,7 @@ def outward(low: float, high: float) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Around(Interval):
-    """``factor`` times the half-width of the noise, on both sides, kept to the domain."""
+    """``factor`` times the half-width of the noise, on both sides, clipped to the domain of the answer."""
 
     noise: Any
     factor: float = 1.0
@@ -86,7 +86,7 @@ class Root(Interval):
 
 @dataclass(frozen=True)
 class WithinBounds(Interval):
-    """The bounds: the size of the noise depends on the data, so nothing narrower can be said of the error."""
+    """The bounds: the size of the noise depends on the data, so no narrower limits may be stated."""
 
     low: float
     high: float
@@ -102,8 +102,9 @@ class WithinBounds(Interval):
 
 @dataclass(frozen=True)
 class RankInterval(Interval):
-    """By how many ranks a selected value can be off: ``(ln d + ln(1/tail)) / rate``, d the number of candidates and
-    ``rate`` the exponent of the exponential mechanism for one record missed.
+    """The number of ranks by which a selected value can be off: ``(ln d + ln(1/tail)) / rate``.
+
+    d is the number of candidates and ``rate`` the exponent of the exponential mechanism for one record missed.
 
     How far that is in the units of the data is not public without a further release, so the limits in those
     units are the bounds.

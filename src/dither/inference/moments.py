@@ -158,6 +158,7 @@ def _deviation_error(sums: tuple[Measured, Measured, Measured]) -> Array:
 
 
 def _quotient(values: Sequence[Array], noises: Sequence[Array]) -> Array:
+    """Return samples of a quotient of two sums without their noise; NaN where the denominator is not positive."""
     (total, count), (of_total, of_count) = values, noises
     size = count - of_count
     return (total - of_total) / np.where(size > 0, size, np.nan)

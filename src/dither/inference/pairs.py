@@ -124,6 +124,7 @@ def _of_central(
 
 
 def _positive(square: Array) -> Array:
+    """Return a sum of squares, and NaN where it is not positive."""
     result: Array = np.where(square > 0, square, np.nan)
     return result
 

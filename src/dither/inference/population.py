@@ -204,7 +204,10 @@ class PopulationVariance(Interval):
     """The distance between the bounds."""
 
     def __call__(self, value: float, confidence: float) -> tuple[float, float]:
-        """Return the interval for a share, applied to the variance as a share of the squared width."""
+        """Return the limits of the population's variance.
+
+        The variance as a share of the squared width gets Wilson's interval for a share.
+        """
         inputs = measured([value, 0.0], [self.law, STANDARD_NORMAL], confidence)
         _require_resolved(inputs[0])
         square = self.width * self.width

@@ -62,7 +62,7 @@ Limits = tuple[Floats, Floats]
 
 
 class PrivacyWarning(UserWarning):
-    """Something costs more privacy than a single number shows.
+    """A warning that something costs more privacy than a single number shows.
 
     >>> issubclass(PrivacyWarning, UserWarning)
     True
@@ -71,7 +71,7 @@ class PrivacyWarning(UserWarning):
 
 @dataclass
 class Total:
-    """How many fits there were, and what they cost together; None where there was none."""
+    """The number of fits and their total guarantee, which is None before the first."""
 
     fits: int = 0
     warned: bool = False
@@ -106,7 +106,7 @@ _LINEAGE = "_lineage"
 
 @contextmanager
 def total_spent() -> Iterator[Total]:
-    """Add up what all fits in the block cost, and state it: nothing is charged, and nothing refused.
+    """Add up the guarantees of all fits in the block; nothing is charged and nothing refused.
 
     >>> with total_spent() as total:
     ...     pass
@@ -121,7 +121,7 @@ def total_spent() -> Iterator[Total]:
 
 
 def count_fit(estimator: Any, guarantee: Guarantee, *, charged: bool) -> None:
-    """Count a fit; warn, once, if it is not the first of its lineage and the fits are not added up."""
+    """Count a fit, and warn once if it repeats a fit of the estimator or its clones that is not charged."""
     lineage: Total = vars(estimator).setdefault(_LINEAGE, Total())
     lineage.add(guarantee)
     for total in _OPEN.get():
@@ -193,6 +193,7 @@ class PrivateEstimator(BaseEstimator):
         charged = current_spender() is not None
 
         def compute() -> Released:
+            """Release on rows clipped to the limits, with a thread count that suits the number of columns."""
             with _threads(rows.shape[1]):
                 return self._released(clip(rows, limits), limits, *prepared, budget=budget)
 
@@ -251,7 +252,7 @@ class PrivateEstimator(BaseEstimator):
         raise AssertionError("each estimator has a twin")
 
     def non_private_data(self, rows: Floats, y: Any) -> tuple[Any, ...]:
-        """Return what that one is fitted to."""
+        """Return the arguments to which the non-private estimator is fitted."""
         return (rows,)
 
     def non_private(self) -> NonPrivate:
@@ -292,25 +293,27 @@ class UnsupervisedEstimator(PrivateEstimator):
     """Base of the estimators without labels: ``y`` is there for scikit-learn's pipelines and is not looked at."""
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Release what this estimator is of the rows, clipped to the bounds; an open ledger scope is charged once."""
+        """Fit to the rows, clipped to the bounds; a ledger scope that is open is charged once."""
         self._fit_rows(X)
         return self
 
 
 def _words(source: Source | None) -> Source:
-    """Return the source to draw from. A seeded one starts anew: a fit leaves its parameters alone, and can be
-    repeated.
+    """Return the source to draw from.
+
+    A seeded source starts again, so that a fit leaves its parameters unchanged and can be repeated.
     """
     return SeededSource(source.seed) if isinstance(source, SeededSource) else resolve(source)
 
 
 def _threads(columns: int) -> AbstractContextManager[Any]:
-    """Return one thread for products of narrow blocks: handing them to several costs more than it saves."""
+    """Limit linear algebra to one thread for narrow blocks, where starting several costs more than it saves."""
     return nullcontext() if columns > _WIDE else _controller().limit(limits=1, user_api="blas")
 
 
 @cache
 def _controller() -> Any:
+    """Return the controller of the threads of linear algebra libraries."""
     from threadpoolctl import ThreadpoolController  # scikit-learn has it
 
     return ThreadpoolController()
@@ -334,13 +337,13 @@ class PaidComputation:
 
 
 def _whole(guarantee: Guarantee) -> Event:
-    """Return the event of a fit that a ledger answered again: known by its guarantee alone."""
+    """Return the event of a fit that a ledger answered from its record, of which only the guarantee is known."""
     numbers = guarantee.exact
     return Pure(*numbers) if isinstance(guarantee, PureDP) else Approximate(*numbers)
 
 
 class NonPrivate(BaseEstimator):
-    """The same estimator without noise: data clipped to the same bounds, fitted by scikit-learn. For baselines.
+    """The baseline of an estimator: scikit-learn's own, fitted without noise to data clipped to these bounds.
 
     >>> from dither.learn.linear import Ridge
     >>> NonPrivate(Ridge(bounds=(0, 1), label_bounds=(0, 1))).fit([[0.0], [1.0]], [0.0, 5.0]).private_
@@ -400,7 +403,7 @@ def limits_of(bounds: Any, columns: int, name: str = "bounds") -> Limits:
 
 
 def _pair(bounds: Any, name: str) -> tuple[int | float, int | float]:
-    """Return the pair for all columns; anything that is no pair is refused in words that name both forms."""
+    """Return the pair of bounds for all columns; any other value is refused with both allowed forms in the error."""
     expected = "one pair (lower, upper) for all columns, or a list of one pair for each, in the order of the columns"
     fix = f"pass {name}=(lower, upper), or {name}=[(lower, upper), ...]; from a dict by [pairs[c] for c in X.columns]"
     if isinstance(bounds, (str, Mapping)) or not hasattr(bounds, "__len__"):
@@ -411,13 +414,13 @@ def _pair(bounds: Any, name: str) -> tuple[int | float, int | float]:
 
 
 def _middle(bounds: Any, columns: int) -> Floats:
-    """Return what a missing cell of each column counts as."""
+    """Return the middle of each column's bounds, which replaces missing cells."""
     lower, upper = limits_of(bounds, columns)
     return (lower + upper) / 2
 
 
 def _several(bounds: Any) -> bool:
-    """Return whether these are pairs, or meant to be: one that is none is refused by itself."""
+    """Return whether bounds are given as one pair for each column; a malformed pair is refused later."""
     try:
         return np.ndim(bounds) == 2
     except ValueError:
@@ -474,6 +477,7 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
             self._known(None)
 
     def _by_observation(self) -> bool:
+        """Return whether the classes are those that occur in the labels."""
         return isinstance(self.classes, str) and self.classes == OBSERVED
 
     def _known(self, y: Any) -> NDArray[Any]:
@@ -521,6 +525,6 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         return np.asarray(np.log(np.maximum(self.predict_proba(X), np.finfo(np.float64).tiny)))
 
     def non_private_data(self, rows: Floats, y: Any) -> tuple[Any, ...]:
-        """Return what the non-private estimator is fitted to."""
+        """Return the arguments to which the non-private estimator is fitted: rows with a known class."""
         codes, classes = self._labels(y, len(rows))
         return rows[codes >= 0], classes[codes[codes >= 0]]

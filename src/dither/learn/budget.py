@@ -257,6 +257,7 @@ def exact_gram(rows: Floats, norm: float, order: int = 2, *, within: bool = Fals
     """
 
     def squares(part: Floats) -> Floats:
+        """Return the sum of outer products of a block of rows in whole numbers."""
         whole = quantized(part, norm, GRAM_BITS, order, _NONE if within else None)[0]
         return whole.T @ whole
 
@@ -323,6 +324,7 @@ def noisy_moments(
     norm = 1.5 * columns if budget.pure else math.sqrt(1.25 * columns)
 
     def both(part: Floats) -> Floats:
+        """Return the sums of values and of squares minus 1/2, of a block of rows in whole numbers."""
         inside = np.clip(part, -1.0, 1.0)
         whole, _ = quantized(np.hstack([inside, inside * inside - 0.5]), norm, VECTOR_BITS, budget.order, _NONE)
         return np.asarray(whole.sum(axis=0))

@@ -83,7 +83,8 @@ class Factors:
         return result
 
     def clipped_sum(self, residuals: Floats, clip: float, chosen: NDArray[np.bool_] | None = None) -> Integers:
-        """Return the sum of the clipped gradients of the chosen records, in steps of which ``unit(clip)`` make 1.
+        """Return the sum of the clipped gradients of the chosen records, in steps of the lattice
+        (:meth:`steps_to_one`).
 
         *Statement.* One record more or less changes it by a matrix of Frobenius norm at most ``GRADIENT_SENSITIVITY``.
         *Why.* Its part is the outer product of two integer vectors of norm at most 2^16 each, whatever its row and
@@ -128,7 +129,7 @@ def descend_privately(
     momentum: float = 0.0,
     weights: Floats | float = 1.0,
 ) -> Trace:
-    """Return the descent itself: ``release`` adds the noise to an integer sum, and answers for its privacy.
+    """Run a descent on clipped gradients; ``release`` adds the noise to an integer sum and accounts for its privacy.
 
     ``size`` is the number of records a batch has about, not by the data but by public knowledge or a noisy count. With
     ``momentum`` m the step is along ``v = m v + (1 - m) gradient``. ``weights`` multiply gradients before they are
@@ -242,7 +243,7 @@ class NoisyDescent:
 
     @spends
     def run(self, loss: Loss, X: Floats, y: Floats, start: ArrayLike, *, source: Source | None = None) -> Trace:
-        """Return the trace, all of which may be published.
+        """Run the descent and return its trace, all of which may be published.
 
         >>> from dither.learn.losses import Squared
         >>> m = NoisyDescent(steps=9, step=0.5, clip=1.0, noise_multiplier=3, size=100)
@@ -275,8 +276,9 @@ class NoisyDescent:
         )
 
     def _batches(self, count: int, source: Source) -> Batches | None:
-        """Return which records step h uses: a new sample for each step, or the part of a random partition;
-        all if None.
+        """Return a function from step h to the records it uses; None if every step uses all.
+
+        They are a new sample for each step, or the parts of a random partition.
         """
         rate = arguments.rate(self.sampling_rate, "sampling_rate")
         if rate == 1:
@@ -344,6 +346,7 @@ def noise_for(epsilon: float, delta: float, steps: int, sampling_rate: float = 1
     target = ApproxDP(epsilon, delta)
 
     def event(noise: float) -> Event:
+        """Return the event of a descent with this noise multiplier."""
         return count * PoissonSampled(GaussianNoise(noise), share)
 
     def fits(noise: float) -> bool:

@@ -102,7 +102,7 @@ class Trace(ComparedByValue):
 
 
 def descend(gradient: Gradient, *, start: ArrayLike, steps: int, schedule: Schedule) -> Trace:
-    """Take ``steps`` steps against ``gradient(beta, h)``.
+    """Run ``steps`` steps of descent against ``gradient(beta, h)``, and return the trace of the iterates.
 
     >>> descend(lambda beta, h: 2 * (beta - 3), start=[0.0], steps=2, schedule=Schedule(0.25)).iterates.ravel()
     array([0.  , 1.5 , 2.25])
@@ -258,7 +258,7 @@ def draw_rows(count: int, size: int, source: Source) -> NDArray[np.int64]:
 
 
 def gradient_variance(loss: Loss, X: Floats, y: Floats, best: Floats) -> float:
-    """Return the mean over the rows of the squared length of their gradients at the minimum: what keeps SGD from
+    """Return the mean over the rows of the squared length of their gradients at the minimum, which keeps SGD from
     settling.
 
     >>> from dither.learn.losses import Squared

@@ -100,9 +100,7 @@ def group_means(
     budget: GaussianBudget,
     share: float | Fraction,
 ) -> tuple[Floats, Floats]:
-    """Return the sum of the rows of each group, each clipped to ``norm``, over its count; and the deviation of the
-    noise.
-    """
+    """Return the noisy mean of each group's rows, each clipped to ``norm``, with the deviation of the noise."""
     sums = [exact_sum(rows[groups == group], norm, budget.order) for group in range(len(counts))]
     [noisy] = budget.release([(np.stack([total for total, _ in sums]), 1 << VECTOR_BITS)], share)
     return noisy / (sums[0][1] * counts[:, np.newaxis]), norm * deviation(budget, share) / counts
@@ -214,7 +212,7 @@ class GaussianNB(PrivateClassifier):
         }
 
     def _joint(self, X: Any) -> Floats:
-        """Return the logarithm of prior times likelihood, but for what all classes share."""
+        """Return the logarithm of prior times likelihood, without terms that all classes share."""
         rows = self._rows(X)
         result = [
             math.log(prior) - 0.5 * (np.log(spread).sum() + ((rows - mean) ** 2 / spread).sum(axis=1))
@@ -330,6 +328,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, UnsupervisedEsti
             raise InvalidArgument("n_clusters", f"fewer than {_POINTS}", self.n_clusters, "pass fewer")
 
     def _released(self, rows: Floats, limits: Limits, *labels: Any, budget: GaussianBudget) -> Released:
+        """Return the centers in the units of the data, and the number of steps."""
         lower, upper = limits
         centers, steps = private_centers(centered(rows, limits), self.n_clusters, budget)
         return {"cluster_centers_": (lower + upper) / 2 + centers * (upper - lower) / 2, "n_iter_": steps}
@@ -415,8 +414,10 @@ def private_centers(points_in_cube: Floats, size: int, budget: GaussianBudget) -
 def _mean(
     points_in_cube: Floats, longest: float, count: float, relative_noise: float, budget: GaussianBudget
 ) -> Floats:
-    """Return the mean row: clipped more and paid for better the weaker the data, and moved toward 0 as the noise asks
-    for, the mean being some 0.3 from there usually.
+    """Return the noisy mean row, shrunk toward 0 by the share that noise explains.
+
+    The weaker the data, the more rows are clipped and the larger is the share of the budget; the mean is usually some
+    0.3 from 0.
     """
     share = (
         budget.left
@@ -430,7 +431,7 @@ def _mean(
 
 
 def _principal(rows: Floats, norm: float, count: float, budget: GaussianBudget) -> tuple[Floats, Floats]:
-    """Return variances along the principal axes, without that of the noise, falling, and the axes as columns."""
+    """Return the variances along the principal axes, falling and corrected for noise, and the axes as columns."""
     matrix = noisy_gram(rows, norm, budget, _GRAM_SHARE) / count
     noise = norm * norm * deviation(budget, _GRAM_SHARE, aligned=True) / count
     values, vectors = np.linalg.eigh(matrix)
@@ -439,7 +440,7 @@ def _principal(rows: Floats, norm: float, count: float, budget: GaussianBudget) 
 
 
 def _normal_centers(variances: Floats, size: int) -> Floats:
-    """Return the centers that k-means gives on a fixed set of points with the normal law of these variances."""
+    """Return the centers of k-means on a fixed set of points of the normal law with these variances."""
     from scipy.special import ndtri
     from scipy.stats import qmc
 

@@ -109,7 +109,7 @@ def shown(cells: Sequence[Any]) -> list[Any]:
 
 
 def check_lengths(labels: int, rows: int) -> None:
-    """Refuse labels that are not as many as the rows, without saying how many there are."""
+    """Refuse a number of labels that differs from the number of rows, without revealing either."""
     if labels != rows:
         raise InvalidData("X, y", "as many labels as rows", "different numbers of them", "see len(X), len(y)")
 
@@ -120,6 +120,7 @@ def is_frame(X: Any) -> bool:
 
 
 def _array(X: Any) -> NDArray[Any]:
+    """Return rows as an array; a sparse matrix is refused."""
     if hasattr(X, "toarray"):
         raise WrongType("X", "dense rows", "a sparse matrix", "pass X.toarray()")
     return np.asarray(X)
@@ -138,6 +139,7 @@ def _numeric(array: NDArray[Any], name: str) -> Floats:
 
 
 def _is_row(row: Any) -> bool:
+    """Return whether an object is one row of a list of rows."""
     return isinstance(row, (list, tuple)) or (isinstance(row, np.ndarray) and row.ndim == 1)
 
 
@@ -180,7 +182,7 @@ Show = Callable[[int], Any]
 
 
 def records(X: Any) -> tuple[int, Show]:
-    """Return how many records there are, and what shows one of them by itself, as a table of one row.
+    """Return the number of records, and a function that returns one of them as a table of one row.
 
     Its cells are floats or text, by their own values alone, so that no other record has a part in it; a frame is shown
     as a frame of the same library, with the same names.
@@ -196,9 +198,8 @@ def records(X: Any) -> tuple[int, Show]:
 
 
 def together(X: Any) -> tuple[int, Any]:
-    """Return how many records there are, and all of them as one table, whose columns are floats or text by declared
-    dtype.
-    """
+    """Return the number of records, and all of them as one table, whose columns are floats or text by declared
+    dtype."""
     if is_frame(X):
         parts = [_declared_column(X.iloc[:, i] if hasattr(X, "iloc") else X[name]) for i, name in enumerate(_names(X))]
         return len(parts[0]) if parts else 0, _framed(X, parts)
@@ -211,10 +212,12 @@ def together(X: Any) -> tuple[int, Any]:
 
 
 def _is_series(X: Any) -> bool:
+    """Return whether an object is a column or frame of pandas, polars or Arrow."""
     return type(X).__module__.partition(".")[0] in ("pandas", "polars", "pyarrow")
 
 
 def _names(X: Any) -> list[Any]:
+    """Return the column names of a frame."""
     return list(X.column_names if hasattr(X, "column_names") else X.columns)
 
 

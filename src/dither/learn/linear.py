@@ -83,16 +83,18 @@ class _Steps:
         self.factors = Factors(rows, sizes, self.unit)
 
     def residuals(self, beta: Floats) -> Floats:
+        """Return the labels minus the predictions at ``beta``."""
         return self.v - self.factors.times(beta)
 
     def gradient(self, residuals: Floats, clip: float, share: Fraction) -> Floats:
+        """Return the noisy sum of the gradients, each clipped to ``clip``, for a share of the budget."""
         total = self.factors.clipped_sum(residuals, clip)
         [noisy] = self.budget.release([(total, GRADIENT_SENSITIVITY)], share)
         return noisy[:, 0] / self.factors.steps_to_one(clip, 1)
 
 
 def solve(x: Floats, v: Floats, penalty: Floats, budget: GaussianBudget) -> tuple[float, Floats, str]:
-    """Return intercept and weights of the least squares of v on x, both within [-1, 1], and which way was taken.
+    """Return intercept and weights of the least squares of v on x, both within [-1, 1], and the method that was used.
 
     ``penalty`` is that of the square of each weight. All of the budget is spent.
     """
@@ -248,14 +250,16 @@ class _Linear(RegressorMixin, PrivateEstimator):
         return (np.clip(result, low, high),)
 
     def non_private_data(self, rows: Floats, y: Any) -> tuple[Any, ...]:
-        """Return what the non-private estimator is fitted to."""
+        """Return the arguments to which the non-private estimator is fitted."""
         return rows, *self._labels(y, len(rows))
 
     def _alpha(self) -> float:
+        """Return the penalty."""
         return 0.0
 
     def _penalty(self, half: Floats) -> Floats:
-        """Return the penalty of each weight in units of the bounds; beyond ``_LARGEST`` the weight is as good as 0."""
+        """Return the penalty of each weight in units of the bounds, at most ``_LARGEST``, at which a weight is
+        practically 0."""
         return np.minimum(self._alpha() / _LARGEST, half * half) / (half * half) * _LARGEST
 
     def _released(self, rows: Floats, limits: Limits, *labels: Any, budget: GaussianBudget) -> Released:
@@ -336,6 +340,7 @@ class Ridge(_Linear):
         self._alpha()
 
     def _alpha(self) -> float:
+        """Return the penalty, 0 or a positive number."""
         return 0.0 if self.alpha == 0 else arguments.positive(self.alpha, "alpha")
 
     def non_private_estimator(self) -> Any:

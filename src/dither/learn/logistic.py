@@ -239,6 +239,7 @@ class _Records:
 
     @property
     def loss(self) -> Loss:
+        """Return the loss for two classes or for several."""
         return Logistic() if self.scores == 1 else Multinomial()
 
     @property

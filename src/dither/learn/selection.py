@@ -163,8 +163,9 @@ def _states_guarantee(model: Any) -> bool:
 
 
 def _scores(models: list[Any], rows: Any, labels: list[Any], width: float | None, together: bool) -> list[int]:
-    """Return what all records add to the score of each model, in steps; rows are one table, or what shows each by
-    itself.
+    """Return the score of each model, in steps: the sum of what all records add.
+
+    ``rows`` is one table, or a function that returns one record as a table.
     """
     if together:
         predicted = [outcome(lambda model: list(model.predict(rows)), model) for model in models]
@@ -185,13 +186,16 @@ def _scores(models: list[Any], rows: Any, labels: list[Any], width: float | None
 
 
 def _predicted(model: Any, row: Any) -> Any:
-    """Return the prediction for one row shown by itself."""
+    """Return the prediction for one record."""
     [result] = model.predict(row)
     return result
 
 
 def _steps(predicted: Any, label: Any, width: float | None) -> int:
-    """Return what one record adds to a score, from 0 (a miss, or an error) to 2^20; ``width`` is None for labels."""
+    """Return what one record adds to a score, from 0 (a miss, or an error) to 2^20.
+
+    ``width`` is the error at which a number counts 0; None for labels.
+    """
 
     def steps() -> int:
         """Return how well one prediction fits its label, in whole steps of a record."""

@@ -113,11 +113,11 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, UnsupervisedEstimat
         }
 
     def transform(self, X: Any) -> Floats:
-        """Return the rows, not clipped, by their components."""
+        """Return the coordinates of the rows, not clipped, along the components."""
         return np.asarray((self._new_rows(X) - self.mean_) @ self.components_.T)
 
     def inverse_transform(self, X: Any) -> Floats:
-        """Return the rows that have these components."""
+        """Return the rows with these coordinates along the components."""
         return np.asarray(filled(table(X, len(self.components_)), 0.0) @ self.components_ + self.mean_)
 
     @property
@@ -202,11 +202,12 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, UnsupervisedEstimat
         return np.asarray((self._new_rows(X) - shift) / scale)
 
     def inverse_transform(self, X: Any) -> Floats:
-        """Return rows in their own units again."""
+        """Return rows in their original units."""
         shift, scale = self._map()
         return np.asarray(self._new_rows(X) * scale + shift)
 
     def _map(self) -> tuple[Floats | float, Floats | float]:
+        """Return what is subtracted from each feature, and by what it is divided."""
         check_is_fitted(self)
         return self.mean_ if self.with_mean else 0.0, self.scale_ if self.with_std else 1.0
 

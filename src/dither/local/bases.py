@@ -32,7 +32,7 @@ from dither.local.reports import Records
 
 
 class PureProtocol(FrequencyProtocol):
-    """Base of the protocols in which every category is supported with probability p or q."""
+    """Base of the protocols in which a report supports each category with probability p or q."""
 
     @property
     @abstractmethod
@@ -41,7 +41,7 @@ class PureProtocol(FrequencyProtocol):
         category."""
 
     def supporters(self, tally: Tally, n: int, codes: Codes) -> NDArray[np.int64]:
-        """Return how many of n reports support each of these categories; here the sums are these numbers."""
+        """Return how many of n reports support each of these categories; by default, those are the sums."""
         result: NDArray[np.int64] = tally[codes]
         return result
 
@@ -146,7 +146,7 @@ class IndexProtocol(LocalProtocol[Result]):
         refuse_index(self.unpack(records), self.report_count)
 
     def new_tally(self) -> Tally:
-        """Return how often each report was sent."""
+        """Return zeros, a count for each possible report."""
         return np.zeros(self.report_count, dtype=np.int64)
 
     def tally(self, tally: Tally, records: Records) -> None:
@@ -251,7 +251,7 @@ class BitProtocol(PureProtocol):
         refuse_padding(records, self.category_count)
 
     def new_tally(self) -> Tally:
-        """Return how many reports have a 1 for each category."""
+        """Return zeros, a count of the reports with a 1 for each category."""
         return np.zeros(self.category_count, dtype=np.int64)
 
     def tally(self, tally: Tally, records: Records) -> None:

@@ -115,6 +115,7 @@ def powers_of_x(p: int, m: int, count: int) -> Matrix:
 
 
 def _matmul(rows: Matrix, matrix: Matrix, p: int) -> Matrix:
+    """Multiply matrices modulo p."""
     # sums of m products below p^2 are exact in doubles, whose products are fast
     product: Matrix = (rows.astype(np.float64) @ matrix.astype(np.float64)).astype(np.int64) % p
     return product
@@ -250,7 +251,7 @@ class ProjectiveGeometryResponse(IndexProtocol[LocalFrequencies], PureProtocol):
         return _support(*self.geometry, float(self.epsilon))
 
     def draw(self, codes: Codes, source: Source) -> Records:
-        """Return a member of D, or of its complement, added to each code modulo K."""
+        """Draw a member of the difference set D, or of its complement, and add it to each code modulo K."""
         total, (inside, outside) = self.report_count, _steps(*self.geometry)
         probability = inside_float(float(self.epsilon), inside.size, total)
         held = trials(probability, self.own_probability, codes.size, source)
@@ -282,10 +283,14 @@ class ProjectiveGeometryResponse(IndexProtocol[LocalFrequencies], PureProtocol):
 
 
 def _points(q: int, t: int) -> int:
+    """Return the number of points of the projective geometry of dimension t over q elements: ``(q^t - 1) / (q -
+    1)``."""
     return sum(q**i for i in range(t))
 
 
 def _support(q: int, t: int, epsilon: float) -> tuple[float, float]:
+    """Return the support probabilities of the protocol on q and t, from the sizes of hyperplanes and their
+    intersections."""
     return design_support(epsilon, _points(q, t - 1), _points(q, t), _points(q, t - 2))
 
 
@@ -379,7 +384,7 @@ class LocalHashing(IndexProtocol[LocalFrequencies], PureProtocol):
         return inside_float(float(self.epsilon), 1, self.hash_range), 1 / self.hash_range
 
     def draw(self, codes: Codes, source: Source) -> Records:
-        """Return a hash function for each, and its value for the code, or another."""
+        """Draw a hash function for each code, and report its value for the code or, otherwise, another value."""
         g = self.hash_range
         add, multiply = field_tables(g)
         functions = uniform_integers(g**self.digits, codes.size, source).astype(np.int64)
@@ -418,6 +423,7 @@ class LocalHashing(IndexProtocol[LocalFrequencies], PureProtocol):
 
 @lru_cache(maxsize=64)
 def _best_range(epsilon: float) -> int:
+    """Return the prime power g at which the variance of local hashing is smallest."""
     growth = math.expm1(epsilon)
     choices = [g for g in range(2, _MAX_RANGE + 1) if prime_power(g) is not None]
     return min(choices, key=lambda g: (growth + g) ** 2 / (g - 1))

@@ -191,6 +191,7 @@ def _best_blocks(k: int, epsilon: float) -> int:
     growth = math.exp(epsilon)
 
     def variance(blocks: int) -> float:
+        """Return a number proportional to the variance of an estimated share for this number of blocks."""
         spread = (growth + 1) / blocks + 2 * (1 - 1 / blocks)
         return spread * (growth + 2 * blocks - 1)
 

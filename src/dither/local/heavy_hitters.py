@@ -312,6 +312,7 @@ class HeavyHitterSearch:
         return head.to_bytes(self.length - 1, "big") + bytes([last])
 
     def _refuse_end(self) -> None:
+        """Refuse to continue a search that has ended."""
         if self.ended:
             raise InvalidArgument("search", "a round", "a search that has ended", "start another one")
 

@@ -97,5 +97,5 @@ def labels_digest(labels: tuple[Any, ...]) -> str:
 
 
 def _key(label: Any) -> Any:
-    """Return what a label is looked up by: True is equal to 1, and another label."""
+    """Return the key by which a label is looked up, with its type, since True equals 1 and is another label."""
     return (bool, label) if type(label) is bool else label

@@ -202,4 +202,5 @@ def _read(protocol: LocalProtocol[Any], value: Any) -> tuple[Any, list[int]]:
 
 
 def _digest(value: Any) -> str:
+    """Return a hash by which the device recognizes a value."""
     return hashlib.sha256(repr(value).encode()).hexdigest()[:32]

@@ -66,7 +66,7 @@ def protocol_name(code: int) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Reports(ComparedByValue):
-    """A batch of privatized reports, which may be sent, stored and shown to anybody.
+    """A batch of privatized reports, which may be sent, stored and published.
 
     >>> import dither as dp
     >>> p = dp.local.SubsetSelection(categories=16, epsilon=1)
@@ -87,7 +87,7 @@ class Reports(ComparedByValue):
 
     @classmethod
     def of(cls, protocol: Any, records: Records, source: Source) -> Reports:
-        """Return the records that a protocol has drawn, as a batch with a random id."""
+        """Return the records that a protocol has drawn as a batch with a random id."""
         batch = source.word().to_bytes(8, "little") + source.word().to_bytes(8, "little")
         records.flags.writeable = False
         epsilon = protocol.epsilon_on_the_wire

@@ -240,10 +240,12 @@ class Sketch(FrequencyProtocol):
         return shares, np.sqrt(noise_variance + self.collision_variance() * others)
 
     def _freed(self, hits: Floats) -> Floats:
+        """Correct the share of matching columns for chance collisions, of probability 1 / width."""
         return (hits - 1 / self.width) * (self.width / (self.width - 1))
 
 
 def _numbers(values: Iterable[Any], name: str) -> Codes:
+    """Return the number of each value, as 64-bit codes."""
     return np.array([value_number(value, name) for value in values], dtype=np.uint64).view(np.int64)
 
 
@@ -339,7 +341,7 @@ class CountMeanSketch(Sketch):
         return (self.rows - 1).bit_length() + self.width
 
     def draw(self, codes: Codes, source: Source) -> Records:
-        """Return a row for each, and the privatized column."""
+        """Draw a random row for each value, and the privatized column."""
         rows = uniform_integers(self.rows, codes.size, source)
         bits = self.encoding.draw(self.columns(codes, rows), source)
         return np.concatenate([pack_indices(rows, self.rows), bits], axis=1)
@@ -351,7 +353,7 @@ class CountMeanSketch(Sketch):
         refuse_padding(records[:, size:], self.width)
 
     def new_tally(self) -> Tally:
-        """Return how many reports of each row have a 1 in each column."""
+        """Return zeros, a count of the reports of each row with a 1 in each column."""
         return np.zeros((self.rows, self.width), dtype=np.int32)
 
     def tally(self, tally: Tally, records: Records) -> None:
@@ -381,7 +383,7 @@ class CountMeanSketch(Sketch):
         return block
 
     def matched(self, sums: Floats, n: int) -> Floats:
-        """Return the share of ones, freed from flips."""
+        """Return the share of ones, corrected for flips."""
         p, q = self.encoding.support
         return (sums / n - q) / (p - q)
 
@@ -471,7 +473,7 @@ class HadamardCountMeanSketch(IndexProtocol[LocalFrequencies], Sketch):
         return 2 * self.rows * self.width
 
     def draw(self, codes: Codes, source: Source) -> Records:
-        """Return a row and a coordinate for each, and the sign there, or the other one."""
+        """Draw a row and a coordinate for each value, and report the sign there, flipped with a small probability."""
         cells = uniform_integers(self.rows * self.width, codes.size, source).astype(np.int64)
         rows, coordinates = np.divmod(cells, self.width)
         truthful = trials(inside_float(float(self.epsilon), 1, 2), self.own_probability, codes.size, source)
@@ -479,7 +481,7 @@ class HadamardCountMeanSketch(IndexProtocol[LocalFrequencies], Sketch):
         return self.pack(2 * cells + negative)
 
     def new_tally(self) -> Tally:
-        """Return the sum of the signs of each row and coordinate."""
+        """Return zeros, a sum of signs for each row and coordinate."""
         return np.zeros((self.rows, self.width), dtype=np.int32)
 
     def tally(self, tally: Tally, records: Records) -> None:
@@ -492,7 +494,7 @@ class HadamardCountMeanSketch(IndexProtocol[LocalFrequencies], Sketch):
         return hadamard_transform(block)
 
     def matched(self, sums: Floats, n: int) -> Floats:
-        """Return the mean sign, freed from flips."""
+        """Return the mean sign, corrected for flips."""
         return sums / (n * math.tanh(float(self.epsilon) / 2))
 
     def pair_statistic(self, block: Tally, n: int) -> float:

@@ -71,7 +71,7 @@ class RandomizedResponse(IndexProtocol[LocalFrequencies], PureProtocol):
         return design_support(float(self.epsilon), 1, self.category_count, 0)
 
     def draw(self, codes: Codes, source: Source) -> Records:
-        """Return a category for each code."""
+        """Draw a category for each code, the code itself with the probability of the truth."""
         k = self.category_count
         probability = inside_float(float(self.epsilon), 1, k)
         truthful = trials(probability, self.own_probability, codes.size, source)
@@ -138,7 +138,7 @@ class SubsetSelection(BitProtocol):
         return inside_probability(self.exact_epsilon, self.subset_size, self.category_count, bits)
 
     def draw(self, codes: Codes, source: Source) -> Records:
-        """Return whether the own category is in the set, and then the rest of the set, uniformly."""
+        """Draw whether the sender's category is in the set, and then the rest of the set, uniformly."""
         held = trials(self.support[0], self.own_probability, codes.size, source)
         records = np.empty((codes.size, self.record_bytes), dtype=np.uint8)
         step = max(1, _CHUNK_BYTES // self.record_bytes)
@@ -188,6 +188,7 @@ class SubsetSelection(BitProtocol):
 
 
 def _share(part: Fraction, bits: int) -> Enclosure:
+    """Enclose a rational probability times ``2**bits``."""
     scaled = part.numerator << bits
     return scaled // part.denominator, -(-scaled // part.denominator)
 
@@ -234,7 +235,7 @@ class UnaryEncoding(BitProtocol):
             raise WrongType("optimized", "True or False", type(self.optimized).__name__, "pass True")
 
     def own_parameters(self) -> dict[str, object]:
-        """Return which of the two forms it is."""
+        """Return whether the encoding is the optimized or the symmetric one."""
         return {"optimized": int(self.optimized)}
 
     @property
@@ -275,6 +276,7 @@ class UnaryEncoding(BitProtocol):
 
 
 def _flip_probability(flip_epsilon: Fraction, bits: int) -> Enclosure:
+    """Enclose the probability of a flip, 1 / (e^flip_epsilon + 1), times ``2**bits``."""
     low, high = inside_probability(flip_epsilon, 1, 2, bits)
     return (1 << bits) - high, (1 << bits) - low
 

@@ -67,7 +67,7 @@ def bounds_parameters(bounds: tuple[int | float, int | float]) -> dict[str, obje
 
 @dataclass(frozen=True)
 class Windows:
-    """d places with windows of w numbers, and the epsilon of a report."""
+    """Reports on a line of d places: a window of w numbers for each place, and the epsilon of a report."""
 
     places: int
     width: int
@@ -84,7 +84,7 @@ class Windows:
         return inside_float(float(self.epsilon), self.width, self.total)
 
     def own_probability(self, bits: int) -> Enclosure:
-        """Return limits of that probability times ``2**bits``."""
+        """Enclose the probability of a report in the window, times ``2**bits``."""
         return inside_probability(self.epsilon, self.width, self.total, bits)
 
     def draw(self, codes: Codes, source: Source) -> NDArray[np.int64]:
@@ -264,8 +264,9 @@ class Mean(IndexProtocol[LocalMean]):
         return low + (high - low) * np.concatenate(shares)
 
     def read(self, tally: Tally, n: int, categories: Any, seeded: bool) -> LocalMean:
-        """Return the mean of the contributions and its standard error, from what they show: a report varies by itself
-        at least as much as for the number for which it varies least.
+        """Return the mean of the contributions and its standard error, estimated from their spread.
+
+        The spread of one report is at least as large as for the number for which it is smallest.
 
         Of contributions from a to b with the mean m, the variance is at most ``(m - a) (b - m)``, of which the
         derivative is ``a + b - 2 m``; it is concave, so that no other mean is farther from it than that.
@@ -293,7 +294,8 @@ class Mean(IndexProtocol[LocalMean]):
 
 @lru_cache(maxsize=64)
 def _kinds(epsilon: Fraction) -> tuple[Windows, Windows]:
-    """Return one bit, and the window of the smallest variance in the worst case near the formula's."""
+    """Return the windows of the one-bit report, and those with the smallest variance in the worst case near the
+    formula's."""
     guess = round(STEPS * math.exp(-float(epsilon) / 2))
     widths = sorted({min(max(1, guess + shift), STEPS) for shift in range(-3, 4)})
     options = [Windows(STEPS + 1, width, epsilon) for width in widths]
@@ -480,7 +482,7 @@ class Distribution(IndexProtocol[LocalDistribution]):
         return np.clip(((numbers - low) / (high - low) * self.bins).astype(np.int64), 0, self.bins - 1)
 
     def draw(self, codes: Codes, source: Source) -> Records:
-        """Return a number of the own window, or another."""
+        """Draw a report inside the window of the sender's bin, or outside of it."""
         return self.pack(self.windows.draw(codes, source))
 
     def smoothed(self, tally: Tally) -> Floats:
@@ -536,8 +538,10 @@ class Distribution(IndexProtocol[LocalDistribution]):
 
 @lru_cache(maxsize=32)
 def _square_wave(bins: int, epsilon: Fraction) -> Windows:
-    """Return the window of the square wave: twice ``b = (e exp(e) - exp(e) + 1) / (2 exp(e) (exp(e) - 1 - e))`` of the
-    bounds; at most the bounds themselves, at least one bin.
+    """Return the windows of the square wave protocol, whose width is ``2 b`` of the bounds.
+
+    ``b = (e exp(e) - exp(e) + 1) / (2 exp(e) (exp(e) - 1 - e))``; the width is at most the bounds themselves, and at
+    least one bin.
     """
     e = max(float(epsilon), 1e-3)
     b = (e + math.expm1(-e)) / (2 * (math.expm1(e) - e))

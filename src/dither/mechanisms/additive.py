@@ -87,6 +87,7 @@ class ReleasesNumbers(Pictured):
         return self._release(value, source)
 
     def _release(self, value: Any, source: Source | None) -> Any:
+        """Return the value with noise, in its own type."""
         raise AssertionError("each mechanism draws its own noise")
 
 
@@ -162,6 +163,7 @@ class Additive(ReleasesNumbers):
         )
 
     def _unit_variance(self, law: Any) -> float:
+        """Return the variance of the standard law."""
         raise AssertionError("each mechanism knows the variance of its standard law")
 
     def _release(self, value: Any, source: Source | None) -> Any:
@@ -172,6 +174,7 @@ class Additive(ReleasesNumbers):
         )
 
     def _release_one(self, x: Scalar, source: Source) -> int | float:
+        """Return one number with noise; refused if there are several sensitivities."""
         if len(self._scales) != 1:
             raise self._wrong_length(1)
         return self._noisy(x, 0, source)
@@ -199,18 +202,21 @@ class Additive(ReleasesNumbers):
         )
 
     def _noisy(self, x: Scalar, i: int, source: Source) -> int | float:
+        """Return a number with the noise of coordinate i: an int stays one, other numbers are rounded to the
+        lattice."""
         if isinstance(x, int):
             return x + self._integer_noise_one(x, i, source)
         return round_nearest(x, self._laws[i], self._scales[i], self._steps[i], source)
 
     def integer_step(self, i: int) -> int:
-        """Return the spacing of the releases of integers in coordinate i: 1; for scales above 2^26 a power of two, with
-        some 2^20 of them to the scale.
+        """Return the spacing of releases of integers in coordinate i, 1 unless the noise is very wide.
+
+        For scales above 2^26 it is a power of two, with some 2^20 of them to the scale.
         """
         return 1 if self._scales[i] <= SPLIT_SCALE else max(1, int(self._steps[i]))
 
     def _integer_noise_one(self, x: int, i: int, source: Source) -> int:
-        """Return what takes x to the multiple of the integer step nearest to x + noise."""
+        """Return the difference from x to the multiple of the integer step nearest to x + noise."""
         step = self.integer_step(i)
         if step == 1:
             return draw_one(self._laws[i], self._scales[i], source)
@@ -219,12 +225,12 @@ class Additive(ReleasesNumbers):
         return draw_one(self._laws[i], self._scales[i] / step, source, float(offset), offset) * step - rest
 
     def _integer_noise(self, xs: NDArray[np.int64], source: Source) -> NDArray[np.int64]:
+        """Draw noise for integers: the real noise, rounded."""
         return integer_steps(self._laws[0], self._scales[0], xs.size, source)
 
     def _one_by_one(self) -> bool:
-        """Return whether noise for integers is too large for 64 bits: cut off before it is added it would show the
-        value.
-        """
+        """Return whether noise for integers could exceed 64 bits; cut off before it is added, it would reveal the
+        value."""
         return self.integer_step(0) != 1
 
     def _noisy_integers(self, xs: NDArray[np.int64], source: Source) -> NDArray[np.int64]:
@@ -279,6 +285,7 @@ class Additive(ReleasesNumbers):
 
 
 def _one_or_all(result: Sequence[float]) -> PerCoordinate:
+    """Return the one number of a sequence, or all as a tuple."""
     return result[0] if len(result) == 1 else tuple(result)
 
 

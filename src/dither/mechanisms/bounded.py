@@ -149,6 +149,7 @@ class BoundedLaplace(ReleasesNumbers):
         width = arguments.positive(error, "error")
 
         def fits(epsilon: float) -> bool:
+            """Return whether the mechanism at this epsilon stays within the error."""
             return cls(sensitivity, epsilon, lower, upper, delta).error(confidence) <= width
 
         if not fits(1e6):
@@ -269,6 +270,7 @@ def _fixed_point(sensitivity: Fraction, width: Fraction, max_loss: Fraction) -> 
     s, w, target = float(sensitivity), float(width), float(max_loss)
 
     def floats(b: float) -> float:
+        """Return the privacy loss at scale b, in floats."""
         top = -math.expm1(-s / b) - math.expm1(-(w - s) / b)
         return s / b + math.log(top / -math.expm1(-w / b))
 

@@ -116,8 +116,7 @@ class Exponential(SelectionMechanism):
         return shares
 
     def error(self, candidates: int, confidence: float = 0.95, *, ties: int = 1) -> float:
-        """Return how far the chosen score is below the best at most, with this confidence, among ``candidates``
-        candidates.
+        """Return the most by which the selected score is below the best among ``candidates``, with this confidence.
 
         ``P(score <= best - 2 sensitivity (ln(d/r) + t) / epsilon) <= exp(-t)``, r of the d candidates being
         tied at the top.
@@ -165,8 +164,9 @@ class Exponential(SelectionMechanism):
         slope: float,
         source: Source | None = None,
     ) -> int:
-        """Choose among all integers, given a bound that makes the weights add up to something finite:
-        ``score(k) <= ceiling - slope * |k - center|`` for every k, with ``slope > 0``.
+        """Select one of all integers, given a public bound that makes the sum of the weights finite.
+
+        The bound is ``score(k) <= ceiling - slope * |k - center|`` for every k, with ``slope > 0``.
 
         Proposed from the discrete Laplace law that the bound describes, kept with probability ``exp(rate *
         (score - bound))``: exact. ``center``, ``ceiling`` and ``slope`` may depend on the data; a score above

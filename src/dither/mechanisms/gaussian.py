@@ -92,7 +92,7 @@ class Gaussian(Additive):
         self._set(sensitivities, [_NORMAL] * len(sensitivities), scales, scales, joint=len(sensitivities) == 1)
 
     def _ratio(self) -> Fraction:
-        """sigma / sensitivity, rounded up."""
+        """Return sigma / sensitivity, rounded up."""
         if self.method not in ("exact", "classical"):
             raise InvalidArgument("method", "'exact' or 'classical'", repr(self.method), "leave it out")
         if self.rho is not None:
@@ -139,9 +139,7 @@ class Gaussian(Additive):
 
     @property
     def guarantee(self) -> ApproxDP | ZCDP:
-        """(epsilon, delta)-DP, or rho-zCDP; for the classical formula beyond its theorem (epsilon of 1 or more), with
-        the true delta.
-        """
+        """Return (epsilon, delta)-DP, or rho-zCDP."""
         if self.rho is not None:
             return ZCDP(self.rho)
         assert self.epsilon is not None
@@ -152,13 +150,14 @@ class Gaussian(Additive):
 
     @property
     def sigma(self) -> float | tuple[float, ...]:
-        """The standard deviation of the noise; one for each coordinate if there are several."""
+        """Return the standard deviation of the noise; one for each coordinate if there are several."""
         return self.scale
 
     @property
     def event(self) -> Event:
-        """For accountants, whatever is released: the normal law under (epsilon, delta); rho-zCDP under ``rho``,
-        where integers get the discrete law.
+        """Return the event of any release for accountants.
+
+        It is the normal law under (epsilon, delta), and rho-zCDP under ``rho``, where integers get the discrete law.
 
         >>> Gaussian(sensitivity=1, rho=0.5).event
         Concentrated(0.5)
@@ -166,7 +165,7 @@ class Gaussian(Additive):
         return self.event_for(integer=self.rho is not None)
 
     def event_for(self, *, integer: bool) -> Event:
-        """For accountants, if only integers, or no integers, are released.
+        """Return the event for accountants if only integers, or no integers, are released.
 
         >>> Gaussian(sensitivity=1, rho=0.5).event_for(integer=False)
         GaussianNoise(1)
@@ -174,7 +173,7 @@ class Gaussian(Additive):
         return Concentrated(self.rho) if integer and self.rho is not None else GaussianNoise(self._exact_ratio())
 
     def _exact_ratio(self) -> Fraction:
-        """sigma / sensitivity of the noise as it is, from below."""
+        """Return sigma / sensitivity of the noise with rounded scales, rounded down."""
         if len(self._scales) == 1:
             return Fraction(self._scales[0]) / self._sensitivities[0]
         pairs = zip(self._sensitivities, self._scales, strict=True)
@@ -201,8 +200,10 @@ class Gaussian(Additive):
         return discrete_gaussian_one(max(self._scales[i], MIN_SCALE), source)
 
     def integer_tail(self, value: int, threshold: int, bits: int) -> Fraction:
-        """That of the rounded law; the discrete law, under ``rho``, has less beyond its deviation, where its density is
-        convex and each of its masses below the integral around it.
+        """Return an upper bound on ``P(release(value) >= threshold)`` for an integer, that of the rounded law.
+
+        The discrete law, under ``rho``, has less beyond its deviation, where its density is convex and each of its
+        masses below the integral around it.
         """
         t, sigma = threshold - value - Fraction(1, 2), Fraction(max(self._scales[0], MIN_SCALE))
         if self.rho is None or sigma > MAX_SCALE:

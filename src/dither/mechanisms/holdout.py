@@ -102,8 +102,9 @@ class ReusableHoldout(Stateful):
         return len(self._holdout)
 
     def constructor_arguments(self) -> dict[str, Any]:
-        """Return the arguments the object was built with, data included, from which the auditor builds another one to
-        compare. Not to be released.
+        """Return the arguments with which the object was built, data included; never release them.
+
+        The auditor builds another object from them to compare.
         """
         return {
             "train": self._train,
@@ -137,15 +138,17 @@ class ReusableHoldout(Stateful):
         return HoldoutAnswer(float(train), False) if answer is False else HoldoutAnswer(float(answer), True)
 
     def _held_out(self, question: Question) -> list[float]:
+        """Return the question's value on each held-out record; NaN where it has none."""
         return [math.nan if answer is None else answer for answer in _answers(question, self._holdout)]
 
     def _mean(self, values: list[float]) -> Fraction:
+        """Return the exact mean of values clipped to the bounds."""
         low, high = self.bounds
         return sum((_clipped(value, low, high) for value in values), Fraction(0)) / len(values)
 
 
 def _answers(question: Question, records: NDArray[Any]) -> list[float | None]:
-    """Return one number for each record; None where the question does not give that."""
+    """Return the question's value on each record; None where it is no single number."""
 
     def one(record: NDArray[Any]) -> float | None:
         value = np.asarray(question(record), dtype=np.float64)

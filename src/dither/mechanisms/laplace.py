@@ -92,6 +92,7 @@ class Laplace(Additive):
             k = math.floor(width)
 
             def fits(rate: float) -> bool:
+                """Return whether discrete noise of this rate exceeds k with at most the tail probability."""
                 return math.log(2) - rate * (k + 1) - math.log1p(math.exp(-rate)) <= math.log(tail)
 
             rate = bisect_floats(fits, 0.0, needed + 1, steps=200).holds
@@ -195,6 +196,7 @@ class Laplace(Additive):
         return discrete_laplace_one(max(self._scales[i], MIN_SCALE), source)
 
     def _one_by_one(self) -> bool:
+        """Return whether the noise is so wide that sums of 64 bits could overflow."""
         return self._scales[0] > MAX_SCALE / 64
 
     def _integer_noise(self, xs: NDArray[np.int64], source: Source) -> NDArray[np.int64]:

@@ -66,8 +66,9 @@ class MixedNoise(ReleasesNumbers):
 
     @classmethod
     def for_error(cls, error: float, *, sensitivity: float, delta: float, confidence: float = 0.95) -> MixedNoise:
-        """Return the mechanism at the smaller of the two laws' epsilons for this error, or at the larger one where the
-        law of smaller variance misses the error at the smaller.
+        """Return the mechanism at the smaller of the two laws' epsilons for this error.
+
+        Where the law of smaller variance misses the error at that epsilon, it is the larger of the two.
 
         >>> MixedNoise.for_error(5, sensitivity=1, delta=1e-6).chosen
         'Laplace'
@@ -114,7 +115,7 @@ class MixedNoise(ReleasesNumbers):
     def error(
         self, confidence: float = 0.95, *, coordinates: int | None = None, integer: bool | None = None
     ) -> PerCoordinate:
-        """Return the half-width of the noise that is used; all ``coordinates`` together by default."""
+        """Return the half-width of the noise that is used, for all ``coordinates`` together by default."""
         return self.mechanism.error(
             confidence, coordinates=self.coordinates if coordinates is None else coordinates, integer=integer
         )

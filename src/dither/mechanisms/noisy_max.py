@@ -96,7 +96,7 @@ class NoisyMax(SelectionMechanism):
         return chosen
 
     def error(self, candidates: int, confidence: float = 0.95, *, ties: int = 1) -> float:
-        """Return how far the winner's score is below the best at most, with this confidence.
+        """Return the most by which the winner's score is below the best, with this confidence.
 
         That of the exponential mechanism, which permute-and-flip never exceeds (McKenna and Sheldon 2020). With
         Laplace noise: all noises are within ``ln(d / tail)`` scales together, so two of them differ by twice

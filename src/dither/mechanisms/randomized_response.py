@@ -176,6 +176,7 @@ class RandomizedResponse(Pictured):
         width = arguments.positive(error, "error")
 
         def fits(epsilon: float) -> bool:
+            """Return whether the mechanism at this epsilon stays within the error."""
             return cls(epsilon, categories).error(confidence, people=people) <= width
 
         if not fits(700.0):
@@ -310,7 +311,7 @@ class RandomizedResponse(Pictured):
         return int(label) if is_number and 0 <= label < k else -1
 
     def _report(self, value: Any, source: Source) -> Any:
-        """Return the report for one value, drawn as :meth:`_reports` draws many."""
+        """Draw the report for one value, as :meth:`_reports` draws many."""
         k, code = self.category_count, self._encode_one(value)
         if code < 0:
             code = uniform_integer(k, source)
@@ -320,7 +321,7 @@ class RandomizedResponse(Pictured):
         return report if isinstance(self.categories, int) else self.categories[report]
 
     def _reports(self, labels: Any, source: Source) -> list[Any]:
-        """Return a report for each, as a label or a number."""
+        """Draw a report for each label, as a label or a number."""
         codes = self._encode(labels)
         unknown = np.flatnonzero(codes < 0)
         codes[unknown] = uniform_integers(self.category_count, unknown.size, source).astype(np.int64)

@@ -59,8 +59,9 @@ class SampleAndAggregate(Pictured):
             arguments.whole(self.columns, "columns")
 
     def results(self, x: Any, *, source: Source | None = None) -> NDArray[np.float64]:
-        """Return one bounded number for each block; not private, but each record moves one of them only: aggregate
-        them privately.
+        """Return one bounded number for each block, to be aggregated privately.
+
+        They are not private themselves, but each record changes only one of them.
         """
         rows = as_records(x, self.kind, columns=self.columns)
         if rows.shape[0] < self.blocks:
@@ -75,5 +76,6 @@ class SampleAndAggregate(Pictured):
         return np.array(results)
 
     def _result(self, rows: NDArray[Any]) -> float | None:
+        """Return the function's value on the rows of one block; None if it is not finite."""
         value = float(self.fn(rows))
         return value if math.isfinite(value) else None

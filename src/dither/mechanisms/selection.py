@@ -26,8 +26,9 @@ _FIX = "pass one number for each candidate; -inf for one that must not be chosen
 
 @dataclass(frozen=True)
 class Scores:
-    """Scores as floats, and exactly where those are only near them: integers of more than 53 bits are kept as distances
-    from the largest, so that none is too large for a float.
+    """Scores as floats, and exactly where floats round them.
+
+    Integers of more than 53 bits are stored as distances from the largest, so that none is too large for a float.
     """
 
     floats: NDArray[np.float64]
@@ -71,11 +72,12 @@ def read_scores(scores: Any) -> Scores:
 
 
 def _large(item: object) -> bool:
+    """Return whether an item is an integer that no float represents exactly."""
     return isinstance(item, (int, np.integer)) and not -_EXACT <= item <= _EXACT
 
 
 def _from_integers(scores: Sequence[Any]) -> Scores:
-    """Return a list with integers that NumPy would round, or not take at all: their differences stay exact."""
+    """Return scores with integers that NumPy would round or refuse, so that their differences stay exact."""
     if not all(isinstance(item, (int, float, np.integer, np.floating)) for item in scores):
         raise WrongType("scores", "real numbers", "a value that is none", _FIX)
     if not all(_large(item) or -math.inf <= item < math.inf for item in scores):

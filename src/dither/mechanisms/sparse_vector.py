@@ -91,7 +91,7 @@ class SparseVector(Pictured):
 
     @starts_session(cost="self")
     def start(self, threshold: float, *, source: Source | None = None) -> SparseVectorSession:
-        """Begin a session; each costs the guarantee once.
+        """Start a session, which costs the guarantee once.
 
         >>> SparseVector(sensitivity=1, epsilon=1).start(threshold=10).asked
         0
@@ -149,7 +149,10 @@ class SparseVectorSession(Stateful):
         return self.mechanism.guarantee
 
     def constructor_arguments(self) -> dict[str, Any]:
-        """Return the arguments the session was built with, from which the auditor builds another one to compare."""
+        """Return the arguments with which the session was built.
+
+        The auditor builds another session from them to compare.
+        """
         return {"mechanism": self.mechanism, "threshold": self.threshold, "source": self._source}
 
     @observed

@@ -82,6 +82,7 @@ class Staircase(Additive):
         width = arguments.positive(error, "error")
 
         def fits(epsilon: float) -> bool:
+            """Return whether the mechanism at this epsilon stays within the error."""
             return float(cls(sensitivity, epsilon).error(confidence, integer=False)) <= width
 
         epsilon = smallest_float(fits, 1e-9, 1e6)

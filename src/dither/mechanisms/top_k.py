@@ -118,8 +118,8 @@ class TopK(Pictured):
         return [names[i] for i in covered(self.select_indices)(scores, source=source)]
 
     def error(self, candidates: int, confidence: float = 0.95) -> float:
-        """Return how far below the true k-th best every winner's score is at most, with this confidence (over all k
-        choices together).
+        """Return the most by which any winner's score is below the true k-th best, with this confidence for all k
+        together.
 
         >>> TopK(5, sensitivity=1, epsilon=1).error(100) > TopK(1, sensitivity=1, epsilon=1).error(100)
         True
@@ -133,6 +133,7 @@ def _largest_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
     """Return the largest rho, to a relative 1e-9, whose zCDP implies (epsilon, delta)-DP."""
 
     def fits(rho: Fraction) -> bool:
+        """Return whether rho-zCDP implies the epsilon at delta."""
         return rho > 0 and ZCDP(rho).to_approx(float(delta)).exact[0] <= epsilon
 
     return bisect_fractions(fits, epsilon, Fraction(0), steps=40, floats=True).holds

@@ -88,7 +88,7 @@ def release(
     release_scalar: Callable[[Scalar], int | float],
     release_vector: Callable[[Vector], list[Any] | NDArray[Any]],
 ) -> Any:
-    """Release ``value`` by ``one`` or ``many``, in the container it came in."""
+    """Release ``value`` by the function for one number or for a vector, and return it in the container it came in."""
     single = scalar(value)
     if single is not None:
         return mark(release_scalar(single), source)
@@ -130,6 +130,7 @@ def _series(value: Any, library: str, source: Source, release_vector: Callable[[
 
 
 def _nonempty(length: int) -> None:
+    """Refuse an empty vector."""
     if length == 0:
         raise InvalidArgument("value", "at least one number", "none", "release only where there are answers")
 

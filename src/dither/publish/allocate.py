@@ -92,7 +92,7 @@ def table_spec(
 
 
 def normal_quantile(confidence: float) -> float:
-    """Return how many deviations from its mean a normal number is at most, with this probability.
+    """Return z such that a normal number is within z deviations of its mean with this probability.
 
     >>> round(normal_quantile(0.95), 4)
     1.96
@@ -191,7 +191,7 @@ def allocate(
 
 
 def importance(domain: Domain, table: TableSpec) -> float:
-    """Return how much the mean variance of a table's cells counts in the sum that is made small.
+    """Return the weight of a table's mean cell variance in the sum that the allocation minimizes.
 
     >>> from dither.publish.domain import Attribute
     >>> importance(Domain([Attribute.flat("sex", ["f", "m"])]), TableSpec((0,), weight=2.0))
@@ -236,7 +236,7 @@ def _smaller_goals(ratio: float, budget: dict[str, float]) -> tuple[str, str]:
 
 @dataclass(frozen=True, eq=False)
 class _AllocationProblem:
-    """The residuals to measure and what they may cost; rates are the costs of the single ones."""
+    """The residuals to measure and their total cost; the rate of a residual is its cost, 1 / variance."""
 
     residuals: Residuals
     measured: tuple[Levels, ...]
@@ -252,10 +252,11 @@ class _AllocationProblem:
         return self.residuals.largest_variance(levels, self._variances(rates))[0]
 
     def _variances(self, rates: Floats) -> dict[Levels, float]:
+        """Return the variance of each measured residual from its rate, 1 / variance."""
         return dict(zip(self.measured, (1 / rates).tolist(), strict=True))
 
     def alone(self, levels: Levels) -> float:
-        """Return the mean variance of a table's cells if everything were spent on it."""
+        """Return the mean variance of a table's cells if the whole budget were spent on it."""
         shares = self.residuals.mean_variances(levels, self.measured)
         return float(np.sqrt(shares).sum() ** 2 / self.cost)
 
@@ -297,7 +298,7 @@ class _AllocationProblem:
         return best, least
 
     def meeting(self, chosen: Floats, meets: Floats, goals: Mapping[Levels, float]) -> Floats:
-        """Return rates in proportion to the chosen ones, but nowhere below the least that meet the goals.
+        """Return rates in proportion to the chosen ones, raised where they would not meet the goals.
 
         With ``meets`` scaled down until a goal is met exactly, ``max(least, factor * chosen)`` with the factor that
         spends the budget: for the sum of variances, that is the best of all rates that are at least the least ones.

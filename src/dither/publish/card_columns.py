@@ -222,7 +222,7 @@ class ColumnReader:
         levels = nested_levels(name, spec)
         spec = spec if isinstance(spec, Mapping) else {}
         if lookup is not None and "lookup" in spec:
-            raise _wrong(f"lookups.{name}", "one lookup", "two", f"leave out lookup under nested.{name}")
+            raise InvalidArgument(f"lookups.{name}", "one lookup", "two", f"leave out lookup under nested.{name}")
         null, other = _null(name, spec), spec.get("other")
         expression = self._expression(levels[-1], spec, f"nested.{name}")
         kind = self._kind(expression)
@@ -243,7 +243,7 @@ class ColumnReader:
         ``period``."""
         where = section or f"columns.{name}"
         if all(key in spec for key in _SOURCES):
-            raise _wrong(where, "column or expression", "both", "leave one of them out")
+            raise InvalidArgument(where, "column or expression", "both", "leave one of them out")
         if "expression" in spec:
             expression = self._resolved(spec["expression"], f"{where}.expression")
         else:
@@ -253,7 +253,7 @@ class ColumnReader:
                 expression = self._of_date(name, expression, key, spec[key], names, operation)
         checked, kind = typed(expression, self._type)
         if kind is None:
-            raise _wrong(f"columns.{name}", "values", "NULL always", "name a column of the card")
+            raise InvalidArgument(f"columns.{name}", "values", "NULL always", "name a column of the card")
         return checked
 
     def _spelled(self, name: str, spec: Mapping[str, Any], section: str) -> str:
@@ -261,7 +261,7 @@ class ColumnReader:
         given = spec.get("column", name)
         where = f"{section}.column" if "column" in spec else section
         if not isinstance(given, str):
-            raise _wrong(where, "the name of a column", kind_of(given), 'write column = "state"')
+            raise InvalidArgument(where, "the name of a column", kind_of(given), 'write column = "state"')
         matches = [item for item in self.card.columns if item.casefold() == given.casefold()]
         if given in self.card.columns:
             return given
@@ -270,7 +270,7 @@ class ColumnReader:
         fix = closest(given, self.card.columns)
         if "column" not in spec:
             fix += f'; a column of another name is said by column = "…" or expression = "…" under {section}'
-        raise _wrong(where, f"a column of {self.card.name}", repr(clip(given)), fix)
+        raise InvalidArgument(where, f"a column of {self.card.name}", repr(clip(given)), fix)
 
     def _of_date(
         self, name: str, expression: Expression, key: str, given: Any, names: tuple[str, ...], operation: str
@@ -278,24 +278,27 @@ class ColumnReader:
         """Return the part or the period of a date, after checks of its name and of the type of the column."""
         if given not in names:
             got = repr(clip(given)) if isinstance(given, str) else kind_of(given)
-            raise _wrong(f"columns.{name}.{key}", ", ".join(names), got, f'write {key} = "month"')
+            raise InvalidArgument(f"columns.{name}.{key}", ", ".join(names), got, f'write {key} = "month"')
         kind = self._kind(expression)
         if kind not in ("date", "timestamp"):
-            raise _wrong(
+            raise InvalidArgument(
                 f"columns.{name}.{key}", "a column of dates or timestamps", f"one of type {kind}",
                 f'name it by column = "…", or leave out {key}',
             )  # fmt: skip
         return Call(operation, (Literal("isodow" if given == "weekday" else given), expression))
 
     def _resolved(self, given: Any, where: str) -> Expression:
+        """Return a condition or expression with its columns resolved to those of the card."""
         if not isinstance(given, (str, Term, Column, Literal, Call)):
             raise WrongType(where, "SQL over a row", kind_of(given), 'write "MONTH(visited_at)", for example')
         return resolve_columns(condition(given, where), self._rows)
 
     def _type(self, column: Column) -> Type:
+        """Return the type of a column by the card."""
         return type_of(self.card, column)
 
     def _kind(self, expression: Expression) -> Type:
+        """Return the type of an expression."""
         return compiled.compile(expression, compiled.lookup(self.card, {})).type
 
     # -- domains -------------------------------------------------------------------------------------------------------
@@ -310,7 +313,7 @@ class ColumnReader:
             if not listed or not kinds or not fits:
                 got = "none" if not kinds else f"keys of type {', '.join(sorted(str(item) for item in kinds))}"
                 fix = f"list values of {show(expression)}, each once"
-                raise _wrong(f"columns.{name}.keys", f"a list of keys of type {kind}", got, fix)
+                raise InvalidArgument(f"columns.{name}.keys", f"a list of keys of type {kind}", got, fix)
             return listed
         values = self._facts.values(expression)
         if values is None and isinstance(expression, Column):
@@ -319,8 +322,8 @@ class ColumnReader:
             if isinstance(expression, Column) and expression.name == self.card.unit:
                 got = f"{expression.name}, the unit of the card: every key is a person"
                 fix = "leave it out of the tables; keys that are public all the same may stand under columns"
-                raise _wrong(f"columns.{name}", "a column that groups people", got, fix)
-            raise _wrong(f"columns.{name}", "public keys or bins", "neither", self._fix(name, kind))
+                raise InvalidArgument(f"columns.{name}", "a column that groups people", got, fix)
+            raise InvalidArgument(f"columns.{name}", "public keys or bins", "neither", self._fix(name, kind))
         return values
 
     def _fix(self, name: str, kind: Type) -> str:
@@ -335,12 +338,12 @@ class ColumnReader:
         """Return a column of numbers in bins, with edges from the plan or at equal widths between the card's bounds."""
         kind = self._kind(expression)
         if kind not in ("integer", "number"):
-            raise _wrong(
+            raise InvalidArgument(
                 f"columns.{name}", "a column of numbers for bins", f"one of type {kind}", self._fix(name, kind)
             )
         edges = self._edges(name, expression, spec["width"]) if "width" in spec else _listed(spec["edges"])
         if any(isinstance(edge, bool) or not isinstance(edge, (int, float)) for edge in edges):
-            raise _wrong(
+            raise InvalidArgument(
                 f"columns.{name}.edges", "numbers", "values that are not numbers", "write edges = [0, 18, 65, 120]"
             )
         attribute = Attribute.binned(name, edges, null=null, other=other, whole=kind == "integer")
@@ -355,7 +358,7 @@ class ColumnReader:
         if bounds is None and known is not None:
             bounds = known.low, known.high
         if bounds is None or not all(map(math.isfinite, bounds)):
-            raise _wrong(
+            raise InvalidArgument(
                 f"columns.{name}.width",
                 "bounds in the card",
                 "none",
@@ -364,7 +367,9 @@ class ColumnReader:
         low, high = map(Fraction, bounds)
         count = (high - low) // step + 1
         if count > _MOST_BINS:
-            raise _wrong(f"columns.{name}.width", f"at most {_MOST_BINS:,} bins", f"{count:,}", "write a larger width")
+            raise InvalidArgument(
+                f"columns.{name}.width", f"at most {_MOST_BINS:,} bins", f"{count:,}", "write a larger width"
+            )
         return [float(low + i * step) for i in range(count + 1)]
 
     def _level_types(self, levels: Sequence[str], finest: Type) -> dict[str, Type]:
@@ -386,7 +391,7 @@ def card_about(card: Card, about: str | None) -> Card:
         return card
     if about is None or about not in names:
         got = "none" if about is None else repr(clip(about))
-        raise _wrong("about", f"one of {', '.join(names)}", got, f"write {names[0]!r}, for example")
+        raise InvalidArgument("about", f"one of {', '.join(names)}", got, f"write {names[0]!r}, for example")
     return card.for_table(about)
 
 
@@ -402,7 +407,7 @@ def _as_mapping(name: str, spec: Any) -> Mapping[str, Any]:
     check_names(spec, _KEYS, where)
     said = [key for key in _DOMAINS if key in spec and not (key == "keys" and ("part" in spec or "period" in spec))]
     if len(said) > 1:
-        raise _wrong(where, f"one of {', '.join(_DOMAINS)}", " and ".join(said), "leave out all but one")
+        raise InvalidArgument(where, f"one of {', '.join(_DOMAINS)}", " and ".join(said), "leave out all but one")
     return spec
 
 
@@ -414,7 +419,7 @@ def stated_keys(name: str, given: Any) -> dict[str, Any]:
     items = [*given] if isinstance(given, (list, tuple, range)) else []
     if items and all(isinstance(item, (int, float)) and not isinstance(item, bool) for item in items):
         fix = f"write {{'edges': {[*items[:3]]}}} for bins, with all edges, or {{'keys': …}} for single values"
-        raise _wrong(f"columns.{name}", "keys or edges, said by name", "a list of numbers", fix)
+        raise InvalidArgument(f"columns.{name}", "keys or edges, said by name", "a list of numbers", fix)
     return {"keys": given}
 
 
@@ -422,11 +427,12 @@ def _null(name: str, spec: Mapping[str, Any]) -> bool:
     """Return whether a section says that NULL is a key."""
     null = spec.get("null", False)
     if not isinstance(null, bool):
-        raise _wrong(f"null of {name}", "true or false", kind_of(null), "write null = true")
+        raise InvalidArgument(f"null of {name}", "true or false", kind_of(null), "write null = true")
     return null
 
 
 def _listed(given: Any) -> list[Any]:
+    """Return a list of keys or edges as Python values."""
     if isinstance(given, (str, bytes, Mapping)) or not hasattr(given, "__iter__"):
         raise WrongType("keys or edges", "a list", kind_of(given), 'write keys = ["f", "m"], for example')
     return [item.item() if hasattr(item, "item") else item for item in given]
@@ -445,7 +451,7 @@ def nested_levels(name: str, spec: Any) -> list[str]:
     texts = isinstance(levels, Sequence) and not isinstance(levels, str) and all(isinstance(i, str) for i in levels)
     if not texts or not levels:
         got = "none" if not levels else kind_of(levels)
-        raise _wrong(where, "a list of levels, the coarsest first", got, 'write levels = ["state", "county"]')
+        raise InvalidArgument(where, "a list of levels, the coarsest first", got, 'write levels = ["state", "county"]')
     return [*levels]
 
 
@@ -455,7 +461,3 @@ def _left_out(name: str, null: bool, other: Any, outside: dict[str, float]) -> N
     ``outside`` gives the number of keys, or the range of the bins.
     """
     return Note("rows_outside", {"name": name, "null": null, "other": other, "outside": outside})
-
-
-def _wrong(where: str, expected: str, got: str, fix: str) -> InvalidArgument:
-    return InvalidArgument(where, expected, got, fix)

@@ -196,6 +196,7 @@ def _cuts(
 
 
 def _constant(expression: Expression) -> Literal | None:
+    """Return the value of an expression without columns; None if it has columns."""
     return None if columns(expression) else Literal(evaluate(expression, {}))
 
 
@@ -244,6 +245,7 @@ def _first_from(number: Fraction, above: bool, whole: bool) -> float:
 
 
 def _before(value: float, whole: bool) -> float:
+    """Return the largest whole number, or float, below ``value``."""
     return value - 1 if whole else math.nextafter(value, -math.inf)
 
 
@@ -262,6 +264,7 @@ def _joined(
 
 
 def _places(expression: Expression, names: Mapping[str, int]) -> set[int]:
+    """Return the indices of the columns in an expression."""
     return {names[column.name] for column in columns(expression)}
 
 

@@ -214,7 +214,7 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class Recorded:
-    """What was recorded, and what whoever asked should know of it."""
+    """A recorded release, with its receipt, the remaining budget and the notes for the analyst."""
 
     stored: bytes
     receipt: str
@@ -325,7 +325,7 @@ class Counting:
         return float(2.0 ** -self.limits.bits())
 
     def check(self, tables: Sequence[Levels]) -> None:
-        """Refuse, without any charge, whatever can be refused: the statement is compiled and tried on no rows."""
+        """Refuse without any charge what can be refused: the statement is compiled and tried on no rows."""
         with self._context(tables) as context:
             self._check(context, tables)
 

@@ -45,7 +45,7 @@ def places_without(levels: Sequence[str], level: str, lookup: Mapping[str, Seque
 
 
 def some(shown: Sequence[str], most: int = 5) -> str:
-    """Return the first of several, and how many more there are."""
+    """Name the first few of several items, and say how many more there are."""
     more = f" and {len(shown) - most:,} more" if len(shown) > most else ""
     return ", ".join(shown[:most]) + more
 
@@ -253,7 +253,7 @@ class Attribute:
 
 @dataclass(frozen=True, eq=False)
 class Domain:
-    """Attributes that tables are made from.
+    """The attributes from which tables are made.
 
     >>> domain = Domain([Attribute.flat("sex", ["f", "m"]), Attribute.flat("region", ["n", "s", "w"])])
     >>> domain.size((1, 1)), domain.names((1, 0))
@@ -337,7 +337,7 @@ class Domain:
 
 
 def finest(tables: Iterable[Levels]) -> Levels:
-    """Return the coarsest table that all of these are margins of."""
+    """Return the coarsest table of which all of these are margins."""
     return tuple(max(levels) for levels in zip(*tables, strict=True))
 
 
@@ -347,6 +347,7 @@ def contains(table: Levels, margin: Levels) -> bool:
 
 
 def _name(value: object, what: str) -> str:
+    """Return a name, which must be a nonempty text."""
     if not isinstance(value, str) or not value:
         raise WrongType(what, "a name", type(value).__name__, "pass a text such as 'state'")
     return value

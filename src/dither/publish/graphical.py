@@ -152,7 +152,9 @@ class CliqueLaws:
 
 
 def possible_cells(sizes: Sequence[int], tree: JunctionTree, allowed: Mapping[Clique, Flags]) -> list[Flags]:
-    """Return the cells of each clique that some record has whose cells in all tables of ``allowed`` are true.
+    """Return which cells of each clique are possible.
+
+    A cell is possible if some record has it all of whose cells in the tables of ``allowed`` are true.
 
     What is possible in one clique is passed to its neighbors, from the leaves of the tree to its root and back; in a
     junction tree, what agrees along all edges belongs to whole records.
@@ -181,6 +183,7 @@ def expanded(values: NDArray[Any], table: Clique, clique: Clique) -> NDArray[Any
 
 
 def _any_to(flags: Flags, clique: Clique, table: Clique) -> Flags:
+    """Return whether any cell of a clique is flagged, for each cell of a table within the clique."""
     return np.asarray(flags.any(axis=tuple(i for i, attribute in enumerate(clique) if attribute not in table)))
 
 
@@ -205,7 +208,7 @@ def _draw(law: Floats, keys: Integers, ranks: Integers, multiplier: float, sourc
 
 
 def uniform(count: int, source: Source) -> Floats:
-    """Return numbers from 0 to 1, 1 excluded."""
+    """Draw independent numbers from 0 to 1, 1 excluded."""
     return np.asarray((source.words(count) >> np.uint64(11)).astype(np.float64) * 2.0**-53)
 
 
@@ -230,7 +233,10 @@ class MeasuredTable:
 
 @dataclass
 class GraphicalModel:
-    """The model of some measurements, for so many records; ``allowed`` says of some tables which cells are possible."""
+    """The law of largest entropy for ``total`` records whose margins are close to measurements.
+
+    ``allowed`` has the possible cells of some tables; records with other cells have probability 0.
+    """
 
     sizes: tuple[int, ...]
     total: float
@@ -252,7 +258,7 @@ class GraphicalModel:
         self.possible = possible_cells(self.sizes, self.tree, self.allowed)
 
     def fit(self, measurements: Sequence[MeasuredTable], iterations: int) -> None:
-        """Fit to measurements, from where the model is."""
+        """Fit the model to measurements by gradient steps on its parameters, from their present values."""
         self._join([item.table for item in measurements])
         for item in measurements:
             self.parameters.setdefault(item.table, np.zeros_like(item.values))
@@ -324,6 +330,7 @@ class GraphicalModel:
 
 
 def _sum_to(values: Floats, clique: Clique, table: Clique) -> Floats:
+    """Sum the cells of a clique to a table within the clique."""
     axes = tuple(i for i, attribute in enumerate(clique) if attribute not in table)
     return np.asarray(values.sum(axis=axes))
 

@@ -496,6 +496,8 @@ class _Fitting:
         )
 
     def _flatten(self, values: Numbers) -> Numbers:
+        """Return values as a matrix: a row for each key of the spine, a column for each combination of the other
+        attributes."""
         return np.moveaxis(values, self.spine, 0).reshape(values.shape[self.spine], -1)
 
     def first_level(self, core: Levels, counts: Integers) -> Integers:
@@ -609,6 +611,7 @@ def _fit(
 
 
 def _shrunk(values: Floats, variance: Floats, expected: Floats) -> tuple[Floats, Floats]:
+    """Return posterior means and variances of cells (:func:`shrink`), in the shape of the values."""
     mean, spread = shrink(values.ravel(), variance.ravel(), expected.ravel())
     return mean.reshape(values.shape), spread.reshape(values.shape)
 

@@ -61,7 +61,8 @@ _RATE_BITS = 60
 
 
 def cost_of(guarantee: Guarantee, contribution: float | Fraction = 1) -> Fraction:
-    """Return the sum of ``1 / v_A`` that a guarantee pays for, rounded down.
+    """Return the largest sum of ``1 / v_A`` that a guarantee pays for, with v_A the variances of residuals; rounded
+    down.
 
     >>> cost_of(ZCDP(0.5)), cost_of(ZCDP(0.5), contribution=2)
     (Fraction(1, 1), Fraction(1, 4))
@@ -249,9 +250,11 @@ class MarginalMechanism:
 
     @cached_property
     def _scales(self) -> dict[Levels, list[tuple[tuple[slice, ...], float]]]:
+        """Return the cache of :meth:`scales`."""
         return {}
 
     def _noise(self, scale: float, count: int, source: Source) -> Numbers:
+        """Draw noise for whole numbers: discrete Gaussian, or normal rounded to integers."""
         if self.discrete:
             return discrete_gaussian(scale, count, source)
         return integer_steps(_NORMAL, scale, count, source)
@@ -282,6 +285,6 @@ class MarginalMechanism:
 
 
 def tables_needed(tables: Sequence[Levels]) -> list[Levels]:
-    """Return the tables that are no margins of others: from their counts all residuals can be computed."""
+    """Return the tables that are no margins of others: their counts determine all residuals."""
     distinct = [*dict.fromkeys(tables)]
     return [table for table in distinct if not any(contains(other, table) for other in distinct if other != table)]

@@ -88,8 +88,9 @@ def split(guarantee: Guarantee, share: Fraction) -> BudgetSplit:
 
 
 class TypicalCell(NamedTuple):
-    """The standard deviation of a cell, in rows, if a person counts for one row; and how many cells a row is spread
-    over: what a limit is chosen by. Both are public.
+    """The deviation of a cell in rows if a person counts for one row, and over how many cells a row is spread.
+
+    A limit is chosen for it; both numbers are public.
     """
 
     noise_of_one: float

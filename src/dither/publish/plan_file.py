@@ -216,6 +216,7 @@ def draft_plan(card: Card, path: str, about: str | None = None) -> str:
 
 
 def _rows(card: Card) -> list[str]:
+    """Return the commented line of a drafted plan about the number of rows."""
     if card.rows is not None:
         return [f"# rows = {card.rows}     # what an error in percent is of; this is what the card says"]
     return ["# rows = 100000     # about how many rows there are, if that is public: what an error in percent is of"]
@@ -251,6 +252,7 @@ def _section(name: str, column: ColumnCard) -> str | None:
 
 
 def _unusable(name: str, column: ColumnCard) -> str:
+    """Return the commented section of a column for which the card has no domain."""
     wanted = {"integer": "edges = [0, 10, 100]", "number": "edges = [0, 10, 100]", "text": 'keys = ["…"]'}
     state = wanted.get(column.type, "bounds in the card")
     return f"# [columns.{_key(name)}]   # the card has no domain for it: it needs {state}"
@@ -263,14 +265,17 @@ def _width(span: float) -> float:
 
 
 def _size(column: ColumnCard) -> int:
+    """Return the rough number of keys of a drafted column, for choosing small tables."""
     if column.keys is not None:
         return len(column.keys) if len(column.keys) <= _FEW_KEYS else 10**9
     return 2 if column.type == "boolean" else 11
 
 
 def _key(name: str) -> str:
+    """Return a column name as a key in TOML, quoted where necessary."""
     return name if _BARE.fullmatch(name) else _quoted(name)
 
 
 def _quoted(text: str) -> str:
+    """Return a text in double quotes, escaped as in TOML."""
     return json.dumps(text, ensure_ascii=False)

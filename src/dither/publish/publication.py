@@ -197,6 +197,7 @@ class Publication:
 
 
 def _plus_minus(error: float) -> str:
+    """Describe a half-width at 95 %; 0 is that of a public total."""
     return f"± {two_digits(error)} (95 %)" if error else "± 0 (public)"
 
 
@@ -293,7 +294,7 @@ def check_format(format: str) -> str:
 
 
 def writers(publication: Publication, format: str) -> dict[str, Writer]:
-    """Return what writes each file, given a path, by the name of the file."""
+    """Return a function for each file name that writes the file to a given path."""
     names = [publication.names_of(levels) for levels in publication.tables]
     files = file_names(names, check_format(format))
     result: dict[str, Writer] = {
@@ -315,6 +316,7 @@ def _columns(publication: Publication, levels: Levels) -> tuple[str, ...]:
 
 
 def _write_table_of(publication: Publication, columns: tuple[str, ...], format: str, path: str) -> None:
+    """Write one table of a publication to a file."""
     write_table(publication.table(*columns), path, format)
 
 
@@ -352,7 +354,7 @@ def write_table(table: Any, path: str, format: str) -> None:
 
 
 def description(publication: Publication, files: list[str]) -> dict[str, Any]:
-    """Return the content of ``publication.json``: what was published, under which guarantee, and what the numbers
+    """Return the content of ``publication.json``: what was published, under which guarantee, and what intervals
     promise."""
     from dither import __version__
 

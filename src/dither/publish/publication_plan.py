@@ -500,6 +500,7 @@ class Plan:
         return self._notes()
 
     def _notes(self, learned: PersonLimit | None = None) -> tuple[Note, ...]:
+        """Return the notes on the plan, with the limit on a person's rows once it is learned."""
         totals = [Note("totals_of_bounded_rows")] if self.totals.tables and self.card.unit is not None else []
         return (*(item.left_out for item in self.card_columns), *self.counting.notes(learned), *totals)
 
@@ -514,8 +515,9 @@ class Plan:
         )
 
     def _mechanism(self, guarantee: Guarantee) -> MarginalMechanism:
-        """Return what the tables are measured with; where the limit is chosen later, for one row of it, and refused
-        where it could not be at some limit.
+        """Return the mechanism that measures the tables, for one row of a person where the limit is chosen later.
+
+        It is refused if it could not be built for some limit that may be chosen.
         """
         tables = self.counting.split(guarantee).tables
         if self.counting.is_automatic:
@@ -590,6 +592,7 @@ class Plan:
         left_for_tables = counting.split(budget).tables
 
         def compute(limited: Counting, counts: Mapping[Levels, Integers]) -> bytes:
+            """Measure the counts, under a mechanism planned anew if the limit was learned, and encode the result."""
             same = limited.limits == counting.limits
             mechanism = first if same else self._marginal_of(limited).mechanism(left_for_tables)
             return encode_parts(mechanism.release(counts), mechanism.multipliers, mechanism.variances)

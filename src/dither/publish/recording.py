@@ -91,6 +91,7 @@ def _zigzag(steps: Any) -> Any:
 
 
 def _unzigzag(codes: Any) -> Any:
+    """Return the signed numbers of zigzag codes: 0, 1, 2, 3, 4 stand for 0, -1, 1, -2, 2."""
     return (codes >> np.uint64(1)).astype(np.int64) ^ -(codes & np.uint64(1)).astype(np.int64)
 
 
@@ -154,6 +155,7 @@ def decode_synthesis(
 
 
 def _packed(arrays: Sequence[Any], kind: str) -> bytes:
+    """Compress numbers one byte plane after another."""
     numbers = np.concatenate([np.ravel(array).astype(kind) for array in arrays])
     planes = numbers.view(np.uint8).reshape(len(numbers), -1).T
     return zlib.compress(np.ascontiguousarray(planes).tobytes(), 6)

@@ -173,7 +173,7 @@ def margins(tables: Iterable[Levels]) -> list[Levels]:
 
 @dataclass(frozen=True, eq=False)
 class AttributeResiduals:
-    """The contrasts of all levels of one attribute, and what a record or a cell has to do with them."""
+    """The contrasts of all levels of one attribute, and their shares of the variance of cells and sums."""
 
     attribute: Attribute
 
@@ -195,6 +195,7 @@ class AttributeResiduals:
 
     @cached_property
     def _classes(self) -> dict[int, tuple[Floats, Integers]]:
+        """Return the cache of :meth:`variance_classes`, with level 0, which has one key and all of its variance."""
         return {0: (np.ones((1, 1)), np.zeros(1, dtype=np.int64))}
 
     def _find_classes(self, level: int) -> tuple[Floats, Integers]:

@@ -100,7 +100,7 @@ class SelectionPlan:
 
 
 class Selection:
-    """One release: what is left of the budget, what was measured, and the model."""
+    """The state of one release: the remaining budget, the measurements, and the model."""
 
     def __init__(self, plan: SelectionPlan, exact: Mapping[Clique, Integers], source: Source) -> None:
         self.plan, self.sizes, self.candidates = plan, plan.sizes, plan.candidates
@@ -168,6 +168,7 @@ class Selection:
         return size <= max(self.plan.model_cells * float(spent), self.smallest)
 
     def _model_size(self, tables: Sequence[Clique]) -> int:
+        """Return the number of cells of a model that has these tables."""
         cliques = maximal_cliques(self.sizes, [*tables, *self.plan.allowed])
         return sum(cells(clique, self.sizes) for clique in cliques)
 
@@ -187,7 +188,10 @@ class Selection:
     def _select(
         self, tables: Sequence[Clique], modeled: Mapping[Clique, Integers], sigma: float, rho: Fraction
     ) -> Clique:
-        """Return the exponential mechanism: whole scores, and an epsilon whose square is at most 8 rho."""
+        """Select a table by the exponential mechanism, with whole scores and an epsilon whose square is at most 8 rho.
+
+        A score is the distance of the exact counts from the model's, less the distance that noise alone would cause.
+        """
         epsilon: Any = Fraction(math.isqrt(int(8 * rho * (1 << 120))), 1 << 60)
         self.left -= epsilon * epsilon / 8
         scores = [

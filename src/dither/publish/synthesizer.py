@@ -85,6 +85,7 @@ def rho_of(guarantee: Guarantee) -> Fraction:
         raise InvalidArgument("delta", "epsilon and delta above 0", "none", "pass ApproxDP(1, 1e-9)")
 
     def suffices(rho: float) -> bool:
+        """Return whether rho-zCDP implies epsilon at delta."""
         return ZCDP(Fraction(rho)).epsilon_at(delta) <= epsilon
 
     # at a small delta, rho-zCDP has an epsilon above rho
@@ -267,10 +268,12 @@ class Synthesizer:
         )
 
     def _levels(self, table: Clique) -> Levels:
+        """Return a table over attributes as levels: the finest for its attributes, 0 for others."""
         depths = [len(attribute.level_names) for attribute in self.domain.attributes]
         return tuple(depth if i in table else 0 for i, depth in enumerate(depths))
 
     def _singles(self) -> list[Clique]:
+        """Return the tables of one attribute each."""
         return [(i,) for i in range(len(self.sizes))]
 
     def release(
@@ -285,14 +288,14 @@ class Synthesizer:
 
     @spends
     def measure(self, counts: Mapping[Levels, Numbers], *, source: Source | None = None) -> bytes:
-        """Return the private part: what :meth:`read` makes records from, as often and as many as wanted."""
+        """Release the measurements, from which :meth:`read` draws any number of records at no further cost."""
         exact = {table: self._checked(table, counts) for table in [*self._singles(), *self.candidates]}
         selection = Selection(self._plan, exact, resolve(source))
         selection.run()
         return encode_synthesis(selection.rounds, selection.model.laws())
 
     def read(self, stored: bytes, *, rows: int | None = None) -> Synthesis:
-        """Return the records of what :meth:`measure` released: a function of it, and free."""
+        """Draw records from what :meth:`measure` released, which is post-processing and costs nothing."""
         number = check_rows(rows)
         rounds, laws = decode_synthesis(stored, self.sizes, self._plan.possible)
         total = min(max(round(laws.total * self.unit), 0), MAX_RECORDS) if number is None else number
@@ -328,8 +331,7 @@ class Synthesizer:
 
 
 def check_rows(rows: int | None) -> int | None:
-    """Return how many records are wanted, refused unless it is a number that can be made; None: as many as there seem
-    to be.
+    """Return the number of records to draw as a whole number; None stands for the estimated number of rows.
 
     >>> check_rows(1000)
     1000

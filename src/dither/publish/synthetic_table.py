@@ -166,7 +166,7 @@ class SyntheticPlan:
         )
 
     def _limited(self, counting: Counting) -> Synthesizer:
-        """Return what measures tables that were counted so."""
+        """Return the synthesizer for counts in which a person's rows are limited as in ``counting``."""
         if counting.limits == self.counting.limits:
             return self.synthesizer
         return replace(self.synthesizer, contribution=counting.contribution, unit=counting.unit)
@@ -382,7 +382,7 @@ class _DefaultReader(ColumnReader):
 
 
 def _period(expression: Expression) -> str | None:
-    """Return the period whose beginning an expression is."""
+    """Return the unit to which an expression truncates a date; None for any other expression."""
     if isinstance(expression, Call) and expression.op == "date_trunc" and isinstance(expression.args[0], Literal):
         return str(expression.args[0].value)
     return None

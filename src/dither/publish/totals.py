@@ -233,7 +233,7 @@ def public_totals(domain: Domain, totals: Mapping[Sequence[str] | str, Any] | No
 
 
 def _common(first: Levels, second: Levels) -> Levels:
-    """Return the finest table that both are refinements of."""
+    """Return the finest common margin of two tables."""
     return tuple(min(pair) for pair in zip(first, second, strict=True))
 
 
@@ -268,4 +268,5 @@ def _numbers(domain: Domain, levels: Levels, numbers: Any) -> Integers:
 
 
 def _shown(domain: Domain, levels: Levels) -> str:
+    """Return the names of a table, joined by ×."""
     return " × ".join(domain.names(levels)) or "the total"

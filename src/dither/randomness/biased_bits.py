@@ -124,4 +124,6 @@ class BiasedBits:
         return out
 
     def _at_most(self, ones: int) -> Threshold:
+        """Return the function that encloses the probability of at most this number of ones in a draw from the
+        remainder."""
         return lambda bits: self.remainder(ones, bits)

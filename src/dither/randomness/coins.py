@@ -94,6 +94,7 @@ def bernoulli(p: Fraction | float | Floats, count: int, source: Source) -> Flags
         raise InvalidArgument("p", "probabilities in [0, 1]", "one outside", "pass probabilities")
 
     def exact(i: int) -> Threshold:
+        """Return the enclosure of the probability of trial i."""
         return _rational_threshold(
             p if isinstance(p, Fraction) else Fraction(float(values if values.ndim == 0 else values[i]))
         )
@@ -113,6 +114,7 @@ def bernoulli_exp(gamma: Fraction | float | Floats, count: int, source: Source) 
         raise InvalidArgument("gamma", "finite numbers from 0 on", "one that is not", "pass gamma >= 0")
 
     def exact(i: int) -> Threshold:
+        """Return the enclosure of the probability of trial i."""
         rate = gamma if isinstance(gamma, Fraction) else Fraction(float(values if values.ndim == 0 else values[i]))
         return lambda bits: exp_neg(rate, bits)
 
@@ -146,6 +148,7 @@ def trial(p: float, exact: Threshold, source: Source) -> bool:
 
 
 def _shifted(exact: Callable[[int], Threshold], start: int) -> Callable[[int], Threshold]:
+    """Return thresholds that are numbered from ``start`` on."""
     return lambda i: exact(start + i)
 
 

@@ -25,7 +25,7 @@ MIN_SCALE = 2.0**-20
 
 
 def check_scale(scale: float) -> float:
-    """Refuse a scale the integer samplers are not made for.
+    """Refuse a scale for which the integer samplers are not made.
 
     >>> check_scale(10.0)
     10.0
@@ -52,6 +52,7 @@ def geometric(scale: float, count: int, source: Source) -> Integers:
 
 
 def _floor_geometric(scale: float, count: int, source: Source) -> Integers:
+    """Draw integers by rounding ``scale`` times an exponential variable down."""
     return to_int64(draw(Exponential(), scale, count, source, -0.5))
 
 
@@ -66,6 +67,7 @@ def _split_geometric(scale: float, count: int, source: Source) -> Integers:
         proposal = (source.words(todo.size) >> np.uint64(64 - shift)).astype(np.int64)
 
         def exact(i: int, proposal: Integers = proposal) -> Threshold:
+            """Return the enclosure of the probability that proposal i is kept."""
             rate = Fraction(int(proposal[i])) / Fraction(scale)
             return lambda bits: exp_neg(rate, bits)
 
@@ -92,6 +94,7 @@ class DiscreteLaplace:
 
     @cached_property
     def _offset(self) -> float:
+        """Return ``ln cosh(h)`` with h = 1 / (2 scale)."""
         half = 0.5 / self.scale
         return half + math.log1p(math.exp(-2 * half)) - math.log(2)
 
@@ -177,4 +180,5 @@ def _split_low(scale: float, shift: int, source: Source) -> int:
 
 @lru_cache(maxsize=256)
 def _law(scale: float) -> DiscreteLaplace:
+    """Return the standard law, cached since its constants take a while to compute."""
     return DiscreteLaplace(scale)

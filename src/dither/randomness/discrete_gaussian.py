@@ -143,6 +143,7 @@ def _gaussian_from_laplace(sigma: float, count: int, source: Source) -> tuple[In
     exact_sigma = Fraction(sigma)
 
     def exact(i: int) -> Threshold:
+        """Return the enclosure of the probability that proposal i is kept."""
         rate = (abs(int(k[i])) - exact_sigma) ** 2 / (2 * exact_sigma**2)
         return lambda bits: exp_neg(rate, bits)
 

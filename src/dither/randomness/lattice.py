@@ -65,6 +65,7 @@ def settle(u: LazyUniform, negative: bool, law: Law, scale: Fraction, fraction: 
     shift = sign * fraction
 
     def reached(k: int) -> bool:
+        """Return whether the result is at least k."""
         z = (k - Fraction(1, 2) - shift) / scale
         return (law.symmetric and z <= 0) or u.below(lambda bits: law.tail(z, bits))
 
@@ -215,6 +216,7 @@ def _round_block(x: Floats, out: Floats, law: Law, scale: float, step: float, so
     fractions -= out
 
     def exact_fraction(i: int) -> Fraction:
+        """Return the exact distance of element i from its nearest lattice number."""
         exact = Fraction(float(x[i])) / Fraction(step)
         return exact - round(exact)
 

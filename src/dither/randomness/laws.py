@@ -226,11 +226,13 @@ class HeavyTail:
 
     @cached_property
     def _mass(self) -> float:
+        """Return the integral of the density ``1 / (1 + z^gamma)`` over z > 0: ``(pi/g) / sin(pi/g)``."""
         g = float(self.gamma)
         return math.pi / g / math.sin(math.pi / g)
 
     @cached_property
     def _table(self) -> tuple[Floats, Floats]:
+        """Return the logarithms of tail probabilities and of their quantiles, from which floats are interpolated."""
         log_z = np.linspace(-16.0, 14.0 + 14.0 / (float(self.gamma) - 1), 4096)
         tails = self._tail_floats(np.exp(log_z))
         return np.log(tails[::-1]), log_z[::-1]
@@ -307,6 +309,7 @@ class Student:
         """Return one approximate quantile, by bisection on the float tail; no bound is known."""
 
         def passes(z: float) -> bool:
+            """Return whether the tail beyond z is at most u."""
             tail = 1 - 2 / math.pi * (math.atan(z) + z / (1 + z * z)) if z < 100 else 4 / (3 * math.pi * z**3)
             return tail <= u
 

@@ -36,6 +36,7 @@ _BOUND = 2.0**-41
 
 
 def _half_normal_quantile(u: float) -> float:
+    """Return z with P(|N| > z) = u, in floats."""
     return -NormalDist().inv_cdf(u / 2) if u < 1 else 0.0
 
 

@@ -62,6 +62,7 @@ class KeyStream:
         self._start(key if key is not None else os.urandom(48))
 
     def _start(self, key: bytes) -> None:
+        """Start a key stream of AES-256 in counter mode: 32 bytes of key, 16 bytes of counter."""
         self.encryptor = Cipher(algorithms.AES(key[:32]), modes.CTR(key[32:])).encryptor()
         self._left = _REKEY_BYTES
 

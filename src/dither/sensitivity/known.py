@@ -18,6 +18,7 @@ _BITS = 96
 
 
 def _width(bounds: object) -> Fraction:
+    """Return the exact width of the bounds."""
     low, high = arguments.bounds(bounds)
     return exactly(high) - exactly(low)
 

@@ -84,10 +84,12 @@ def _check_sensitivity(sensitivity: Any) -> None:
 
 
 def _name(mechanism: Laplace | MixedNoise) -> str:
+    """Return the name of the law that was used."""
     return mechanism.chosen if isinstance(mechanism, MixedNoise) else "Laplace"
 
 
 def _for_population(interval: IntervalKind) -> bool:
+    """Return whether the interval is for the population."""
     if interval not in ("noise", "population"):
         raise InvalidArgument("interval", "'noise' or 'population'", repr(interval), "choose one of them")
     return interval == "population"
@@ -104,7 +106,7 @@ def count(
     interval: IntervalKind = "noise",
     source: Source | None = None,
 ) -> EstimateInt:
-    """Return how many records there are; for booleans, how many are true.
+    """Return the number of records; for booleans, the number that are true.
 
     A list declares no type, so there each entry counts unless it is ``False``. The sensitivity is 1 under either
     relation. With ``interval="population"`` the interval is for how many would be counted on average among as many
@@ -133,15 +135,17 @@ def count(
 
 
 def _boolean(x: Any) -> bool:
+    """Return whether a column declares truth values."""
     return _declared(x).lower().startswith("bool")
 
 
 def _declared(x: Any) -> str:
+    """Return the declared type of a column as text; an empty text for a list."""
     return str(getattr(x, "dtype", getattr(x, "type", "")))
 
 
 def _false(x: Any) -> int:
-    """Return how many entries of a column without a declared type are ``False``: a question to each entry by itself."""
+    """Return how many entries of a column without a declared type are ``False``; each entry is asked on its own."""
     if _declared(x) in ("", "object", "Object"):
         return len([item for item in x if isinstance(item, (bool, np.bool_)) and not item])
     return 0
@@ -158,8 +162,9 @@ def sum(
     nan: NanPolicy = "refuse",
     source: Source | None = None,
 ) -> EstimateInt | EstimateFloat:
-    """Return the sum of the records, each clipped to the bounds. An array or Series of integers with integer bounds
-    gives an integer, all else a float.
+    """Return the sum of the records, each clipped to the bounds.
+
+    An array or Series of integers with integer bounds gives an integer; other columns give a float.
 
     Sensitivity: upper - lower under replace-one, the larger of their sizes under add/remove.
 
@@ -305,7 +310,7 @@ def variance(
 
 
 def _moments(values: Values, lower: float, upper: float) -> tuple[Grid, int, int, int]:
-    """Return the grid of a variance; how many records there are, their sum of steps and their sum of squared steps."""
+    """Return the grid of a variance, the number of records, their sum of steps and their sum of squared steps."""
     grid = Grid.between(lower, upper, _SQUARE_BITS, integers=values.dtype.kind == "i")
     _check_sensitivity((grid.width * grid.step) ** 2)
     first, second = 0, 0

@@ -67,7 +67,7 @@ class TargetRank:
 
 
 def select_position(values: Values, grid: Grid, lower: float, upper: float, target: TargetRank, source: Source) -> int:
-    """Return the number of a lattice point, counted from the first, drawn from the law above.
+    """Draw a lattice point from the law of the module, and return its number, counted from the first.
 
     >>> from dither.randomness import SeededSource
     >>> data = np.arange(0, 1000, dtype=np.int64)
@@ -95,6 +95,7 @@ def select_position(values: Values, grid: Grid, lower: float, upper: float, targ
 
 
 def _places(values: Values, grid: Grid, lower: float, upper: float) -> NDArray[np.int64]:
+    """Return the position of each record on the grid, in steps from its lowest point."""
     parts = list(grid.places(values, lower, upper))
     return np.concatenate(parts).astype(np.int64) if parts else np.zeros(0, dtype=np.int64)
 
@@ -169,6 +170,7 @@ def _share(q: object) -> Fraction:
 
 
 def _target_rank(q: Fraction, n: int, epsilon: Fraction, neighbors: Neighbors) -> TargetRank:
+    """Return the rank of the q-quantile of n records, with the exponent that costs epsilon."""
     sensitivity = builtins.max(q, 1 - q) if neighbors is AddRemove else Fraction(1)
     return TargetRank(q.numerator * n, q.denominator, epsilon / (2 * sensitivity))
 
@@ -310,8 +312,9 @@ def quantiles(
 
 
 def _pair(column: _Column, shares: list[Fraction], qs: Sequence[float]) -> list[Selected]:
-    """Return two quantiles in order, each with half of epsilon: less than two levels cost where a record is
-    replaced.
+    """Return two quantiles in order, each for half of epsilon.
+
+    Where a record is replaced that costs less than two levels.
     """
     targets = [_target_rank(q, column.values.size, column.epsilon / 2, ReplaceOne) for q in shares]
     positions = sorted(
@@ -353,8 +356,9 @@ def mode(
     neighbors: Neighbors = ReplaceOne,
     source: Source | None = None,
 ) -> Category:
-    """Return the most common of public categories, by permute-and-flip on their counts; records of no category are not
-    counted.
+    """Return the most common of public categories, by permute-and-flip on their counts.
+
+    Records of other categories are not counted.
 
     >>> mode(["tea"] * 500 + ["coffee"], categories=["tea", "coffee"], epsilon=1)
     'tea'

@@ -163,6 +163,7 @@ class Buffers:
 
     @cached_property
     def _inverse(self) -> tuple[Floats, Floats]:
+        """Return the decays and weights of the inverse filter."""
         return inverse(1 - self.thetas, self.omegas)
 
     def row(self, step: int) -> Floats:
@@ -257,6 +258,7 @@ class _BuffersState:
         return self._total
 
     def _widen(self) -> None:
+        """Convert all numbers to integers of Python, which never overflow."""
         for name in ("_buffers", "_total", "_weights", "_decays", "_decay_bits"):
             setattr(self, name, as_wide(getattr(self, name)))
 

@@ -83,7 +83,8 @@ class Filter(Protocol):
         """Return the coefficients of the fresh noise in the noise of the running sum of a step (from 1)."""
 
     def squared_row(self, step: int) -> float:
-        """Return the sum of their squares: the variance of the running sum of a step, for fresh noise of variance 1."""
+        """Return the squared norm of :meth:`row`, the variance of a step's running sum for fresh noise of
+        variance 1."""
 
     def start(self, lanes: int, recorded: Mapping[str, Any] | None = None) -> FilterState:
         """Return the state before the first step, or the one that was recorded."""
@@ -203,6 +204,7 @@ class Bands:
 
     @cached_property
     def _squares(self) -> Floats:
+        """Return the variance of the running sum after each step, relative to that of the fresh noise."""
         return np.cumsum(self.response**2)
 
     def row(self, step: int) -> Floats:
@@ -267,6 +269,7 @@ class _BandsState:
         return self._total
 
     def _large(self, history: Lattice) -> bool:
+        """Return whether a number is so large that the next step could overflow 64 bits."""
         return max(int(history.max()), -int(history.min())) >= self._limit
 
 
@@ -309,7 +312,7 @@ class Tree:
         return root_up(Fraction(total), ROOT_BITS)
 
     def row(self, step: int) -> Floats:
-        """Return one for each node that the running sum of a step is made of."""
+        """Return a coefficient of 1 for each node of which the running sum of a step consists."""
         row = np.zeros(step)
         while step:
             row[step - 1] = 1.0
@@ -317,7 +320,7 @@ class Tree:
         return row
 
     def squared_row(self, step: int) -> float:
-        """Return the number of those nodes."""
+        """Return the number of nodes of which the running sum of a step consists."""
         return float(step.bit_count())
 
     def start(self, lanes: int, recorded: Mapping[str, Any] | None = None) -> FilterState:

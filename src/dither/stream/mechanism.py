@@ -128,6 +128,8 @@ def laplace_sum_tail(x: float, terms: int) -> float:
 
 @lru_cache(maxsize=4096)
 def _whole(tail: float, terms: int) -> float:
+    """Return the quantile of a sum of a whole number of Laplace variables, in its standard deviations, by root
+    finding."""
     top = math.sqrt(2 * terms) * (4 - 2 * math.log(tail))
     return float(brentq(lambda x: laplace_sum_tail(x, terms) - tail, 0.0, top)) / math.sqrt(2 * terms)
 
@@ -381,8 +383,10 @@ class StreamPlan:
         return item.l2_sensitivity(self.participations, self.min_separation)
 
     def _rounding(self, item: Filter) -> Fraction:
-        """Return the largest norm of what rounding adds. A lane is rounded differently only if its values differ;
-        values that are whole numbers differ in at most ``sensitivity^2`` lanes at each of a person's steps.
+        """Return the largest norm that roundings add to the distance of neighbors.
+
+        A lane is rounded differently only if its values differ; values that are whole numbers differ in at most
+        ``sensitivity^2`` lanes at each of a person's steps.
         """
         touched = min(self.series, self.participations * max(1, int(arguments.sensitivity(self.sensitivity) ** 2)))
         times = 1 if self.horizon is not None else self.participations
@@ -455,16 +459,16 @@ class StreamPlan:
         return last
 
     def variance(self, step: int, window: int | None = None) -> float:
-        """Return the variance of the noise of a step (from 1): of the running sum, or of the sum of the last ``window``
-        steps; in squared units of the values.
+        """Return the variance of the noise of a step (from 1), of the running sum or of the last ``window`` steps.
+
+        It is in squared units of the values.
         """
         unit = 2.0 if self.pure else 1.0
         return sum(unit * count * scale * scale for count, scale in self._terms(step, window))
 
     def _terms(self, step: int, window: int | None) -> list[tuple[float, float]]:
-        """Return what the noise of a step is made of: sums of squares of coefficients, and scales in units of the
-        values.
-        """
+        """Return the parts of the noise of a step: sums of squares of coefficients, and their scales in units of the
+        values."""
         result, last = [], arguments.whole(step, "step")
         first = 0 if window is None else max(0, last - arguments.whole(window, "window"))
         while last > first:

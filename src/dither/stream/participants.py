@@ -132,6 +132,8 @@ def packed(records: NDArray[Any], widths: Widths = (4, 4)) -> bytes:
 
 
 def _joined(columns: Sequence[NDArray[Any]], widths: Widths) -> bytes:
+    """Return columns as bytes, one after another, each in the given number of bytes; a column of width 0 is
+    left out."""
     sizes = (8, 8 if columns[1].any() else 0, *widths)
     chosen = [(column, size) for column, size in zip(columns, sizes, strict=True) if size]
     return b"".join([bytes(sizes), *(column.astype(f"<u{size}").tobytes() for column, size in chosen)])
@@ -179,9 +181,7 @@ def parts_to_merge(advances: int) -> int | None:
 
 
 def _in_order(high: NDArray[np.uint64], low: NDArray[np.uint64]) -> NDArray[np.intp]:
-    """Return the order of identities; those that are equal stay as they were. Runs that are sorted already are
-    merged.
-    """
+    """Return a stable order of identities; runs that are sorted already are merged."""
     order = np.argsort(high, kind="stable")
     ordered = high[order]
     same = ordered[1:] == ordered[:-1]
@@ -240,6 +240,6 @@ def take_part(
 
 
 def changed(before: NDArray[Any], after: NDArray[Any], widths: Widths = (4, 4)) -> bytes:
-    """Return the records that an advance changed, as a part."""
+    """Encode the records that an advance changed."""
     new = after[after["used"] != before["used"]]
     return packed(new[_in_order(new["high"], new["low"])], widths)

@@ -129,7 +129,7 @@ _Schema = tuple[int | None, int, int, float | Fraction]
 
 
 class _RunningSeries:
-    """What all series have in common."""
+    """Base of the series that release a number at every step: their plan, budget and error."""
 
     plan: StreamPlan
     """What the series costs, draws and errs by; public."""
@@ -174,6 +174,7 @@ class _RunningSeries:
         return self.plan.error(self._at(step), confidence)
 
     def _at(self, step: int | None) -> int:
+        """Return a step, by default the last one released (at least the first)."""
         return max(1, self.step) if step is None else arguments.whole(step, "step")
 
 

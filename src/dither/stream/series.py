@@ -69,7 +69,7 @@ SECRET = 0
 
 
 class SeriesSecret(NamedTuple):
-    """What the next advance needs beside the people: how far the series is, its exact totals, and the noise in them.
+    """The secret state for the next advance besides the people: the position, the exact totals, and the noise in them.
 
     Keys of noise are not kept: what they drew is in ``noise``, and they are never needed again.
     """
@@ -93,7 +93,7 @@ class SeriesSecret(NamedTuple):
 
 
 class Lines(NamedTuple):
-    """What a statement said: lines of people in periods, in the units of the measures."""
+    """The lines that a statement returned, each of a person in a period and a group, in the units of the measures."""
 
     step: NDArray[np.int64]
     cell: NDArray[np.int64]
@@ -104,8 +104,9 @@ class Lines(NamedTuple):
 
     @classmethod
     def read(cls, rows: Any, spec: SeriesSpec, people_key: bytes, first: int, last: int) -> Lines:
-        """Return the lines of a statement about some periods, an Arrow table. A line of another period, should an
-        engine have one, does not count: a period is measured once.
+        """Return the lines of a statement about some periods from an Arrow table.
+
+        Lines of other periods are dropped, should an engine return any: a period is measured once.
         """
         begins = np.array([spec.calendar.begin(step) for step in range(first, last + 1)], dtype="datetime64[us]")
         moments = rows.column("t").to_numpy().astype("datetime64[us]")
@@ -167,7 +168,7 @@ def participating(
 @unhashable
 @dataclass(frozen=True)
 class Over(NotIterable):
-    """A table over time, still to be asked: what :meth:`dither.Table.over` returns.
+    """A table over time, to which aggregates are added: what :meth:`dither.Table.over` returns.
 
     >>> import dither as dp, pyarrow as pa
     >>> from datetime import date
@@ -247,7 +248,7 @@ def over(
 
 
 class _RecordedPoints(NamedTuple):
-    """What is recorded so far: the points of the periods that are out, and the mechanism."""
+    """The recorded points of the released periods, and the mechanism."""
 
     advances: int
     points: NDArray[np.float64]
@@ -257,6 +258,7 @@ class _RecordedPoints(NamedTuple):
 
     @property
     def position(self) -> int:
+        """Return the number of released periods."""
         return len(self.points)
 
 
@@ -345,8 +347,9 @@ class Series(NotIterable):
         return self._answer(released, target, window, remaining, replayed)
 
     def _recorded(self, record: SeriesRecord, before: _RecordedPoints | None = None) -> _RecordedPoints:
-        """Return the points that are out, and the mechanism that was recorded with the first of them; those that were
-        read ``before`` are not read again.
+        """Return the released points, and the mechanism that was recorded with the first of them.
+
+        Those that were read ``before`` are not read again.
         """
         spec, lanes = self.spec, len(self.spec.lanes)
         mechanism = None if before is None or not before.advances else before.mechanism
@@ -370,6 +373,7 @@ class Series(NotIterable):
         first = released.position + 1
 
         def measure() -> Lines:
+            """Count the rows of the missing periods, line by line."""
             rows = self.table.engine.run(self._statement(first, target))
             return Lines.read(rows, spec, record.people_key, first, target)
 
@@ -459,12 +463,14 @@ def _product(keys: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
 
 
 def _type_of(spec: SeriesSpec, value: Any) -> str:
+    """Return the type of an expression under the card."""
     from dither.tables.compile import expressions
 
     return str(expressions.compile(value, expressions.lookup(spec.card, {})).type)
 
 
 def _window(window: object) -> int | None:
+    """Return a window as a whole number of periods, or None."""
     return None if window is None else arguments.whole(window, "window")
 
 

@@ -62,7 +62,7 @@ class SeriesAnswer(Answer):
         return result
 
     def describe(self, column: str) -> str:
-        """Return what one aggregate's numbers are."""
+        """Describe one aggregate's numbers: running totals, or sums over a window."""
         if self.window is None:
             return f"{column}, running total"
         return f"{column}, each {self.unit}" if self.window == 1 else f"{column}, last {self.window} {self.unit}s"

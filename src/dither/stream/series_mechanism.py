@@ -39,7 +39,8 @@ _BITS = 64
 
 @dataclass(frozen=True)
 class Lane:
-    """One aggregate: how far a person moves it in one period, in whole numbers, what is worth 1, and its weight."""
+    """One aggregate: how far a person moves it in one period in whole numbers, what 1 of them is worth, and its
+    weight."""
 
     sensitivity: int
     unit: float
@@ -92,7 +93,7 @@ class SeriesMechanism:
         participations: int,
         separation: int,
     ) -> SeriesMechanism:
-        """Plan and multipliers for these aggregates."""
+        """Plan the noise and the multipliers for these aggregates."""
         pure = isinstance(budget, PureDP)
         factors = multipliers(lanes, pure)
         plan = StreamPlan(

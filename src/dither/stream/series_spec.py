@@ -41,7 +41,7 @@ _MOST = 1 << 20
 
 @dataclass(frozen=True)
 class Calendar:
-    """So many periods from a start on. Period 1 begins at ``start``, which is the first moment of a period.
+    """Consecutive periods of one unit. Period 1 begins at ``start``, which is the first moment of a period.
 
     >>> days = Calendar("day", date(2026, 1, 1), 365)
     >>> days.begin(31), days.step("2026-01-31"), days.step("2026-01-31T12:30")
@@ -215,6 +215,7 @@ class SeriesSpec:
         moment, is_date = self.moment, self.card.columns[self.column].type == "date"
 
         def edge(step: int) -> date:
+            """Return the first moment of a period, in the type of the column."""
             begin = self.calendar.begin(step)
             return begin if is_date or isinstance(begin, datetime) else datetime.combine(begin, time())
 
@@ -300,7 +301,7 @@ class SeriesSpec:
         )
 
     def request(self) -> dict[str, Any]:
-        """Return what the ledger keeps of it: everything that the numbers and their noise depend on."""
+        """Return the canonical form of the series for the ledger: everything on which its numbers and noise depend."""
         calendar, rule = self.calendar, self.participation
         return {
             "version": VERSION,

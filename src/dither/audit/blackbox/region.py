@@ -309,6 +309,7 @@ def learn_regions(
 
 
 def _same_region(one: Region, other: Region) -> bool:
+    """Return whether two rules use one score with equal thresholds."""
     return one.score is other.score and (one.low, one.high) == (other.low, other.high)
 
 

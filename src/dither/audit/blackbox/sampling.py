@@ -55,6 +55,7 @@ class Runs:
         return self._part(0, rounds), self._part(rounds, size)
 
     def _part(self, start: int, stop: int) -> Runs:
+        """Return the rounds from ``start`` to ``stop``."""
         return Runs(self.outputs.rows(start, stop), self.labels[start:stop])
 
 

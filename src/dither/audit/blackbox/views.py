@@ -191,7 +191,7 @@ def integer_part(values: Array) -> NDArray[np.int64]:
 
 
 def _stored_words(values: Array) -> NDArray[np.int64]:
-    """Return the 64 bits of each number."""
+    """Return the 64 bits of each number in memory, as integers."""
     if values.dtype.kind in "iu":
         return values.astype(np.int64, copy=False)
     return np.ascontiguousarray(values, dtype=np.float64).view(np.int64)
@@ -746,6 +746,7 @@ def _vector_views(name: str, column: Array, labels: Labels) -> Iterator[View]:
 
 
 def _mean(rows: Array) -> Floats:
+    """Return the mean row; zeros if there are no rows."""
     return np.asarray(rows.sum(axis=0) / max(1, len(rows)), dtype=np.float64)
 
 

@@ -480,6 +480,7 @@ class _Record:
 
     @property
     def name(self) -> str:
+        """Return the name of the release: of the function, or of the mechanism and its method."""
         owner = self.what
         return owner.name if isinstance(owner, Request) else f"{type(owner).__name__}.{self.method}"
 

@@ -425,6 +425,7 @@ def _class_parts(kind: type) -> list[Child]:
 
 
 def _is_of_library(kind: type) -> bool:
+    """Return whether a class is written in C, or is found in the library module that it names."""
     return not kind.__flags__ & _HEAP_TYPE or (is_library(module_of(kind)) and _is_importable(kind))
 
 
@@ -506,6 +507,7 @@ def _hidden_state(kind: type) -> type | None:
 
 
 def _type_leaf(value: Any) -> Child:
+    """Return the qualified name of a value's class, as a first leaf."""
     return (" type", Leaf(f"{module_of(type(value))}.{type(value).__qualname__}"))
 
 
@@ -578,6 +580,7 @@ def _drained(value: Any) -> list[Child]:
 
 
 def _generator(value: Any) -> list[Child]:
+    """Decompose a generator into the items that are left in it."""
     return [(" type", Leaf("generator")), *_drained(value)]
 
 
@@ -637,6 +640,7 @@ def _int(value: Any) -> list[Child]:
 
 
 def _complex(value: Any) -> list[Child]:
+    """Decompose a complex number, read by the methods of its built-in class."""
     parts = (complex.real.__get__(value), complex.imag.__get__(value))
     return [("", Leaf(type(value).__qualname__)), (" real", parts[0]), (" imaginary", parts[1])]
 
@@ -724,6 +728,7 @@ def _opaque(value: Opaque) -> list[Child]:
 
 
 def _view(value: memoryview) -> list[Child]:
+    """Decompose a memory view: its layout and bytes, and the object whose memory it shows."""
     layout = f"memoryview {value.format} {value.shape} {value.strides} {value.readonly}"
     base: list[Child] = [(" base", Shared(value.obj))] if value.obj is not None else []
     return [(" type", Leaf(layout)), ("", value.tobytes()), *base]
@@ -937,10 +942,12 @@ def _cached(value: Any) -> list[Child]:
 
 
 def _match(value: re.Match[Any]) -> list[Child]:
+    """Decompose a match of a regular expression into its pattern, text and groups."""
     return [_type_leaf(value), (" match", (value.re, value.string, value.pos, value.endpos, value.regs))]
 
 
 def _weak(value: Any) -> list[Child]:
+    """Decompose a weak reference into its object and its callback."""
     return [(" type", Leaf("weakref")), (" of", value()), (" callback", value.__callback__)]
 
 

@@ -82,6 +82,7 @@ def _pandas_frame(value: Any) -> list[Child]:
 
 
 def _flags(value: Any) -> list[Child]:
+    """Return whether a frame or series allows duplicate labels."""
     return [(" flags", value.flags.allows_duplicate_labels)]
 
 
@@ -99,12 +100,14 @@ def _pandas_array(value: Any) -> list[Child]:
 
 
 def _polars_frame(value: Any) -> list[Child]:
+    """Decompose a data frame of polars column by column."""
     schema = [(name, str(kind)) for name, kind in value.schema.items()]
     columns = [(f"{{{position}}}", _polars_values(column)) for position, column in enumerate(value.get_columns())]
     return [_type(value), (" schema", schema), (" length", value.height), *columns]
 
 
 def _polars_series(value: Any) -> list[Child]:
+    """Decompose a series of polars."""
     return [_type(value), (" name", value.name), (" dtype", str(value.dtype)), ("", _polars_values(value))]
 
 
@@ -128,24 +131,29 @@ def _polars_lazy(value: Any) -> list[Child]:
 
 
 def _arrow_table(value: Any) -> list[Child]:
+    """Decompose a table of Arrow column by column."""
     columns = [(f"{{{position}}}", column) for position, column in enumerate(value.columns)]
     return [_type(value), (" schema", value.schema), (" length", value.num_rows), *columns]
 
 
 def _arrow_schema(value: Any) -> list[Child]:
+    """Decompose a schema of Arrow into its fields and metadata."""
     fields = [(f" field {position}", value.field(position)) for position in range(len(value))]
     return [_type(value), ("", str(value)), (" metadata", _metadata(value)), *fields]
 
 
 def _arrow_field(value: Any) -> list[Child]:
+    """Decompose a field of Arrow into its name, type and metadata."""
     return [_type(value), ("", (value.name, str(value.type), value.nullable)), (" metadata", _metadata(value))]
 
 
 def _metadata(value: Any) -> Any:
+    """Return the metadata of a schema or field as a dict; None if there are none."""
     return None if value.metadata is None else dict(value.metadata)
 
 
 def _arrow_chunks(value: Any) -> list[Child]:
+    """Decompose a chunked array of Arrow into its values and chunks."""
     chunks = [(f" chunk {position}", chunk) for position, chunk in enumerate(value.chunks)]
     return [_type(value), (" dtype", str(value.type)), ("", value.to_pylist()), *chunks]
 
@@ -162,11 +170,13 @@ def _arrow_array(value: Any) -> list[Child]:
 
 
 def _arrow_buffer(value: Any) -> list[Child]:
+    """Decompose a buffer of Arrow into its bytes and the buffer of which it is a part."""
     parent = value.parent
     return [_type(value), ("", value.to_pybytes()), *([] if parent is None else [(" parent", Shared(parent))])]
 
 
 def _arrow_scalar(value: Any) -> list[Child]:
+    """Decompose a scalar of Arrow."""
     parts = [_type(value), (" dtype", str(value.type)), ("", value.as_py())]
     return [*parts, *((f" {name}", getattr(value, name)) for name in ("dictionary", "values") if hasattr(value, name))]
 
@@ -183,6 +193,7 @@ def _arrow_file(value: Any) -> list[Child]:
 
 
 def _arrow_type(value: Any) -> list[Child]:
+    """Decompose a type of Arrow into its name."""
     return [_type(value), ("", str(value))]
 
 
@@ -285,6 +296,7 @@ def keyed_rows(instance: Any, name_of: Callable[[Any], str]) -> Iterator[Child]:
 
 
 def _is_number(value: Any) -> bool:
+    """Return whether a cell is a number or missing, rather than part of a row's key."""
     return value is None or isinstance(value, (numbers.Real, Decimal))
 
 

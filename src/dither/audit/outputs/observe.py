@@ -73,6 +73,7 @@ _hooked = False
 
 
 def _hook(event: str, arguments: tuple[Any, ...]) -> None:
+    """Pass audit events that may write, start or connect to something to the listener, if there is one."""
     if _listener is not None and (event == "open" or event.startswith(_EVENTS)):
         _listener(event, arguments)
 
@@ -314,9 +315,11 @@ def _logging_to(receive: Callable[[logging.LogRecord], None]) -> Iterator[None]:
     handlers = [*logging.root.handlers]
 
     def enabled(self: logging.Logger, level: int) -> bool:
+        """Return whether a level is enabled, which every level is for loggers of the audited code."""
         return is_enabled(self, level) or not is_library(self.name)
 
     def handled(self: logging.Logger, record: logging.LogRecord) -> None:
+        """Pass a record to ``receive``, and to its handlers if its level is really enabled."""
         receive(record)
         if is_enabled(self, record.levelno):
             handle(self, record)

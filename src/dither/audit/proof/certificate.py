@@ -103,6 +103,7 @@ def _worst_curve(variants: tuple[Evidence, ...], epsilon: Fraction) -> Interval:
 
 
 def _largest(intervals: list[Interval]) -> Interval:
+    """Enclose the largest of several numbers, each enclosed."""
     return max(low for low, _ in intervals), max(high for _, high in intervals)
 
 
@@ -330,6 +331,7 @@ def zcdp_delta(rho: Fraction, epsilon: Fraction) -> Fraction:
     fast_rho, fast_epsilon = float(rho), float(epsilon)
 
     def exponent(t: float) -> float:
+        """Return the logarithm of the bound at the order ``1 + e^t``."""
         a = 1 + math.exp(t)
         return (a - 1) * (a * fast_rho - fast_epsilon) + a * math.log1p(-1 / a) - t
 

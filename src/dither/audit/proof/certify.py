@@ -313,6 +313,7 @@ def _name(mechanism: Any) -> str:
 
 
 def _additive(mechanism: Laplace | Gaussian | Staircase) -> Evidence:
+    """Return the evidence of additive noise for the sensitivities that the mechanism declares."""
     return additive_noise(mechanism, coordinates_of(mechanism.sensitivity))
 
 
@@ -324,6 +325,7 @@ def _mixed(mechanism: MixedNoise) -> Evidence:
 
 
 def _exponential(mechanism: Exponential | ContinuousExponential) -> Evidence:
+    """Return the evidence of the exponential mechanism."""
     return exponential_selection(score_range(mechanism), _SCORES)
 
 
@@ -371,6 +373,7 @@ def _sparse_vector(mechanism: SparseVector, sensitivity: Fraction | None = None)
 
 
 def _session(session: SparseVectorSession) -> Evidence:
+    """Return the evidence of the mechanism of a session."""
     return _sparse_vector(session.mechanism)
 
 
@@ -408,6 +411,7 @@ def _propose_test_release(mechanism: ProposeTestRelease) -> Evidence:
 
 
 def _propose_test_release_curve(parts: Evidence, released: Interval, epsilon: Fraction) -> Interval:
+    """Enclose the larger of delta(epsilon) of test and answer, and of the probability that the test passes."""
     low, high = parts.at(epsilon)
     return max(low, released[0]), max(high, released[1])
 

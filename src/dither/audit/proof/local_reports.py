@@ -225,6 +225,7 @@ def _outcome(probability: Interval, happens: bool) -> Interval:
 
 
 def _times(one: Interval, other: Interval) -> Interval:
+    """Multiply two enclosed probabilities."""
     return one[0] * other[0], one[1] * other[1]
 
 
@@ -414,10 +415,12 @@ def _scaled(interval: Interval) -> tuple[int, int]:
 
 
 def _add(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
+    """Add two intervals."""
     return one[0] + other[0], one[1] + other[1]
 
 
 def _subtract(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
+    """Subtract one interval from another."""
     return one[0] - other[1], one[1] - other[0]
 
 

@@ -162,6 +162,8 @@ def laplace_shift(shift: Fraction, law: Law) -> Evidence:
 
 
 def _laplace_curve(shift: Fraction, law: Law, epsilon: Fraction) -> Interval:
+    """Enclose delta(epsilon) of Laplace noise: the loss at z is ``shift - 2 z`` between the answers, which ends the
+    best half-line."""
     return best_threshold_event(
         lambda loss: ThresholdEvent.ending_at(law, (shift - loss) / 2, shift), epsilon, max_loss=shift
     )
@@ -185,6 +187,7 @@ def _integer_laplace_curve(shift: int, scale: float, epsilon: Fraction) -> Inter
         return cdf(law, (k + Fraction(1, 2)) / b, bits)
 
     def event_at_loss(loss: Fraction) -> ThresholdEvent:
+        """Return the half-line of integers on which the loss is at least ``loss``."""
         k = math.floor((shift - loss * b) / 2)
         return ThresholdEvent(lambda bits: integer_cdf(k, bits), lambda bits: integer_cdf(k - shift, bits))
 
@@ -214,6 +217,7 @@ def _normal_curve(low: Fraction, high: Fraction, law: Normal, margin: Fraction, 
     ``margin``."""
 
     def delta(shift: Fraction) -> Interval:
+        """Enclose delta(epsilon) for one shift."""
         return best_threshold_event(
             lambda loss: ThresholdEvent.ending_at(law, shift / 2 - loss / shift, shift), epsilon
         )
@@ -337,6 +341,8 @@ def _laplace(sensitivities: tuple[Fraction, ...], scales: tuple[float, ...], law
 def _laplace_vector_curve(
     total: Evidence, single: Evidence, shifts: tuple[Fraction, ...], epsilon: Fraction
 ) -> Interval:
+    """Enclose delta(epsilon) of a vector: from below by one coordinate and the orthant, from above by the total
+    shift."""
     return max(single.at(epsilon)[0], orthant_delta(shifts, epsilon)), total.at(epsilon)[1]
 
 

@@ -48,6 +48,7 @@ def stream_evidence(plan: StreamPlan) -> Evidence:
 
 
 def _upper_curve(total: Evidence, epsilon: Fraction) -> Interval:
+    """Return the curve of Laplace noise for the total shift as an upper bound."""
     return Fraction(0), total.at(epsilon)[1]
 
 

@@ -264,6 +264,7 @@ def _statistics() -> Iterator[Subject]:
 
 
 def _relation_name(relation: Neighbors) -> str:
+    """Return the name of a relation between neighbors for a report."""
     return "add or remove" if relation is AddRemove else "replace"
 
 

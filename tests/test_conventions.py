@@ -80,6 +80,7 @@ OPTIONAL = {  # where a required argument has a default
     "dither.Question.explain": "the same",
     "dither.Question.plan": "the same",
     "dither.Table.over": "epsilon and delta, or rho",
+    "dither.Table.profile": "epsilon and delta, or rho",
     "dither.publish.Plan.release": "epsilon and delta, or rho, or the budget of the plan",
     "dither.publish.Plan.explain": "the same",
     "dither.publish.Plan.guarantee": "the same",

@@ -123,7 +123,9 @@ WITHOUT_HASH: dict[type, Callable[[], Any]] = {
     dp.Answer: lambda: dp.Answer(("n",), ("integer",), ((41,),), {"n": (6.0,)}, dp.PureDP(0.5)),
     dp.Card: lambda: dp.Card("visits", "visits.csv", {"age": ColumnCard("integer", bounds=(0, 120))}),
     dp.Explanation: lambda: TABLE.agg(n=dp.count()).explain(epsilon=1),
-    dp.Profile: lambda: dp.Profile({"visits": table_profile([1, 1, 2], {"x": [1, 5, None]}, {"x": (0, 4, 8)})}, 1.0),
+    dp.Profile: lambda: dp.Profile(
+        {"visits": table_profile([1, 1, 2], {"x": [1, 5, None]}, {"x": (0, 4, 8)})}, dp.PureDP(1)
+    ),
 }
 ONCE: dict[type, Callable[[], Any]] = {  # what counts, or is open
     SparseVectorSession: lambda: dp.SparseVector(1, 1).start(10),

@@ -10,6 +10,7 @@ one release twice, under two keys and with two answers to replay. It is refused.
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -40,6 +41,8 @@ from dither.ledger.series import SeriesRecord, charged_series
 from dither.ledger.store import LedgerStore
 from dither.ledger.units import Amount, Filter, Limit, Price, Unit, exact_cost
 from dither.stateful import Stateful
+
+_HEXADECIMAL = re.compile("[0-9a-f]+")
 
 
 class LedgerScope(Stateful):
@@ -619,6 +622,22 @@ class Ledger:
     def history(self, dataset: str | None = None) -> Iterator[Entry]:
         """Return every entry, in order."""
         return chain.entries(self._store, None if dataset is None else checked_name(dataset, "dataset"))
+
+    def newest_answer(self, dataset: str, prefix: str) -> Entry | None:
+        """Return the newest answer whose key is ``prefix`` and hexadecimal digits; None if there is none.
+
+        >>> import dither as dp, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder, dp.ledger.open(folder + "/budget.sqlite") as ledger:
+        ...     _ = ledger.create("visits", limit=dp.PureDP(1))
+        ...     _ = ledger.release("visits", dp.PureDP(0.25), lambda: "noisy", key="profile0c")
+        ...     ledger.newest_answer("visits", "profile").answer
+        b'"noisy"'
+        """
+        asked = {"dataset": checked_name(dataset, "dataset"), "first": f"{prefix}0", "last": f"{prefix}g"}
+        with self._store.snapshot():
+            rows = self._store.rows(schema.ANSWERS_BETWEEN, asked)
+            numbers = [seq for seq, key in rows if _HEXADECIMAL.fullmatch(key.removeprefix(prefix))]
+            return chain.checked(self._store, max(numbers)) if numbers else None
 
     def export(self, path: str | PathLike[str], dataset: str | None = None) -> None:
         """Write the history to a file, as JSON (with the accounts) or CSV, by the ending of its name."""

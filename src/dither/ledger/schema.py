@@ -231,6 +231,11 @@ CHARGED = (
     .limit(1)
 )
 ANSWER = sa.select(entry.c.seq).where(_is("answer"), entry.c.dataset == _p("dataset"), entry.c.key == _p("key"))
+# answers with keys from one text up to another: the ends and all that is between differ in hexadecimal digits, which
+# every collation has in one order
+ANSWERS_BETWEEN = sa.select(entry.c.seq, entry.c.key).where(
+    _is("answer"), entry.c.dataset == _p("dataset"), entry.c.key >= _p("first"), entry.c.key < _p("last")
+)
 _previous = entry.alias("previous")
 # the answers to one charge with keys in a range, each with the hash of the entry before it
 ANSWERS = (

@@ -258,7 +258,9 @@ def check_least(min_epsilon: float, cost: Guarantee) -> None:
 
 # -- identify ---------------------------------------------------------------------------------------------------------
 
-_DERIVED_KEY = re.compile("[0-9a-f]{64}")
+PROFILE_KEY = "profile"
+"""What the keys of profiles begin with: the newest one is found by it."""
+_DERIVED_KEY = re.compile("[0-9a-f]{64}|profile[0-9a-f]+")
 
 
 @dataclass(frozen=True)
@@ -270,20 +272,26 @@ class PaidRequest:
 
 
 def identify(
-    content: dict[str, Any], cost: Guarantee, *, analyst: str | None = None, key: str | None = None, again: bool = False
+    content: dict[str, Any],
+    cost: Guarantee,
+    *,
+    analyst: str | None = None,
+    key: str | None = None,
+    again: bool = False,
+    prefix: str = "",
 ) -> PaidRequest:
-    """Give a request its key: the one that was passed, a random one to ask ``again``, or a hash of the whole
-    request."""
+    """Give a request its key: the one that was passed, or ``prefix`` and a random one to ask ``again``, or a hash of the
+    whole request."""
     check_key(key)
     if key is None:
-        key = secrets.token_hex(16) if again else recorded_key(content, cost, analyst)
+        key = prefix + (secrets.token_hex(16) if again else recorded_key(content, cost, analyst))
     return PaidRequest(key, content)
 
 
 def check_key(key: str | None) -> None:
     """Refuse a key of the caller that could be the hash of another request."""
     if key is not None and (not isinstance(key, str) or _DERIVED_KEY.fullmatch(key)):
-        got = "64 hexadecimal digits" if isinstance(key, str) else type(key).__name__
+        got = "one that dither could make itself" if isinstance(key, str) else type(key).__name__
         raise InvalidArgument("key", "a name of your choice", got, "choose another, or leave it out")
 
 

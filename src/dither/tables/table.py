@@ -32,9 +32,12 @@ from dither.tables.card.model import (
     limited,
     tightened,
 )
+from dither.tables.card.profile import Profile
 from dither.tables.card.values import clip, closest
 from dither.tables.engines import connect
 from dither.tables.engines.base import PrivateFolder
+from dither.tables.planning.profile_plan import plan_profile
+from dither.tables.profile import recorded_profile, release_profile
 from dither.tables.query.tree import Aggregate, Query
 from dither.tables.question import LOCAL, Backend, Question
 
@@ -58,7 +61,7 @@ class Table(NotIterable):
     ('n',)
     """
 
-    _completed = ("agg", "card", "close", "group_by", "ledger", "left", "over", "per_person", "sql", "where")
+    _completed = ("agg", "card", "close", "group_by", "ledger", "left", "over", "per_person", "profile", "sql", "where")
 
     def __init__(
         self,
@@ -202,6 +205,54 @@ class Table(NotIterable):
             name=name,
         )
         return over
+
+    def profile(
+        self,
+        epsilon: float | None = None,
+        *,
+        delta: float | None = None,
+        rho: float | None = None,
+        columns: Sequence[str] | None = None,
+        without: Sequence[str] = (),
+        analyst: str | None = None,
+        again: bool = False,
+        force: bool = False,
+    ) -> Profile:
+        """Buy a profile: a small noisy description of the private tables, for one charge. It is recorded in the ledger
+        and public from then on; what was not stated in later questions is chosen by it.
+
+        Parameters
+        ----------
+        epsilon, delta, rho
+            What it costs. With a delta (the card's, where one is not stated) normal noise is used if it is better; a
+            budget in rho may pay in rho.
+        columns, without
+            The columns that are described (all by default), and those that are left out; in a card of several tables
+            also as ``"visits.amount"``. The column that names the person is never described.
+        analyst
+            Who pays, where analysts have accounts.
+        again
+            Measure anew, and pay anew, although this very profile was recorded before.
+        force
+            Measure although the card's number of rows says that nothing can be seen at this cost.
+
+        Examples
+        --------
+        >>> import dither as dp, pyarrow as pa
+        >>> rows = pa.table({"age": [30, 40] * 5000})
+        >>> with dp.open(rows, bounds={"age": (0, 120)}, budget=dp.PureDP(1)) as people:
+        ...     profile = people.profile(epsilon=0.5)
+        ...     assert people.card.profile == profile
+        >>> 9_000 < profile.tables["data"].total.value < 11_000
+        True
+        """
+        if self.backend is not LOCAL:
+            fix = "have a steward buy it on the page of the table"
+            raise InvalidArgument("profile", "a table that was opened here", "one on a server", fix)
+        plan = plan_profile(self.card, epsilon, delta=delta, rho=rho, columns=columns, without=without)
+        result = release_profile(self, plan, analyst=analyst, again=again, force=force)
+        self.card = replace(self.card, profile=recorded_profile(self.card, self.accounts.ledger))
+        return result
 
     @property
     def left(self) -> Guarantee | None:
@@ -408,6 +459,7 @@ def _opened(
         ledger = read_ledger(card, where, receipt)
     elif where is not None:
         ledger, opened_now = open_ledger(card, where, receipt)
+    card = replace(card, profile=None if opened_now else recorded_profile(card, ledger))
     accounts = TableAccounts(card, ledger, temporary=temporary_folder is not None, opened_now=opened_now)
     log = IncidentLog(incident_log_path(card.incident_log, card.name, where or ""))
     return Table(card, source, accounts, log, temporary_folder=temporary_folder, read_only=read_only)

@@ -23,7 +23,7 @@ MADE = table_profile(
     {"sex": ("f", "m")},
     classes=(1, 8),
 )
-PROFILE = dp.Profile({"visits": MADE}, 0.5, datetime(2026, 3, 1, 12, 30))
+PROFILE = dp.Profile({"visits": MADE}, dp.PureDP(0.5), datetime(2026, 3, 1, 12, 30))
 
 
 def test_each_person_has_weight_one():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,14 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from sqlglot import exp
 
 from dither.errors import InvalidData
 from dither.tables.card.model import Card, ColumnCard
+from dither.tables.compile import expressions
 from dither.tables.engines import connect
+from dither.tables.query import nodes
+from dither.tables.query.nodes import binary, integer
 from support import refuses
 
 pytestmark = pytest.mark.slow
@@ -82,3 +87,20 @@ def test_a_cell_that_is_no_whole_number_is_null_and_not_rounded(tmp_path: Path) 
         assert result.column(0).to_pylist() == list(cells.values())
     finally:
         engine.close()
+
+
+def test_nan_in_a_parquet_file_is_no_value_whatever_the_largest_value_is(tmp_path: Path) -> None:
+    """DuckDB knows the least and the largest value of a Parquet file, in which NaN is not counted: a condition that
+    holds for both must not be taken to hold for NaN, nor may one row decide what becomes of NaN in all others."""
+    for largest in (44.0, 1e9):
+        rows = pa.table({"x": [1.0, math.nan, math.nan, largest]})
+        pq.write_table(rows, tmp_path / "rows.parquet")
+        card = Card(
+            "rows", str(tmp_path / "rows.parquet"), {"x": ColumnCard("number", (0.0, 50.0))}, budget=dp.PureDP(1)
+        )
+        with connect(card.source, card) as engine:
+            x = nodes.column("x")
+            arms = [(expressions.is_nan(x), integer(0)), (binary("<", x, nodes.double(45.0)), integer(1))]
+            kinds = nodes.call("SUM", nodes.case(arms, integer(100)))
+            text = nodes.render(exp.select(kinds).from_(exp.alias_(engine.private("rows"), "t")), "duckdb")
+            assert engine.run(text).column(0)[0].as_py() == (2 if largest < 45 else 101)

@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from dither.comparison import unhashable
+from dither.guarantees import Guarantee
 from dither.public_module import public_in
 
 
@@ -105,11 +106,12 @@ class Profile:
 
     It was charged once, and everything that is computed from it is post-processing.
 
+    >>> from dither.guarantees import PureDP
     >>> table = TableProfile(None, total=NoisyNumber(1012.0, scale=10.0))
-    >>> Profile({"visits": table}, epsilon=0.1).tables["visits"].total.value
+    >>> Profile({"visits": table}, PureDP(0.1)).tables["visits"].total.value
     1012.0
     """
 
     tables: Mapping[str, TableProfile]
-    epsilon: float
+    cost: Guarantee
     released: datetime | None = None

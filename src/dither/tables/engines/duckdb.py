@@ -235,6 +235,9 @@ class DuckDBEngine(Engine):
             x = exp.TryCast(this=x, to=exp.DataType.build("TIMESTAMPTZ"))
         if type == "integer" and result.native in ("FLOAT", "DOUBLE"):
             return whole_double(x, self.dialect)
+        if type == "number" and result.native in ("FLOAT", "DOUBLE"):
+            # without it, comparisons hold or fail by the statistics of a Parquet file, in which NaN is not counted
+            x = nodes.call("TRY", x)
         x = _whole_number(x) if is_cell and type == "integer" else nodes.try_cast(x, type)
         if type == "text" and (result.collated or is_cell):
             return nodes.bytewise(x, "duckdb")

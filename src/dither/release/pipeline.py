@@ -280,8 +280,8 @@ def identify(
     again: bool = False,
     prefix: str = "",
 ) -> PaidRequest:
-    """Give a request its key: the one that was passed, or ``prefix`` and a random one to ask ``again``, or a hash of the
-    whole request."""
+    """Give a request its key: the one that was passed; or ``prefix`` with random digits to ask ``again``, or with a
+    hash of the whole request."""
     check_key(key)
     if key is None:
         key = prefix + (secrets.token_hex(16) if again else recorded_key(content, cost, analyst))

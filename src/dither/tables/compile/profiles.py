@@ -44,12 +44,24 @@ from datetime import date
 from sqlglot import exp
 
 from dither.tables.compile import expressions
-from dither.tables.compile.context import StatementContext, built_once
+from dither.tables.compile.context import StatementContext, built_once, with_weights
 from dither.tables.compile.expressions import Lookup
 from dither.tables.compile.limits import Limits
-from dither.tables.compile.queries import alias, count_rows, over, relation, select, total, with_weights
 from dither.tables.query import nodes
-from dither.tables.query.nodes import binary, call, case, coalesce, integer, plain_column
+from dither.tables.query.nodes import (
+    alias,
+    binary,
+    call,
+    case,
+    coalesce,
+    count_rows,
+    integer,
+    over,
+    plain_column,
+    relation,
+    select,
+    total,
+)
 from dither.tables.query.tree import Column
 
 Edges = tuple[float, ...] | tuple[date, ...]

@@ -14,7 +14,7 @@ import dither as dp
 from dither.course import Result
 from dither.course.documents import documents
 from site_builder import figures, gallery
-from site_builder.lessons import LESSONS, Lesson
+from site_builder.lessons import FIGURE_OF, LESSONS, Exercise, Lesson, exercises
 from site_builder.notebooks import value_of
 from site_builder.public_names import packages, public_names
 
@@ -34,8 +34,8 @@ def plain(text: str) -> str:
 
 
 def label(result: Result) -> str:
-    """The name of a result's place on its page."""
-    words = re.sub(r"[^a-z0-9]+", "-", f"{result.number} {result.title}".lower()).strip("-")
+    """The address of a result: the anchor of its section."""
+    words = re.sub(r"[^a-z0-9]+", "-", result.number.lower()).strip("-")
     return f"course-{result.document}-{words}"
 
 
@@ -44,37 +44,59 @@ def _implementations() -> dict[str, str]:
 
 
 def _result(result: Result, homes: dict[str, str]) -> list[str]:
+    """The section of a result: what holds, each claim as printed and as computed, its figure, example and exercise."""
     owner = result.where
     while owner not in homes and "." in owner:
         owner = owner.rpartition(".")[0]
     home = homes.get(owner)
     where = f"{{py:obj}}`{result.where} <{home}>`" if home else f"`{result.where}`"
+    equations = "".join(f" · equation ({number})" for number in result.equations if str(number) not in result.number)
+    figure = FIGURE_OF.get((result.document, result.number))
     return [
         f"({label(result)})=", f"### {result.number}: {plain(result.title)}", "",
-        f"{{bdg-{BADGES[result.verdict]}}}`{result.verdict}` In dither: {where}", "",
+        f"{{bdg-{BADGES[result.verdict]}}}`{result.verdict}` In dither: {where}{equations}", "",
         plain(result.statement), "", *_claims(result),
-        "```pycon", result.session, "```", "",
+        *([figures.block(figure), ""] if figure else []),
+        "```pycon", result.session, "```", "", *_gallery(result), *_exercise(result),
     ]  # fmt: skip
 
 
 def _claims(result: Result) -> list[str]:
-    """Each claim as printed, with its own verdict, what holds and what was computed; then the examples of the gallery."""
+    """Each claim as printed, with its own verdict, what holds and what was computed: side by side, on a phone below
+    each other."""
     lines = []
-    if result.claims:
-        lines += ["| as printed | verdict | what holds | computed here |", "|---|---|---|---|"]
-        for claim in result.claims:
-            badge = f"{{bdg-{BADGES[claim.verdict]}}}`{claim.verdict}`"
-            computed = computations()[claim.document, claim.place]
-            lines.append(
-                f"| {plain(claim.printed)} | {badge} | {plain(claim.note or 'As printed.')} | {plain(computed)} |"
-            )
-        lines.append("")
-    if result.gallery:
-        links = ", ".join(
-            f"[{name.replace('_', ' ')}](/generated/gallery.md#{anchor(name)})" for name in result.gallery
-        )
-        lines += [f"At length, in the gallery: {links}.", ""]
+    for claim in result.claims:
+        badge = f"{{bdg-{BADGES[claim.verdict]}}}`{claim.verdict}`"
+        columns = {
+            f"As printed {badge}": claim.printed,
+            "What holds": claim.note or "As printed.",
+            "Computed here": computations()[claim.document, claim.place],
+        }
+        lines += ["::::{grid} 1 1 3 3", ":class-container: claim", ":gutter: 2", ""]
+        for heading, text in columns.items():
+            lines += [":::{grid-item}", f"**{heading.split(' {')[0]}** {badge if badge in heading else ''}".rstrip()]
+            lines += ["", plain(text), ":::", ""]
+        lines += ["::::", ""]
     return lines
+
+
+def _gallery(result: Result) -> list[str]:
+    links = [f"[{name.replace('_', ' ')}](/generated/gallery.md#{anchor(name)})" for name in result.gallery]
+    return [f"At length, in the gallery: {', '.join(links)}.", ""] if links else []
+
+
+def _exercise(result: Result) -> list[str]:
+    exercise = exercises().get((result.document, result.number))
+    if exercise is None:
+        return []
+    return [f"**Exercise.** {exercise.question}", "", *_answer(exercise)]
+
+
+def _answer(exercise: Exercise) -> list[str]:
+    return [
+        ":::{dropdown} Answer", "```python", exercise.code, "```", "",
+        "```pycon", answer_of(exercise), "```", "", exercise.why, ":::", "",
+    ]  # fmt: skip
 
 
 def anchor(example: str) -> str:
@@ -97,36 +119,46 @@ def computations() -> dict[tuple[int, str], str]:
     return found
 
 
-def answer_of(lesson: Lesson) -> str:
+def answer_of(exercise: Exercise) -> str:
     """The answer of an exercise, computed now."""
     names: dict[str, Any] = {"dp": dp, "np": np, "math": math}
-    return repr(value_of(lesson.exercise.code, names))
+    return repr(value_of(exercise.code, names))
 
 
 def lesson_page(lesson: Lesson) -> str:
     """The page of a lesson."""
     homes = _implementations()
-    exercise = lesson.exercise
     lines = [
         f"# {lesson.title}", "",
         f"*Document {lesson.document}, {documents()[lesson.document].title}: {lesson.first} to {lesson.last}.* {lesson.about}", "",
-        f"{{download}}`Download this lesson as an executed notebook </generated/downloads/{lesson.slug}.ipynb>`", "",
-    ]  # fmt: skip
-    for name in lesson.figures:
-        lines += [figures.block(name), ""]
-    lines += [
+        f"{{download}}`Download this lesson as an executed notebook </generated/downloads/{lesson.slug}.ipynb>`. "
+        "In the code `dp` is dither, `np` is NumPy and `math` is imported. [Find any result by its number](results.md).", "",
         "## Results",
         "",
-        "Each statement is what is true: where the print needs a condition or a correction, it is in it.",
+        "The first sentences of each result say what is true: where the print needs a condition or a correction, it is in them.",
         "",
-    ]
+    ]  # fmt: skip
     for result in lesson.results:
         lines += _result(result, homes)
-    lines += [
-        "## Exercise", "", exercise.question, "",
-        ":::{dropdown} Answer", "```python", "import math", "", "import dither as dp", "", exercise.code, "```", "",
-        "```pycon", answer_of(lesson), "```", "", exercise.why, ":::", "",
+    lines += ["## Exercise", "", lesson.exercise.question, "", *_answer(lesson.exercise)]
+    return "\n".join(lines)
+
+
+def results_page() -> str:
+    """Every result by its number, and every equation."""
+    lines = [
+        "# Every result by its number", "",
+        "The numbers are those of the documents. `dp.course.find` takes them too, and words: "
+        "`dp.course.find(\"Thm 26\")`, `dp.course.find(\"equation (5)\", document=3)`, `dp.course.find(\"daily reset\")`.", "",
     ]  # fmt: skip
+    for document in documents().values():
+        lines += [f"## Document {document.number}: {plain(document.title)}", ""]
+        for result in document.results:
+            badge = f"{{bdg-{BADGES[result.verdict]}}}`{result.verdict}`"
+            lines.append(f"* [{result.number}](#{label(result)}): {plain(result.title)} {badge}")
+        numbers = {number: result for result in document.results for number in result.equations}
+        links = ", ".join(f"[({number})](#{label(numbers[number])})" for number in sorted(numbers))
+        lines += ["", *([f"Equations: {links}.", ""] if links else [])]
     return "\n".join(lines)
 
 
@@ -135,8 +167,9 @@ def index_page() -> str:
     lines = [
         "# The course", "",
         f"Five lecture documents about differential privacy, section by section: {len(dp.course.results())} definitions, theorems, lemmas, "
-        "examples and equations. Each has what is true of it, our verdict on the print, and an example that runs. Every lesson has a "
-        "figure, an exercise with an answer that was computed when this page was made, and can be downloaded as an executed notebook.", "",
+        "examples and equations. Each has a section: as printed, what holds, what was computed here, and an example that runs. Every lesson has "
+        "figures that move, exercises with answers that were computed when this page was made, and can be downloaded as an executed notebook.", "",
+        "[Find a result by its number or name](results.md).", "",
         "Some of what the documents print is wrong. [What fails](fails.md) collects it; the most instructive is "
         "[Theorem 10](mixed-noise.md). [All claims, with the computation behind each verdict](/claims.md).", "",
         "The same from Python: `dp.course.find(\"theorem 10\")`, `dp.course.results(document=2)`.", "",
@@ -147,7 +180,7 @@ def index_page() -> str:
         document = f"{lesson.document}. {documents()[lesson.document].title}"
         lines.append(f"| [{lesson.title}]({lesson.slug}.md) | {document} | {len(lesson.results)} | {failing or ''} |")
     names = [lesson.slug for lesson in LESSONS]
-    return "\n".join([*lines, "", "```{toctree}", ":hidden:", "", *names, "fails", "/claims", "```", ""])
+    return "\n".join([*lines, "", "```{toctree}", ":hidden:", "", *names, "results", "fails", "/claims", "```", ""])
 
 
 def fails_page() -> str:
@@ -171,4 +204,9 @@ def fails_page() -> str:
 
 def pages() -> dict[str, str]:
     """Every page of the course by its path below ``generated/course``."""
-    return {"index": index_page(), "fails": fails_page(), **{lesson.slug: lesson_page(lesson) for lesson in LESSONS}}
+    return {
+        "index": index_page(),
+        "results": results_page(),
+        "fails": fails_page(),
+        **{lesson.slug: lesson_page(lesson) for lesson in LESSONS},
+    }

@@ -1,12 +1,16 @@
 """The lessons of the course: which results of which document they hold, their figures and their exercises.
 
 The statements, verdicts and examples are those of ``dither.course``; here is only what a lesson adds: an order, a sentence
-of introduction, a figure and an exercise whose answer is computed when the page is made.
+of introduction, figures and exercises, whose answers are computed when the page is made. The exercises of single results
+are in ``exercises.toml``.
 """
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
 import dither as dp
 from dither.course import Result
@@ -32,7 +36,6 @@ class Lesson:
     first: str
     last: str
     about: str
-    figures: tuple[str, ...]
     exercise: Exercise
 
     @property
@@ -47,7 +50,6 @@ LESSONS = (
     Lesson(
         "differential-privacy", "Differential privacy, noise and composition", 2, "Definition 1", "After equation (2)",
         "What is promised, how Laplace and normal noise keep the promise, and what several releases cost together.",
-        ("laplace", "composition"),
         Exercise(
             "A count is released with ε = 0.5. How large is the noise, and with which ε would an error of 5 be enough in 95 % of releases?",
             "m = dp.Laplace(sensitivity=1, epsilon=0.5)\nwanted = dp.Laplace.for_error(5, sensitivity=1, integer=True)\n(m.scale, round(wanted.epsilon, 3))",
@@ -59,7 +61,6 @@ LESSONS = (
         "mixed-noise", "Mixed noise, and why Theorem 10 fails", 2, "Issue 1", "Example 11",
         "Normal noise with the variance of Laplace noise looks attractive. Theorem 10 says when it is private. It is wrong, "
         "and the figure shows at a glance why: its true δ does not depend on the sensitivity at all.",
-        ("mixed",),
         Exercise(
             "Take Theorem 10 at its word for Δ = 0.01, ε = 1 and the δ that it then allows, 2Δ/(√π·ε). What does dither say? "
             "Change Δ to 0.1: does the true δ change?",
@@ -73,7 +74,6 @@ LESSONS = (
     Lesson(
         "smooth-sensitivity", "Local and smooth sensitivity", 2, "Example 12", "Summary",
         "Noise of the size of the local sensitivity gives people away. The smooth sensitivity repairs it.",
-        ("smooth",),
         Exercise(
             "The smooth sensitivity of the median of 101 ages between 0 and 100, for β = 0.1, when 51 of them are 0 and the others 100; "
             "and when 52 are 0. By which factor do they differ?",
@@ -87,7 +87,6 @@ LESSONS = (
     Lesson(
         "bounded-outputs", "Answers inside their range", 2, "Example 22", "Theorem 26",
         "A count of −3 people, a negative variance: what to do about impossible answers, and which repair costs privacy.",
-        ("bounded",),
         Exercise(
             "Cutting Lap(1) off at 0 and 10 looks harmless. What is the true loss of the naive scale b = Δ/ε = 1 for Δ = ε = 1, and which b is right?",
             "naive = 1 + math.log((1 - (math.exp(-1) + math.exp(-9)) / 2) / (1 - (1 + math.exp(-10)) / 2))\n"
@@ -99,7 +98,6 @@ LESSONS = (
     Lesson(
         "selection", "Choosing instead of adding", 2, "Exponential mechanism", "Example 30",
         "The exponential mechanism and report noisy max: how to publish a name and not a number.",
-        ("exponential",),
         Exercise(
             "In the election with 15, 20 and 25 votes at ε = 1, with which probability does the candidate with 25 votes win? And if everybody's ballots "
             "could only be added or removed, not replaced?",
@@ -112,7 +110,6 @@ LESSONS = (
     Lesson(
         "gradient-descent", "Gradient descent", 2, "Gradient descent", "Illustration",
         "The algorithms that the next lesson makes private, with bounds that hold.",
-        ("steps",),
         Exercise(
             "Descend on f(b) = b² from b = 1 with steps of 0.1. Where are you after 10 steps?",
             "b = 1.0\nfor _ in range(10):\n    b -= 0.1 * 2 * b\nround(b, 6)",
@@ -123,7 +120,6 @@ LESSONS = (
     Lesson(
         "private-descent", "Private descent, and what is done in practice", 2, "Privacy of descent", "In practice, US census",
         "Noise in every step: what Theorem 36 protects, what it does not, and what is done today.",
-        ("descent",),
         Exercise(
             "Theorem 36 with a_h = h^0.9 and ε = 1: what does the last of 200 iterates cost?",
             "round(200 ** 0.9, 1)",
@@ -134,7 +130,6 @@ LESSONS = (
     Lesson(
         "exponential-mechanism", "The exponential mechanism, and a mean three ways", 1, "Utility function", "Example, the mean",
         "The most general way to choose privately, and what happens when it is asked for a mean.",
-        ("exponential",),
         Exercise(
             "The score −|mean − t| over the whole line gives noise Lap(2/(nε)). What does that really cost, for n = 100 and ε = 1?",
             "scale = 2 / (100 * 1)\nsensitivity = 1 / 100\nsensitivity / scale",
@@ -145,7 +140,6 @@ LESSONS = (
     Lesson(
         "densities", "Releasing a whole distribution", 1, "Estimating the density, Laplace", "Practical problem",
         "Histograms with noise, smoothed histograms, and the Kolmogorov–Smirnov mechanism, of which document 1 does not say how to draw it.",
-        ("ks",),
         Exercise(
             "A histogram of 50 cells, one record replaced: which noise does each cell need for ε = 1? Does it depend on the number of cells?",
             "[dp.Laplace(dp.sensitivity.histogram(neighbors=dp.ReplaceOne), 1).scale, dp.Laplace(dp.sensitivity.histogram(neighbors=dp.AddRemove), 1).scale]",
@@ -157,7 +151,6 @@ LESSONS = (
         "testing", "What ε means: the power of a test", 1, "Theorem (Wasserman and Zhou), testing", "Summary, 5",
         "An adversary who wants to know whether you are in the data makes a test. Differential privacy bounds its power. Document 1 ends with "
         "an outlook, that the same mathematics keeps repeated analyses from overfitting: in dither that is `dp.ReusableHoldout`, with an example in the gallery.",
-        ("power",),
         Exercise(
             "An adversary accepts 5 % of false accusations. With ε = 1, how often can a true accusation succeed at most? And with ε = 0.1?",
             "[round(min(0.05 * math.exp(e), 1 - math.exp(-e) * 0.95), 4) for e in (1, 0.1)]",
@@ -168,7 +161,6 @@ LESSONS = (
     Lesson(
         "selection-problems", "Selection problems: heavy hitters and prices", 3, "Example 1.1", "1.3",
         "Which page is liked most, which price earns most: selection with a proof of its utility.",
-        ("exponential",),
         Exercise(
             "100 candidates, ε = 0.5, sensitivity 1. By how much may the chosen score be below the best, with probability 0.99?",
             "round(dp.Exponential(sensitivity=1, epsilon=0.5).error(candidates=100, confidence=0.99), 1)",
@@ -179,7 +171,6 @@ LESSONS = (
     Lesson(
         "laplace-slides", "The Laplace mechanism on slides", 4, "Differential privacy", "Report noisy max",
         "Counts, vectors, histograms and the largest of many counts, with records added or removed.",
-        ("laplace",),
         Exercise(
             "Ten counts of disjoint groups are released together at ε = 1. How large is the largest of the ten errors at most, with probability 0.95?",
             "dp.Laplace(sensitivity=1, epsilon=1).error(0.95, coordinates=10, integer=True)",
@@ -191,7 +182,6 @@ LESSONS = (
         "ethics", "The science of data ethics: budgets for life", 5, "1, Laplace mechanism", "7, Census 2020",
         "A budget belongs to a person, adds up for life, and is never reset. The other example, the Census of 2020, was still to "
         "come when it was held; what a census needs, many tables that add up, is `dp.publish`.",
-        ("composition",),
         Exercise(
             "A phone reports every day with ε = 4 and calls that private, because the budget is reset every night. What is promised for a year? "
             "How small must the daily ε be for 1 in a year, by plain addition?",
@@ -201,3 +191,25 @@ LESSONS = (
         ),
     ),
 )  # fmt: skip
+
+FIGURE_OF = {
+    (1, "Exponential mechanism"): "exponential", (1, "Example, the mean"): "means", (1, "KS utility"): "ks",
+    (1, "Theorem (Wasserman and Zhou), testing"): "power",
+    (2, "Theorem 2"): "laplace", (2, "Lemma 6"): "composition", (2, "Theorem 10"): "mixed", (2, "Example 11"): "pareto",
+    (2, "Definition 14"): "smooth", (2, "Theorem 26"): "bounded", (2, "Example 29"): "exponential", (2, "Example 31"): "steps",
+    (2, "Equation (10)"): "descent", (2, "Theorem 37"): "utility", (2, "In practice, Apple"): "reset",
+    (3, "Example 1.2"): "pricing", (3, "Example 1.5"): "heavy",
+    (4, "Laplace mechanism"): "laplace", (4, "Report noisy max"): "noisymax",
+    (5, "5, m times"): "composition", (5, "7, a budget reset every day"): "reset",
+}  # fmt: skip
+"""The figure of a result, by document and number."""
+
+
+@cache
+def exercises() -> dict[tuple[int, str], Exercise]:
+    """The exercises of single results, by document and number."""
+    rows = tomllib.loads(Path(__file__).with_name("exercises.toml").read_text(encoding="utf-8"))["exercise"]
+    return {
+        (row["document"], row["number"]): Exercise(row["question"], row["code"].strip(), row["answer"], row["why"])
+        for row in rows
+    }

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 import dither as dp
-from site_builder.lessons import Lesson
+from dither.course import Result
+from site_builder.lessons import Exercise, Lesson, exercises
 
 SETUP = "import math\n\nimport numpy as np\n\nimport dither as dp"
 
@@ -47,6 +48,15 @@ def _output(value: Any, count: int) -> list[Any]:
     return [{"output_type": "execute_result", "execution_count": count, "data": data, "metadata": {}}]
 
 
+def about(result: Result) -> str:
+    """What a notebook says of a result: what holds, and each claim as printed with its verdict."""
+    lines = [f"## {result.number}: {result.title}", "", f"**{result.verdict}.** {result.statement}", ""]
+    for claim in result.claims:
+        note = f" {claim.note}" if claim.note else ""
+        lines += [f"* As printed: {claim.printed} **{claim.verdict}.**{note}"]
+    return "\n".join([*lines, "", f"In dither: `{result.where}`"])
+
+
 def notebook(lesson: Lesson) -> str:
     """A lesson as the text of a notebook, every cell of which was run in order."""
     names: dict[str, Any] = {"dp": dp, "np": np, "math": math}
@@ -58,14 +68,19 @@ def notebook(lesson: Lesson) -> str:
         count += 1
         cells.append(_cell("code", code, _output(value_of(code, names), count), count))
 
+    def ask(exercise: Exercise) -> None:
+        cells.append(_cell("markdown", f"**Exercise.** {exercise.question}"))
+        run(exercise.code)
+        cells.append(_cell("markdown", exercise.why))
+
     for result in lesson.results:
-        text = f"## {result.number}: {result.title}\n\n**{result.verdict}.** {result.statement}\n\nIn dither: `{result.where}`"
-        cells.append(_cell("markdown", text))
+        cells.append(_cell("markdown", about(result)))
         run(result.example)
-    exercise = lesson.exercise
-    cells.append(_cell("markdown", f"## Exercise\n\n{exercise.question}"))
-    run(exercise.code)
-    cells.append(_cell("markdown", exercise.why))
+        exercise = exercises().get((result.document, result.number))
+        if exercise is not None:
+            ask(exercise)
+    cells.append(_cell("markdown", "## Exercise"))
+    ask(lesson.exercise)
     seen: dict[str, int] = {}
     for cell in cells:  # two cells may hold the same code; their names differ
         seen[cell["id"]] = seen.get(cell["id"], 0) + 1

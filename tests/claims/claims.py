@@ -39,6 +39,9 @@ except in document 4, where one is *added or removed*.
 """
 
 
+TALLY, TABLE = (f'<div class="{names}">\n' for names in ("claims tally", "claims"))
+
+
 def everything() -> list[Checked]:
     """All claims with their computations, in the order of the documents."""
     for name in MODULES:
@@ -60,24 +63,26 @@ def page() -> str:
     """The whole page, with every computation run."""
     claims = everything()
     tally = Counter((item.claim.document, item.claim.verdict) for item in claims)
-    lines = [HEAD, row("document", "about", *VERDICTS, "all"), "|---|---|" + "---:|" * 6]
+    # on a phone the site shows a row of these tables as a block
+    lines = [HEAD, TALLY, row("document", "about", *VERDICTS, "all"), "|---|---|" + "---:|" * 6]
     for document in documents().values():
         counts = [tally[document.number, verdict] for verdict in VERDICTS]
         lines.append(row(f"{document.number}. {document.title}", document.about, *map(str, counts), str(sum(counts))))
     totals = [sum(tally[number, verdict] for number in documents()) for verdict in VERDICTS]
-    lines += [row("all", "", *map(str, totals), str(sum(totals))), ""]
+    lines += [row("all", "", *map(str, totals), str(sum(totals))), "", "</div>", ""]
     for verdict, heading in (("fails", "What fails"), ("misprint", "Misprints")):
         lines += ["", f"## {heading}", ""]
         failing = [item.claim for item in claims if item.claim.verdict == verdict]
         lines += [f"* {claim.document}, {claim.place}: {claim.printed} **{claim.note}**" for claim in failing]
     for document in documents().values():
         header = row("where", "claim", "verdict", "condition, correction, remark", "computation")
-        lines += ["", f"## {document.number}. {document.title}", "", header, "|---|---|---|---|---|"]
+        lines += ["", f"## {document.number}. {document.title}", "", TABLE, header, "|---|---|---|---|---|"]
         for item in claims:
             claim = item.claim
             if claim.document == document.number:
                 verdict = f"**{claim.verdict}**" if claim.verdict != "holds" else claim.verdict
                 lines.append(row(claim.place, claim.printed, verdict, claim.note, tidy(item.figures())))
+        lines += ["", "</div>"]
     return "\n".join(lines) + "\n"
 
 

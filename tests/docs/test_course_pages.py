@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 
 import dither as dp
+from support import each
 
 DOCS = Path(__file__).parents[2] / "docs"
 sys.path.insert(0, str(DOCS))
 
 from site_builder import course, figures, notebooks  # noqa: E402
-from site_builder.lessons import LESSONS  # noqa: E402
+from site_builder.lessons import FIGURE_OF, LESSONS, exercises  # noqa: E402
 
 SCRIPT = (DOCS / "static" / "figures.js").read_text(encoding="utf-8")
 
@@ -30,8 +31,34 @@ def test_every_result_is_in_one_lesson():
 
 @pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.slug)
 def test_the_answer_of_an_exercise_is_what_its_code_gives(lesson):
-    assert course.answer_of(lesson) == lesson.exercise.answer
+    assert course.answer_of(lesson.exercise) == lesson.exercise.answer
     assert lesson.exercise.question.count("?") >= 1
+
+
+@each("place", exercises())
+def test_the_answer_of_the_exercise_of_a_result_is_what_its_code_gives(place):
+    [_] = [result for result in dp.course.results(document=place[0]) if result.number == place[1]]
+    exercise = exercises()[place]
+    assert course.answer_of(exercise) == exercise.answer
+    assert exercise.question.count("?") >= 1
+
+
+def test_every_theorem_of_the_documents_has_an_exercise_and_every_lesson_a_figure():
+    kinds = ("Theorem ", "Lemma ", "Proposition ")
+    without = [result.number for result in dp.course.results() if result.number.startswith(kinds)]
+    without = [number for number in without if not any(number == place[1] for place in exercises())]
+    # stated elsewhere under another number: 5 (definition 4), 10 and 37 (of their lessons), 15, 27
+    assert set(without) <= {
+        "Theorem 5",
+        "Theorem 10",
+        "Theorem 37",
+        "Lemma 15",
+        "Theorem 27",
+        "Theorem (Wasserman and Zhou), rate",
+    }
+    assert set(FIGURE_OF.values()) == set(figures.FIGURES)
+    for lesson in LESSONS:
+        assert any((result.document, result.number) in FIGURE_OF for result in lesson.results), lesson.slug
 
 
 @pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.slug)
@@ -41,7 +68,11 @@ def test_a_lesson_can_be_downloaded_as_an_executed_notebook(lesson):
     code = [cell for cell in document["cells"] if cell["cell_type"] == "code"]
     assert [cell["execution_count"] for cell in code] == [*range(1, len(code) + 1)]
     shown = ["".join(cell["outputs"][0]["data"]["text/plain"]) for cell in code[1:]]
-    assert shown == [*(result.output for result in lesson.results), lesson.exercise.answer]
+    wanted = []
+    for result in lesson.results:
+        exercise = exercises().get((result.document, result.number))
+        wanted += [result.output, *([exercise.answer] if exercise else [])]
+    assert shown == [*wanted, lesson.exercise.answer]
     identities = [cell["id"] for cell in document["cells"]]
     assert len(set(identities)) == len(identities)
     assert all(re.fullmatch(r"[a-zA-Z0-9-_]{1,64}", identity) for identity in identities)
@@ -54,9 +85,33 @@ def test_what_fails_has_a_page_of_its_own():
     assert all(f"](#{course.label(result)})" in page for result in failing)
 
 
-def test_labels_are_unique():
+def test_every_result_and_every_equation_has_an_address_and_is_in_the_index():
     labels = [course.label(result) for result in dp.course.results()]
     assert len(set(labels)) == len(labels)
+    [theorem] = dp.course.find("theorem 26")
+    assert course.label(theorem) == "course-2-theorem-26"
+    pages = course.pages()
+    lessons = "".join(pages[lesson.slug] for lesson in LESSONS)
+    for label in labels:
+        assert lessons.count(f"({label})=\n") == 1
+        assert f"](#{label})" in pages["results"]
+    assert len(re.findall(r"\[\(\d+\)\]\(#", pages["results"])) == 19
+
+
+def test_a_section_shows_the_print_what_holds_and_what_was_computed():
+    page = course.lesson_page(next(lesson for lesson in LESSONS if lesson.slug == "bounded-outputs"))
+    section = page.split("### Theorem 26", 1)[1].split("(course-", 1)[0]
+    for part in (
+        "**As printed** {bdg-warning}",
+        "**What holds**",
+        "**Computed here**",
+        'data-figure="bounded"',
+        "**Exercise.**",
+    ):
+        assert part in section
+    assert ">>> m, (width, epsilon, low, high) = " in section
+    claims = sum(len(result.claims) for result in dp.course.results())
+    assert sum(text.count("**As printed**") for text in course.pages().values()) == claims
 
 
 def test_signs_of_a_statement_are_no_markup():
@@ -70,7 +125,7 @@ def test_a_figure_is_the_same_from_run_to_run(name):
 
 
 def test_the_script_moves_every_live_figure_and_loads_nothing():
-    for name in figures.LIVE:
+    for name in figures.FIGURES:
         assert re.search(rf"^    {name}: \{{$", SCRIPT, re.MULTILINE), name
     assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)|import |fetch\(|eval\(|innerHTML", SCRIPT)
     values = {f"{epsilon:g}" for epsilon in figures.KS_EPSILONS}

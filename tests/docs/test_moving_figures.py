@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import json
 import math
+import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,7 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 from playwright._impl._driver import compute_driver_executable
-from scipy.stats import norm
+from scipy.integrate import quad
+from scipy.stats import binom, norm
 
 import dither as dp
 from dither.present.plot import trade_off_at
@@ -33,6 +36,7 @@ const results = JSON.parse(require("fs").readFileSync(0, "utf8")).map(([kind, na
 process.stdout.write(JSON.stringify(results));
 """
 EPSILONS = (0.1, 0.5, 1.0, 3.0)
+BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 
 
 def node() -> str:
@@ -59,7 +63,7 @@ def controls() -> dict[str, Any]:
 
 
 def test_every_moving_figure_is_drawn_at_all_ends_of_its_sliders():
-    assert set(controls()) == set(figures.LIVE)
+    assert set(controls()) == set(figures.FIGURES)
     calls = []
     for name, sliders in controls().items():
         data = figures.FIGURES[name]().data
@@ -178,6 +182,172 @@ def test_the_path_of_descent():
         spec = draw("descent", {"index": index}, data)
         assert spec["lines"][0]["y"] == data["paths"][f"{epsilon:g}"]
         assert set(spec["lines"][1]["y"]) == {data["target"]}
+
+
+def shown(value: float, digits: int = 3) -> str:
+    """A number as the script writes it."""
+    return f"{float(f'{value:.{digits}g}'):.12g}"
+
+
+@pytest.mark.parametrize(("width", "upper", "index"), [(1, 10, 0), (0.5, 2, 1), (5, 20, 2), (4, 3, 0), (1, 1, 3)])
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_bounded_noise_has_the_scale_of_theorem_26(epsilon, width, upper, index):
+    spec = draw("bounded", {"epsilon": epsilon, "width": width, "upper": upper, "q": 1.5, "delta": index})
+    reach, delta = min(width, upper), (0.0, 1e-6, 0.01, 0.1)[index]
+    m = dp.BoundedLaplace(sensitivity=reach, epsilon=epsilon, lower=0, upper=upper, delta=delta)
+    assert f"needs b = {shown(m.scale, 6)};" in spec["says"]
+    for line, scale in zip(spec["lines"], (m.scale, reach / epsilon), strict=True):
+        at = min(1.5, upper)
+        law = np.exp(-np.abs(np.array(line["x"]) - at) / scale)
+        total, _ = quad(lambda v: math.exp(-abs(v - at) / scale), 0, upper, points=[at])  # noqa: B023
+        assert line["y"] == pytest.approx(law / total, rel=1e-6)
+    if (width, upper, index, epsilon) == (1, 10, 0, 1.0):
+        assert "the loss is 1.49 and not ε = 1" in spec["says"]
+
+
+@pytest.mark.parametrize("gamma", [0.05, 0.4, 1.1])
+def test_descent_on_a_parabola(gamma):
+    spec = draw("steps", {"gamma": gamma})
+    trace = dp.learn.descend(lambda b, _: 2 * b, start=1.0, steps=20, schedule=dp.learn.Schedule(gamma))
+    assert spec["lines"][0]["y"] == pytest.approx(trace.iterates.ravel().tolist(), rel=1e-6)
+    assert ("does not converge" in spec["says"]) == (gamma >= 1)
+
+
+@pytest.mark.parametrize(("rho", "kappa", "digits"), [(0.5, 0.8, 3), (0.1, 0.0, 2), (0.9, 1.5, 2.5), (0.75, 1.0, 1)])
+def test_the_bound_of_theorem_37_and_its_price(rho, kappa, digits):
+    spec = draw("utility", {"rho": rho, "kappa": kappa, "digits": digits})
+    steps = round(10**digits)
+    schedule = dp.learn.Schedule(1.0, rho=rho)
+    sgd = dp.course.TheoremSGD(epsilon=1, steps=steps, clip=1.0, schedule=schedule, kappa=kappa)
+    terms = dp.course.private_bound(1.0, sgd, coordinates=1)
+    for line, term in zip(spec["lines"], terms, strict=False):
+        places = [round(10**x) - 1 for x in line["x"]]
+        assert [10**y for y in line["y"]] == pytest.approx([float(term[i]) for i in places], rel=1e-4)
+    cost, n = spec["lines"][3], [round(10**x) for x in spec["lines"][3]["x"]]
+    for i in (0, len(n) // 2, len(n) - 1):
+        private = dp.course.TheoremSGD(epsilon=1, steps=n[i], clip=1.0, schedule=schedule, kappa=kappa)
+        assert 10 ** cost["y"][i] == pytest.approx(float(private.guarantee.epsilon), rel=1e-4)
+    said = [float(v) for v in re.findall(r"(?:Theorem 36|composed): ([\d.e+]+)", spec["says"])]
+    assert said == pytest.approx([sgd.theorem_epsilon, sgd.composed_epsilon], rel=6e-3)
+    average = dp.course.TheoremSGD(1, steps, clip=1.0, schedule=schedule, kappa=kappa, release="average")
+    assert float(spec["says"].rsplit(" ", 1)[1]) == pytest.approx(float(average.guarantee.epsilon), rel=6e-3)
+
+
+@pytest.mark.parametrize(("alpha", "clip", "epsilon"), [(2, 27, 1.0), (1.2, 50, 0.5), (4, 5, 3.0), (3, 10, 1.0)])
+def test_the_parts_of_a_noisy_pareto_mean(alpha, clip, epsilon):
+    spec = draw("pareto", {"alpha": alpha, "clip": clip, "epsilon": epsilon})
+    total, bias, noise = (line["y"][clip - 2] for line in spec["lines"])
+    density = lambda x: alpha * x ** (-alpha - 1)  # noqa: E731
+    mean, square = (quad(lambda x: x**k * density(x), 1, clip)[0] + clip ** (k - alpha) for k in (1, 2))  # noqa: B023
+    m = dp.Laplace((clip - 1) / 1000, epsilon)
+    assert bias == pytest.approx(alpha / (alpha - 1) - mean, rel=1e-6)
+    assert noise**2 == pytest.approx(float(m.variance), rel=1e-9)
+    assert total**2 == pytest.approx(bias**2 + noise**2 + (square - mean**2) / 1000, rel=1e-6)
+    if alpha == 2:
+        assert f"bias −{shown(1 / clip)}, noise 0.0368, error 0.0804" in spec["says"]
+
+
+@pytest.mark.parametrize(("d", "epsilon", "lead"), [(100, 0.5, 39), (2, 1.0, 0), (500, 3.0, 80), (10, 0.1, 20)])
+def test_the_heavy_hitter(d, epsilon, lead):
+    spec = draw("heavy", {"d": d, "epsilon": epsilon, "lead": lead})
+    every = dp.NoisyMax.for_counts(epsilon / d, dp.AddRemove, noise="laplace")
+    selection = dp.Exponential(sensitivity=1, epsilon=epsilon)
+    for line, m in ((spec["lines"][0], selection), (spec["lines"][2], every)):
+        for i in (0, 10, 20, 40):
+            exact = float(m.probabilities([line["x"][i]] + [0.0] * (d - 1))[0])
+            assert line["y"][i] == pytest.approx(exact, abs=1e-6)
+    assert all(low <= high + 1e-12 for low, high in zip(spec["lines"][1]["y"], spec["lines"][0]["y"], strict=True))
+    assert f"within {shown(selection.error(candidates=d, confidence=0.99))} of the best" in spec["says"]
+    if d == 100:
+        assert "named with probability 99.4 %" in spec["says"]
+
+
+@pytest.mark.parametrize(("price", "people", "epsilon"), [(70, 1000, 1.0), (199, 10, 0.1), (10, 2000, 3.0)])
+def test_the_price_that_everybody_pays(price, people, epsilon):
+    spec = draw("pricing", {"price": price, "people": people, "epsilon": epsilon})
+    earned = np.array([people * c / 100 if c <= price else 0.0 for c in range(1, 200)])
+    m = dp.Exponential(sensitivity=1.99, epsilon=epsilon)
+    p = m.probabilities(earned)
+    assert spec["lines"][1]["y"] == pytest.approx(p.tolist(), rel=1e-9, abs=1e-12)
+    loss = float(re.findall(r"expected loss ([\d.e-]+) \$", spec["says"])[0])
+    assert loss == pytest.approx(float(earned.max() - p @ earned), rel=1e-3, abs=1e-9)
+    assert f"= {shown(m.expected_score_bound(candidates=199), 4)} $" in spec["says"]
+    if price == 70:
+        assert "expected loss 0.8821 $, bound 2Δ·ln(199)/ε = 21.07 $" in spec["says"]
+
+
+@pytest.mark.parametrize(("m", "epsilon", "beta"), [(100, 1.0, 0.05), (2, 0.1, 0.5), (1000, 3.0, 0.01)])
+def test_the_accuracy_of_report_noisy_max(m, epsilon, beta):
+    spec = draw("noisymax", {"m": m, "epsilon": epsilon, "beta": beta})
+    noisy = dp.NoisyMax.for_counts(epsilon, dp.AddRemove, noise="laplace")
+    bound, exact = spec["lines"]
+    for i in (0, 10, 30, 60):
+        wins = float(noisy.probabilities([exact["x"][i]] + [0.0] * (m - 1))[0])
+        assert exact["y"][i] == pytest.approx(1 - wins, abs=1e-6)
+        assert exact["y"][i] <= bound["y"][i] + 1e-6
+    assert spec["points"][0] == pytest.approx([noisy.error(m, 1 - beta), beta], rel=1e-9)
+
+
+@pytest.mark.parametrize(("epsilon", "days"), [(1.0, 31), (0.1, 365), (4.0, 2), (1.0, 1)])
+def test_a_majority_of_daily_answers(epsilon, days):
+    spec = draw("reset", {"epsilon": epsilon, "days": days})
+    p = dp.RandomizedResponse(epsilon).probability
+
+    def right(k: int) -> float:
+        return float(binom.sf(k // 2, k, p) + (0.5 * binom.pmf(k // 2, k, p) if k % 2 == 0 else 0))
+
+    for x, y in zip(*(spec["lines"][0][axis][::20] for axis in "xy"), strict=True):
+        assert y == pytest.approx(right(x), rel=1e-9)
+    assert spec["points"][0] == pytest.approx([days, right(days)])
+    assert f"cost ε = {shown(float(dp.local.repetition_cost(epsilon, days).fresh.epsilon), 4)};" in spec["says"]
+    if (epsilon, days) == (1.0, 31):
+        assert right(31) == pytest.approx(0.997034, abs=1e-6)
+
+
+@pytest.mark.parametrize(("epsilon", "n", "mean"), [(1.0, 100, 0.4), (0.1, 10, 0.0), (3.0, 1000, 1.0)])
+def test_the_three_laws_of_a_mean(epsilon, n, mean):
+    spec = draw("means", {"epsilon": epsilon, "n": n, "mean": mean})
+    rate, x = n * epsilon / 2, np.array(spec["lines"][0]["x"])
+    m = dp.Laplace(sensitivity=1 / n, epsilon=epsilon)
+    laws = [np.exp(-np.abs(x - mean) / m.scale), np.exp(-rate * np.abs(x - mean)), np.exp(-rate * (x - mean) ** 2)]
+    areas = [2 * m.scale]
+    for power in (1, 2):
+        areas.append(quad(lambda v: math.exp(-rate * abs(v - mean) ** power), 0, 1, points=[mean], limit=500)[0])  # noqa: B023
+    for line, law, area in zip(spec["lines"], laws, areas, strict=True):
+        assert line["y"] == pytest.approx(law / area, rel=1e-5, abs=1e-9)
+    places = np.linspace(0, 1, 2001)
+    whole = [quad(lambda v: math.exp(-rate * abs(v - c)), 0, 1, points=[c], limit=500)[0] for c in (0, 1 / n)]  # noqa: B023
+    logs = [-rate * np.abs(places - c) - math.log(area) for c, area in zip((0, 1 / n), whole, strict=True)]
+    assert evaluate(("call", "meanCost", [n, epsilon]))[0] == pytest.approx(np.abs(logs[0] - logs[1]).max(), rel=1e-3)
+    if n == 100:
+        assert "costs 0.832 on [0, 1]" in spec["says"]
+
+
+def test_what_chromium_draws_is_what_node_computes(tmp_path):
+    """Every slider of every figure is moved in a page; what the page then says is what the formulas give."""
+    names = list(figures.FIGURES)
+    body = "".join(figures.block(name).removeprefix("```{raw} html\n").removesuffix("\n```") for name in names)
+    script = (DOCS / "static" / "figures.js").as_uri()
+    page = f"<!doctype html><meta charset='utf-8'><title>figures</title>{body}<script src='{script}'></script>"
+    (tmp_path / "figures.html").write_text(page, encoding="utf-8")
+    moves = {
+        name: {c["name"]: c["max"] if i % 2 else c["min"] for i, c in enumerate(controls()[name])} for name in names
+    }
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    browser = os.environ.get("DITHER_TEST_BROWSER") or found
+    assert browser is not None, f"none of {', '.join(BROWSERS)} is installed: run make browser"
+    given = {"address": (tmp_path / "figures.html").as_uri(), "browser": browser, "moves": moves}
+    command = [sys.executable, str(Path(__file__).with_name("figure_browser.py"))]
+    done = subprocess.run(command, input=json.dumps(given), capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    seen = json.loads(done.stdout)
+    assert seen.pop("errors") == []
+    for name in names:
+        spec = draw(name, moves[name], figures.FIGURES[name]().data)
+        assert seen[name]["says"] == spec["says"], name
+        assert seen[name]["title"] == spec["title"], name
+        labels = [line["name"] for line in spec.get("lines", [])] + [bar[0] for bar in spec.get("bars", [])]
+        assert set(labels) <= set(seen[name]["texts"]), name
 
 
 def test_a_line_ends_where_it_leaves_the_picture():

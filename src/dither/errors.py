@@ -13,9 +13,9 @@
     ├── DatasetClosed                       too many incidents: closed until the steward reopens it
     ├── MissingPackage (also ImportError)   a package that an extra brings is not installed
     ├── LedgerError                         the ledger cannot be used: foreign, newer, damaged, full, locked
-    │   ├── LedgerMissing                   there is no ledger at the place
+    │   ├── LedgerMissing                   there is no ledger at the address
     │   └── LedgerRolledBack                it does not hold the entry that a receipt was given for
-    ├── AccessDenied (also PermissionError)       a server does not know who asks, or does not allow it
+    ├── AccessDenied (also PermissionError)       a server cannot authenticate or does not allow it
     ├── ServerUnavailable (also ConnectionError)  a server cannot be reached, or cannot answer now
     └── Cancelled                           a question was cancelled before its answer was there
 
@@ -185,7 +185,7 @@ class LedgerError(DitherError):
 
 
 class LedgerMissing(LedgerError):
-    """There is no ledger at the place.
+    """There is no ledger at the stated address.
 
     >>> issubclass(LedgerMissing, LedgerError)
     True
@@ -201,7 +201,7 @@ class LedgerRolledBack(LedgerError):
 
 
 class AccessDenied(DitherError, PermissionError):
-    """A server does not know who asks, or whoever asks may not do this. Nothing was charged.
+    """A server cannot authenticate the caller, or the caller may not do this. Nothing was charged.
 
     >>> issubclass(AccessDenied, PermissionError)
     True
@@ -209,7 +209,7 @@ class AccessDenied(DitherError, PermissionError):
 
 
 class ServerUnavailable(DitherError, ConnectionError):
-    """A server cannot be reached, or cannot answer now. The same question, asked again, is charged once.
+    """A server cannot be reached, or cannot answer now. Asking the question again is charged once.
 
     >>> issubclass(ServerUnavailable, ConnectionError)
     True
@@ -217,7 +217,7 @@ class ServerUnavailable(DitherError, ConnectionError):
 
 
 class Cancelled(DitherError):
-    """A question was cancelled before its answer was there. If it was charged by then, the charge stays.
+    """A question was cancelled before it was answered. A charge that was made before stays.
 
     >>> issubclass(Cancelled, DitherError)
     True

@@ -148,7 +148,7 @@ def test_a_file_made_meanwhile_stays(tmp_path):
             outputs.write("--output", lambda room: Path(room).write_text("theirs"))
     (tmp_path / "room").write_text("theirs")
     with refuses(dp.InvalidArgument, "meanwhile"):  # the same, between the last look and the move
-        files._place("--output", tmp_path / "room", tmp_path / "a.csv")
+        files._give_name("--output", tmp_path / "room", tmp_path / "a.csv")
     assert (tmp_path / "a.csv").read_text() == "mine"
     assert {path.name for path in tmp_path.iterdir()} == {"a.csv", "room"}
 

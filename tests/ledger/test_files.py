@@ -136,7 +136,7 @@ def test_a_symbolic_link_leads_to_the_one_file(spent: Path, tmp_path: Path) -> N
     for one in (link, folder / spent.name):
         with dp.ledger.open(one) as ledger:
             assert not ledger.created
-            assert ledger._store.place.database == str(spent)
+            assert ledger._store.address.database == str(spent)
             assert not ledger.charge("visits", dp.PureDP(1), people=["ann"]).kept.any()  # type: ignore[union-attr]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "link.sqlite", "linked"]
 

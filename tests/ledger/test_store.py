@@ -150,7 +150,7 @@ def test_a_relative_place_stays_where_it_is(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_passwords_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    url = store._place(f"postgresql://ann:{PASSWORD}@host/db")
+    url = store._address(f"postgresql://ann:{PASSWORD}@host/db")
     assert PASSWORD not in repr(url)
     with refuses(dp.LedgerError) as error:
         dp.ledger.open(f"postgresql://ann:{PASSWORD}@127.0.0.1:1/db", secret=bytes(32))

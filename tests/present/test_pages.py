@@ -242,7 +242,7 @@ def test_words_round_the_promise_up():
     assert words.factor(dp.PureDP(1e-05)) == "1.01"
     assert words.factor(dp.PureDP(300)) is None
     assert "nearly as likely" in words.guaranteed(simple(cost=dp.ZCDP(0.1)), False)[0]
-    assert "probability at most δ" in words.guaranteed(simple(cost=dp.ApproxDP(1, 1e-7)), False)[0]
+    assert "probability of at most δ" in words.guaranteed(simple(cost=dp.ApproxDP(1, 1e-7)), False)[0]
 
 
 @pytest.fixture

@@ -218,7 +218,7 @@ def test_no_secret_is_in_the_database(site, person):
     session = service.auth.sign_in(person, PASSWORD)
     token = service.accounts.create_token(Principal(person, frozenset({"reader"})), "x", scopes=["read"]).secret
     link = service.users.invite(site.people["sam"], person).rpartition("/")[2]
-    with sqlite3.connect(service.config.place) as connection:
+    with sqlite3.connect(service.config.store_address) as connection:
         dump = "\n".join(connection.iterdump())
     connection.close()
     assert person in dump

@@ -25,7 +25,7 @@ def test_what_comes_later_counts(tmp_path):
     )
     assert (config.tick, config.port, config.workers, config.single_steward) == (0.5, 9001, 4, True)
     assert config.oidc_roles == ("reader",)
-    assert config.place == str(tmp_path / "dither-server.sqlite")
+    assert config.store_address == str(tmp_path / "dither-server.sqlite")
     assert read_config(str(tmp_path), environment={"DITHER_SECURE_COOKIES": "yes"}).cookies_are_secure
 
 

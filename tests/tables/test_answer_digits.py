@@ -33,7 +33,7 @@ def _answer(pairs: list[tuple[float, float | None]], shares: tuple[float, float,
     )
 
 
-def _places(text: str) -> int:
+def _source_addresses(text: str) -> int:
     """Decimal places of a printed number; negative for zeros at the end of a whole one."""
     if "." in text:
         return len(text.partition(".")[2])
@@ -54,7 +54,7 @@ def test_people_read_plain_numbers_with_the_digits_of_their_error(pairs, shares)
             continue
         assert NUMBER.fullmatch(error)
         assert len(error.replace(",", "").replace(".", "").strip("0")) <= 2 or "." not in value
-        assert "." not in error or _places(value) == _places(error)
+        assert "." not in error or _source_addresses(value) == _source_addresses(error)
 
 
 @given(ROWS)

@@ -21,7 +21,7 @@ from dither.cli.files import (
     read_card,
     receipt_file,
     refuse_on_server,
-    with_receipt_place,
+    with_receipt_file,
 )
 from dither.cli.options import BudgetOptions, ReportOptions
 from dither.cli.printing import echo
@@ -39,7 +39,7 @@ _NUMBER = re.compile(r"[0-9]{1,40}(\.[0-9]{0,40})?([eE][-+]?[0-9]{1,3})?|\.[0-9]
 
 
 @dataclass(frozen=True)
-class Place:
+class LedgerTarget:
     """The ledger that a command is about, with the dataset in it, and the card if a card was passed."""
 
     ledger: str
@@ -60,22 +60,22 @@ class Place:
         return receipt_file(self.path, self.card) if self.card is not None and self.path is not None else None
 
 
-def run(place: str, options: BudgetOptions) -> None:
+def run(named: str, options: BudgetOptions) -> None:
     """Print the accounts and whatever the options ask for, after changing a limit or reopening a dataset."""
-    if is_url(place):
+    if is_url(named):
         for name in ("history", "verify", "export", "receipt", "plot", "limit", "reopen", "dataset"):
             refuse_on_server("--set" if name == "limit" else f"--{name}", getattr(options, name))
-        _print_remote(place)
+        _print_remote(named)
         return
-    where = _where(place, options.dataset)
-    if options.plot is not None and where.dataset is None:
+    target = _target(named, options.dataset)
+    if options.plot is not None and target.dataset is None:
         raise InvalidArgument("--plot", "a dataset to plot", "none", "pass --dataset NAME as well")
-    with Outputs(force=options.force, protected=where.files) as outputs:
+    with Outputs(force=options.force, protected=target.files) as outputs:
         outputs.add("--export", options.export, ("json", "csv"))
         outputs.add_plot(options.plot)
-        _change(where, options)
-        with _open(where, options.receipt, read_only=True) as ledger:
-            _show(ledger, where, options, outputs)
+        _change(target, options)
+        with _open(target, options.receipt, read_only=True) as ledger:
+            _show(ledger, target, options, outputs)
 
 
 def _print_remote(url: str) -> None:
@@ -98,7 +98,7 @@ def report(options: ReportOptions) -> None:
         outputs.add("--output", output, ("md", "html", "json"))
         ledger = None
         if card.ledger is not None and ("://" in card.ledger or Path(card.ledger).exists() or _kept(path, card)):
-            ledger = opened.enter_context(_open(Place(card.ledger, card.name, path, card), None, read_only=True))
+            ledger = opened.enter_context(_open(LedgerTarget(card.ledger, card.name, path, card), None, read_only=True))
         record = deployment(card, ledger, dither.__version__)
         if output is None:
             echo(record.markdown())
@@ -114,12 +114,12 @@ def _kept(path: str, card: Card) -> bool:
     return read_receipt(receipt_file(path, card)) is not None
 
 
-def _show(ledger: Ledger, where: Place, options: BudgetOptions, outputs: Outputs) -> None:
+def _show(ledger: Ledger, target: LedgerTarget, options: BudgetOptions, outputs: Outputs) -> None:
     """Print accounts and incidents, and the history, a verification, an export or a plot as the options ask."""
-    dataset = where.dataset
+    dataset = target.dataset
     accounts = ledger.accounts(dataset)
     _accounts(accounts)
-    _incidents(ledger, accounts, where)
+    _incidents(ledger, accounts, target)
     if options.history:
         _history(ledger, dataset, accounts)
     if options.verify:
@@ -135,24 +135,24 @@ def _show(ledger: Ledger, where: Place, options: BudgetOptions, outputs: Outputs
     echo(f"receipt {ledger.head}")
 
 
-def _where(place: str, dataset: str | None) -> Place:
+def _target(named: str, dataset: str | None) -> LedgerTarget:
     """Return the ledger that an argument names: that of a card, or the argument itself."""
-    if not place.endswith(".toml"):
-        return Place(place, dataset)
-    card = read_card(place)
+    if not named.endswith(".toml"):
+        return LedgerTarget(named, dataset)
+    card = read_card(named)
     if card.ledger is None:
         raise InvalidArgument("ledger", "where the budget is kept", "nowhere", "state it in the card")
-    return Place(card.ledger, dataset or card.name, place, card)
+    return LedgerTarget(card.ledger, dataset or card.name, named, card)
 
 
-def _open(where: Place, receipt: str | None, *, read_only: bool) -> Ledger:
+def _open(target: LedgerTarget, receipt: str | None, *, read_only: bool) -> Ledger:
     """Open the ledger; refuse one that does not hold the receipt that was passed, or the one that was kept."""
     given = None if receipt is None else Receipt.read(receipt)
-    kept = None if where.receipt is None else read_receipt(where.receipt)
+    kept = None if target.receipt is None else read_receipt(target.receipt)
     try:
-        if where.card is not None and "://" not in where.ledger and not Path(where.ledger).exists():
+        if target.card is not None and "://" not in target.ledger and not Path(target.ledger).exists():
             raise _no_ledger(kept)
-        ledger = dither.ledger.open(where.ledger, receipt=given, create=False, read_only=read_only)
+        ledger = dither.ledger.open(target.ledger, receipt=given, create=False, read_only=read_only)
         try:
             if kept is not None:
                 ledger.expect(kept)
@@ -160,9 +160,9 @@ def _open(where: Place, receipt: str | None, *, read_only: bool) -> Ledger:
             ledger.close()
             raise
     except LedgerError as error:
-        if where.card is None or where.path is None:
+        if target.card is None or target.path is None:
             raise
-        raise with_receipt_place(error, where.path, where.card, kept) from error
+        raise with_receipt_file(error, target.path, target.card, kept) from error
     return ledger
 
 
@@ -174,7 +174,7 @@ def _no_ledger(kept: Receipt | None) -> LedgerError:
     return LedgerMissing("ledger", "a ledger", "none yet", "ask a first question with dither query, which starts it")
 
 
-def _change(where: Place, change: BudgetOptions) -> None:
+def _change(target: LedgerTarget, change: BudgetOptions) -> None:
     """Change a limit or reopen a dataset, if the options ask for it."""
     if change.limit is None and not change.reopen:
         for option, given in (("--analyst", change.analyst), ("--each-person", change.each_person or None),
@@ -182,7 +182,7 @@ def _change(where: Place, change: BudgetOptions) -> None:
             if given is not None:
                 raise InvalidArgument(option, "--set or --reopen beside it", "neither", f"leave {option} out")
         return
-    if where.dataset is None:
+    if target.dataset is None:
         raise InvalidArgument("--dataset", "the dataset to change", "none", "pass --dataset NAME")
     limit = None if change.limit is None else _limit(change.limit)
     if change.signed_by is None or change.reason is None:
@@ -194,23 +194,23 @@ def _change(where: Place, change: BudgetOptions) -> None:
         )
     if change.analyst is not None and change.each_person:
         raise InvalidArgument("--analyst", "an analyst or each person", "both", "change one after the other")
-    if where.card is not None and where.path is not None:
-        check_receipt(where.path, where.card)
-    with _open(where, change.receipt, read_only=False) as ledger:
+    if target.card is not None and target.path is not None:
+        check_receipt(target.path, target.card)
+    with _open(target, change.receipt, read_only=False) as ledger:
         signed = {"signed_by": change.signed_by, "reason": change.reason}
         if limit is not None:
-            _check_new_limit(ledger, where.dataset, limit, change)
-            ledger.change_limit(where.dataset, limit, analyst=change.analyst, each_person=change.each_person, **signed)
+            _check_new_limit(ledger, target.dataset, limit, change)
+            ledger.change_limit(target.dataset, limit, analyst=change.analyst, each_person=change.each_person, **signed)
             whose = f"analyst {change.analyst}" if change.analyst else "each person" if change.each_person else "all"
-            echo(f"limit of {where.dataset} for {whose}: {limit} from now on; what was spent stays spent")
-            _remind(where, limit, change)
-        if change.reopen and not ledger.incident_count(where.dataset):
-            echo(f"{where.dataset} is open; nothing was changed")
+            echo(f"limit of {target.dataset} for {whose}: {limit} from now on; what was spent stays spent")
+            _remind(target, limit, change)
+        if change.reopen and not ledger.incident_count(target.dataset):
+            echo(f"{target.dataset} is open; nothing was changed")
         elif change.reopen:
-            ledger.reopen(where.dataset, **signed)
-            echo(f"{where.dataset} takes questions again; the incidents stay in the history")
-        if where.card is not None and where.card.receipt is not None:
-            keep_receipt(where.card.receipt, ledger.head)
+            ledger.reopen(target.dataset, **signed)
+            echo(f"{target.dataset} takes questions again; the incidents stay in the history")
+        if target.card is not None and target.card.receipt is not None:
+            keep_receipt(target.card.receipt, ledger.head)
 
 
 def _check_new_limit(ledger: Ledger, dataset: str, limit: Guarantee, change: BudgetOptions) -> None:
@@ -253,14 +253,14 @@ def _check_new_limit(ledger: Ledger, dataset: str, limit: Guarantee, change: Bud
         )
 
 
-def _remind(where: Place, limit: Guarantee, change: BudgetOptions) -> None:
+def _remind(target: LedgerTarget, limit: Guarantee, change: BudgetOptions) -> None:
     """Remind the steward to state the new limit in the card, which is refused until it does."""
-    card = where.card
+    card = target.card
     if card is None or change.analyst is not None:
         return
     stated = card.each_person if change.each_person else card.budget
     if stated is not None and stated != limit:
-        echo(f"now let [budget] in {where.path} say the same: it still says {stated}, and is refused until it does")
+        echo(f"now let [budget] in {target.path} say the same: it still says {stated}, and is refused until it does")
 
 
 def _limit(text: str) -> Guarantee:
@@ -288,16 +288,16 @@ def _not_a_limit() -> InvalidArgument:
     return InvalidArgument("--set", "epsilon=2, epsilon=2,delta=1e-6 or rho=0.5", "other text", "pass --set epsilon=2")
 
 
-def _incidents(ledger: Ledger, accounts: list[Account], where: Place) -> None:
+def _incidents(ledger: Ledger, accounts: list[Account], target: LedgerTarget) -> None:
     """Print which datasets had incidents, and which are closed because of them."""
-    most = where.card.max_incidents if where.card is not None else DEFAULT_MAX_INCIDENTS
+    most = target.card.max_incidents if target.card is not None else DEFAULT_MAX_INCIDENTS
     for account in (account for account in accounts if account.kind == "dataset" and account.incidents):
         closure = Closure.of(ledger.incidents_by_analyst(account.owner), most)
         if closure.is_open:
             echo(f"{account.owner}: {account.incidents} incident(s) while rows were read; closed at {most}")
             continue
         whom = "" if closure.everybody else f" for {', '.join(closure.analysts)}"
-        named = where.path or f"{where.ledger} --dataset {account.owner}"
+        named = target.path or f"{target.ledger} --dataset {account.owner}"
         echo(
             f"{account.owner} is closed{whom} after {account.incidents} incidents (errors while rows were read). "
             f"Look into the incident log, then: dither budget {named} --reopen --signed-by NAME --reason WHY"

@@ -121,7 +121,7 @@ class Outputs:
         if self._force:
             os.replace(room, target)
         else:
-            _place(option, room, target)
+            _give_name(option, room, target)
         del self._reserved[option]
 
     def add_plot(self, path: str | None) -> None:
@@ -225,7 +225,7 @@ def _same(one: Path, other: Path) -> bool:
         return False
 
 
-def _place(option: str, room: Path, target: Path) -> None:
+def _give_name(option: str, room: Path, target: Path) -> None:
     """Move a finished file to its name, unless that name was taken meanwhile."""
     try:
         os.link(room, target)
@@ -289,7 +289,7 @@ def open_table(path: str, *, card: Card | None = None, receipt: str | None = Non
     try:
         table = session.open(card, receipt=given or kept, read_only=read_only)
     except LedgerError as error:
-        raise with_receipt_place(error, path, card, kept) from error
+        raise with_receipt_file(error, path, card, kept) from error
     except LimitsDiffer as error:
         raise _with_command(error, path, card) from error
     if given is not None and kept is not None:
@@ -297,7 +297,7 @@ def open_table(path: str, *, card: Card | None = None, receipt: str | None = Non
             table.ledger.expect(kept)
         except LedgerError as error:
             table.close()
-            raise with_receipt_place(error, path, card, kept) from error
+            raise with_receipt_file(error, path, card, kept) from error
     return table
 
 
@@ -345,7 +345,7 @@ def _cannot_start(ledger: str | None) -> bool:
     return not os.access(Path(ledger).absolute().parent, os.W_OK)
 
 
-def with_receipt_place(error: LedgerError, path: str, card: Card, kept: Receipt | None) -> LedgerError:
+def with_receipt_file(error: LedgerError, path: str, card: Card, kept: Receipt | None) -> LedgerError:
     """Return an error of the ledger; if the kept receipt contradicts the ledger, with the file of the receipt."""
     if kept is None or not isinstance(error, LedgerRolledBack):
         return error

@@ -73,7 +73,7 @@ def explained(error: BaseException) -> tuple[str, int]:
         return f"{printing.cell(error.filename or 'output')}: {error.strerror or 'cannot be written'}", 2
     if isinstance(error, MemoryError):
         return "out of memory", 2
-    return f"this is a bug in dither ({type(error).__name__} at {_place(error)}): {_REPORT}", 2
+    return f"this is a bug in dither ({type(error).__name__} at {_location(error)}): {_REPORT}", 2
 
 
 def interrupted(error: BaseException) -> bool:
@@ -94,7 +94,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def _place(error: BaseException) -> str:
+def _location(error: BaseException) -> str:
     """Return file and line of dither's code in which an error was raised last."""
     home = Path(dither.__file__).parent
     lines = [
@@ -102,7 +102,7 @@ def _place(error: BaseException) -> str:
         for frame in traceback.extract_tb(error.__traceback__)
         if Path(frame.filename).is_relative_to(home)
     ]
-    return lines[-1] if lines else "an unknown place"
+    return lines[-1] if lines else "an unknown line"
 
 
 def _say(line: str) -> None:
@@ -134,16 +134,16 @@ Kind = Literal["question", "publication", "series"]
 
 
 @contextmanager
-def explaining_failures(place: str, dataset: str, kind: Kind, question: str | None = None) -> Iterator[None]:
+def explaining_failures(ledger: str, dataset: str, kind: Kind, question: str | None = None) -> Iterator[None]:
     """Run a release in this block; an error is raised with what the ledger says about its charge.
 
     ``question`` is the SQL by which the charge of a question is recognized.
     """
-    before = _head(place)
+    before = _last_entry(ledger)
     try:
         yield
     except BaseException as error:
-        said = _since(place, dataset, kind, question, before)
+        said = _charge_since(ledger, dataset, kind, question, before)
         if said is not None:
             raise QuestionFailed(said, after_charge=True) from error
         if isinstance(error, LedgerError) or not isinstance(error, dither.DitherError):
@@ -151,16 +151,16 @@ def explaining_failures(place: str, dataset: str, kind: Kind, question: str | No
         raise
 
 
-def _head(place: str) -> int | None:
+def _last_entry(address: str) -> int | None:
     """Return the number of a ledger's last entry; None if it cannot be read."""
     try:
-        with dither.ledger.open(place, create=False, read_only=True) as ledger:
+        with dither.ledger.open(address, create=False, read_only=True) as ledger:
             return ledger.head.seq
     except Exception:  # a ledger that cannot be read now may be readable later, and the other way round
         return None
 
 
-def _since(place: str, dataset: str, kind: Kind, question: str | None, before: int | None) -> str | None:
+def _charge_since(address: str, dataset: str, kind: Kind, question: str | None, before: int | None) -> str | None:
     """Describe the charge for this release made after entry ``before``; None if there is none."""
     from dither.ledger.accounts import promised  # with it SQLAlchemy, which most commands do not need
 
@@ -169,13 +169,13 @@ def _since(place: str, dataset: str, kind: Kind, question: str | None, before: i
     if before is None:
         return UNKNOWN
     try:
-        with dither.ledger.open(place, create=False, read_only=True) as ledger:
+        with dither.ledger.open(address, create=False, read_only=True) as ledger:
             if ledger.head.seq == before:
                 return None
             for entry in ledger.history(dataset):
                 if entry.seq <= before:
                     continue
-                if entry.kind == "charge" and _asks(entry.body, kind, question):
+                if entry.kind == "charge" and _belongs_to(entry.body, kind, question):
                     paid[entry.seq] = str(promised(entry.body["cost"]))
                 elif entry.kind == "answer":
                     answered.add(entry.charge)
@@ -191,7 +191,7 @@ def _since(place: str, dataset: str, kind: Kind, question: str | None, before: i
     return f"{cost} was charged (entry {seq} of the ledger) and stays charged; asked again, it is charged again."
 
 
-def _asks(body: dict[str, object], kind: Kind, question: str | None) -> bool:
+def _belongs_to(body: dict[str, object], kind: Kind, question: str | None) -> bool:
     """Return whether the body of a charge belongs to this kind of release, and to this question if it is one.
 
     The ledger does not keep very long requests; those count as belonging.

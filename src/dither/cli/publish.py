@@ -139,11 +139,11 @@ def _write_publication(publication: Publication, outputs: Outputs, options: Publ
     echo("--output FOLDER writes all of it, with records", err=True)
 
 
-def _write_publication_page(place: str, publication: Publication, plan: Plan) -> None:
+def _write_publication_page(path: str, publication: Publication, plan: Plan) -> None:
     """Write the page of a publication."""
     from dither.present import write_html
 
-    write_html(place, publication, f"Tables of {plan.card.name}")
+    write_html(path, publication, f"Tables of {plan.card.name}")
 
 
 def _print_table(publication: Publication, names: tuple[str, ...]) -> None:
@@ -341,11 +341,11 @@ def release_series(card: str, name: str, options: SeriesOptions) -> None:
         echo(f"written: {', '.join(written)}", err=True)
 
 
-def _write_series_page(place: str, answer: SeriesAnswer, table: str) -> None:
+def _write_series_page(path: str, answer: SeriesAnswer, table: str) -> None:
     """Write the page of a series."""
     from dither.present import write_html
 
-    write_html(place, answer, f"{answer.name or 'A series'} of {table}")
+    write_html(path, answer, f"{answer.name or 'A series'} of {table}")
 
 
 def _print_series(answer: SeriesAnswer) -> None:

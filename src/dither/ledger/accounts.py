@@ -192,12 +192,12 @@ class Account:
         return float(min(max(parts, default=Fraction(0)), Fraction(1)))
 
     @property
-    def place(self) -> tuple[str, str, str]:
+    def identity(self) -> tuple[str, str, str]:
         """Return owner, kind and name, which identify the account."""
         return self.owner, self.kind, self.name
 
     @property
-    def where(self) -> dict[str, object]:
+    def parameters(self) -> dict[str, object]:
         """Return owner, kind and name as the parameters of a statement."""
         return {"owner_": self.owner, "kind_": self.kind, "name_": self.name}
 
@@ -275,20 +275,20 @@ def _unreadable() -> LedgerError:
 
 
 def opened(
-    place: tuple[str, Kind, str],
+    identity: tuple[str, Kind, str],
     limit: Guarantee | None,
     filter: Filter,
     *,
     population: str = "",
     unit: Unit = "epsilon",
 ) -> Account:
-    """Return a new account that has spent nothing, with the owner, kind and name of ``place``.
+    """Return a new account that has spent nothing, with the owner, kind and name of ``identity``.
 
     Without a limit it still adds up what is spent, in ``unit``.
     """
     result = None if limit is None else Limit.of(limit, filter)
     return Account(
-        *place,
+        *identity,
         canonical(state(limit, filter)),
         unit if result is None else result.unit,
         None if result is None else result.amount,
@@ -344,7 +344,7 @@ def open_all(
         add(store, account)
     opened_accounts = [
         {
-            "account": list(account.place),
+            "account": list(account.identity),
             "limit": account.terms,
             "unit": account.unit,
             "population": account.population,
@@ -607,11 +607,11 @@ def change_limit(
     store.run(
         schema.RESTATE,
         {
-            **account.where,
+            **account.parameters,
             "stated_": canonical(stated),
             "unit_": new.unit,
             "limit_loss_": new.amount.loss,
             "limit_delta_": new.amount.delta,
         },
     )
-    return chain.append(store, "limit", dataset, {"account": list(account.place), "limit": stated, **signed})
+    return chain.append(store, "limit", dataset, {"account": list(account.identity), "limit": stated, **signed})

@@ -107,7 +107,7 @@ def _unusable_receipt(expected: str, fix: str) -> LedgerError:
 
 @dataclass(frozen=True)
 class Entry:
-    """One line of the history.
+    """One entry of the history.
 
     >>> import dither as dp, tempfile
     >>> with tempfile.TemporaryDirectory() as folder, dp.ledger.open(folder + "/budget.sqlite") as ledger:

@@ -123,12 +123,12 @@ def reopen(store: LedgerStore, dataset: str, signed: Mapping[str, str]) -> Recei
 
 def _set_incidents(store: LedgerStore, account: Account, incidents: int) -> None:
     """Store how many incidents a dataset has had since it was last reopened."""
-    store.run(schema.COUNT_INCIDENTS, {**account.where, "incidents_": incidents})
+    store.run(schema.COUNT_INCIDENTS, {**account.parameters, "incidents_": incidents})
 
 
 @dataclass(frozen=True, eq=False)
 class Charge(ComparedByValue):
-    """What was paid for one release: the right to compute it once and to record one answer.
+    """A paid charge: the right to compute one release and to record one answer.
 
     ``kept`` marks the rows of ``people`` that may be used; it is None where people have no accounts. ``answer`` is
     set if this very request was answered before: there is nothing left to compute. ``units`` are those of the
@@ -260,7 +260,7 @@ def pay(
         account = accounts.known(store, population, "people")
         admitted = people_pay(store, account, contributors, price, last[0] + 1, body)
         units.add(account.unit)
-    body["charged"] = [[*account.place, a.loss, a.delta] for account, a in zip(paying, amounts, strict=True)]
+    body["charged"] = [[*account.identity, a.loss, a.delta] for account, a in zip(paying, amounts, strict=True)]
     if analyst is not None:
         body["analyst"] = analyst
     receipt = chain.append(store, "charge", dataset, body, last=last, key=key)
@@ -326,7 +326,8 @@ def people_pay(
 
 
 def _check_seal(store: LedgerStore, key: bytes, account: Account) -> None:
-    """Refuse people's accounts whose checksum is not the one that their last charge recorded."""
+    """Refuse accounts of people whose checksum differs from the one that their last charge sealed in the history;
+    ``key`` is that of the seals."""
     rows = store.run(schema.ENTRY, {"seq": account.sealed}).fetchall()
     sealed_entry = chain.entry_of(rows[0]).body.get("people") if rows else None
     seal = people.seal(key, account.owner, account.sealed, account.checksum)
@@ -337,4 +338,4 @@ def _check_seal(store: LedgerStore, key: bytes, account: Account) -> None:
 def _spend(store: LedgerStore, account: Account, amount: Amount) -> None:
     """Add an amount to an account, and store its checksum and the number of its last sealed charge."""
     values = {"loss": amount.loss, "delta": amount.delta, "checksum_": account.checksum, "sealed_": account.sealed}
-    store.run(schema.SPEND, {**account.where, **values})
+    store.run(schema.SPEND, {**account.parameters, **values})

@@ -46,7 +46,7 @@ _HEXADECIMAL = re.compile("[0-9a-f]+")
 
 
 class LedgerScope(Stateful):
-    """What ``with ledger.scope(dataset)`` opens: it charges each release inside before it is computed."""
+    """The scope of ``with ledger.scope(dataset)``: it charges each release in the block before it is computed."""
 
     def __init__(self, ledger: Ledger, dataset: str, analyst: str | None, key: str | None) -> None:
         self._ledger, self._dataset, self._analyst, self._key = ledger, dataset, analyst, key
@@ -195,8 +195,10 @@ class _ReplayedAccounts:
             self._change(body["account"], stated=canonical(body["limit"]), room=_room(body["limit"]))
         elif entry.kind == "charge":
             self._charges.add(entry.seq)
-            for *place, loss, delta in body["charged"]:
-                self._change(place, used=self.accounts[place[0], place[1], place[2]].used + Amount(loss, delta))
+            for *identity, loss, delta in body["charged"]:
+                self._change(
+                    identity, used=self.accounts[identity[0], identity[1], identity[2]].used + Amount(loss, delta)
+                )
             if "people" in body:
                 population, seal, before = body["people"]
                 if before != self.seals.get(population, _Seal(0, "")).seq:
@@ -210,9 +212,9 @@ class _ReplayedAccounts:
         elif entry.kind != "answer" or entry.charge not in self._charges:
             raise chain.broken(entry.seq, "it answers no charge")
 
-    def _change(self, place: Sequence[str], **fields: Any) -> None:
+    def _change(self, identity: Sequence[str], **fields: Any) -> None:
         """Replace fields of the account with this owner, kind and name."""
-        owner, kind, name = place
+        owner, kind, name = identity
         self.accounts[owner, kind, name] = replace(self.accounts[owner, kind, name], **fields)
 
     def compare(self, stored: list[Account]) -> None:
@@ -221,10 +223,10 @@ class _ReplayedAccounts:
         Checksum and seal of people's accounts follow from the accounts of each person, which are checked on their own.
         """
         plain = [replace(item, checksum=0, sealed=0) if item.kind == "people" else item for item in stored]
-        by_place = {account.place: account for account in plain}
-        if by_place != self.accounts:
-            places = by_place.keys() | self.accounts.keys()
-            wrong = {place[1] for place in places if by_place.get(place) != self.accounts.get(place)}
+        by_identity = {account.identity: account for account in plain}
+        if by_identity != self.accounts:
+            identities = by_identity.keys() | self.accounts.keys()
+            wrong = {key[1] for key in identities if by_identity.get(key) != self.accounts.get(key)}
             raise LedgerError(
                 "ledger",
                 "accounts that are the sum of their entries",
@@ -357,7 +359,7 @@ class Ledger:
             return accounts.change_limit(self._store, name, who, each_person, limit, signed)
 
     def restate_limit(self, dataset: str, limit: Guarantee, *, each_person: bool = False) -> Receipt:
-        """Change a limit to what a card says now, as long as nothing was charged to the dataset; refused afterwards."""
+        """Change a limit to what a card states now; refused once something was charged to the dataset."""
         name = checked_name(dataset, "dataset")
         with self._store.transaction():
             accounts.check_uncharged(self._store, name)
@@ -376,7 +378,7 @@ class Ledger:
         people: Any = None,
         max_incidents: int = charging.DEFAULT_MAX_INCIDENTS,
     ) -> Charge:
-        """Pay for one release, durably, before it is computed.
+        """Charge a dataset for one release, durably, before it is computed.
 
         One transaction looks the key up, checks every account with this charge in it, and commits. There are no
         refunds: from here on the data may have been read. If ``people`` is a function and fails, dataset and analyst
@@ -479,7 +481,7 @@ class Ledger:
             charging.check_open(self._store, account, max_incidents, analyst)
 
     def reopen(self, dataset: str, *, signed_by: str, reason: str) -> Receipt:
-        """Take questions again after incidents; who signed and why stays in the history."""
+        """Reopen a dataset that incidents have closed; who signed and why stays in the history."""
         name, signed = checked_name(dataset, "dataset"), checked_signature(signed_by, reason)
         with self._store.transaction():
             return charging.reopen(self._store, name, signed)
@@ -529,7 +531,7 @@ class Ledger:
         people: Any = None,
         max_incidents: int = charging.DEFAULT_MAX_INCIDENTS,
     ) -> Released:
-        """Charge, compute, record the answer, and only then release it.
+        """Charge for a computation, run it, record its result, and only then return it.
 
         ``compute`` is called without arguments, or, where people have accounts, with a mask of the rows of
         ``people`` that may be used. What it releases through dither's mechanisms may not cost more than ``cost``
@@ -575,7 +577,7 @@ class Ledger:
     def scope(
         self, dataset: str, *, analyst: str | None = None, key: str | None = None
     ) -> AbstractContextManager[LedgerScope]:
-        """Charge every release made inside to a dataset.
+        """Charge every release made in the block to a dataset.
 
         Each is charged before its noise is drawn. With a ``key``, the releases inside are numbered under it, and
         running the same block again returns the same answers, uncharged.
@@ -589,13 +591,13 @@ class Ledger:
 
     @property
     def head(self) -> Receipt:
-        """Return the last entry. Keep it: opened against it, an older copy of this ledger is refused."""
+        """Return the receipt of the last entry. Keep it: opened with it, an older copy of this ledger is refused."""
         with self._store.snapshot():
             seq, digest = chain.last_entry(self._store)
         return Receipt(seq, digest.hex())
 
     def expect(self, receipt: Receipt) -> None:
-        """Refuse this ledger if it does not hold the entry the receipt was given for."""
+        """Refuse this ledger if it lacks the entry that a receipt was given for."""
         chain.check_receipt(self._store, receipt)
 
     def accounts(self, dataset: str | None = None) -> list[Account]:
@@ -620,7 +622,7 @@ class Ledger:
             return accounts.known(self._store, name, "dataset" if analyst is None else "analyst", who).left
 
     def history(self, dataset: str | None = None) -> Iterator[Entry]:
-        """Return every entry, in order."""
+        """Yield the entries of the history, or of one dataset, in order."""
         return chain.entries(self._store, None if dataset is None else checked_name(dataset, "dataset"))
 
     def newest_answer(self, dataset: str, prefix: str) -> Entry | None:
@@ -650,7 +652,7 @@ class Ledger:
             raise InvalidArgument("path", "a name ending in .json or .csv", "an unknown ending", "pass 'history.json'")
 
     def plot(self, dataset: str, *, analyst: str | None = None, axes: Axes | None = None) -> Axes:
-        """Plot what a dataset, or an analyst in it, has spent over time; returns the axes."""
+        """Plot the spending of a dataset, or of an analyst in it, over time, and return the axes."""
         kind: Literal["dataset", "analyst"] = "dataset" if analyst is None else "analyst"
         with self._store.snapshot():
             account = accounts.known(self._store, dataset, kind, analyst or "")
@@ -685,11 +687,11 @@ class Ledger:
         raise WrongType("ledger", "a place to open it at", "an open ledger", "open it again where it is used")
 
     def _repr_html_(self) -> str:
-        """For a notebook: every account with what it may spend, has spent and has left."""
+        """Return HTML for a notebook: every account with its limit, spending and remaining budget."""
         return accounts.accounts_html(self.accounts())
 
     def __repr__(self) -> str:
-        return f"Ledger({self._store.place.render_as_string(hide_password=True)!r})"
+        return f"Ledger({self._store.address.render_as_string(hide_password=True)!r})"
 
     def _reached(self, step: str) -> None:
         """Do nothing after a step of a release; tests override this to interrupt the release there."""

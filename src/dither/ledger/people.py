@@ -215,7 +215,7 @@ def checksum(secret: bytes, who: NDArray[np.uint8], loss: Any, delta: Any) -> in
 
 
 def _weighted(weights: NDArray[np.uint64], amounts: Any) -> int:
-    """Return the exact sum of weights times amounts: one amount for all, or one for each."""
+    """Return the exact sum of weights times amounts, one amount for all people or one for each."""
     if isinstance(amounts, int):
         high, low = weights >> np.uint64(32), weights & np.uint64((1 << 32) - 1)
         return amounts * ((int(high.sum()) << 32) + int(low.sum()))

@@ -122,8 +122,8 @@ def running_totals(entries: Iterable[Entry], account: Account) -> list[tuple[dat
     for entry in entries:
         opened = entry.body["accounts"] if entry.kind == "open" else []
         charged = entry.body.get("charged", []) if entry.kind == "charge" else []
-        amounts = [0 for new in opened if tuple(new["account"]) == account.place]
-        amounts += [epsilon for *place, epsilon, _ in charged if tuple(place) == account.place]
+        amounts = [0 for new in opened if tuple(new["account"]) == account.identity]
+        amounts += [epsilon for *place, epsilon, _ in charged if tuple(place) == account.identity]
         for amount in amounts:
             total += amount
             time = datetime.fromisoformat(entry.at)

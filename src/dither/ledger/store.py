@@ -69,7 +69,7 @@ class _Translated:
         self._explain = explain
 
     def __enter__(self) -> None:
-        """Nothing to prepare."""
+        """Do nothing."""
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
         """Translate an error of SQLAlchemy, SQLite or psycopg; let all others pass."""
@@ -92,7 +92,7 @@ class LedgerStore:
         create: bool = True,
         read_only: bool = False,
     ) -> None:
-        self.place, self.read_only = _place(place), read_only
+        self.address, self.read_only = _address(place), read_only
         self.created = False
         self.recheck: Callable[[], object] = _nothing  # what is done before a write if SQLite's journal is missing
         self._lock = threading.RLock()
@@ -102,14 +102,14 @@ class LedgerStore:
         self._open_driver: Any = None
         given, create = files.given_secret(secret), create and not read_only
         self._journal: str | None = None
-        if self.place.get_backend_name() == "sqlite":
-            path = Path(str(self.place.database))
+        if self.address.get_backend_name() == "sqlite":
+            path = Path(str(self.address.database))
             self.secret, self.created = files.prepared(path, given, create)
-            self.engine, self._journal = _sqlite(self.place, read_only), str(files.journal_file(path))
+            self.engine, self._journal = _sqlite(self.address, read_only), str(files.journal_file(path))
         elif given is None:
             raise files.missing_secret()
         else:
-            self.secret, self.engine = given, _postgresql(self.place, read_only)
+            self.secret, self.engine = given, _postgresql(self.address, read_only)
         self.dialect = self.engine.dialect.name
         with _REGISTER:
             _STORES.add(self)
@@ -160,7 +160,7 @@ class LedgerStore:
         return self._about(connection)
 
     def check_shape(self) -> None:
-        """Refuse a ledger whose tables, indices or triggers are not those it was made with."""
+        """Refuse a ledger whose tables, indices or triggers have been changed since it was created."""
         cursor = self._driver().cursor()
         cursor.execute(schema.shape(self.dialect))
         shape = sorted(map(tuple, cursor.fetchall()), key=repr)
@@ -170,7 +170,7 @@ class LedgerStore:
     # -- statements -------------------------------------------------------------------------------------------------
 
     def _driver(self) -> Any:
-        """Return the driver's own connection; one that the server has closed while it was idle is opened anew."""
+        """Return the driver's own connection; a connection that the server closed while idle is replaced."""
         if self._open_driver is not None and self.dialect == "postgresql" and _was_closed(self._open_driver):
             self._forget()
         if self._connection is None:
@@ -179,7 +179,7 @@ class LedgerStore:
         return self._open_driver
 
     def run(self, statement: Statement, values: Mapping[str, object] | None = None) -> Any:
-        """Execute one statement; rows are fetched from what it returns."""
+        """Execute one statement, and return the cursor to fetch rows from."""
         compiled = self._compiled.get(id(statement)) or self._compile(statement)
         given: Mapping[str, object] = {**compiled.fixed, **values} if values else compiled.fixed
         parameters = given if compiled.names is None else [given[name] for name in compiled.names]
@@ -353,7 +353,7 @@ def _damaged(what: str) -> LedgerError:
     return _unusable("a ledger as it was written", f"a damaged one: {what}", "restore it from a copy")
 
 
-def _place(place: object) -> sa.URL:
+def _address(place: object) -> sa.URL:
     """Return the address of a ledger as a URL; refuse what is neither a file nor PostgreSQL."""
     if isinstance(place, str) and "://" in place:
         try:
@@ -459,7 +459,7 @@ def _was_closed(driver: Any) -> bool:
 
 
 def _holds_bytes(path: str) -> bool:
-    """Return whether there is a file that is not empty."""
+    """Return whether a file exists and is not empty."""
     try:
         return os.stat(path).st_size > 0
     except OSError:

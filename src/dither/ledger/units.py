@@ -53,7 +53,7 @@ class Amount:
         return Amount(self.loss - other.loss, self.delta - other.delta)
 
     def within(self, limit: Amount) -> bool:
-        """Return whether neither part is above the limit's."""
+        """Return whether neither loss nor delta is above that of a limit."""
         return self.loss <= limit.loss and self.delta <= limit.delta
 
     def numbers(self) -> tuple[Fraction, Fraction]:
@@ -63,7 +63,7 @@ class Amount:
 
 @dataclass(frozen=True)
 class Limit:
-    """What an account may spend for life, in the unit in which it adds up."""
+    """What an account may ever spend, in its unit."""
 
     unit: Unit
     amount: Amount
@@ -93,7 +93,7 @@ class Limit:
 
 
 def check_guarantee(value: object, name: str) -> Guarantee:
-    """Refuse what is not a guarantee, or one too long to be written down."""
+    """Return a guarantee; refuse anything else, and one with too many digits to be stored."""
     if not isinstance(value, Guarantee) or type(value) not in (PureDP, ApproxDP, ZCDP):
         raise WrongType(
             name, "PureDP, ApproxDP or ZCDP", type(value).__name__, f"pass {name}=dither.PureDP(0.5), for example"
@@ -104,7 +104,7 @@ def check_guarantee(value: object, name: str) -> Guarantee:
 
 
 def check_filter(value: object) -> None:
-    """Refuse what is not a filter."""
+    """Refuse anything but the filters ``sum`` and ``advanced``."""
     if not isinstance(value, str) or value not in ("sum", "advanced"):
         raise InvalidArgument("filter", "'sum' or 'advanced'", "an unknown filter", "leave it out")
 

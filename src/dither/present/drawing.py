@@ -148,7 +148,7 @@ def _plane(chart: Chart, top: int, phone: int, height: int) -> tuple[list[str], 
         if x_scale.low == x_scale.high:  # all at one place: side by side
             xs = [_INNER * (number + 1) / (len(chart.marks) + 1) for _ in group]
         bar = 0.8 * _INNER / max(x_scale.high - x_scale.low, 1)
-        drawn = [_Place(x, y(p.y), y(p.y - p.error), y(p.y + p.error)) for x, p in zip(xs, group, strict=True)]
+        drawn = [_PlanePoint(x, y(p.y), y(p.y - p.error), y(p.y + p.error)) for x, p in zip(xs, group, strict=True)]
         inner += _drawn(mark, _color(mark, number), drawn, y(0.0), bar)
     parts.append(
         f'<svg x="{_percent(left)}" y="{top}" width="{_percent(wide)}" height="{height}" '
@@ -196,7 +196,7 @@ def _legend(chart: Chart, top: int, phone: int) -> tuple[list[str], int]:
     return parts, top + 17 * math.ceil(len(named) / columns) + 6
 
 
-class _Place(NamedTuple):
+class _PlanePoint(NamedTuple):
     """A point and the ends of its interval, in units of the nested picture."""
 
     x: float
@@ -205,7 +205,7 @@ class _Place(NamedTuple):
     high: float
 
 
-def _drawn(mark: Mark, color: str, places: Sequence[_Place], zero: float, bar: float) -> list[str]:
+def _drawn(mark: Mark, color: str, places: Sequence[_PlanePoint], zero: float, bar: float) -> list[str]:
     """Return the elements of one mark in a plane, in which bars stand on ``zero`` and are ``bar`` wide."""
     if not places:
         return []
@@ -234,20 +234,20 @@ def _drawn(mark: Mark, color: str, places: Sequence[_Place], zero: float, bar: f
 _STEADY = ' vector-effect="non-scaling-stroke"'
 
 
-def _bar(place: _Place, color: str, zero: float, width: float) -> str:
+def _bar(point: _PlanePoint, color: str, zero: float, width: float) -> str:
     """Return the element of one vertical bar."""
-    size = f'width="{width:.1f}" height="{abs(zero - place.y):.1f}"'
-    corner = f'x="{place.x - width / 2:.1f}" y="{min(place.y, zero):.1f}"'
+    size = f'width="{width:.1f}" height="{abs(zero - point.y):.1f}"'
+    corner = f'x="{point.x - width / 2:.1f}" y="{min(point.y, zero):.1f}"'
     return f'<rect class="bar" {corner} {size} fill="{color}" fill-opacity="0.55"/>'
 
 
-def _intervals(places: Sequence[_Place]) -> list[str]:
+def _intervals(places: Sequence[_PlanePoint]) -> list[str]:
     """Return one element with the vertical intervals of all points that have one."""
     path = "".join(f"M{at.x:.1f} {at.low:.1f}V{at.high:.1f}" for at in places if at.low != at.high)
     return [_path("interval", path, "currentColor", "", 1.5)] if path else []
 
 
-def _dots(places: Sequence[_Place], color: str) -> str:
+def _dots(places: Sequence[_PlanePoint], color: str) -> str:
     """Draw points as lines of length 0 with round ends, which keep their shape where a circle would be stretched."""
     path = "".join(f"M{at.x:.1f} {at.y:.1f}h0" for at in places)
     return _path("point", path, color, ' stroke-linecap="round"', 6)

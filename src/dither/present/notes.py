@@ -169,21 +169,22 @@ def _first_upper(text: str) -> str:
 
 
 def _undercount_share(values: Mapping[str, Any]) -> str:
-    """Return the sentence of ``undercount_share``."""
+    """Return the sentence of a note ``undercount_share``."""
     whole = {"rows": "all rows", "groups": "all groups of people"}[values["of"]]
     parts = " or ".join({"group": "a group", "sum": "a sum"}[item] for item in values["of_parts"])
     return f"Counts and sums may be too low. The share stated is of {whole}; that of {parts} may differ."
 
 
 def _left_out(values: Mapping[str, Any]) -> str:
-    """Return the sentence of ``left_out``: the share that limits exclude, and the ε that was spent to learn it."""
+    """Return the sentence of a note ``left_out``: the share that limits exclude, and the ε that was spent to learn
+    it."""
     of = {"rows": "the rows", "groups": "people's groups"}[values["of"]]
     text = share_left_out(values["share"], values["low"], values["high"], of)
     return f"{_first_upper(text)}, learned with ε = {values['epsilon']:.3g}; the ± does not include this."
 
 
 def _bias_unused(values: Mapping[str, Any]) -> str:
-    """Return the sentence of ``bias_unused``: why estimating the bias would tell nothing."""
+    """Return the sentence of a note ``bias_unused``: why estimating the bias would tell nothing."""
     reasons = {
         "limits_chosen": "spends nothing: what privately chosen limits exclude is learned with them",
         "one_row": "has nothing to learn: each person has at most one row, so no limit excludes any",
@@ -193,8 +194,8 @@ def _bias_unused(values: Mapping[str, Any]) -> str:
 
 
 def _people_without_budget(values: Mapping[str, Any]) -> str:
-    """Return the sentence of ``people_without_budget``: who is not counted, and what questions have cost people so
-    far."""
+    """Return the sentence of a note ``people_without_budget``: who is not counted, and what questions have cost people
+    so far."""
     cost, spent, left, limit = (_guarantee(values.get(name)) for name in ("cost", "spent", "left", "limit"))
     text = f"People with less than {cost} left are not counted; how many is private."
     after = {
@@ -212,7 +213,8 @@ def _guarantee(document: Any) -> Guarantee | None:
 
 
 def _bounds_chosen(values: Mapping[str, Any]) -> str:
-    """Return the sentence of ``bounds_chosen``: the bounds, the ε spent on them, and the share of values beyond."""
+    """Return the sentence of a note ``bounds_chosen``: the bounds, the ε spent on them, and the share of values
+    beyond."""
     name, low, high = values["name"], values["low"], values["high"]
     beyond = "as in the card, since the ε is too small to choose others"
     if not values["of_card"]:
@@ -222,7 +224,7 @@ def _bounds_chosen(values: Mapping[str, Any]) -> str:
 
 
 def _bounds_not_found(values: Mapping[str, Any]) -> str:
-    """Return the sentence of ``bounds_not_found``, with how much more ε would be needed if that is known."""
+    """Return the sentence of a note ``bounds_not_found``, with how much more ε would be needed if that is known."""
     factor = values["factor"]
     more = "spend more" if factor is None else f"spend about {two_digits(factor)} times the ε"
     spent = f"ε = {values['epsilon']:.3g}, which stays charged"
@@ -233,19 +235,20 @@ _STATE_BOUNDS = "state its bounds, as in AVG(x, contribution_bounds_per_row => (
 
 
 def _bounds_forecast(values: Mapping[str, Any]) -> str:
-    """Return the sentence of ``bounds_forecast``: for how many people private bounds may not be found."""
+    """Return the sentence of a note ``bounds_forecast``: for how many people private bounds may not be found."""
     people = two_digits(values["people"])
     return f"`{values['name']}` may get no answer with fewer than about {people} people: {_STATE_BOUNDS}."
 
 
 def _null_keys(values: Mapping[str, Any]) -> str:
-    """Return the sentence of ``null_keys``: rows without a key are in no group, and how to include them."""
+    """Return the sentence of a note ``null_keys``: rows without a key are in no group, and how to include them."""
     included = ", ".join(values["group_by"])
     return f"Rows with NULL {_code(values['columns'], ' or ')} are in no group; GROUP BY {included} includes them."
 
 
 def _keys_beyond_bounds(values: Mapping[str, Any]) -> str:
-    """Return the sentence of ``keys_beyond_bounds``: rows whose key is beyond the card's bounds are in no group."""
+    """Return the sentence of a note ``keys_beyond_bounds``: rows whose key is beyond the card's bounds are in no
+    group."""
     which = " or ".join(f"`{item['column']}` beyond {item['low']} to {item['high']}" for item in values["columns"])
     verb = "are" if values["certain"] else "may be"
     return f"Rows with {which}, the bounds of the card, {verb} in no group."
@@ -260,7 +263,7 @@ def _value_without(values: Mapping[str, Any], grouped: str, alone: str) -> str:
 
 
 def _null_values(values: Mapping[str, Any]) -> str:
-    """Return the sentence of ``null_values``: why values are NULL."""
+    """Return the sentence of a note ``null_values``: why values are NULL."""
     where = "in groups whose noisy count shows nobody" if values["grouped"] else "because the noisy count shows no rows"
     return f"{_code(values['names'])} {'is' if len(values['names']) == 1 else 'are'} NULL {where}."
 
@@ -272,19 +275,19 @@ def _bin(values: Mapping[str, Any], beginning: str) -> str:
 
 
 def _extreme_rank(values: Mapping[str, Any]) -> str:
-    """Return the sentence of ``extreme_rank``: how many rows lie beyond a private MIN or MAX."""
+    """Return the sentence of a note ``extreme_rank``: how many rows lie beyond a private MIN or MAX."""
     half = _bin(values, " by more than half a bin,")
     return f"At most {two_digits(values['rows'])} rows are beyond `{values['name']}`{half} (95 %)."
 
 
 def _quantile_rank(values: Mapping[str, Any]) -> str:
-    """Return the sentence of ``quantile_rank``: by how many rows the rank of a quantile is off."""
+    """Return the sentence of a note ``quantile_rank``: by how many rows the rank of a quantile is off."""
     middle = _bin(values, "; it is the middle of a bin")
     return f"The rank of `{values['name']}` is off by at most {two_digits(values['rows'])} rows (95 %){middle}."
 
 
 def _failed_sql(values: Mapping[str, Any]) -> str:
-    """Return the sentence of ``failed_sql``: what is shown instead of the failed result."""
+    """Return the sentence of a note ``failed_sql``: what is shown instead of the failed result."""
     failed = "The SQL around the aggregation failed on this answer; shown instead"
     if values["column"] is None:
         return f"{failed} is its noisy table."
@@ -292,13 +295,14 @@ def _failed_sql(values: Mapping[str, Any]) -> str:
 
 
 def _whole_counts(values: Mapping[str, Any]) -> str:
-    """Return the sentence of ``whole_counts``."""
+    """Return the sentence of a note ``whole_counts``."""
     text = f"Whole counts are never negative and add up, over {values['combinations']:,} cells; they have no ±"
     return f"{text}. So many take long: whole = false leaves them out." if values["slow"] else f"{text}."
 
 
 def _rows_outside(values: Mapping[str, Any]) -> str:
-    """Return the sentence of ``rows_outside``: what becomes of rows whose value is not among the keys of a column."""
+    """Return the sentence of a note ``rows_outside``: what becomes of rows whose value is not among the keys of a
+    column."""
     null, other, outside = values["null"], values["other"], values["outside"]
     kept = [*([] if other is None else [f"all others as {other!r}"]), *(["NULL as NULL"] if null else [])]
     beyond = {
@@ -314,7 +318,7 @@ def _rows_outside(values: Mapping[str, Any]) -> str:
 
 
 def _series_limits(values: Mapping[str, Any]) -> str:
-    """Return the sentence of ``series_limits``: how many rows of a person count, in how many periods."""
+    """Return the sentence of a note ``series_limits``: how many rows of a person count, in how many periods."""
     unit, separation = values["unit"], values["separation"]
     rows, periods = counted(values["rows"], "row"), counted(values["periods"], unit)
     text = f"At most {rows} of a person count in a {unit}, in at most {periods}"

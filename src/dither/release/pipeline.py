@@ -301,7 +301,7 @@ def recorded_key(content: Mapping[str, Any], cost: Guarantee, analyst: str | Non
 
 
 def digest(document: Any) -> str:
-    """Return the SHA-256 of the canonical JSON of a document, in hexadecimal."""
+    """Return the SHA-256 of a document's canonical JSON, in hexadecimal."""
     return hashlib.sha256(canonical(document).encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -30,7 +30,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from dither.errors import AccessDenied, DitherError, InvalidArgument
 from dither.server import api, monitoring, oidc, pages
 from dither.server.config import Config
-from dither.server.errors import NotFound, NotSignedIn, is_outage, place_of
+from dither.server.errors import NotFound, NotSignedIn, is_outage, location_of
 from dither.server.limits import address_of
 from dither.server.monitoring import HttpMiddleware, Metrics, RequestLog
 from dither.server.pages.render import SESSION_COOKIE
@@ -135,8 +135,8 @@ async def _http_error(request: Request, error: Exception) -> Response:
 
 
 class ServerErrorMiddleware(HttpMiddleware):
-    """Answers an error that is not dither's: 503 where the database or the disk cannot be used, else 500. The log gets
-    its class and place, and not its text, which may hold anything."""
+    """Turns an unexpected error into a response: 503 if the database or the disk cannot be used, else 500. The log
+    gets its class and location, but not its text, which may hold anything."""
 
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request, and turn an unexpected error into a response unless one has begun."""
@@ -151,7 +151,7 @@ class ServerErrorMiddleware(HttpMiddleware):
         try:
             await self.app(scope, receive, watch)
         except Exception as error:
-            _log.error("%s: %s", "unavailable" if is_outage(error) else "internal error", place_of(error))
+            _log.error("%s: %s", "unavailable" if is_outage(error) else "internal error", location_of(error))
             if not began:
                 await _response(Request(scope), error)(scope, receive, send)
 

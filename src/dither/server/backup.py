@@ -77,7 +77,8 @@ class Manifest:
 
 @dataclass(frozen=True)
 class Restored:
-    """What became of one thing: ``kept`` as it was, ``restored``, or ``missing`` (to be restored by other means).
+    """What became of one part of a backup: ``kept`` as it was, ``restored``, or ``missing`` (to be restored by other
+    means).
 
     ``entry`` is the last one that the copy of a ledger has. ``lost`` is the least number of entries that the receipt
     knows of and the ledger does not; None where no receipt was kept. ``refused`` says that the ledger is refused until
@@ -123,11 +124,11 @@ def _filled(config: Config, part: Path, keys: Path | None) -> Manifest:
     nowhere if it is None."""
     elsewhere: list[str] = []
     database, pinned = "", tuple[Pin, ...]()
-    if "://" in config.place:
+    if "://" in config.store_address:
         elsewhere.append(DATABASE)
-    elif Path(config.place).is_file():  # before the ledgers: no answer without its charge
+    elif Path(config.store_address).is_file():  # before the ledgers: no answer without its charge
         database = "server.sqlite"
-        _copy_database(Path(config.place), part / database)
+        _copy_database(Path(config.store_address), part / database)
         with closing(Store(str(part / database))) as store:
             pinned = Pins(store).all()
     by_ledger: dict[str, list[str]] = {}
@@ -241,7 +242,7 @@ def restore(
     manifest, folder = read_manifest(source), Path(config.folder)
     if not folder.is_dir():
         raise InvalidArgument("folder", "a folder to restore into", "none", "make it first")
-    lock = None if "://" in config.place else FolderLock(config.place)
+    lock = None if "://" in config.store_address else FolderLock(config.store_address)
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     result = []
     try:
@@ -254,7 +255,7 @@ def restore(
         for saved in manifest.ledgers:
             result.append(_restore_ledger(saved, Path(source), folder, stamp, accept_loss, signed_by, reason))
         if manifest.database:
-            result.append(_restore_database(manifest, Path(source), config.place, stamp))
+            result.append(_restore_database(manifest, Path(source), config.store_address, stamp))
     except OSError:
         raise LedgerError("restore", "files that can be written", "one that cannot", "check the disk") from None
     finally:
@@ -308,10 +309,10 @@ def _restore_key(saved: SavedLedger, folder: Path, keys: Path | None, stamp: str
     write_durably(place, _key_in(keys, saved.secret).read_bytes())
 
 
-def _holds(place: Path, head: Receipt) -> bool:
+def _holds(path: Path, head: Receipt) -> bool:
     """Return whether there is an intact ledger at a path that holds the entry of a receipt."""
     try:
-        with open_ledger(place, create=False, read_only=True) as ledger:
+        with open_ledger(path, create=False, read_only=True) as ledger:
             ledger.verify(head)
     except DitherError:
         return False
@@ -342,16 +343,16 @@ def _close_limits(ledger: Ledger, signed_by: str, reason: str) -> None:
         )  # fmt: skip
 
 
-def _restore_database(manifest: Manifest, source: Path, place: str, stamp: str) -> Restored:
+def _restore_database(manifest: Manifest, source: Path, target: str, stamp: str) -> Restored:
     """Restore the server's database unless it can be read; sessions, links and tokens in it are ended."""
-    path = Path(place)
+    path = Path(target)
     if _is_sound(path):
         return Restored(DATABASE, "kept")
     for ending in ("", "-wal", "-shm", "-journal"):
         if os.path.lexists(f"{path}{ending}"):
             os.replace(f"{path}{ending}", f"{path}{ending}.replaced-{stamp}")
     write_durably(path, (source / manifest.database).read_bytes())
-    with closing(Store(place)) as store:
+    with closing(Store(target)) as store:
         now, changes = time.time(), schema.changes
         restored = {"at": now, "user": "restore", "action": "restore", "subject": manifest.at, "outcome": "done"}
         store.run(

@@ -57,8 +57,8 @@ _cards, _signatures, _users = schema.cards, schema.card_signatures, schema.users
 
 @dataclass(frozen=True)
 class Pin:
-    """The file of a table's card, where its ledger and its receipt are, and the sources of its rows: for each the
-    column that names the person, with its type."""
+    """What is pinned about a table: the file of its card, its ledger and receipt, and each source of its rows with
+    the column that identifies the person."""
 
     name: str
     file: str
@@ -76,11 +76,11 @@ class Pin:
         folder = path.parent
         units: dict[str, set[str]] = {}
         for table in card.private_tables.values():
-            for place in _places(table.source, folder):
+            for place in _source_addresses(table.source, folder):
                 units.setdefault(place, set()).add(_unit(table))
-        ledger = "" if card.ledger is None else _place(card.ledger, folder)
+        ledger = "" if card.ledger is None else _canonical_address(card.ledger, folder)
         sources = {place: ", ".join(sorted(units[place])) for place in sorted(units)}
-        return cls(card.name, path.name, ledger, _place(receipt_file, folder), sources)
+        return cls(card.name, path.name, ledger, _canonical_address(receipt_file, folder), sources)
 
     @property
     def digest(self) -> str:
@@ -112,7 +112,7 @@ class Pin:
 
     def _units(self, folder: Path) -> dict[str, str]:
         """Return the person column of each source, by its address and by the identity of its file."""
-        return {row: unit for source, unit in self.sources.items() for row in _rows(source, folder)}
+        return {row: unit for source, unit in self.sources.items() for row in _row_identities(source, folder)}
 
 
 def _unit(table: PrivateTable) -> str:
@@ -123,7 +123,7 @@ def _unit(table: PrivateTable) -> str:
     return " ".join(filter(None, (table.unit, column.type, column.format)))
 
 
-def _place(text: str, folder: Path) -> str:
+def _canonical_address(text: str, folder: Path) -> str:
     """Return an address without its password, or a path; relative if it is inside the served folder."""
     if "://" in text:
         scheme, _, address = text.partition("://")
@@ -133,23 +133,23 @@ def _place(text: str, folder: Path) -> str:
     return os.path.relpath(real, home) if inside else real
 
 
-def _places(source: str, folder: Path) -> set[str]:
+def _source_addresses(source: str, folder: Path) -> set[str]:
     """Return the canonical addresses of a source: itself and, for a glob, its files."""
     place, mark, table = source.rpartition("::")
     if not mark:
         path = os.path.join(folder, source)
         files = [] if os.path.exists(path) else glob.glob(path, recursive=True)
-        return {_place(item, folder) for item in (source, *files)}
+        return {_canonical_address(item, folder) for item in (source, *files)}
     is_remote = "://" in place
-    where = _database(place) if is_remote else place if place == "spark" else _place(place, folder)
-    return {f"{where}::{_table(table, 'public' if is_remote else 'default' if place == 'spark' else 'main')}"}
+    where = _database(place) if is_remote else place if place == "spark" else _canonical_address(place, folder)
+    return {f"{where}::{_table_name(table, 'public' if is_remote else 'default' if place == 'spark' else 'main')}"}
 
 
-def _table(name: str, schema: str) -> str:
+def _table_name(name: str, default_schema: str) -> str:
     """Return a table name in canonical form: without quotes and the default schema, in lower case."""
     parts = [quoted.replace('""', '"') or bare for quoted, bare in re.findall(r'"((?:[^"]|"")+)"|([^".]+)', name)]
     folded = [part.casefold() for part in parts]
-    return ".".join(folded[1:] if len(folded) == 2 and folded[0] == schema else folded)
+    return ".".join(folded[1:] if len(folded) == 2 and folded[0] == default_schema else folded)
 
 
 def _database(address: str) -> str:
@@ -161,14 +161,14 @@ def _database(address: str) -> str:
         port = given.get("port") or str(url.port or _PORT)
         name = given.get("dbname") or unquote(url.path.strip("/")) or given.get("user") or url.username or ""
     except ValueError:  # no address: it is refused when it is opened
-        return _place(address, Path())
+        return _canonical_address(address, Path())
     return f"postgresql://{'localhost' if host in _LOCAL else host}{'' if port == _PORT else ':' + port}/{name}"
 
 
-def _rows(source: str, folder: Path) -> Iterator[str]:
+def _row_identities(source: str, folder: Path) -> Iterator[str]:
     """Yield what identifies the rows of a source: its addresses, and device and inode of the files that exist, which
     survive renaming."""
-    for place in _places(source, folder):
+    for place in _source_addresses(source, folder):
         yield place
         path, mark, table = place.rpartition("::") if "::" in place else (place, "", "")
         with suppress(OSError, ValueError):
@@ -286,7 +286,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class _Read:
-    """What a file of the folder holds."""
+    """The content of a file of the folder: a card, a plan, or a problem."""
 
     state: State
     served: Served | None = None
@@ -328,7 +328,7 @@ class Folder:
     """The cards of a folder that are in force, by the names of their tables, with their ledgers."""
 
     def __init__(self, folder: str, pins: Pins) -> None:
-        self.place = Path(folder).absolute()
+        self.path = Path(folder).absolute()
         self.pins = pins
         self._lock = threading.RLock()
         self._files: dict[str, _Read] = {}
@@ -337,7 +337,7 @@ class Folder:
         self._ledgers: dict[str, Ledger] = {}
         self._unusable: dict[str, str] = {}
         """What is wrong with the ledgers or receipts of cards that are not in force for it, by what they would pin."""
-        if not self.place.is_dir():
+        if not self.path.is_dir():
             raise InvalidArgument("folder", "a folder with cards", "none", "check its path")
         self._start()
 
@@ -351,7 +351,7 @@ class Folder:
         names = [served.name for served in readable]
         for served in readable:
             is_first = not pinned and names.count(served.name) == 1
-            is_signed = bool(served.pin.difference(pinned, self.place)) and self.pins.is_signed(served.pin)
+            is_signed = bool(served.pin.difference(pinned, self.path)) and self.pins.is_signed(served.pin)
             if is_signed:
                 _retire_receipt(served)
             if (is_first or is_signed) and not self._ledger_problem(served):
@@ -367,7 +367,7 @@ class Folder:
     def _look(self) -> bool:
         """Read the files that have changed, and return whether there were any."""
         result: dict[str, _Read] = {}
-        for path in sorted(self.place.glob("*.toml")):
+        for path in sorted(self.path.glob("*.toml")):
             if path.name == FILE_NAME or not path.is_file():
                 continue
             with suppress(NotFound):  # it has gone meanwhile
@@ -391,7 +391,7 @@ class Folder:
         for path, read in self._files.items():
             file, served, problem, pin = Path(path).name, read.served, read.problem, None
             if served is not None:
-                difference = served.pin.difference(pinned, self.place)
+                difference = served.pin.difference(pinned, self.path)
                 if names.count(served.name) > 1 and owners.get(served.name) != file:
                     problem = message("name", "one for each card", f"{served.name} twice", "give it another name")
                 elif difference:
@@ -491,7 +491,7 @@ class Folder:
         for path, read in self._files.items():
             if read.plan is not None:
                 with suppress(DitherError):  # a card that is not there
-                    card = os.path.realpath(plan_file.card_path(read.plan, self.place))
+                    card = os.path.realpath(plan_file.card_path(read.plan, self.path))
                     if card in by_path:
                         result[Path(path).stem] = (path, by_path[card])
         return result

@@ -116,7 +116,8 @@ def _names(expected: str, holds: Callable[[str], bool], example: str, *, is_secr
 
 
 def _split(text: str) -> SplitResult | None:
-    """Split a web address into its parts; None for other text."""
+    """Split a web address into its parts; None for other text, and for an address with a user name, query or
+    fragment."""
     try:
         parts = urlsplit(text)
         named = parts.hostname and parts.port != 0 and not any(character.isspace() for character in text)
@@ -292,7 +293,7 @@ class Config:
             raise InvalidArgument("oidc_issuer", expected, "not all of them", "state them")
 
     @property
-    def place(self) -> str:
+    def store_address(self) -> str:
         """Return the path or URL of the server's own database."""
         return self.database or str(Path(self.folder) / "dither-server.sqlite")
 

@@ -148,7 +148,7 @@ class Context:
     @classmethod
     def start(cls, config: Config, clock: Clock) -> Context:
         """Open and start everything; refuse it while another server has the SQLite file locked."""
-        lock = None if "://" in config.place else FolderLock(config.place)
+        lock = None if "://" in config.store_address else FolderLock(config.store_address)
         try:
             return cls._started(config, clock, lock)
         except BaseException:
@@ -159,7 +159,7 @@ class Context:
     @classmethod
     def _started(cls, config: Config, clock: Clock, lock: FolderLock | None) -> Context:
         """Open the store, the cards and the ledgers, and start the workers; ``lock`` is None on PostgreSQL."""
-        store = Store(config.place)
+        store = Store(config.store_address)
         try:
             folder = Folder(config.folder, Pins(store, single_steward=config.single_steward))
             for name in folder.names():

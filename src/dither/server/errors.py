@@ -161,7 +161,7 @@ def retry_after(error: BaseException) -> dict[str, str]:
     return {"retry-after": str(error.seconds)} if isinstance(error, (TooMany, Unavailable)) else {}
 
 
-def place_of(error: BaseException) -> str:
+def location_of(error: BaseException) -> str:
     """Return the class of an error and the line that raised it, preferably in dither's own code, for the log."""
     frames = [f"{frame.f_code.co_filename}:{line}" for frame, line in walk_tb(error.__traceback__)]
     own = [place for place in frames if place.startswith(_SOURCE)]

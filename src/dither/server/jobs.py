@@ -43,7 +43,7 @@ from dither.ledger.accounts import promised
 from dither.server import errors, schema
 from dither.server.cards import Folder
 from dither.server.config import Config
-from dither.server.errors import NotFound, Stopping, TooMany, place_of
+from dither.server.errors import NotFound, Stopping, TooMany, location_of
 from dither.server.pool import Clock, Ending, Pool, Task
 from dither.server.store import Store, iso
 
@@ -330,7 +330,7 @@ class Jobs:
             try:
                 return write()
             except Exception as error:
-                _log.error("the end of a question cannot be written down: %s", place_of(error))
+                _log.error("the end of a question cannot be written down: %s", location_of(error))
                 failures += not (errors.is_outage(error) or isinstance(error, LedgerError))
                 if failures >= _MOST_FAILURES or self._stopping.wait(pause):
                     raise

@@ -39,7 +39,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dither import __version__
 from dither.server import schema
-from dither.server.errors import NotFound, place_of
+from dither.server.errors import NotFound, location_of
 from dither.server.limits import address_of
 from dither.server.service import Service
 
@@ -113,7 +113,7 @@ class JsonFormatter(logging.Formatter):
         if _current.get():
             line["request_id"] = _current.get()
         if record.exc_info and record.exc_info[1] is not None:
-            line["error"] = place_of(record.exc_info[1])
+            line["error"] = location_of(record.exc_info[1])
         return json.dumps(line | getattr(record, "fields", {}))
 
 

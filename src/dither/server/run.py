@@ -196,7 +196,7 @@ def _serve_several(config: Config, listener: socket.socket, say: Say) -> None:
     settings = _settings("dither.server.run:app_from_environment", config, factory=True, workers=config.processes)
 
     class Supervisor(Multiprocess):
-        """uvicorn's, which finds out twice a second whether its processes live, and replaces those that do not."""
+        """uvicorn's supervisor, which replaces processes that have ended and also reports to systemd."""
 
         def init_processes(self) -> None:
             """Start the processes, and report readiness."""

@@ -35,7 +35,9 @@ def contents(place: str) -> list[Any]:
 def spent(ledger: dp.ledger.Ledger, dataset: str = "visits", analyst: str = "") -> Fraction:
     """What an account has used, exactly; nothing, if there is none."""
     place = (dataset, "analyst" if analyst else "dataset", analyst)
-    return Fraction(sum(account.used.loss for account in ledger.accounts(dataset) if account.place == place), LOSS_UNIT)
+    return Fraction(
+        sum(account.used.loss for account in ledger.accounts(dataset) if account.identity == place), LOSS_UNIT
+    )
 
 
 def shown(log: Path) -> dict[str, bytes]:

@@ -128,7 +128,7 @@ def test_a_value_outside_of_the_domain_is_refused_without_naming_it(protocol):
     for values in ([3, 16], [-1], [2.5], [None], np.array([1, 1 << 40])):
         with pytest.raises(InvalidData) as error:
             protocol.privatize(values)
-        assert "values: expected one of the 16 categories each, got a value that is none" in str(error.value)
+        assert "values: expected one of the 16 categories each, got a value that is not among them" in str(error.value)
     for values in (3, "3", {3: 1}):
         with pytest.raises(WrongType):
             protocol.privatize(values)

@@ -226,7 +226,7 @@ def test_files_hold_the_tables_the_records_and_what_is_promised(people, tmp_path
     assert about["promises"]["integer"].startswith("whole count, never negative")
     assert [table["error"] for table in about["tables"]] == pytest.approx([*released.errors.values()])
     assert about["plan"]["columns"][0]["rows outside"].startswith("Rows whose `county` is NULL")
-    with refuses(dp.InvalidArgument, "folder", "one with state.csv", "force=True"):
+    with refuses(dp.InvalidArgument, "folder", "a folder with state.csv", "force=True"):
         released.write(tmp_path / "out")
     released.write(tmp_path / "out", "parquet", force=True)
     assert pq.read_table(tmp_path / "out" / "state.parquet").equals(released.table("state"))

@@ -221,7 +221,7 @@ class Parallel(Event):
 
     Between neighbors one group changes: a record is added or removed, or replaced by one of the same group.
     Nothing is said of how the groups of one ``Parallel`` and those of another overlap: a person may be in any group of
-    each, also where both are written alike, and ``Parallel(a, b) + Parallel(a, b)`` is counted for somebody who is in
+    each, also where both are written alike, and ``Parallel(a, b) + Parallel(a, b)`` is counted for a person who is in
     the first group of one and the second group of the other. People who are in the same group every time are
     ``Parallel(2 * a, 2 * b)``.
 

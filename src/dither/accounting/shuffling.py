@@ -5,9 +5,9 @@ what passes them on in random order. One person's value is replaced, from 0 to 1
 
 *Clones* (Feldman, McMillan and Talwar 2021, theorem 3.1). With ``t = exp(-epsilon0)`` there are laws Q0 and Q1 with
 ``R(0) = (Q0 + t Q1) / (1 + t)`` and ``R(1) = (t Q0 + Q1) / (1 + t)``, and for every other value ``R(x) >= t max(R(0),
-R(1)) >= t (Q0 + Q1) / 2``: with probability t somebody else's report is a *clone*, drawn from Q0 or Q1 by a fair coin.
-So all n reports are computed from two numbers: how many reports came from Q0 and how many from Q1. With C ~ Bin(n - 1,
-t) clones, m = C + 1 of them in all, a of them from Q0 and b = m - a from Q1,
+R(1)) >= t (Q0 + Q1) / 2``: with probability t the report of any other person is a *clone*, drawn from Q0 or Q1 by a
+fair coin. So all n reports are computed from two numbers: how many reports came from Q0 and how many from Q1. With C ~
+Bin(n - 1, t) clones, m = C + 1 of them in all, a of them from Q0 and b = m - a from Q1,
 
     P(a | m) = Bin(a; m, 1/2) * 2 (a + t b) / ((1 + t) m),      Q(a | m) the same with a and b exchanged,
 
@@ -26,7 +26,7 @@ reports that are 0 or 1, and N, are the same under P and Q.
 *Rounding.* Everything is rounded against us:
 
 * t is rounded down. Fewer clones, or fewer uniform reports, are worse: a clone can be added to the reports without
-  knowing anything. So many values of C are taken together as their smallest.
+  knowing anything. Neighboring values of C are merged into the smallest of them.
 * A binomial law is computed from its mode outward, by the ratios of neighbors, and divided by its sum over a window
   outside of which lie at most e^-L on either side, by Bernstein's inequality: every mass is at least the true one, but
   for a relative 4 u for each step. What lies outside counts as a loss of epsilon0, the largest there is.

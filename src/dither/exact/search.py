@@ -103,7 +103,7 @@ def bisect_integers(
 ) -> Bracket[int]:
     """Halve the interval between two integers until they are consecutive.
 
-    With ``significant_bits`` the search ends once the ends agree to so many bits of the smaller one.
+    With ``significant_bits`` the search ends once the ends agree to that number of bits of the smaller one.
 
     >>> bisect_integers(lambda k: k * k > 1000, 0, 1000)
     Bracket(fails=31, holds=32)

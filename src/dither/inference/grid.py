@@ -67,7 +67,7 @@ class Grid:
             raise InvalidArgument(
                 "bounds",
                 "bounds whose width is not tiny against their size",
-                "such bounds",
+                "bounds with a tiny width",
                 "subtract a public constant from the data and the bounds",
             )
         return cls(round(low / step), round(high / step), step)

@@ -18,12 +18,12 @@ _QUANTILE = 1.3
 def mode_probability(selected: int, counts: Array, law: NoiseLaw, rate: float) -> float:
     """Return a probability that no key is more common than the one selected, which is rather too low than too high.
 
-    *Statement.* It is the lowest of several posterior probabilities, given the noisy counts and the selection. One is
-    that of somebody to whom all counts were equally plausible before. The others are those of somebody who takes the
-    2, 4, 8, … keys with the highest noisy counts, or all keys, for a sample of a normal law, whose variance is
-    estimated from the same noisy counts (empirical Bayes). Where these differ by no more than noise alone would make
-    them differ in 9 of 10 cases, that variance is 0, and the probability for m such keys is 1 / m: the selection then
-    picked one of m keys that are nearly as common as each other.
+    *Statement.* It is the lowest of several posterior probabilities, given the noisy counts and the selection. One
+    assumes a flat prior: all counts were equally plausible before. The others take the 2, 4, 8, … keys with the highest
+    noisy counts, or all keys, for a sample of a normal law, whose variance is estimated from the same noisy counts
+    (empirical Bayes). Where these differ by no more than noise alone would make them differ in 9 of 10 cases, that
+    variance is 0, and the probability for m such keys is 1 / m: the selection then picked one of m keys that are nearly
+    as common as each other.
 
     *Why.* Noisy counts ``y = c + e`` and the selection j are independent given the true counts c, so the density of c
     is in proportion to the prior times ``P(y | c) P(j | c)``. Samples of the prior times the first factor are weighted

@@ -72,7 +72,7 @@ def encode(values: Any, categories: int | tuple[Any, ...], name: str) -> NDArray
         raise InvalidData(
             name,
             f"one of the {count} categories each",
-            "a value that is none",
+            "a value that is not among them",
             "add a category for the others and for missing values",
         )
     return codes

@@ -105,7 +105,7 @@ class DeviceBudget(Stateful):
     Parameters
     ----------
     place
-        The ledger file on the device. Whoever deletes it, or puts an older copy back, resets the budget: keep it where
+        The ledger file on the device. Deleting it, or restoring an older copy, resets the budget: keep it where
         neither a new installation nor a restored backup does. It holds a hash of every remembered value, which is easy
         to invert where values are few: the file is as confidential as the values.
     limit

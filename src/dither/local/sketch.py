@@ -182,9 +182,8 @@ class Sketch(FrequencyProtocol):
 
     @abstractmethod
     def matched(self, sums: Floats, n: int) -> Floats:
-        """Return the estimated shares of n people whose value maps to the column of each code, from
-        :meth:`row_sums`.
-        """
+        """Return estimated shares from the sums of :meth:`row_sums`: of people whose value maps to the column of each
+        code."""
 
     @abstractmethod
     def pair_statistic(self, block: Tally, n: int) -> float:

@@ -54,8 +54,8 @@ def numbers_within(values: object, bounds: tuple[int | float, int | float], name
         raise InvalidData(
             name,
             "numbers within the bounds",
-            "a number that is not, or what is no number, such as NaN or None",
-            "clip numbers or state wider bounds; leave out, or fill in, what is no number",
+            "a number outside of them, or a value that is not a number, such as NaN or None",
+            "clip numbers or state wider bounds; drop or fill in values that are not numbers",
         )
     return numbers
 

@@ -236,7 +236,7 @@ class RandomizedResponse(Pictured):
         if dimensions != 1:
             raise InvalidArgument("value", "one dimension", f"{dimensions} dimensions", "pass one column")
         if len(value) == 0:
-            raise InvalidArgument("value", "at least one report", "none", "ask somebody")
+            raise InvalidArgument("value", "at least one report", "none", "pass at least one category")
         booleans = str(getattr(value, "dtype", "")).lower().startswith("bool") and isinstance(self.categories, int)
         k = self.category_count
         if booleans and k != 2:

@@ -67,7 +67,7 @@ def read_scores(scores: Any) -> Scores:
     floats = result.astype(np.float64, copy=False)
     top = floats.max()
     if not -math.inf < top < math.inf:  # NaN fails as well
-        raise InvalidData("scores", "no NaN, no +inf, and at least one above -inf", "scores that are not", _FIX)
+        raise InvalidData("scores", "no NaN, no +inf, and at least one above -inf", "NaN, +inf, or -inf alone", _FIX)
     return Scores(floats, None)
 
 
@@ -79,9 +79,9 @@ def _large(item: object) -> bool:
 def _from_integers(scores: Sequence[Any]) -> Scores:
     """Return scores with integers that NumPy would round or refuse, so that their differences stay exact."""
     if not all(isinstance(item, (int, float, np.integer, np.floating)) for item in scores):
-        raise WrongType("scores", "real numbers", "a value that is none", _FIX)
+        raise WrongType("scores", "real numbers", "a value that is not a number", _FIX)
     if not all(_large(item) or -math.inf <= item < math.inf for item in scores):
-        raise InvalidData("scores", "no NaN, no +inf, and at least one above -inf", "scores that are not", _FIX)
+        raise InvalidData("scores", "no NaN, no +inf, and at least one above -inf", "NaN, +inf, or -inf alone", _FIX)
     finite = {i: Fraction(item) for i, item in enumerate(scores) if _large(item) or item > -math.inf}
     top = max(finite.values())
     floats = np.full(len(scores), -np.inf)

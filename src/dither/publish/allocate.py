@@ -243,7 +243,8 @@ class _AllocationProblem:
     cost: float
 
     def closed_form(self, shares: Floats) -> Floats:
-        """Return the rates for which the sum of shares over rates is smallest."""
+        """Return the rates of the total cost for which ``sum shares / rates`` is smallest: in proportion to the
+        roots."""
         roots = np.sqrt(np.maximum(shares, 1e-18 * shares.max()))
         return np.asarray(self.cost * roots / roots.sum())
 
@@ -282,7 +283,7 @@ class _AllocationProblem:
         return result
 
     def _minimax(self, rows: Floats) -> tuple[Floats, float]:
-        """Return the rates for which the largest of the sums of a row over the rates is smallest, and that sum."""
+        """Return the rates of the total cost that minimize the largest of the sums ``row / rates``, and that sum."""
         weights = np.full(len(rows), 1 / len(rows))
         best, least = np.ones(0), math.inf
         for _ in range(_ROUNDS):

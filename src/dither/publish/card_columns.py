@@ -110,7 +110,7 @@ def _refuse_private_rows(table: Table, where: str, path: Path) -> None:
     """Refuse a file of the table itself as a lookup, since which keys occur among its rows is not public."""
     for private in table.engine.private_files:
         if path.exists() and os.path.exists(private) and os.path.samefile(path, private):
-            fix = "name a public list of all places, also of those where nobody is"
+            fix = "name a public list of all keys, also of those that no row has"
             raise NotPrivate(where, "a public file", "the file that holds the private rows", fix)
 
 

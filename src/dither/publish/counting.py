@@ -78,7 +78,7 @@ from dither.tables.query.tree import Expression, Query, check_size
 from dither.tables.table import Table
 
 MOST_CELLS = 4096
-"""The cells of a table that several are counted from: so many sums fit in the caches of a processor."""
+"""The most cells of a table from which several are counted, so that its sums fit in the caches of a processor."""
 _MOST_TABLES = 2_000
 
 
@@ -239,8 +239,8 @@ class Counting:
     where
         Which rows count at all.
     max_rows
-        At most so many rows of a person count in full; of somebody with more, all count at a smaller weight. None: what
-        the card says. ``"auto"``: chosen privately, with a tenth of what a release costs.
+        The number of rows of a person that count in full; if a person has more, all count at a smaller weight. None:
+        what the card says. ``"auto"``: chosen privately, with a tenth of what a release costs.
     about
         Which private table of a card with several.
     bias

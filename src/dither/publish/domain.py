@@ -393,7 +393,7 @@ def _check_other(name: str, level: str, listed: Any, other: Any | None) -> None:
             f"other of {name}",
             f"a key of the kind of the keys of {level} ({listed.type}) that is none of them",
             repr(other),
-            "pass another one, such as 'other' among texts or -1 among numbers",
+            "pass a different key, such as 'other' among texts or -1 among numbers",
         )
 
 

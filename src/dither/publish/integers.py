@@ -208,7 +208,7 @@ _SIZES = 8192
 _MEMBERS_PER_ITERATION, _FEWEST, _MOST = 5, 10, 300
 """The more counts there are, the more iterations: few counts should not be followed too closely."""
 _FAR = 30.0
-"""Counts beyond so many deviations are left as they are."""
+"""Counts farther from 0 than this number of deviations are not changed."""
 _POINTS_PER_DEVIATION = 4
 _LEAST_SHARE = 0.01
 _LEAST_PROBABILITY = 1e-12
@@ -377,7 +377,7 @@ def scaled_to(estimates: Estimates, table: Levels, start: Floats, exact: dict[Le
 _SWEEPS = 6
 _SCALING_SWEEPS = 10
 _FILLED_CELLS = 200_000
-"""Up to so many cells, places and columns are rounded together, so that the sums of places are rounded only once."""
+"""The most cells, places and columns that are rounded together, so that the sums of places are rounded only once."""
 _FLOOR = 1e-3
 _SHARE = 0.05
 """What share of the variance of a margin counts when cells are pulled toward it: cells that were shrunk are less

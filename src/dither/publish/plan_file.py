@@ -193,7 +193,7 @@ def draft_plan(card: Card, path: str, about: str | None = None) -> str:
         "",
         *_rows(item),
         "# where = \"…\"       # only rows that meet a condition in SQL count",
-        "# max_rows = 1      # so many rows of a person count in full; by default as the card says; \"auto\" chooses",
+        "# max_rows = 1      # how many rows of a person count in full; by default as the card says; \"auto\" chooses",
         "# bias = true       # with a stated max_rows: say how much it leaves out, for a twentieth of the cost",
         "",
         "[budget]",

@@ -327,11 +327,11 @@ def write_files(publication: Publication, folder: str | os.PathLike[str], format
     existing = [name for name in files if os.path.lexists(target / name)]
     if existing and not force:
         fix = "choose another folder, or pass force=True"
-        raise InvalidArgument("folder", "one without these files", f"one with {existing[0]}", fix)
+        raise InvalidArgument("folder", "a folder without these files", f"a folder with {existing[0]}", fix)
     try:
         target.mkdir(parents=True, exist_ok=True)
     except OSError:
-        raise InvalidArgument("folder", "a folder", "something else", "choose another name") from None
+        raise InvalidArgument("folder", "a folder", "a path that is no folder", "choose another name") from None
     for name, write in files.items():
         write(str(target / name))
     return [*files]

@@ -382,8 +382,8 @@ class Plan:
     where
         A condition, in SQL or in Python: only rows that meet it count.
     max_rows
-        How many rows of a person count in full; a person with more counts for so many in all. By default as the card
-        says. ``"auto"`` chooses it privately, with a tenth of what a release costs, and says what it leaves out.
+        How many rows of a person count in full; a person with more counts for this number in all. By default as the
+        card says. ``"auto"`` chooses it privately, with a tenth of what a release costs, and says what it leaves out.
     bias
         Whether a release says how much a stated ``max_rows`` leaves out, for a twentieth of what it costs.
     objective
@@ -748,5 +748,5 @@ def _used(
             result.append(reader.column(name, columns.get(name)))
     if not result:
         fix = "name a column in a table; how many there are in all is an ordinary question, COUNT(*)"
-        raise InvalidArgument("tables", "a table with a column", "that of everybody alone", fix)
+        raise InvalidArgument("tables", "a table with a column", "only the total", fix)
     return result

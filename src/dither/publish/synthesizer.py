@@ -71,7 +71,7 @@ _MODEL_CELLS = 1 << 17
 _TABLE_CELLS = 1 << 17
 _TRIPLE_CELLS = 1 << 12
 _TRIPLES = 200
-"""The most tables of three attributes that may be selected: the smallest, of at most so many cells."""
+"""The most tables of three attributes that may be selected: the smallest ones, within a limit on their cells."""
 
 
 def rho_of(guarantee: Guarantee) -> Fraction:
@@ -299,7 +299,7 @@ class Synthesizer:
         number = check_rows(rows)
         rounds, laws = decode_synthesis(stored, self.sizes, self._plan.possible)
         total = min(max(round(laws.total * self.unit), 0), MAX_RECORDS) if number is None else number
-        # public random numbers: whoever has the bytes may draw the same records
+        # public random numbers: the recorded bytes determine the records
         source = SeededSource(int.from_bytes(hashlib.sha256(stored).digest(), "big"))
         codes = laws.sample(total, source)
         spread = [uniform(total, source) for _ in codes]

@@ -264,8 +264,8 @@ def synthesize(
     constraints
         Public rules that every record obeys, as conditions in SQL.
     max_rows
-        At most so many rows of a person count in full; by default what the card says. ``"auto"`` chooses it privately,
-        with a tenth of what the release costs.
+        The number of rows of a person that count in full; by default what the card says. ``"auto"`` chooses it
+        privately, with a tenth of what the release costs.
     bias
         Whether the release says how much a stated ``max_rows`` leaves out, for a twentieth of what it costs.
     where

@@ -261,7 +261,7 @@ def _numbers(domain: Domain, levels: Levels, numbers: Any) -> Integers:
         raise InvalidArgument(
             f"totals of {_shown(domain, levels)}",
             f"{domain.size(levels):,} whole number(s) from 0 on",
-            "others",
+            "a different number of values, fractions, or negative numbers",
             "give one public number for each place, in the order of its keys",
         )
     return array.astype(np.int64).reshape(domain.shape(levels))

@@ -4,7 +4,7 @@ Eight bits together are one of 256 patterns, whose probabilities ``p^w (1 - p)^(
 ones. Of the 65,536 values of two random bytes, ``floor(65536 P)`` stand for each pattern of probability P, which a
 table looks up; the few values that are left stand for a draw from what the floors cut off. That draw picks the number
 of ones by comparing a uniform number with enclosed thresholds, in floats where their error allows and exactly
-elsewhere, and then a pattern with so many ones, uniformly. The law of the bits is exactly the given one.
+elsewhere, and then a pattern with that number of ones, uniformly. The law of the bits is exactly the given one.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ def bernoulli_exp(gamma: Fraction | float | Floats, count: int, source: Source) 
     """
     values = np.asarray(float(gamma) if isinstance(gamma, Fraction) else gamma, dtype=np.float64)
     if not np.all(values >= 0) or np.any(np.isinf(values)):
-        raise InvalidArgument("gamma", "finite numbers from 0 on", "one that is not", "pass gamma >= 0")
+        raise InvalidArgument("gamma", "finite numbers from 0 on", "a negative or infinite number", "pass gamma >= 0")
 
     def exact(i: int) -> Threshold:
         """Return the enclosure of the probability of trial i."""

@@ -59,7 +59,7 @@ _FEW_BITS, _COARSE = 2.0**-39, 2.0**-20
 _RARE = 14.0  # about one word in a million gives more noise than this
 _TAME = 1e150
 _LOWEST = -1e308
-_SHORT = 2048  # up to so many candidates the floats of all keys take less time than a filter
+_SHORT = 2048  # up to this number of candidates the floats of all keys take less time than a filter
 _FIRST = 128
 _BATCH = 256
 _MIN_WIDTH = 4
@@ -185,7 +185,7 @@ def noisy_top_k(
     top = float(scores.max()) if scores.size else math.nan
     if not -math.inf < top < math.inf:
         raise InvalidArgument(
-            "scores", "at least one above -inf, none NaN or +inf", "something else", "pass finite scores"
+            "scores", "at least one above -inf, none NaN or +inf", "NaN, +inf, or -inf alone", "pass finite scores"
         )
     leaders = np.arange(scores.size) if scores.size <= _SHORT else np.sort(_leaders(scores, max(k, _FIRST)))
     fixed = _FixedParts.relative_to_kth(scores, counts, factor, leaders, k)

@@ -50,7 +50,7 @@ def _sorted(x: Any, bounds: Any, at_least: int = 1) -> tuple[Floats, float, floa
             "x", f"at least {at_least} record(s)", f"{floats.size}", "the number of records is public here"
         )
     if np.any(np.isnan(floats)):
-        raise InvalidData("x", "numbers", "something missing among them", "replace it by a bound before")
+        raise InvalidData("x", "numbers", "missing values among them", "replace it by a bound before")
     return np.sort(np.clip(floats, low, high)), low, high
 
 
@@ -334,7 +334,10 @@ def linear(matrix: Sequence[Sequence[float]] | NDArray[Any], *, norm: int = 1) -
         table = np.zeros(0)
     if table.ndim != 2 or table.size == 0 or not np.all(np.isfinite(table)):
         raise InvalidArgument(
-            "matrix", "a two-dimensional table of finite numbers", "no such table", "one row for each query"
+            "matrix",
+            "a two-dimensional table of finite numbers",
+            "a different shape, or numbers that are not finite",
+            "one row for each query",
         )
     if arguments.whole(norm, "norm") not in (1, 2):
         raise InvalidArgument("norm", "1 or 2", norm, "l1 for Laplace noise, l2 for Gaussian noise")

@@ -447,7 +447,7 @@ def _edges(bins: Any, lower: float, upper: float) -> NDArray[np.float64]:
         raise InvalidArgument(
             "bins",
             "increasing edges from the lower bound to the upper, within 1e+300",
-            "no such edges",
+            "edges that do not increase, or do not end at the bounds",
             "pass such edges, or fewer bins: there must be room for them between the bounds",
         )
     return result

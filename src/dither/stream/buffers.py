@@ -414,7 +414,7 @@ _TABLE: tuple[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], int], ...
 """Decays, their bits, weights, and the extra bits of the buffers."""
 
 EPOCHS = len(_TABLE)
-"""So many epochs: two billion steps in all."""
+"""The number of epochs, which have two billion steps in all."""
 
 
 def epoch_buffers(epoch: int) -> Buffers:

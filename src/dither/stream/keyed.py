@@ -2,7 +2,7 @@
 
 *Construction.* The word of lane i (one of the series that advance together) at step t is the first half of the AES-256
 block of the counter ``(t, i)``: counter mode with random access, the construction of :mod:`dither.randomness.source`,
-under a key that is derived from the secret by HMAC. All words of a secret are independent for whoever cannot tell
+under a key that is derived from the secret by HMAC. All words of a secret are independent to anyone who cannot tell
 AES-256 from a random permutation.
 
 *The same noise for ever.* The draw is the integer nearest to ``scale * Z``, where Z is the quantile of a uniform number

@@ -243,7 +243,7 @@ class StreamPlan:
         ``ApproxDP(epsilon, delta)``, ``ZCDP(rho)``, or ``PureDP(epsilon)``, for which the tree is used: paid once, for
         all steps together.
     max_participations, min_separation
-        One person's values are in at most so many steps, any two of them at least so many steps apart.
+        The most steps that contain values of one person, and the fewest steps from one of them to the next.
     sensitivity
         The most that one person can change the values of one step: the l2 norm over all series, or the l1 norm under
         ``PureDP``.
@@ -254,7 +254,7 @@ class StreamPlan:
     buffers, bands
         How many buffers, or bands, the filter has.
     window
-        Optimize the buffers for sums over the last so many steps, instead of all.
+        Optimize the buffers for sums over the last ``window`` steps, instead of all.
 
     Examples
     --------

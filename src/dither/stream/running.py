@@ -199,7 +199,7 @@ class RunningSum(_RunningSeries, Stateful):
     epsilon, delta, rho
         The guarantee: epsilon and delta, or rho, or epsilon alone, for which a tree with Laplace noise is used.
     max_participations, min_separation
-        One person is in the values of at most so many steps, at least so many steps apart.
+        The most steps that contain values of one person, and the fewest steps from one of them to the next.
     sensitivity
         The most that one person changes the value of one step.
     factorization, buffers, bands

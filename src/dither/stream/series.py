@@ -153,7 +153,9 @@ def participating(
     if pay is not None:
         unpaid = np.flatnonzero(before["used"] == 0)
         admitted = np.ones(len(before), dtype=bool)
-        admitted[unpaid] = pay(lines.keys.take(unpaid))  # also of nobody: what the ledger writes must not depend on it
+        admitted[unpaid] = pay(
+            lines.keys.take(unpaid)
+        )  # also if there is none: what the ledger writes must not depend on it
         allowed = admitted[lines.person]
     kept = np.zeros(len(lines.person), dtype=bool)
     kept[allowed], after = take_part(before, lines.person[allowed], lines.step[allowed], rule)
@@ -320,7 +322,7 @@ class Series(NotIterable):
             A moment of the last period that is wanted, as a date or its text; by default the last one that has ended,
             by the clock in UTC. Rows that come later than the release of their period are late.
         window
-            Sums over the last so many periods in place of running totals: differences of what is released, for free.
+            Sums over this number of periods in place of running totals: differences of released numbers, at no cost.
         analyst
             Who asks, where analysts have accounts.
         """
@@ -340,7 +342,7 @@ class Series(NotIterable):
             before = released
             self._advance(record, before, target)
             released = self._recorded(record, before)
-            if released.advances == before.advances:  # nobody was faster, and yet there was nothing to do
+            if released.advances == before.advances:  # no other process was first, and yet there was nothing to do
                 fix = "restore the ledger from a copy that is as new as its last receipt"
                 raise LedgerError("series", "a state that is as far as its points", "an older state", fix)
         remaining = pipeline.finish(table, Receipt.read(released.receipt), analyst)

@@ -186,7 +186,9 @@ class SeriesSpec:
             raise InvalidArgument("late", '"ignore" or "arrival"', "an unknown rule", fix)
         if (self.late == "arrival") != (self.arrived is not None):
             expected = "a column that says when each row arrived, and late='arrival', both or neither"
-            fix = "name the column, arrived='loaded_at': without it nobody can tell which rows were counted already"
+            fix = (
+                "name the column, arrived='loaded_at': without it late rows cannot be told from rows that were counted"
+            )
             raise InvalidArgument("arrived", expected, "one of them", fix)
         if self.arrived is not None:
             types = {self.card.columns[name].type for name in (self.column, self.arrived)}
@@ -360,4 +362,4 @@ def check_moments(card: Card, column: object, unit: str) -> None:
     kind = card.columns[column].type
     if kind not in ("date", "timestamp") or (kind == "date" and unit == "hour"):
         expected = "a column of timestamps, for an hour" if unit == "hour" else "a column of dates or timestamps"
-        raise InvalidArgument("column", expected, f"a column of type {kind}", "name another")
+        raise InvalidArgument("column", expected, f"a column of type {kind}", "name another column")

@@ -238,7 +238,7 @@ def _refuse_identical_workers(probes: list[list[str]]) -> None:
             raise InvalidArgument(
                 "fn",
                 "independent outputs in every process",
-                "the same ones twice",
+                "identical outputs from two processes",
                 "take its noise from the operating system in each call, or pass processes=1",
             )
 

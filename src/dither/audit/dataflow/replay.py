@@ -509,7 +509,7 @@ def _index(sessions: list[Any], what: Any) -> int:
 
 
 class _Recorder:
-    """The witness of the first run, which records every release."""
+    """The observer of the first run, which records every release."""
 
     def __init__(self, coins: _SharedCoins) -> None:
         self.coins, self.log, self.sessions = coins, list[_Record](), list[Any]()
@@ -517,7 +517,7 @@ class _Recorder:
         self.diverged = False
 
     def see(self, what: Any, name: str, given: Mapping[str, Any], compute: Callable[[], Any]) -> Any:
-        """Compute and record the innermost release."""
+        """Compute a release, and record it unless a release inside of it was recorded."""
         if type(given.get("source")) not in _PRIVATE:
             label = f"release {len(self.log) + 1}, {_Record(what, name, {}, None).name}"
             text = f"{label}: its noise is drawn from a source that is not private"
@@ -539,7 +539,7 @@ class _Recorder:
 
 
 class _Player:
-    """The witness of the second run, which replaces every release by the recorded one."""
+    """The observer of the second run, which replaces every release by the recorded one."""
 
     def __init__(self, coins: _SharedCoins, log: list[_Record]) -> None:
         self.coins, self._log = coins, log
@@ -549,7 +549,7 @@ class _Player:
         self._advances: dict[str, list[Any]] = {}
 
     def see(self, what: Any, name: str, given: Mapping[str, Any], compute: Callable[[], Any]) -> Any:
-        """Compare the release with the record, and return the recorded outcome."""
+        """Compare a release with the record, and return the recorded outcome; end the run if they do not correspond."""
         if self.diverged:
             raise _Diverged
         index = len(self.releases)

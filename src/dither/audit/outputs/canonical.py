@@ -195,7 +195,7 @@ def leaves(output: Any) -> Iterator[tuple[str, Leaf]]:
 
 
 def _walk(output: Any) -> Iterator[tuple[str, str, Leaf]]:
-    """Yield every leaf with its path, and with the path that may be shown, which contains no value."""
+    """Yield every leaf with its path, and with a path that contains no value and may be shown."""
     stack: list[tuple[str, str, Any]] = [("", "", output)]
     inside: dict[int, int] = {}  # the depth of every container that is being visited
     known: dict[int, tuple[int, Any]] = {}  # objects that were decomposed, kept alive so that ids are not reused
@@ -346,7 +346,7 @@ def name_of(key: Any) -> str:
 
 class _Naming(threading.local):
     """The names of keys within one decomposition, by id and with the key itself, so that ids are not reused: a key
-    whose parts have keys in turn is decomposed once, and not once more for each of them."""
+    whose parts have keys in turn is decomposed a single time."""
 
     names: dict[int, tuple[Any, str]] | None = None
 

@@ -131,7 +131,7 @@ def require_genuine(mechanism: Any) -> None:
     if not _is_defined_by_dither(kind):
         raise NotPrivate(
             "mechanism",
-            "a class of dither itself",
+            "a class that dither defines",
             f"{kind.__name__}, which may draw in its own way",
             "measure it with dither.audit.measure",
         )

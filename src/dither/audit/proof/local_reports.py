@@ -47,8 +47,8 @@ accountant knows a smaller curve of k-ary response, by its blanket; it lies betw
 
 All numbers are integers in units of 2^-512, rounded outward; nothing of :mod:`dither.accounting.shuffling` is used.
 What lies outside of a window around the mean, at most exp(-100) on either side by Bernstein's inequality, counts in
-full from above and not at all from below. So many people that the window would be too wide are counted as fewer, which
-is worse, and have no lower bound.
+full from above and not at all from below. If there are so many people that the window would be too wide, fewer are
+counted, which is worse, and there is no lower bound.
 """
 
 from __future__ import annotations

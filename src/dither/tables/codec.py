@@ -257,7 +257,7 @@ def constant(document: object, where: str) -> Any:
 
 
 def _in_words(options: tuple[Any, ...]) -> str:
-    """Return what a value of one of these types is called."""
+    """Return the allowed types in words, for messages."""
     said = []
     for option in options:
         origin = typing.get_origin(option) or option

@@ -251,7 +251,7 @@ def _operand(value: object) -> Expression:
     if isinstance(value, (Column, Literal, Call)):
         return value
     constant = Literal(plain_value(value))
-    literal_type(constant.value)
+    literal_type(constant.value)  # which refuses what some engine cannot hold
     return constant
 
 

@@ -162,7 +162,7 @@ def per_person(query: Query, aggregates: Mapping[str, Aggregate], card: Card) ->
     _check_names(replace(query, aggregates=aggregates))
     source = query.source if query.source is not None else PrivateRows()
     groups = {group.name: group.value for group in query.groups}
-    person_of(card)
+    person_of(card)  # which refuses a card without a unit
     return replace(
         query, groups=(), where=None, joins=(), source=PerPerson(source, counted, groups, query.where, query.joins)
     )

@@ -35,7 +35,8 @@ def open_ledger(card: Card, place: str, receipt: Receipt | str | None = None) ->
 
 
 def read_ledger(card: Card, place: str, receipt: Receipt | str | None = None) -> Ledger | None:
-    """Open the card's ledger to read only; None where there is none yet, or none with an account for the card."""
+    """Open the card's ledger to read only. None where there is no ledger, no account for the card in it, or an
+    account that was never charged and whose limit the card changed: the card then says what is left."""
     ledger = _open(place, _expected(card, receipt), read_only=True)
     if ledger is None:
         return None

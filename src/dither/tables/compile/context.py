@@ -275,7 +275,7 @@ class StatementContext:
         return 1 + int.from_bytes(hashlib.sha256(f"{self.secret}/{which}".encode()).digest()[:8], "big") % (_PRIME - 1)
 
     def _linear(self, x: exp.Expr, factor: str, summand: str) -> exp.Expr:
-        """Return the linear hash factor * x + summand, whose two keys have these labels."""
+        """Return factor * x + summand, where both are keys derived from these labels."""
         return binary("+", binary("*", x, integer(self._key(factor))), integer(self._key(summand)))
 
     def _hashed_value(self, x: exp.Expr, type: Type) -> exp.Expr:

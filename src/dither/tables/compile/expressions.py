@@ -333,8 +333,9 @@ def _number(expression: Expression, compiler: _Compilation) -> TypedSql:
 
 
 def _column_within_bounds(column: Column, compiler: _Compilation) -> TypedSql:
-    """Return a number column as a double held within its bounds: NaN is NULL, and what is below 2^-25 of the width
-    becomes 0. A column of a relation keeps its value, within the extent that always holds."""
+    """Return a number column as a double held within its bounds, which makes arithmetic with it safe. For conditions
+    the bounds are widened to ±2^40; with ``null_beyond`` values beyond the bounds are NULL. A column without bounds
+    that a relation computes is taken as it is, within the extent that always holds."""
     node, card = compiler(column)
     if card.type not in NUMBERS:
         raise wrong_type("a number", card.type)
@@ -363,11 +364,19 @@ def _column_within_bounds(column: Column, compiler: _Compilation) -> TypedSql:
             (nodes.binary(">=", node, _integer_bound(high)), nodes.double(high)),
         ]
         return TypedSql(nodes.case(arms, nodes.cast(node, "number")), "number", Range.whole(low, high).checked())
-    low, high = bounded(low, high)
     least = 0.5 / scale_of(*card.bounds)
     if compiler.beyond_bounds:
         least = min(least, 1 / _FAR)
-    first, last = (0.0 if abs(bound) < least else bound for bound in (low, high))
+    return _double_within_bounds(node, bounded(low, high), least, beyond)
+
+
+def _double_within_bounds(
+    node: exp.Expr, bounds: tuple[float, float], least: float, beyond: list[tuple[exp.Expr, exp.Expr]]
+) -> TypedSql:
+    """Return a double held within bounds: NULL for NaN, and 0 for what is smaller than ``least`` in size. The arms of
+    CASE in ``beyond`` go before the bounds."""
+    low, high = bounds
+    first, last = (0.0 if abs(bound) < least else bound for bound in bounds)
     arms = [
         (is_nan(node), nodes.literal(None)),
         *beyond,
@@ -388,7 +397,7 @@ def _integer_bound(bound: float) -> exp.Expr:
 
 
 def is_nan(node: exp.Expr) -> exp.Expr:
-    """Return whether a double is NaN, which every engine orders above infinity."""
+    """Return the condition that a double is NaN, which every engine orders above infinity."""
     return nodes.binary(">", node, nodes.double(math.inf))
 
 

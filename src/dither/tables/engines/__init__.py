@@ -80,7 +80,7 @@ def _by_table(source: object, card: Card | None) -> dict[str, object]:
 
 def _opened(sources: dict[str, object], card: Card | None, types: Mapping[str, Type] | None) -> Engine:
     """Return the engine that reads all of these sources, which must be in one place."""
-    places = {_place(source) for source in sources.values()}
+    places = {_location(source) for source in sources.values()}
     if len(places) > 1:
         expected = "tables that one engine reads: files and frames, or one PostgreSQL database, or Spark"
         raise InvalidArgument("source", expected, "tables of several", "copy them to one place")
@@ -105,7 +105,7 @@ def _after_mark(source: str) -> str:
     return source.rpartition("::")[2]
 
 
-def _place(source: object) -> str:
+def _location(source: object) -> str:
     """Return which engine reads a source: "duckdb", "spark", or the URL of a PostgreSQL database; refuse other
     sources."""
     if not isinstance(source, str):

@@ -231,8 +231,8 @@ class Engine(ABC):
         return self._tables[table].unit if table in self._tables else None
 
     def _readable_or_null(self, unit: str, present: SourceColumn, column: ColumnCard) -> exp.Expr:
-        """Return whether a unit is NULL in the source or converts to the card's type. Rows with an unreadable unit
-        must not pass for rows without one, each of which counts as a person."""
+        """Return the condition that a unit is NULL in the source or converts to the card's type. Rows with an
+        unreadable unit must not pass for rows without one, each of which counts as a person."""
         readable = nodes.is_not_null(self._unit_column(unit, present, column))
         return nodes.binary("or", nodes.is_null(nodes.column(unit)), readable)
 
@@ -571,11 +571,11 @@ def check_column(name: str, column: ColumnCard, present: Mapping[str, SourceColu
 
 def with_plain_types(rows: Any) -> Any:
     """Return an Arrow table whose columns are converted to the few types that results have."""
-    arrays = [_plain(column) for column in rows.columns]
+    arrays = [_with_plain_type(column) for column in rows.columns]
     return pa.table(arrays, names=rows.column_names)
 
 
-def _plain(column: Any) -> Any:
+def _with_plain_type(column: Any) -> Any:
     """Return an Arrow column as int64, double, bool, date32, timestamp[us] or string."""
     kind = column.type
     if pa.types.is_integer(kind) or (pa.types.is_decimal(kind) and kind.scale == 0):

@@ -180,7 +180,7 @@ def _joined(pieces: list[exp.Expr], sign: str) -> exp.Expr:
 
 
 def _matches(x: exp.Expr, pattern: str, dialect: Dialect) -> exp.Expr:
-    """Return whether a whole text matches a regular expression that all engines read alike."""
+    """Return the condition that a whole text matches a regular expression that all engines read alike."""
     if dialect == "duckdb":
         return nodes.call("REGEXP_FULL_MATCH", x, exp.Literal.string(pattern))
     return exp.RegexpLike(this=nodes.operand(x), expression=exp.Literal.string(f"^({pattern})$"))

@@ -344,27 +344,27 @@ def not_(x: exp.Expr) -> exp.Expr:
 
 
 def is_null(x: exp.Expr) -> exp.Expr:
-    """Return whether a value is NULL."""
+    """Return the condition that a value is NULL."""
     return exp.Is(this=operand(x), expression=exp.null())
 
 
 def is_not_null(x: exp.Expr) -> exp.Expr:
-    """Return whether a value is not NULL."""
+    """Return the condition that a value is not NULL."""
     return not_(is_null(x))
 
 
 def in_list(x: exp.Expr, values: Iterable[exp.Expr]) -> exp.Expr:
-    """Return whether a value is one of several."""
+    """Return the condition that a value is one of several."""
     return exp.In(this=operand(x), expressions=list(values))
 
 
 def between(x: exp.Expr, low: exp.Expr, high: exp.Expr) -> exp.Expr:
-    """Return whether a value lies between two others, inclusive."""
+    """Return the condition that a value lies between two others, inclusive."""
     return exp.Between(this=operand(x), low=operand(low), high=operand(high))
 
 
 def like(x: exp.Expr, pattern: exp.Expr) -> exp.Expr:
-    """Return whether a text matches a pattern of ``%`` and ``_``."""
+    """Return the condition that a text matches a pattern of ``%`` and ``_``."""
     return exp.Like(this=operand(x), expression=operand(pattern))
 
 
@@ -452,12 +452,13 @@ def text_position(x: exp.Expr, part: exp.Expr) -> exp.Expr:
 
 
 def starts_with(x: exp.Expr, start: exp.Expr) -> exp.Expr:
-    """Return whether a text begins with another."""
+    """Return the condition that a text begins with another."""
     return call("_starts_with", x, start)
 
 
 def fits(x: exp.Expr, characters: str, pattern: str) -> exp.Expr:
-    """Return whether a text matches a pattern and has only ``characters``, given as a class of a regular expression.
+    """Return the condition that a text matches a pattern and has only ``characters``, given as a class of a regular
+    expression.
 
     The pattern has no backslash and stands alone in ``^(…)$``. The characters leave line ends out: before one at the
     end of a text ``$`` would match in Java.
@@ -498,7 +499,7 @@ def add_interval(x: exp.Expr, count: int, unit: str, type: Type) -> exp.Expr:
 
 
 def is_same(left: exp.Expr, right: exp.Expr) -> exp.Expr:
-    """Return whether two values are equal or both NULL; the result is never NULL."""
+    """Return the condition that two values are equal or both NULL; it is never NULL itself."""
     return exp.NullSafeEQ(this=operand(left), expression=operand(right))
 
 

@@ -129,7 +129,7 @@ class IsolatedDatabase:
         types = tuple(_type(name, native) for name, native in zip(names, natives, strict=True))
         result = _fetch(relation.limit(MAX_ROWS + 1))
         lines = [tuple(_plain(value, kind) for value, kind in zip(row, types, strict=True)) for row in result]
-        for place, kind in enumerate(types):
+        for place, kind in enumerate(types):  # integers beyond 64 bits have become floats
             if kind == "integer" and any(isinstance(line[place], float) for line in lines):
                 types = (*types[:place], "number", *types[place + 1 :])
         return PostProcessedTable(names, types, lines)

@@ -203,9 +203,9 @@ def relation_schema(card: Card, source: Source, describe: Describe = describe_ty
         known = {own_name(card, name): column for name, column in columns.items() if name != unit}
         return RelationSchema({person_of(card): ColumnCard(columns[unit].type), **known})
     if isinstance(source, PersonJoin):
-        return _of_join(card, source, describe)
+        return _join_schema(card, source, describe)
     if isinstance(source, UnionAll):
-        return _of_union(card, source, describe)
+        return _union_schema(card, source, describe)
     inner = relation_schema(card, source.source, describe)
     if isinstance(source, (PublicMembership, CappedRows)):
         return inner
@@ -213,7 +213,7 @@ def relation_schema(card: Card, source: Source, describe: Describe = describe_ty
     person = {person_of(card): inner.columns[person_of(card)]}
     if isinstance(source, Windowed):
         added = {
-            name: _of_window(item, _described(item.value, inside, None, (), describe))
+            name: _window_card(item, _describe_argument(item.value, inside, None, (), describe))
             for name, item in source.windows.items()
         }
         numbers = {name for name, item in source.windows.items() if item.kind == "row_number" and not item.partition}
@@ -233,7 +233,7 @@ def relation_schema(card: Card, source: Source, describe: Describe = describe_ty
     grouped = {name: describe(value, inside, where, joins) for name, value in source.groups.items()}
     people = {name for name, value in source.groups.items() if _is_person(value, inner.people, person_of(card))}
     counted = {
-        name: _of_person(item, _described(item.value, inside, where, joins, describe))
+        name: _person_aggregate_card(item, _describe_argument(item.value, inside, where, joins, describe))
         for name, item in source.aggregates.items()
     }
     one_row = not source.groups or inner.keeps_one_row(where)
@@ -288,7 +288,7 @@ def describe_relation(source: Source, card: Card) -> str:
     return f"{inner} with windows by {person_of(card)}" if isinstance(source, Windowed) else inner
 
 
-def _described(
+def _describe_argument(
     value: Expression | None, card: Card, where: Expression | None, joins: tuple[Join, ...], describe: Describe
 ) -> ColumnCard:
     """Return what is public about the argument of an aggregate or window function; COUNT(*), whose argument is None,
@@ -301,12 +301,12 @@ def _is_person(value: Expression, people: frozenset[str], person: str) -> bool:
     return isinstance(value, Column) and value.table is None and (value.name in people or value.name == person)
 
 
-def _of_join(card: Card, source: PersonJoin, describe: Describe) -> RelationSchema:
+def _join_schema(card: Card, source: PersonJoin, describe: Describe) -> RelationSchema:
     """Return the schema of a join on the person. A semi or anti join has the left side's columns alone."""
     left, right = (relation_schema(card, item, describe) for item in (source.left, source.right))
     if source.kind in ("semi", "anti"):
         if source.on is not None:  # an engine compares each row of a person with each other one
-            _checked(left.degree + right.degree, left.copies * right.copies)
+            _check_combinations(left.degree + right.degree, left.copies * right.copies)
         return left
     person = person_of(card)
     columns = dict(left.columns)
@@ -322,13 +322,13 @@ def _of_join(card: Card, source: PersonJoin, describe: Describe) -> RelationSche
             people |= {side}
     # in a full join the rows of a person that do not match each other are two
     one_row = left.one_row and right.one_row and (source.kind != "full" or source.on is None)
-    size = (0, 1) if one_row else _checked(left.degree + right.degree, left.copies * right.copies)
+    size = (0, 1) if one_row else _check_combinations(left.degree + right.degree, left.copies * right.copies)
     return RelationSchema(columns, one_row, frozenset(people), frozenset(), *size)
 
 
-def _checked(degree: int, copies: int) -> tuple[int, int]:
-    """Return how many rows of a person are combined (degree) and how often each is repeated (copies); refuse more
-    than the limits."""
+def _check_combinations(degree: int, copies: int) -> tuple[int, int]:
+    """Refuse a relation that combines too many rows of one person (degree) or repeats each too often (copies);
+    otherwise return both numbers."""
     if degree > MAX_DEGREE:
         expected = f"rows of a person joined with each other in at most {MAX_DEGREE} tables"
         fix = "aggregate by person before joining, which leaves one row for each"
@@ -339,12 +339,12 @@ def _checked(degree: int, copies: int) -> tuple[int, int]:
     return degree, copies
 
 
-def _of_union(card: Card, source: UnionAll, describe: Describe) -> RelationSchema:
+def _union_schema(card: Card, source: UnionAll, describe: Describe) -> RelationSchema:
     """Return the schema of UNION ALL: each column has what is public about that column of all its parts."""
     schemas = [relation_schema(card, item, describe) for item in source.sources]
     columns = {name: _union_card([schema.columns[name] for schema in schemas]) for name in schemas[0].columns}
     people = frozenset.intersection(*(schema.people for schema in schemas))
-    size = _checked(max(item.degree for item in schemas), sum(item.copies for item in schemas))
+    size = _check_combinations(max(item.degree for item in schemas), sum(item.copies for item in schemas))
     return RelationSchema(columns, False, people, frozenset(), *size)
 
 
@@ -365,7 +365,7 @@ def _union_card(columns: list[ColumnCard]) -> ColumnCard:
     )
 
 
-def _of_person(aggregate: PersonAggregate, value: ColumnCard) -> ColumnCard:
+def _person_aggregate_card(aggregate: PersonAggregate, value: ColumnCard) -> ColumnCard:
     """Return what is public about an aggregate of one person's rows, given what is public about its argument."""
     kind = aggregate.kind
     if kind in ("count", "count_value", "count_distinct"):
@@ -377,7 +377,7 @@ def _of_person(aggregate: PersonAggregate, value: ColumnCard) -> ColumnCard:
     return _mean_card(value) if kind == "mean" else _sum_card(value)
 
 
-def _of_window(window: WindowFunction, value: ColumnCard) -> ColumnCard:
+def _window_card(window: WindowFunction, value: ColumnCard) -> ColumnCard:
     """Return what is public about a window function over one person's rows, given what is public about its argument."""
     kind = window.kind
     if kind in ("row_number", "rank", "dense_rank", "count", "count_value"):
@@ -508,7 +508,7 @@ class Rows:
             names = [name for name in item.columns if column.table is not None or name not in item.merged]
             alike = [name for name in names if name.casefold() == column.name.casefold()]
             matches += [(item, name) for name in ([column.name] if column.name in alike else alike)]
-        if len(_values(matches)) > 1:
+        if len(_meanings(matches)) > 1:
             raise ambiguous(column, matches[0])
         return matches[0] if matches else None
 
@@ -532,7 +532,7 @@ def ambiguous(column: Column, match: tuple[Relation, str]) -> InvalidArgument:
     return InvalidArgument("column", "one meaning", f"several of {clip(column.name)!r}", fix)
 
 
-def _values(matches: list[tuple[Relation, str]]) -> set[Expression]:
+def _meanings(matches: list[tuple[Relation, str]]) -> set[Expression]:
     """Return the different expressions that a name may stand for; the person of both sides of a join is one
     expression."""
     return {relation.columns[name] for relation, name in matches}

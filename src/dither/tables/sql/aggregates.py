@@ -129,7 +129,7 @@ def _aggregate(call: _AggregateCall, rows: Rows, card: Card) -> ParsedAggregate:
         return ParsedAggregate(_mode(call, rows, card))
     if name in _PAIRS:
         _refuse_bounds(call)
-        return ParsedAggregate(_of_pair(call, rows, card))
+        return ParsedAggregate(_pair_aggregate(call, rows, card))
     at = 0.5
     if name in _QUANTILES:
         value_node, at = _quantile(call)
@@ -142,7 +142,7 @@ def _aggregate(call: _AggregateCall, rows: Rows, card: Card) -> ParsedAggregate:
     if named is not None:
         raise refuse_sql(f"{name} of a column", f"the text '{named}'", f"write {name}({named}), without quotes")
     value = require_number(written, _types(card), name)
-    value = _where(value, call.condition)
+    value = _null_unless(value, call.condition)
     return ParsedAggregate(
         Aggregate(_PLAIN.get(name, "quantile"), value, bounds=bounds, at=at, discrete=name in _DISCRETE),
         one_row=PER_GROUP in call.named,
@@ -232,7 +232,7 @@ def _count_where(condition: Expression | None) -> Aggregate:
     """Return COUNT(*) over the rows for which a condition holds; over all rows for None."""
     if condition is None:
         return Aggregate("count")
-    return Aggregate("count_value", _where(Literal(1), condition))
+    return Aggregate("count_value", _null_unless(Literal(1), condition))
 
 
 def _count(call: _AggregateCall, rows: Rows, card: Card) -> ParsedAggregate:
@@ -258,7 +258,7 @@ def _count(call: _AggregateCall, rows: Rows, card: Card) -> ParsedAggregate:
         return ParsedAggregate(_count_where(call.condition), max_rows)
     if kind is None:
         raise refuse_sql("COUNT of something", "COUNT(NULL)", "write COUNT(*)")
-    return ParsedAggregate(Aggregate("count_value", _where(value, call.condition)), max_rows)
+    return ParsedAggregate(Aggregate("count_value", _null_unless(value, call.condition)), max_rows)
 
 
 def _distinct(call: _AggregateCall, distinct: exp.Distinct, rows: Rows, card: Card) -> Aggregate:
@@ -277,7 +277,7 @@ def _distinct(call: _AggregateCall, distinct: exp.Distinct, rows: Rows, card: Ca
         if call.condition is not None:
             raise refuse_sql(f"COUNT(DISTINCT {unit}) without FILTER", "FILTER", "put the condition into WHERE")
         return Aggregate("people")
-    return Aggregate("count_distinct", _where(value, call.condition))
+    return Aggregate("count_distinct", _null_unless(value, call.condition))
 
 
 def _mode(call: _AggregateCall, rows: Rows, card: Card) -> Aggregate:
@@ -293,7 +293,7 @@ def _mode(call: _AggregateCall, rows: Rows, card: Card) -> Aggregate:
     return Aggregate("mode", value, keys=tuple(keys) if keys else None)
 
 
-def _of_pair(call: _AggregateCall, rows: Rows, card: Card) -> Aggregate:
+def _pair_aggregate(call: _AggregateCall, rows: Rows, card: Card) -> Aggregate:
     """Return a covariance, correlation or regression of two numbers. A regression predicts its first argument from
     its second."""
     names = "y, x" if call.name.startswith("REGR") else "x, y"
@@ -303,7 +303,7 @@ def _of_pair(call: _AggregateCall, rows: Rows, card: Card) -> Aggregate:
         )
     leaf = row_leaf(rows, call.name)
     value, other = (require_number(read(item, leaf), _types(card), call.name) for item in call.args)
-    return Aggregate(_PAIRS[call.name], _where(value, call.condition), other=other)
+    return Aggregate(_PAIRS[call.name], _null_unless(value, call.condition), other=other)
 
 
 def _quantile(call: _AggregateCall) -> tuple[exp.Expr, float]:
@@ -380,13 +380,13 @@ def person_aggregate(node: exp.Expr, rows: Rows, card: Card) -> PersonAggregate:
             raise refuse_sql("COUNT of something", "COUNT(NULL)", "write COUNT(*)")
         if isinstance(checked, Literal):
             return _count_rows(condition)
-        return PersonAggregate("count_distinct" if distinct else "count_value", _where(checked, condition))
+        return PersonAggregate("count_distinct" if distinct else "count_value", _null_unless(checked, condition))
     if name not in _KINDS:
         raise refuse_sql("an aggregate of a person's rows", clip(name), _AGGREGATES)
-    return PersonAggregate(_KINDS[name], _where(_checked(name, value, types), condition))
+    return PersonAggregate(_KINDS[name], _null_unless(_typed_argument(name, value, types), condition))
 
 
-def _checked(name: str, value: Expression, types: Types) -> Expression:
+def _typed_argument(name: str, value: Expression, types: Types) -> Expression:
     """Return the argument of a person's aggregate as the type it needs; refuse any other type."""
     kind = _KINDS[name]
     if kind in ("sum", "mean"):
@@ -399,7 +399,7 @@ def _checked(name: str, value: Expression, types: Types) -> Expression:
     return checked
 
 
-def _where(value: Expression, condition: Expression | None) -> Expression:
+def _null_unless(value: Expression, condition: Expression | None) -> Expression:
     """Return a value that is NULL in rows where the condition does not hold, so that aggregates skip them; the value
     itself for None."""
     return value if condition is None else Call("case", (condition, value, Literal(None)))
@@ -409,7 +409,7 @@ def _count_rows(condition: Expression | None) -> PersonAggregate:
     """Return the count of a person's rows for which a condition holds; of all rows for None."""
     if condition is None:
         return PersonAggregate("count")
-    return PersonAggregate("count_value", _where(Literal(1), condition))
+    return PersonAggregate("count_value", _null_unless(Literal(1), condition))
 
 
 def window_function(
@@ -442,7 +442,7 @@ def window_function(
     if kind in ("row_number", "rank", "dense_rank"):
         if args:
             raise refuse_sql(f"{name}()", f"{len(args)} arguments", f"write {name}()")
-        return WindowFunction(kind, None, _others(partition, person, types), order)
+        return WindowFunction(kind, None, _other_partition_keys(partition, person, types), order)
     if kind in ("lag", "lead") and len(args) > 1:
         offset = _offset(name, args)
         args = args[:1]
@@ -464,10 +464,10 @@ def window_function(
                 f"{name} of numbers, texts or dates", describe(type), "write CASE WHEN … THEN 1 ELSE 0 END"
             )
         kind = "count_value" if kind == "count" else kind
-    return WindowFunction(kind, value, _others(partition, person, types), order, offset, frame)
+    return WindowFunction(kind, value, _other_partition_keys(partition, person, types), order, offset, frame)
 
 
-def _others(partition: list[Expression], person: Column, types: Types) -> tuple[Expression, ...]:
+def _other_partition_keys(partition: list[Expression], person: Column, types: Types) -> tuple[Expression, ...]:
     """Return the expressions of PARTITION BY without the person, by whom every window is partitioned anyway."""
     return tuple(typed(item, types)[0] for item in partition if item != person)
 

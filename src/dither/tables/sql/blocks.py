@@ -333,9 +333,9 @@ class PrivateBlock:
         return [query for part in parts if part is not None for query in part.find_all(exp.Query)]
 
     def _hidden(self, source: exp.Expr, noisy: str, names: dict[str, str]) -> tuple[exp.Expr, dict[str, str]]:
-        """Return the noisy table as a subquery under column names that nested queries cannot refer to, and these
-        names by the block's own. A name in a nested query then means a column of rows, of another block, or what AS
-        names."""
+        """Return a subquery that renames the columns of the noisy table, and the new names. Queries nested in the
+        block cannot refer to these names by accident: a name in them means a column of rows, of another block, or
+        what AS names."""
         for column in (column for query in self._queries() for column in query.find_all(exp.Column)):
             alias, column_of_rows = self._alias(column), None
             if alias is not None:

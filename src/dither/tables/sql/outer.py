@@ -82,14 +82,14 @@ def render(tree: exp.Query, *noisy: str) -> str:
     that is not known to be safe there."""
     tables = {name.casefold() for name in noisy}
     for node in list(tree.walk()):
-        _check(node, tables)
+        _check_node(node, tables)
     try:
-        return total(tree).sql("duckdb", unsupported_level=ErrorLevel.RAISE)
+        return without_failures(tree).sql("duckdb", unsupported_level=ErrorLevel.RAISE)
     except UnsupportedError:
         raise refuse_sql("SQL of DuckDB on the answer", "something else", "simplify the outer query") from None
 
 
-def _check(node: exp.Expr, tables: Collection[str]) -> None:
+def _check_node(node: exp.Expr, tables: Collection[str]) -> None:
     """Refuse a node that SQL on the answer may not have."""
     kind = type(node)
     if kind not in _NODES:
@@ -173,23 +173,23 @@ def reads_database(name: str) -> bool:
     return True
 
 
-def total(tree: exp.Query) -> exp.Query:
+def without_failures(tree: exp.Query) -> exp.Query:
     """Rewrite a tree so that no value makes it fail: division by zero is NULL, and so is a CAST of a value that does
     not fit."""
     for node in list(tree.walk()):
         if isinstance(node, (exp.Div, exp.Mod, exp.IntDiv)):
             divisor = node.expression
             if not (isinstance(divisor, exp.Literal) and any(digit in "123456789" for digit in divisor.name)):
-                node.set("expression", _or_null(divisor))
+                node.set("expression", _null_if_zero(divisor))
         elif isinstance(node, exp.Anonymous) and node.name.casefold() == "mod" and len(node.expressions) == 2:
             first, second = node.expressions
-            node.set("expressions", [first, _or_null(second)])
+            node.set("expressions", [first, _null_if_zero(second)])
         elif type(node) is exp.Cast and not _constant(node):
             node.replace(exp.TryCast(this=node.this, to=node.args["to"]))
     return tree
 
 
-def _or_null(divisor: exp.Expr) -> exp.Expr:
+def _null_if_zero(divisor: exp.Expr) -> exp.Expr:
     """Return NULLIF(divisor, 0)."""
     return exp.Anonymous(this="NULLIF", expressions=[divisor.copy(), exp.Literal.number(0)])
 

@@ -58,6 +58,9 @@ MOST_AGGREGATIONS = 64
 def parse(text: str, card: Card) -> Query:
     """Return the question that a SELECT asks of the card's table.
 
+    Each private block of the statement becomes one or more private aggregations. What surrounds the blocks is a
+    :class:`~dither.tables.query.tree.Shape` where dither's own operations compute it, else SQL on noisy tables.
+
     >>> from dither.tables.card.model import ColumnCard
     >>> visits = Card("visits", "visits.csv", {"region": ColumnCard("text"), "amount": ColumnCard("number", (0, 9))})
     >>> question = parse("SELECT region, SUM(amount) / COUNT(*) AS m FROM visits GROUP BY region", visits)
@@ -114,8 +117,8 @@ def _post_processing(
 
 
 def has_outer_part(tree: exp.Query) -> bool:
-    """Return whether a statement needs SQL on the noisy answer: it has subqueries, windows, levels, or functions of
-    aggregates. What is wrong in it is then explained as post-processing sees it."""
+    """Return whether a statement may need SQL on the noisy answer, because it has subqueries, window functions,
+    levels, or functions of aggregates."""
     outer_nodes = (exp.Window, exp.Qualify, exp.Distinct, exp.Offset, exp.With, exp.Rollup, exp.Cube, exp.GroupingSets)
     calls = (exp.Anonymous, exp.Cast, exp.TryCast, exp.DPipe, exp.Mod, exp.IntDiv, exp.ILike, exp.Extract)
     for node in tree.walk():
@@ -237,7 +240,7 @@ def _private_blocks(tree: exp.Query, card: Card) -> list[exp.Select]:
         if not _aggregates(node):
             raise _single_rows(node, card)
         result.append(node)
-        consumed |= {id(item) for item in _of_rows(node)}
+        consumed |= {id(item) for item in _nodes_about_rows(node)}
     if not result:
         raise refuse_sql(f"an aggregation of {card.name}", "none", f"write SELECT COUNT(*) FROM {card.name} inside")
     return result
@@ -273,7 +276,7 @@ def _single_rows(select: exp.Select, card: Card) -> InvalidArgument:
     return refuse_sql("an aggregate", "none", _ROWS)
 
 
-def _of_rows(block: exp.Select) -> list[exp.Expr]:
+def _nodes_about_rows(block: exp.Select) -> list[exp.Expr]:
     """Return all nodes in the clauses of a block that are about rows: FROM, WHERE, GROUP BY and joins."""
     parts = [
         block.args.get("from_"),
@@ -332,7 +335,7 @@ class MergedAggregation:
         for item in self.items:
             names = {group.name: here.name for group, here in zip(item.groups, self.groups, strict=True)}
             for name, aggregate in item.aggregates.items():
-                wanted = aggregate if same_rows else _of_rows_where(aggregate, item.rows.where)
+                wanted = aggregate if same_rows else _filtered_aggregate(aggregate, item.rows.where)
                 known = next((other for other, value in aggregates.items() if value == wanted), None)
                 taken = {other.casefold() for other in (*aggregates, *(group.name for group in self.groups))}
                 names[name] = known or unique(name, taken)
@@ -369,7 +372,7 @@ def aggregations(asked: Sequence[BlockLevel]) -> list[MergedAggregation]:
     return sorted(result, key=lambda other: min(other.places))
 
 
-def _of_rows_where(aggregate: Aggregate, condition: Expression | None) -> Aggregate:
+def _filtered_aggregate(aggregate: Aggregate, condition: Expression | None) -> Aggregate:
     """Return an aggregate whose value is NULL in rows where a condition does not hold, so that they do not count;
     the aggregate itself for None."""
     if condition is None:
@@ -385,12 +388,12 @@ def example(card: Card) -> str:
     suitable = [name for name, item in columns.items() if item.keys or item.type == "boolean"]
     suitable += [name for name, item in columns.items() if item.type == "text"]
     if not suitable:
-        return f"SELECT COUNT(*) FROM {_written(card.name)}"
-    name = _written(suitable[0])
-    return f"SELECT {name}, COUNT(*) FROM {_written(card.name)} GROUP BY {name}"
+        return f"SELECT COUNT(*) FROM {_sql_name(card.name)}"
+    name = _sql_name(suitable[0])
+    return f"SELECT {name}, COUNT(*) FROM {_sql_name(card.name)} GROUP BY {name}"
 
 
-def _written(name: str) -> str:
+def _sql_name(name: str) -> str:
     """Return a name as SQL writes it: in double quotes where it needs them."""
     return exp.to_identifier(name).sql("duckdb")
 
@@ -411,9 +414,9 @@ def _refuse_single_rows(tree: exp.Query, card: Card) -> None:
     grouped = [name for name in names if name is not None and name != card.unit]
     if len(grouped) != len(columns) or not columns:
         return
-    listed = ", ".join(map(_written, grouped))
+    listed = ", ".join(map(_sql_name, grouped))
     got = "SELECT DISTINCT of rows" if tree.args.get("distinct") else f"the column {grouped[0]} outside of aggregates"
-    fix = f"write SELECT {listed}, COUNT(*) FROM {_written(card.name)} GROUP BY {listed}: {_NEVER}"
+    fix = f"write SELECT {listed}, COUNT(*) FROM {_sql_name(card.name)} GROUP BY {listed}: {_NEVER}"
     raise refuse_sql("groups and aggregates", got, fix)
 
 

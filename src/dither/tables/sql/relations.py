@@ -268,7 +268,7 @@ class PersonJoinReader:
                 return other(node)
             side, value = match
             sides.add(side)
-            return self._of_left(value) if side == "left" else self._renamed(value)
+            return self._left_column(value) if side == "left" else self._right_column(value)
 
         return leaf
 
@@ -303,17 +303,18 @@ class PersonJoinReader:
     def joined_using(self, names: list[str]) -> Rows:
         """Return the joined rows of JOIN … USING: columns of these names are equal, and one pair of them must be the
         person."""
-        pairs = [(self.left.find(Column(name)), self._renamed(self.right.find(Column(name)))) for name in names]
+        pairs = [(self.left.find(Column(name)), self._right_column(self.right.find(Column(name)))) for name in names]
         if not any(self._are_people(left, right) for left, right in pairs):
             fix = f"name a column that is the person of both, or write ON {self.person_in(self.left)} = "
             raise refuse_sql("USING with the person", "other columns", fix + self.person_in(self.right))
         on: Expression | None = None
         for left, right in pairs:
-            if (left, right) != (Column(self.person), self._right_value):
+            if (left, right) != (Column(self.person), self._right_person_column):
                 on = conjunction(on, typed(Call("=", (left, right)), self._types)[0])
         if self.kind in ("right", "full") and on is not None:
             raise refuse_sql("JOIN or LEFT JOIN USING several columns", f"{self.kind.upper()} JOIN", "write ON")
         rows = self.rows(on)
+        # columns that USING names are one column each: of the merged side they are found by their full name only
         hidden = {name.casefold() for name in names}
         kept = self.left.relations if self.kind in ("semi", "anti") else rows.relations
         merged = tuple(
@@ -331,42 +332,42 @@ class PersonJoinReader:
         their side's person."""
         people = {self.person, *self._left_schema.people}
         others = {
-            self._right_value.name,
+            self._right_person_column.name,
             *(name for name, old in self.names.items() if old in self._right_schema.people),
         }
         return isinstance(left, Column) and left.name in people and isinstance(right, Column) and right.name in others
 
     @property
-    def _right_value(self) -> Column:
+    def _right_person_column(self) -> Column:
         """The column with the right side's person: one of its own in an outer join, otherwise the shared one."""
         return Column(self.right_person or self.person)
 
-    def _renamed(self, value: Expression) -> Expression:
+    def _right_column(self, value: Expression) -> Expression:
         """Return a column of the right side under its name in the joined relation."""
         new = {old: name for name, old in self.names.items()}
         assert isinstance(value, Column)
-        return self._right_value if value.name == self.person else Column(new[value.name])
+        return self._right_person_column if value.name == self.person else Column(new[value.name])
 
-    def _both(self) -> Rows:
+    def _relations_of_both(self) -> Rows:
         """Return the relations of both sides with the columns' names in the joined relation."""
         left = tuple(
-            replace(item, columns={name: self._of_left(value) for name, value in item.columns.items()})
+            replace(item, columns={name: self._left_column(value) for name, value in item.columns.items()})
             for item in self.left.relations
         )
         right = tuple(
-            replace(item, columns={name: self._renamed(value) for name, value in item.columns.items()})
+            replace(item, columns={name: self._right_column(value) for name, value in item.columns.items()})
             for item in self.right.relations
         )
         return Rows((*left, *right))
 
-    def _of_left(self, value: Expression) -> Expression:
+    def _left_column(self, value: Expression) -> Expression:
         """Return a column of the left side under its name in the joined relation, where an outer join may make its
         person NULL."""
         return Column(self.left_person) if self.left_person and value == Column(self.person) else value
 
     def rows(self, on: Expression | None) -> Rows:
         """Return the rows joined on the person and a further condition; None for no further condition."""
-        relations = self.left.relations if self.kind in ("semi", "anti") else self._both().relations
+        relations = self.left.relations if self.kind in ("semi", "anti") else self._relations_of_both().relations
         return Rows(relations, source=self._join(self.kind, on))
 
     def _join(self, kind: JoinKind, on: Expression | None) -> PersonJoin:
@@ -487,7 +488,7 @@ def query_rows(query: exp.Expr, card: Card, alias: str) -> Rows:
         refuse_other_parts(query, "this")
         query = query.this
     if isinstance(query, exp.Union):
-        return _union(query, card, alias)
+        return _union_rows(query, card, alias)
     if not isinstance(query, exp.Select):
         got = query.key.upper()
         raise refuse_sql("a SELECT of rows in FROM", got, f"write FROM (SELECT … FROM {card.name}) AS s")
@@ -557,8 +558,8 @@ class _SelectRows:
         self.taken: set[str] = set()
         parts = [*select.expressions, select.args.get("having"), select.args.get("qualify")]
         written = [part for part in parts if part is not None]
-        self.grouped = bool(select.args.get("group")) or any(_contains(part, is_person_aggregate) for part in written)
-        self.windowed = any(_contains(part, lambda node: isinstance(node, exp.Window)) for part in written)
+        self.grouped = bool(select.args.get("group")) or any(_has_node(part, is_person_aggregate) for part in written)
+        self.windowed = any(_has_node(part, lambda node: isinstance(node, exp.Window)) for part in written)
         if self.windowed and not self.grouped:
             self.source_rows = materialized(self.source_rows, card)
 
@@ -585,7 +586,7 @@ class _SelectRows:
             result = Rows((Relation(alias, checked),), having, source=source)
         else:
             result = Rows((Relation(alias, checked),), base.where, base.joins, base.source)
-        return _distinct(result, alias, self.card) if self.select.args.get("distinct") else result
+        return _distinct_rows(result, alias, self.card) if self.select.args.get("distinct") else result
 
     def _source(self, having: Expression | None) -> Source | None:
         """Return the relation that the SELECT's columns are computed on: per person where it groups, with window
@@ -768,7 +769,7 @@ def _default_name(node: exp.Expr, default: str) -> str:
     return node.name if isinstance(node, exp.Column) else default
 
 
-def _contains(part: exp.Expr, wanted: Callable[[exp.Expr], bool]) -> bool:
+def _has_node(part: exp.Expr, wanted: Callable[[exp.Expr], bool]) -> bool:
     """Return whether a clause has a node of some kind, outside of nested queries. The function of a window is not
     looked at, since it is no aggregate of groups; its arguments are."""
     waiting = [part]
@@ -789,7 +790,7 @@ def _contains(part: exp.Expr, wanted: Callable[[exp.Expr], bool]) -> bool:
     return False
 
 
-def _distinct(rows: Rows, alias: str, card: Card) -> Rows:
+def _distinct_rows(rows: Rows, alias: str, card: Card) -> Rows:
     """Return SELECT DISTINCT of rows: each distinct row of a person once. The person must be among the columns."""
     person = Column(person_of(card))
     (relation,) = rows.relations
@@ -809,7 +810,7 @@ def _distinct(rows: Rows, alias: str, card: Card) -> Rows:
     return Rows((Relation(alias, shown),), source=source)
 
 
-def _union(query: exp.Union, card: Card, alias: str) -> Rows:
+def _union_rows(query: exp.Union, card: Card, alias: str) -> Rows:
     """Return UNION ALL of two queries, matched by position; for UNION the distinct rows of it."""
     refuse_other_parts(query, "this", "expression", "distinct")
     person = Column(person_of(card))
@@ -839,7 +840,7 @@ def _union(query: exp.Union, card: Card, alias: str) -> Rows:
             got = " and ".join(sorted(kinds))
             raise refuse_sql("columns of one type at each place of UNION ALL", got, "CAST one of them")
     rows = Rows((Relation(alias, shown),), source=UnionAll(tuple(projected)))
-    return _distinct(rows, alias, card) if query.args.get("distinct") else rows
+    return _distinct_rows(rows, alias, card) if query.args.get("distinct") else rows
 
 
 def with_condition(rows: Rows, node: exp.Expr, card: Card) -> Rows:
@@ -849,12 +850,12 @@ def with_condition(rows: Rows, node: exp.Expr, card: Card) -> Rows:
         negated ^= isinstance(node, exp.Not)
         node = node.this
     if isinstance(node, exp.Exists):
-        return _exists(rows, node, negated, card)
+        return _with_existence(rows, node, negated, card)
     assert isinstance(node, exp.In)
-    return _member(rows, node, negated, card)
+    return _with_membership(rows, node, negated, card)
 
 
-def _query(node: exp.Expr) -> exp.Expr:
+def _unwrapped_query(node: exp.Expr) -> exp.Expr:
     """Return the query inside of parentheses."""
     while isinstance(node, exp.Subquery):
         refuse_other_parts(node, "this")
@@ -862,9 +863,9 @@ def _query(node: exp.Expr) -> exp.Expr:
     return node
 
 
-def _exists(rows: Rows, node: exp.Exists, negated: bool, card: Card) -> Rows:
+def _with_existence(rows: Rows, node: exp.Exists, negated: bool, card: Card) -> Rows:
     """Return the rows with, or if negated without, rows of the same person in a subquery: a semi or anti join."""
-    query, person = _query(node.this), person_of(card)
+    query, person = _unwrapped_query(node.this), person_of(card)
     fix = f"write {person} IN (SELECT {person} FROM … GROUP BY {person} HAVING …)"
     if not isinstance(query, exp.Select):
         raise refuse_sql("EXISTS (SELECT … FROM … WHERE …)", query.key.upper(), fix)
@@ -935,11 +936,11 @@ def _refuse_public(query: exp.Select, conditions: list[exp.Expr], negated: bool,
     raise refuse_sql("EXISTS about a private table", f"the public table {clip(name)!r}", fix)
 
 
-def _member(rows: Rows, node: exp.In, negated: bool, card: Card) -> Rows:
+def _with_membership(rows: Rows, node: exp.In, negated: bool, card: Card) -> Rows:
     """Return the rows whose value is, or if negated is not, in a subquery: people of another private relation, or a
     column of a public table."""
     refuse_other_parts(node, "this", "query")
-    query = _query(node.args["query"])
+    query = _unwrapped_query(node.args["query"])
     value = read(node.this, row_leaf(rows, "IN"))
     public = _public_column(query, card)
     if public is not None:

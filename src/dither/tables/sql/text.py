@@ -108,7 +108,6 @@ class _Parser(Parser):
 
     def _warn_unsupported(self) -> None:
         """Raise where sqlglot would log a warning and read the text as a command."""
-        # it would be logged and read as a command
         self.raise_error("no question")
 
 

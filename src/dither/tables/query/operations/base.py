@@ -44,7 +44,8 @@ class Range:
 
     @classmethod
     def of(cls, low: float, high: float, quantum: float) -> Range:
-        """Return the range of multiples of ``quantum`` from ``low`` to ``high``."""
+        """Return the range of multiples of ``quantum`` from ``low`` to ``high``, of which the smallest other than 0
+        is at least ``quantum`` in size."""
         inside = low <= 0 <= high
         return cls(low, high, quantum if inside else max(quantum, min(abs(low), abs(high))), quantum)
 
@@ -277,8 +278,8 @@ class Operation:
     def check_arity(self, call: Call) -> None:
         """Refuse a call with too few or too many arguments."""
         count = len(call.args)
-        odd = self.name != "case" or count % 2 == 1
-        if count < self.least or (self.most is not None and count > self.most) or not odd:
+        lacks_default = self.name == "case" and count % 2 == 0
+        if count < self.least or (self.most is not None and count > self.most) or lacks_default:
             expected = f"{self.least} arguments" if self.least == self.most else "all its arguments"
             raise InvalidArgument(self.name, expected, str(count), f"write for example {self.example}")
 

@@ -154,7 +154,7 @@ def _compile_number(
         bounded = value
     if source == "integer" or kind == "number":
         return bounded
-    if _arithmetic(argument, compiler) == "decimal":
+    if _computed_type(argument, compiler) == "decimal":
         fix = f"write ROUND({show(argument)}) for halves away from 0, or CAST it AS DOUBLE first for halves to even"
         raise InvalidArgument("CAST AS INTEGER", "a double", "decimals, of which engines round halves", fix)
     return _rounded(bounded)
@@ -164,7 +164,7 @@ _DECIMAL = ("+", "-", "*", "neg", "abs", "round", "trunc", "case", "if", "coales
 """Operations of which engines compute decimals from decimals."""
 
 
-def _arithmetic(expression: Expression, compiler: Compiler) -> str:
+def _computed_type(expression: Expression, compiler: Compiler) -> str:
     """Return in which type engines compute a number before it is cast: "integer"; "decimal", as for constants with a
     point; or "number", a double."""
     if isinstance(expression, Literal):
@@ -174,7 +174,7 @@ def _arithmetic(expression: Expression, compiler: Compiler) -> str:
     values = expression.args
     if expression.op in ("case", "if"):
         values = (*values[1:-1:2], values[-1]) if expression.op == "case" else values[1:]
-    kinds = {_arithmetic(item, compiler) for item in values}
+    kinds = {_computed_type(item, compiler) for item in values}
     return next((kind for kind in ("number", "decimal") if kind in kinds), "integer")
 
 

@@ -414,7 +414,7 @@ def _compile_difference(call: Call, compiler: Compiler) -> TypedSql:
     if start.is_null or end.is_null or start.type != end.type:
         raise wrong_type("two dates or two timestamps", f"{start.type} and {end.type}")
     unit = _difference_unit(call.args[0], start.type, call)
-    steps = nodes.binary("-", _position(unit, end), _position(unit, start))
+    steps = nodes.binary("-", _unit_number_sql(unit, end), _unit_number_sql(unit, start))
     if unit == "day":
         steps = nodes.days_between(_day(end), _day(start))
     return _within_periods(nodes.cast(steps, "integer"), unit, (start, end), call.args[1:])
@@ -431,7 +431,7 @@ def _day(value: TypedSql) -> exp.Expr:
     return nodes.cast(value.node, "date") if value.type == "timestamp" else value.node
 
 
-def _position(unit: str, value: TypedSql) -> exp.Expr:
+def _unit_number_sql(unit: str, value: TypedSql) -> exp.Expr:
     """Return the number of units from the beginning of the calendar to a date, as SQL."""
     if unit in _MONTHS:
         year = nodes.date_part("year", value.node)
@@ -470,10 +470,10 @@ def difference(unit: str, start: date, end: date) -> int:
     month from 31 January to 1 February."""
     if not isinstance(start, date) or not isinstance(end, date):
         raise TypeError
-    return _place(unit, end) - _place(unit, start)
+    return _unit_number(unit, end) - _unit_number(unit, start)
 
 
-def _place(unit: str, value: date) -> int:
+def _unit_number(unit: str, value: date) -> int:
     """Return the number of units from the beginning of the calendar to a date."""
     if unit in _MONTHS:
         return ((value.year - 1) * 12 + value.month - 1) // _MONTHS[unit]

@@ -171,8 +171,8 @@ def _trim(name: str, meaning: str, compute: Callable[[str, str], str]) -> Operat
 
 
 def _count(call: Call, place: int, least: int, what: str) -> int:
-    """Return the constant number at one place among the arguments, at least ``least``; ``what`` it counts is for
-    messages."""
+    """Return the constant integer that the argument with index ``place`` is, at least ``least``; ``what`` it counts
+    is for messages."""
     value = constant(call.args[place])
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= MAX_TEXT_BYTES:
         expected = f"a constant from {least} to {MAX_TEXT_BYTES} for {what}"

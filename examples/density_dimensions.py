@@ -1,6 +1,6 @@
 """A whole distribution in one, two, three and more dimensions: when would the Kolmogorov-Smirnov mechanism win?
 
-Source: class notes 4 and Wasserman and Zhou (2010). The notes say that the mechanism's rate, n^(-1/3) for any number r
+Source: document 1 and Wasserman and Zhou (2010). Document 1 says that the mechanism's rate, n^(-1/3) for any number r
 of dimensions, is faster than that of the other epsilon-DP releases, and that nobody knows how to draw it. It is drawn
 exactly here, on a line and on narrow grids (``dither.density.ks_grid``), and compared with the noisy, the perturbed and
 the smoothed histogram for r = 1, 2, 3; the last column is a noisy histogram on the mechanism's own narrow grid.
@@ -8,7 +8,7 @@ the smoothed histogram for r = 1, 2, 3; the last column is a noisy histogram on 
 In more dimensions the rates decide. Noisy counts on V cells a side have an error of order V^(r/2)/(n epsilon) from the
 noise of the V^r/2 cells below a vertex, and hide 1/V of a rough distribution inside their cells, 1/V^2 of a smooth
 one. The best V gives n^(-2/(r + 2)) and n^(-4/(r + 4)), at most the n^(-1/2) of the sample. Against n^(-1/3) the
-sentence of the notes becomes plausible from r = 5 on for rough distributions, from r = 9 on for smooth ones. This is
+sentence of document 1 becomes plausible from r = 5 on for rough distributions, from r = 9 on for smooth ones. This is
 true of the noisy counts, which may be negative. Made probabilities by least squares, as ``density.release`` does, they
 lose mass to the many empty cells (dotted); the distribution nearest in KS distance would lose a factor of 2 at most.
 """

@@ -78,7 +78,7 @@ def main(out: Path | None = None, quick: bool = False) -> dict[str, Any]:
     styles = {"exponential": "o-", "permute-and-flip": "s-", "noise on the price": "x:"}
     for name, style in styles.items():
         right.loglog(EPSILONS, 1 - np.array(expected[name]), style, label=name)
-    right.loglog(EPSILONS, 1 - np.array(promised), "k--", label="utility theorem: at most")
+    right.loglog(EPSILONS, 1 - np.array(promised), "k--", label="at most, whatever the scores")
     right.set(title=f"What privacy costs, n = {n}", xlabel="ε", ylabel="share of the best revenue lost, expected")
     right.grid(alpha=0.3, which="both")
     right.legend(fontsize=8)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 from typing import Any
@@ -12,9 +13,9 @@ from divergence import hockey_stick, number, refusal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dither import AddRemove, Exponential, PureDP, ReplaceOne
+from dither import AddRemove, Exponential, InvalidArgument, PureDP, ReplaceOne
 from dither.randomness import SeededSource, is_seeded
-from support import FALSE_ALARM, label, surprise
+from support import FALSE_ALARM, each, label, refuses, surprise
 
 EDGES: list[Any] = [[4.0], [0, 0, 0], [15, 20, 25], [0.0, -1e-300, -700.0, -744.0], [1e308, -1e308], [0.1, -math.inf]]
 
@@ -125,6 +126,57 @@ def test_the_theorems_about_the_error(behind: list[float], confidence: float, ep
         assert far <= 1 - number(confidence)
         mean = mp.fsum(x * number(score) for x, score in zip(p, behind, strict=True))
         assert mean >= number(best) - number(m.expected_score_bound(d, ties=r)) - mp.mpf("1e-30")
+
+
+NEAR: list[Any] = [1, 2, {0: 2}, {0.5: 3}, {1: 2, 3: 4}, {0: 1, 2: 3}]
+
+
+@each("epsilon", [0.3, 1, 4])
+@each("ties", NEAR)
+def test_near_ties_by_enumeration(epsilon: float, ties: Any) -> None:
+    """All scores of 4 candidates on a grid that have these ties: no expectation and no tail is beyond its bound."""
+    m, within = Exponential(1, epsilon), ties if isinstance(ties, dict) else {0: ties}
+    bound, tail = m.expected_score_bound(4, ties=ties), m.error(4, 0.9, ties=ties)
+    assert bound <= Exponential(1, epsilon).expected_score_bound(4) <= 2 * math.log(4) / epsilon
+    assert tail <= m.error(4, 0.9)
+    grid = [0.0, 0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0, 15.0, 25.0]
+    cases = 0
+    for gaps in itertools.combinations_with_replacement(grid, 3):
+        all_gaps = (0.0, *gaps)
+        if any(sum(gap <= far for gap in all_gaps) < count for far, count in within.items()):
+            continue
+        cases += 1
+        weights = [math.exp(-epsilon * gap / 2) for gap in all_gaps]
+        pairs = list(zip(all_gaps, weights, strict=True))
+        assert sum(gap * weight for gap, weight in pairs) / sum(weights) <= bound
+        assert sum(weight for gap, weight in pairs if gap >= tail) / sum(weights) <= 0.1 + 1e-12
+    assert cases > 5
+
+
+@each("epsilon", [0.3, 1, 4])
+@each(("ties", "gaps"), [(1, [0]), (2, [0, 0]), ({0.5: 3}, [0, 0.5, 0.5]), ({1: 2, 3: 4}, [0, 1, 3, 3])])
+@each("d", [5, 50, 10**6])
+def test_the_bound_on_the_expectation_is_met(epsilon: float, ties: Any, gaps: list[float], d: int) -> None:
+    m = Exponential(1, epsilon)
+    bound, rate = number(m.expected_score_bound(d, ties=ties)), number(epsilon) / 2
+    farthest = bound + 1 / rate
+    scores = [(min(number(gap), farthest), 1) for gap in gaps] + [(farthest, d - len(gaps))]
+    total = mp.fsum(count * mp.exp(-rate * gap) for gap, count in scores)
+    mean = mp.fsum(count * gap * mp.exp(-rate * gap) for gap, count in scores) / total
+    assert float(mean) == pytest.approx(float(bound), rel=1e-9)
+
+
+def test_the_bound_without_ties_is_lamberts_function() -> None:
+    for d in (2, 199, 10**6):
+        expected = 2 * mp.lambertw((d - 1) / mp.e)
+        assert Exponential(1, 1).expected_score_bound(d) == pytest.approx(float(expected), rel=1e-10)
+    assert Exponential(1, 1).expected_score_bound(1) < 1e-20
+
+
+@pytest.mark.parametrize("ties", [0, 5, {0: 5}, {-1: 2}, {math.inf: 2}, {1: 0}])
+def test_ties_that_cannot_be_are_refused(ties: Any) -> None:
+    with refuses(InvalidArgument):
+        Exponential(1, 1).expected_score_bound(4, ties=ties)
 
 
 @given(st.floats(0.001, 1e6), st.integers(1, 1000), st.floats(0.01, 0.999), st.booleans())

@@ -10,7 +10,7 @@ slices before: D numbers, for slices of D cells, each within ``k X/n -+ k T/n``.
 after the other; filling a cell moves all numbers at vertices above it, so a slice takes D convolutions with ``1/c!``.
 
 *Cost.* A slice has up to ``(k + 1)^D`` states, and D is the product of the lengths of all axes but the first. This is
-the obstacle that class notes 4 call a practical problem: the profile of a slice is all that has to be remembered, and
+the obstacle that document 1 calls a practical problem: the profile of a slice is all that has to be remembered, and
 the number of profiles grows exponentially with the cells of the slice. For 100 points within 0.05 of evenly spread data
 there are 1.1e3 profiles of a slice of 3 cells, 1.2e6 of 6, 6.5e9 of 10 and 5e25 of 40. A grid of 40 x 3 cells with 63
 points takes two seconds. Releases whose bound on the states, a function of k and D, is above 2^18 are refused.

@@ -19,7 +19,7 @@ from dither.errors import InvalidData, NotPrivate
 from dither.exact import exactly, exp, up
 from dither.guarantees import ZCDP, PureDP
 from dither.mechanisms.continuous import ContinuousExponential
-from dither.mechanisms.selection import Candidate, SelectionMechanism, paired, read_scores
+from dither.mechanisms.selection import Candidate, SelectionMechanism, Ties, paired, read_scores
 from dither.randomness import MIN_SCALE, Source, bernoulli_exp, discrete_laplace_one, exponential_race, mark, resolve
 
 _BITS = 80
@@ -115,27 +115,38 @@ class Exponential(SelectionMechanism):
         shares: NDArray[np.float64] = weights / math.fsum(weights.tolist())
         return shares
 
-    def error(self, candidates: int, confidence: float = 0.95, *, ties: int = 1) -> float:
+    def error(self, candidates: int, confidence: float = 0.95, *, ties: Ties = 1) -> float:
         """Return the most by which the selected score is below the best among ``candidates``, with this confidence.
 
         ``P(score <= best - 2 sensitivity (ln(d/r) + t) / epsilon) <= exp(-t)``, r of the d candidates being
-        tied at the top.
+        tied at the top. ``ties`` may say how many are *near* the top: ``{a: r}``, at least r within a of it. A
+        candidate that is a below the best counts as ``exp(-epsilon a / (2 sensitivity))`` of a tie.
 
         >>> round(Exponential(sensitivity=1, epsilon=1).error(100, 0.95), 2)
         15.2
+        >>> round(Exponential(sensitivity=1, epsilon=1).error(100, 0.95, ties={1: 10, 2: 30}), 2)
+        9.95
         """
         return self.gap(candidates, ties, confidence)
 
-    def expected_score_bound(self, candidates: int, *, ties: int = 1) -> float:
-        """Return how far the expected score is below the best at most: ``2 sensitivity ln(d/r) / epsilon``.
+    def expected_score_bound(self, candidates: int, *, ties: Ties = 1) -> float:
+        """Return how far the expected score is below the best at most; near-ties help, as in :meth:`error`.
 
-        With z the gaps times the rate and C the sum of all exp(-z), the law is exp(-z) / C and its entropy
-        ``E z + ln C``. An entropy is at most ln d, and C at least r, so ``E z <= ln d - ln r``.
+        *Statement.* At most ``2 sensitivity ln(d) / epsilon`` below the best, a consequence of ``E z + ln C`` being an
+        entropy, z the gaps times the rate and C the sum of all exp(-z). What is returned is smaller: the largest
+        value that any scores with these ties have. Without ties it is ``W((d - 1) / e)`` scales, W Lambert's function.
 
-        >>> round(Exponential(sensitivity=1, epsilon=1).expected_score_bound(100), 2)
-        9.21
+        *Why.* The expected gap is at most b if the sum of ``(g - b) exp(-rate g)`` over the candidates' gaps g is at
+        most 0. Each term is largest at ``g = b + 1/rate``, or at a if g is known to be at most a, and a is less. So the
+        smallest b at which the sum of these largest terms is 0 bounds all cases, and is met by one of them.
+
+        >>> m = Exponential(sensitivity=1, epsilon=1)
+        >>> round(m.expected_score_bound(100), 2), round(2 * math.log(100), 2)
+        (5.26, 9.21)
+        >>> round(m.expected_score_bound(100, ties={1: 10, 2: 30}), 2)
+        2.52
         """
-        return self.gap(candidates, ties)
+        return self.expected_gap(candidates, ties)
 
     def privacy_curve(self, epsilon: float) -> float:
         """Return the smallest delta for which every selection of this epsilon is (epsilon, delta)-DP, rounded up.

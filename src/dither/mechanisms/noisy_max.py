@@ -16,7 +16,7 @@ from dither.budget_hooks import covered, spends
 from dither.errors import InvalidArgument
 from dither.guarantees import PureDP
 from dither.mechanisms.exponential import relative_rates
-from dither.mechanisms.selection import Candidate, SelectionMechanism, paired, read_scores
+from dither.mechanisms.selection import Candidate, SelectionMechanism, Ties, paired, read_scores
 from dither.randomness import Exponential as ExponentialLaw
 from dither.randomness import Gumbel, Source, exponential_race, mark, resolve
 
@@ -95,7 +95,7 @@ class NoisyMax(SelectionMechanism):
         chosen: Candidate = mark(names[covered(self.select_index)(scores, source=source)], resolve(source))
         return chosen
 
-    def error(self, candidates: int, confidence: float = 0.95, *, ties: int = 1) -> float:
+    def error(self, candidates: int, confidence: float = 0.95, *, ties: Ties = 1) -> float:
         """Return the most by which the winner's score is below the best, with this confidence.
 
         That of the exponential mechanism, which permute-and-flip never exceeds (McKenna and Sheldon 2020). With

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -18,6 +18,8 @@ from dither.mechanisms.pictures import Pictured
 from dither.neighbors import AddRemove, Neighbors, relation
 
 Candidate = TypeVar("Candidate")
+Ties = int | Mapping[float, int]
+"""How many candidates are tied at the top; or how many are within each distance of it, at least."""
 
 _EXACT = 1 << 53
 _FAR = Fraction(2) ** 1000
@@ -149,13 +151,56 @@ class SelectionMechanism(Pictured):
         except OverflowError:
             return math.inf
 
-    def gap(self, candidates: int, ties: int, confidence: float | None = None) -> float:
-        """Return ``(ln(candidates / ties) + ln(1/tail)) / rate``; without a confidence, the term with the tail is left
-        out."""
-        d, r = arguments.whole(candidates, "candidates"), arguments.whole(ties, "ties")
-        if r > d:
-            raise InvalidArgument(
-                "ties", f"at most the number of candidates, {d}", r, "count the candidates tied at the top"
-            )
+    def gap(self, candidates: int, ties: Ties, confidence: float | None = None) -> float:
+        """Return ``(ln(candidates / r) + ln(1/tail)) / rate``; without a confidence, without the tail.
+
+        ``r`` is the number of candidates tied at the top; one that is within a of it counts as ``exp(-rate a)``, its
+        weight against the best.
+        """
+        d, near = arguments.whole(candidates, "candidates"), near_ties(ties, candidates)
+        r = math.fsum(count * math.exp(-far / self.scale) for far, count in near) * (1 - 2.0**-50)
+        if len(near) == 1:
+            r = near[0][1]
         tail_term = 0.0 if confidence is None else -math.log(1 - arguments.confidence(confidence))
-        return (math.log(d / r) + tail_term) * self.scale * (1 + 2.0**-50)
+        return max(0.0, math.log(d / r) + tail_term) * self.scale * (1 + 2.0**-50)
+
+    def expected_gap(self, candidates: int, ties: Ties) -> float:
+        """Return the largest expected distance of the chosen score from the best, over all scores with these ties.
+
+        The root of a decreasing function (:meth:`~dither.Exponential.expected_score_bound` has the reason), found by
+        halving in units of the scale, and rounded up.
+        """
+        near = [(far / self.scale, count) for far, count in near_ties(ties, candidates)]
+        others = candidates - sum(count for _, count in near)
+
+        def excess(bound: float) -> float:
+            worst = bound + 1
+            gains = [(min(far, worst) - bound) * math.exp(-min(far, worst)) * count for far, count in near]
+            return math.fsum([*gains, others * math.exp(-worst)])
+
+        low, high = 0.0, math.log(candidates) + 1
+        for _ in range(80):
+            middle = (low + high) / 2
+            low, high = (middle, high) if excess(middle) > 0 else (low, middle)
+        return high * self.scale * (1 + 2.0**-40)
+
+
+def near_ties(ties: Ties, candidates: int) -> list[tuple[float, int]]:
+    """Return how many candidates more are within each distance of the best: ``[(0, 1)]`` where nothing is known.
+
+    >>> near_ties({0.5: 3, 2.0: 4}, 10)
+    [(0.0, 1), (0.5, 2), (2.0, 1)]
+    """
+    limit = arguments.whole(candidates, "candidates")
+    counts = dict(ties) if isinstance(ties, Mapping) else {0.0: ties}
+    result, known = [], 0
+    for far in sorted({0.0, *(arguments.positive(far, "ties") for far in counts if far != 0)}):
+        within = max(arguments.whole(counts.get(far, 1), "ties"), known, 1)
+        if within > limit:
+            raise InvalidArgument(
+                "ties", f"at most the number of candidates, {limit}", within, "count the candidates tied at the top"
+            )
+        if within > known:
+            result.append((far, within - known))
+        known = within
+    return result

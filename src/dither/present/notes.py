@@ -32,8 +32,8 @@ NoteKind = Literal[
     "rows_chosen", "rows_chosen_later", "groups_chosen", "bounds_chosen", "bounds_not_found", "bounds_forecast",
     "bounds_stated", "person_values_clamped",
     # groups
-    "null_keys", "keys_beyond_bounds", "small_groups", "other_groups", "levels", "empty_groups", "value_without_rows",
-    "value_without_values", "null_values",
+    "null_keys", "keys_beyond_bounds", "small_groups", "top_keys", "other_groups", "levels", "empty_groups",
+    "value_without_rows", "value_without_values", "null_values",
     # errors
     "population", "population_clusters", "mode_gap", "extreme_rank", "quantile_rank", "no_interval", "noise_only",
     "shared_parts", "shared_epsilon", "chosen_by_noise", "one_sided", "error_unknown", "failed_sql",
@@ -262,6 +262,16 @@ def _value_without(values: Mapping[str, Any], grouped: str, alone: str) -> str:
     return f"{_code(values['names'])} {'has' if one else 'have'} a value {even}; with {counts} in the question {null}."
 
 
+def _top_keys(v: Mapping[str, Any]) -> str:
+    """Return the sentence of ``top_keys``: how groups were found, and whether fewer than asked for are shown."""
+    needed = f"about {max(1, round(v['people'])):,} people{', each divided among their groups' if v['divided'] else ''}"
+    if not v["shown"]:
+        return f"No group could be shown: it takes {needed}."
+    if v["shown"] < v["asked"]:
+        return f"Only {v['shown']:,} of {v['asked']:,} groups could be shown, in a noisy order: it takes {needed}."
+    return f"Which groups are the largest, and their order, is noisy; a group needs {needed}."
+
+
 def _null_values(values: Mapping[str, Any]) -> str:
     """Return the sentence of a note ``null_values``: why values are NULL."""
     where = "in groups whose noisy count shows nobody" if values["grouped"] else "because the noisy count shows no rows"
@@ -375,6 +385,7 @@ SENTENCES: dict[NoteKind, str | Callable[[Mapping[str, Any]], str]] = {
     "null_keys": _null_keys,
     "keys_beyond_bounds": _keys_beyond_bounds,
     "small_groups": "Groups with fewer than about {people:,} people are not shown.",
+    "top_keys": _top_keys,
     "other_groups": "The last row, without a key, is all groups that are not shown.",
     "levels": "Levels add up, except for rounding; they count the rows whose keys in all columns are public.",
     "empty_groups": "Every public group counts in what is computed from groups, even one without people.",

@@ -213,6 +213,8 @@ def test_sums_and_bins_are_the_same_on_every_engine(engine, unit, without_unit):
                 yield "squares", statements.sums(squares, every)
                 for size in ("rows", "squares", "groups"):
                     yield f"people by {size}", statements.people_by_size(context, EDGES, size)
+            for norm in (1, 2) if unit else (1,):
+                yield "weights of keys", statements.key_weights(context, norm, number % 2 == 0)
             for bins in binned:
                 yield "bins", statements.bins(context, *bins)
                 yield "bins", statements.bins(context, *bins, 2)
@@ -229,7 +231,7 @@ def test_sums_and_bins_are_the_same_on_every_engine(engine, unit, without_unit):
         assert lines(engines["spark"], listed[place][1]) == result["duckdb"][place], (name, what)
         tried_by_spark[what] += 1
     by_person = {"sums", "squares", "people by rows", "people by squares", "people by groups"} if unit else set()
-    assert tried_by_spark.keys() == {"sums by row", "bins", "distinct"} | by_person
+    assert tried_by_spark.keys() == {"sums by row", "weights of keys", "bins", "distinct"} | by_person
 
 
 def steps(value, bounds, how) -> int | None:

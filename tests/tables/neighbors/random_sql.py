@@ -91,6 +91,11 @@ OUTER = [
 ]
 
 
+TOP = [
+    " ORDER BY COUNT(*) DESC LIMIT 3",
+    " ORDER BY COUNT(*) DESC LIMIT 1",
+    " ORDER BY COUNT(DISTINCT {person}) DESC LIMIT 2",
+]
 LEVELS = ["ROLLUP ({keys})", "CUBE ({keys})", "GROUPING SETS (({keys}), ())"]
 
 
@@ -343,6 +348,8 @@ class RandomQuestion:
             block += f" GROUP BY {pick.choice(LEVELS).format(keys=listed) if pick.random() < 0.12 else listed}"
         if pick.random() < 0.08:
             block = pick.choice(OUTER).format(block=block, first="a0")
+        elif keys and pick.random() < 0.3:
+            block += self.fill(pick.choice(TOP), relation)
         if not self.prefix:
             return block
         before = ", ".join(self.prefix)

@@ -83,6 +83,7 @@ def features(plan: QuestionPlan) -> list[str]:
         result.append(f"norm {part.limits.norm}")
         result.append("private keys" if part.selection is not None else "public keys" if part.keys else "one group")
         result += ["automatic"] if part.automatic else []
+        result += ["top keys"] if part.top_keys is not None else []
         result += ["join"] if part.query.joins else []
         result += ["relation"] if part.query.source is not None else []
         result += [aggregate.kind for aggregate in part.query.aggregates.values()]
@@ -99,8 +100,8 @@ def test_neighbors_can_tell_no_more_than_is_charged(part, tmp_path):
         return
     expected = {
         "norm 1", "norm 2", "private keys", "public keys", "one group", "automatic", "join",
-        "outer SQL", "relation", "several aggregations", "count", "count_value", "count_distinct", "people", "sum",
-        "mean", "var", "std", "min", "max", "quantile", "mode", "corr",
+        "outer SQL", "relation", "several aggregations", "top keys", "count", "count_value", "count_distinct", "people",
+        "sum", "mean", "var", "std", "min", "max", "quantile", "mode", "corr",
     }  # fmt: skip
     assert expected <= counts.keys()
 

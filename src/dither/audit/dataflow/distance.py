@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import singledispatch
 from itertools import pairwise
@@ -47,6 +47,7 @@ from dither.publish.mechanism import MarginalMechanism
 from dither.stream.series_mechanism import SeriesMechanism
 from dither.tables.compile.statements import Measure
 from dither.tables.planning.group_keys import KeySelection, vectors
+from dither.tables.planning.top_keys import TopKeys
 
 Arguments = Mapping[str, Any]
 _INTEGERS = 256
@@ -270,6 +271,19 @@ def _keys_change(mechanism: KeySelection, one: Arguments, other: Arguments) -> I
         result = input_change(noise, *({"value": values} for values in pair))
         ratio, epsilon, mu_squared = max(ratio, result.ratio), epsilon + result.epsilon, mu_squared + result.mu_squared
     return InputChange(ratio, epsilon, mu_squared, float(mechanism.delta) if unshared_counts else 0.0)
+
+
+@input_change.register
+def _top_keys_change(mechanism: TopKeys, one: Arguments, other: Arguments) -> InputChange:
+    """Return the change of the weights of all keys, in units of the weight of a person.
+
+    A key of one data set only has no weight in the other; any of them is released with probability at most delta.
+    """
+    first, second = one["lines"], other["lines"]
+    keys = [*dict.fromkeys([*first, *second])]
+    weights = ([lines.get(key, 0) for key in keys] for lines in (first, second))
+    result = input_change(mechanism.noise, *({"value": values} for values in weights))
+    return replace(result, delta=float(mechanism.delta) if first.keys() != second.keys() else 0.0)
 
 
 @input_change.register

@@ -56,6 +56,7 @@ from dither.mechanisms import BoundedLaplace, Gaussian, Laplace, SparseVector
 from dither.randomness import SYSTEM, SeededSource, resolve, uniform_integers
 from dither.tables.compile.statements import Measure
 from dither.tables.planning.group_keys import threshold
+from dither.tables.planning.top_keys import TopQuestion
 
 
 @dataclass(frozen=True, eq=False)
@@ -386,6 +387,26 @@ def common_keys(rows: Sequence[tuple[int, str]]) -> dict[str, int]:
     return {str(key): count for (key,), count in zip(keys, noisy[people].tolist(), strict=True)}
 
 
+def largest_keys(rows: Sequence[tuple[int, str]]) -> list[str]:
+    """Return the two keys with the largest noisy weights, one per person, divided among the person's rows."""
+    weights = _weights(rows)
+    noisy = {key: _TOP.noise.release(weight) for key, weight in weights.items()}
+    return sorted(noisy, key=lambda key: -noisy[key])[:2]
+
+
+def large_keys(rows: Sequence[tuple[int, str]]) -> list[str]:
+    """Return the largest keys from a threshold on: the repaired :func:`largest_keys`."""
+    return [str(key) for (key,) in _TOP.release({(key,): weight for key, weight in _weights(rows).items()})]
+
+
+def _weights(rows: Sequence[tuple[int, str]]) -> dict[str, int]:
+    """Return the sum of the weights of people for each key."""
+    rows_of, result = Counter(person for person, _ in rows), Counter[str]()
+    for person, key in rows:
+        result[key] += (1 << _TOP.bits) // rows_of[person]
+    return dict(sorted(result.items()))
+
+
 def mean_or_error(x: Sequence[float]) -> float:
     """Return a noisy mean, or raise an error if a record is NaN."""
     if any(math.isnan(value) for value in x):
@@ -394,6 +415,7 @@ def mean_or_error(x: Sequence[float]) -> float:
 
 
 _RULE = threshold(Laplace(1, 1), Fraction("1e-6"), 1, False)
+_TOP = TopQuestion((None,), 2, False, True, 1, "laplace").at(Fraction(1), Fraction("1e-6"))
 _ZEROS = np.zeros(100)
 _ONE = np.append(np.zeros(99), 1.0)
 _SIX = [(i, "abc"[i % 3]) for i in range(6)]
@@ -475,6 +497,13 @@ COUNTEREXAMPLES: tuple[Counterexample, ...] = (
         "keys", "a key is released because one person has it", ApproxDP(1, 1e-6), [*_SIX, (9, "rare")], _SIX,
         repeated_runs(all_keys),
         repeated_runs(common_keys),
+        caught_by_replay=True,
+    ),
+    Counterexample(
+        "top keys", "the largest keys are shown, whoever has them", ApproxDP(1, 1e-6),
+        [*_SIX[:1], (9, "rare")], _SIX[:1],
+        repeated_runs(largest_keys),
+        repeated_runs(large_keys),
         caught_by_replay=True,
     ),
     Counterexample(

@@ -213,6 +213,8 @@ def _hash(context: StatementContext, type: Type) -> exp.Expr:
 
 
 BIN_BITS = 10
+_ROOT_UNITS = 1 << 10
+"""A root is rounded up to this fraction of a row."""
 
 
 def grid(bounds: tuple[float, float], whole: bool, bits: int, total: int) -> Grid:
@@ -567,6 +569,50 @@ def bin_limits(limits: Limits) -> Limits:
     """Return the limits for bins, whose counts are multiplied by further numbers where ranks are compared: fewer
     places."""
     return replace(limits, norm=1, max_bits=BIN_BITS)
+
+
+def key_bits(norm: int) -> int:
+    """Return the binary places of a weight of 1 that a person spreads over groups. A group to which it would add less
+    than one unit gets none of it, which bounds the number of the person's groups: ``2^bits`` by the l1 norm,
+    ``4^bits`` by the l2 norm."""
+    return 10 if norm == 1 else 7
+
+
+@built_once
+def key_weights(context: StatementContext, norm: Literal[1, 2], of_people: bool) -> exp.Select:
+    """Return the statement for the weights of groups: a line for each group, with the sum ``m0`` over people of
+    ``floor(2^bits n / N)``, n being the person's rows in the group, and N in all, or the root of the sum of squares
+    (:mod:`dither.tables.planning.top_keys`). Of people, n is 1 in each of their groups. Where every row is a person,
+    the number of rows.
+    """
+    everywhere, names = context.everywhere, context.names
+    keys = [plain_column(name) for name in names]
+    rows = everywhere.source({})
+    if context.card.unit is None:
+        return everywhere.finish({"m0": cast(count_rows(), "integer")}, rows, names, [])
+    u, n, z = (plain_column(name) for name in ("u", "n", "z"))
+    pairs = select([u, *keys, alias(count_rows(), "n")], relation(rows, "r"), group_by=[u, *keys])
+    one: exp.Expr = integer(1) if of_people else n
+
+    def size(windows: bool) -> exp.Expr:
+        summed = one if norm == 1 else binary("*", one, one)
+        return cast(_person(call("SUM", summed), windows), "integer")
+
+    lines, before = with_weights(pairs, {"z": size}, context.dialect, context.null_people)
+    whole = 1 << key_bits(norm)
+    divisor: exp.Expr = z
+    if norm == 2:  # rounded up, as in the weights by the l2 norm
+        whole *= _ROOT_UNITS
+        squares = binary("*", cast(z, "number"), double(float(_ROOT_UNITS**2)))
+        divisor = binary("+", cast(call("CEIL", call("SQRT", squares)), "integer"), integer(1))
+    weight = nodes.integer_quotient(binary("*", one, integer(whole)), divisor, context.dialect)
+    if norm == 2:  # a person with one group has the weight 1
+        weight = case([(binary("=", binary("*", one, one), z), integer(1 << key_bits(norm)))], weight)
+    if context.null_people:  # lines of many people, each of whom has the weight 1
+        weight = case([(nodes.is_null(u), binary("*", n, integer(1 << key_bits(norm))))], weight)
+    weighted = select([*keys, alias(weight, "x")], relation(lines, "l"))
+    positive = select([exp.Star()], relation(weighted, "p"), where=[binary(">", plain_column("x"), integer(0))])
+    return everywhere.finish({"m0": total(plain_column("x"))}, positive, names, before)
 
 
 def people_by_size(

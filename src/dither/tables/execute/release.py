@@ -112,7 +112,10 @@ def check_statements(question: Question, plan: QuestionPlan, contexts: Sequence[
     rehearse_sql(plan, contexts)
     parts = plan.parts
     if any(part.automatic for part in parts):
-        _after_choices(parts, contexts, [automatic.stand_in(part) for part in parts])
+        later = _after_choices(parts, contexts, [automatic.stand_in(part) for part in parts])
+        for before, part, context in zip(parts, *later, strict=True):
+            if before.top is not None:
+                run.rehearse(part, context, question.table.engine)
 
 
 def _statement_count(plan: QuestionPlan, contexts: Sequence[StatementContext]) -> int:

@@ -74,6 +74,7 @@ from dither.tables.compile.context import Statement, StatementContext
 from dither.tables.compile.limits import MAX_TOTAL, Limits
 from dither.tables.planning.group_keys import number_of_groups
 from dither.tables.planning.plan import AggregationPlan, round_down, variance_of
+from dither.tables.planning.top_keys import GroupKeys, choose_keys
 from dither.tables.query.tree import Aggregate, Expression, Query
 
 SHARES = {"max_rows": Fraction(1, 10), "max_groups": Fraction(1, 10), "bias": Fraction(1, 20)}
@@ -143,6 +144,8 @@ class Choices(NamedTuple):
     """The same for people's groups instead of rows: by how much counts of people are low."""
     spent_again: Fraction = Fraction(0)
     """What a second look for bounds cost, out of what was left for the answers."""
+    keys: GroupKeys | None = None
+    """The keys of the largest groups, where they were not public."""
 
 
 def stand_in(plan: AggregationPlan) -> Choices:
@@ -200,7 +203,11 @@ def choose_limits(
         notes += [memberships.note("groups", spent)] if memberships is not None else []
         notes.append(undetected(epsilon))
     bounds, unknown, again = _bounds(plan, query, context, run, notes)
-    return Choices(_bounded(query, bounds), groups, rows, norm, unknown, clipped_share, notes, memberships, again)
+    keys: GroupKeys | None = None
+    if plan.top is not None and plan.top_keys is not None:
+        keys, note = choose_keys(plan.top, plan.top_keys, context, run)
+        notes.append(note)
+    return Choices(_bounded(query, bounds), groups, rows, norm, unknown, clipped_share, notes, memberships, again, keys)
 
 
 def _both(rows: ClippedShare, memberships: ClippedShare | None, plan: AggregationPlan) -> ClippedShare | None:

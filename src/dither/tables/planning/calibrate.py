@@ -31,6 +31,7 @@ from dither.guarantees import ApproxDP, PureDP
 from dither.release.pipeline import check_least
 from dither.tables.card.accounts import pays_delta
 from dither.tables.card.model import Card
+from dither.tables.compile.expressions import lookup_of
 from dither.tables.compile.limits import MAX_TOTAL, Level, SharedBounds
 from dither.tables.options import ReleaseOptions, percentage
 from dither.tables.planning import automatic
@@ -46,6 +47,8 @@ from dither.tables.planning.plan import (
     make_keys_public,
     variance_of,
 )
+from dither.tables.planning.top_keys import KEYS, TopQuestion
+from dither.tables.planning.top_keys import SHARE as SHARE_OF_KEYS
 from dither.tables.planning.work import refuse_much_text_work
 from dither.tables.query import evaluate, nodes
 from dither.tables.query.relations import base_of
@@ -131,13 +134,18 @@ def _aggregation(query: Query, card: Card, options: ReleaseOptions, shared_bound
     unstated: dict[str, Fraction] = {}
     if bias or "auto" in (max_groups, max_rows, *(aggregate.bounds for aggregate in query.aggregates.values())):
         unstated = automatic.unstated_limits(query, max_groups, max_rows, None in known[0], bias)
+    top = None
+    if shared_bounds is None and None in known[0]:
+        top = TopQuestion.of(query, known[0], options, None if card.unit is None else max_groups)
+    if top is not None:
+        known, unstated = top.stand_ins(query, lookup_of(card, query.joins)), {**unstated, KEYS: SHARE_OF_KEYS}
     evaluate.check_shape(query.shape, [*(group.name for group in query.groups), *query.aggregates])
     settled = replace(
         options, max_groups=1 if max_groups == "auto" else max_groups, max_rows=1 if max_rows == "auto" else max_rows
     )
     provisional = automatic.with_provisional_bounds(query) if unstated else query
     result = aggregation_of(provisional, card, settled, shared_bounds, known)
-    return replace(result, unstated=unstated)
+    return replace(result, unstated=unstated, top=top)
 
 
 def _planned(
@@ -147,15 +155,20 @@ def _planned(
     if choices is None:
         choices = {name: epsilon * share for name, share in asked.unstated.items()}
     left = epsilon - sum(choices.values(), Fraction(0))
-    result = asked.with_budget(left, delta)
+    if asked.top is not None and delta is None:
+        raise asked.needs_delta()
+    result = asked.with_budget(left, _delta_left(asked, delta))
+    if asked.top is not None and delta is not None:
+        result = replace(result, top_keys=asked.top.at(choices[KEYS], delta / 2))
     if {"max_groups", "max_rows"} & set(asked.unstated):  # whatever is chosen after the charge must not be refused
         widest = replace(asked.options, max_groups=1, max_rows=MAX_TOTAL)
         aggregation_of(asked.query, asked.card, widest, asked.shared_bounds, (asked.keys, asked.ties)).with_budget(
-            left, delta
+            left, _delta_left(asked, delta)
         )
-    spends_delta, has_delta = isinstance(result.guarantee, ApproxDP), pays_delta(asked.card)
+    spends_delta = isinstance(result.guarantee, ApproxDP) or asked.top is not None
+    has_delta = pays_delta(asked.card)
     if spends_delta and not has_delta:
-        if result.selection is None:
+        if result.selection is None and asked.top is None:
             raise _no_delta("Gaussian noise", "ask for Laplace noise")
         fix = make_keys_public(asked)
         raise _no_delta("a choice of groups that are not public", f"{fix}, ask for Laplace noise")
@@ -164,6 +177,11 @@ def _planned(
     may_spend = spends_delta or (has_delta and _may_choose_normal_noise(asked))
     cost = ApproxDP(epsilon, delta) if may_spend and delta is not None else PureDP(epsilon)
     return replace(result, guarantee=cost, automatic=choices)
+
+
+def _delta_left(asked: Aggregation, delta: Fraction | None) -> Fraction | None:
+    """Return the delta for what is measured: keys that are chosen before take one half."""
+    return delta if delta is None or asked.top is None else delta / 2
 
 
 def _may_choose_normal_noise(asked: Aggregation) -> bool:
@@ -275,9 +293,13 @@ def plan_after_choices(charged: AggregationPlan, choices: automatic.Choices) -> 
         options = replace(options, max_groups=choices.max_groups)
     if choices.max_rows is not None:
         options = replace(options, max_rows=choices.max_rows, noise="gaussian" if choices.norm == 2 else "laplace")
+        if charged.top is not None and choices.max_groups is None:  # which the limit on rows was chosen with
+            options = replace(options, max_groups=charged.max_groups)
     left = epsilon - sum(charged.automatic.values(), Fraction(0)) - choices.spent_again
-    settled = aggregation_of(query, charged.card, options, charged.shared_bounds, (charged.keys, charged.ties))
-    return settled.with_budget(left, delta[0] if delta else None)
+    known = (charged.keys, charged.ties) if choices.keys is None else choices.keys
+    settled = aggregation_of(query, charged.card, options, charged.shared_bounds, known)
+    result = settled.with_budget(left, _delta_left(charged, delta[0] if delta else None))
+    return replace(result, top=charged.top, top_keys=charged.top_keys)
 
 
 def _no_delta(what: str, fix: str) -> InvalidArgument:

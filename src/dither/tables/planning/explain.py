@@ -91,7 +91,7 @@ def null_notes(plan: AggregationPlan) -> tuple[Note, ...]:
     a whole number is beyond the bounds that its keys are derived from."""
     query = plan.query
     find = plan.find
-    public = [(group, keys) for group, keys in zip(query.groups, plan.keys, strict=True) if keys is not None]
+    public = [(group, keys) for group, keys in zip(query.groups, plan.asked_keys, strict=True) if keys is not None]
     missing = [group for group, keys in public if None not in keys and may_be_null(plan, group.value)]
     result = []
     if missing:
@@ -755,6 +755,10 @@ def _groups(plan: AggregationPlan) -> str:
     every = every_group(plan.keys, plan.ties)
     if not plan.query.groups:
         return "groups: one, of all rows"
+    if plan.top is not None and plan.top_keys is not None:
+        people = two_digits(plan.top_keys.people)
+        spread = "each person spread over all of their groups" if plan.card.unit is not None else "each a row"
+        return f"groups: private; the {plan.top.k} largest of those of a noisy {people} people on, {spread}"
     if every is not None:
         return f"groups: {len(every)}, all public; each is shown, whether anybody is in it or not"
     assert plan.selection is not None

@@ -65,6 +65,7 @@ from dither.tables.planning.group_keys import (
     ties_of,
 )
 from dither.tables.planning.quantiles import Quantiles, levels, ranks
+from dither.tables.planning.top_keys import KEYS, TopKeys, TopQuestion, weights_statement
 from dither.tables.query.nodes import Dialect
 from dither.tables.query.relations import is_whole
 from dither.tables.query.tree import OF_PAIRS, Aggregate, Column, Query, private_tables, public_tables, show
@@ -335,6 +336,8 @@ class Aggregation:
     unstated: Mapping[str, Fraction] = field(default_factory=dict)
     """What is chosen privately, and the share of epsilon that each choice takes: ``max_rows``, ``max_groups``,
     bounds of aggregates; see :mod:`dither.tables.planning.automatic`."""
+    top: TopQuestion | None = None
+    """The question for the largest groups, if it is one: ``keys`` are those chosen, or stand-ins before the choice."""
 
     @property
     def find(self) -> Lookup:
@@ -345,6 +348,11 @@ class Aggregation:
     def measures_of(self) -> Mapping[str, Part]:
         """What each aggregate is estimated from, by the name of its answer."""
         return self.needed.parts
+
+    @property
+    def asked_keys(self) -> PublicKeys:
+        """The keys that are public without being chosen."""
+        return self.keys if self.top is None else self.top.keys
 
     @property
     def has_private_keys(self) -> bool:
@@ -377,7 +385,8 @@ class Aggregation:
 
     def statement_context(self, dialect: Dialect, tables: Mapping[str, exp.Expr], secret: int) -> StatementContext:
         """Return what the statements need to know of it."""
-        return StatementContext(self.query, self.card, self.keys, self.limits, secret, dialect, tables)
+        keys = self.asked_keys if KEYS in self.unstated else self.keys
+        return StatementContext(self.query, self.card, keys, self.limits, secret, dialect, tables)
 
     def with_budget(self, epsilon: Fraction, delta: Fraction | None, joint: Fraction | None = None) -> AggregationPlan:
         """Return the plan at this budget; nothing but noise, thresholds and the norm of the limits depends on it.
@@ -386,9 +395,13 @@ class Aggregation:
         delta are this share of those of the question; ``sum (sensitivity / sigma)^2`` over all of it is what counts.
         """
         if self.has_private_keys and delta is None:
-            fix = [f"{text}, or {make_keys_public(self)}" for text in fix_by_options("pass {delta}", delta=1e-6)]
-            raise InvalidArgument("delta", "a delta, to choose which keys may be shown", "none", *fix)
+            raise self.needs_delta()
         return _divided(self, epsilon, delta, joint)
+
+    def needs_delta(self) -> InvalidArgument:
+        """Return the refusal of keys that are not public where no delta is given."""
+        fix = [f"{text}, or {make_keys_public(self)}" for text in fix_by_options("pass {delta}", delta=1e-6)]
+        return InvalidArgument("delta", "a delta, to choose which keys may be shown", "none", *fix)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -401,6 +414,8 @@ class AggregationPlan(Aggregation):
     quantiles: tuple[Quantiles, ...] = ()
     counts: tuple[Counts, ...] = ()
     selection: KeySelection | None = None
+    top_keys: TopKeys | None = None
+    """How the keys of the largest groups are chosen."""
     totals: Mapping[Measure, Noise] = field(default_factory=dict)
     """Grand totals measured as well, from which ``other`` follows."""
     automatic: Mapping[str, Fraction] = field(default_factory=dict)
@@ -445,7 +460,7 @@ def aggregation_of(
     groups, level_groups = 1, None if shared_bounds is None else 1
     if has_unit and (query.groups or shared_bounds is not None):
         groups = arguments.whole(coalesce(options.max_groups, query.max_groups, card.max_groups), "max_groups")
-        possible = number_of_groups(keys, ties, private=groups)
+        possible = max(number_of_groups(keys, ties, private=groups), 1)  # no key may have been chosen
         if shared_bounds is not None:
             level_groups, possible = min(groups, possible), shared_bounds.most_groups
         groups = min(groups, possible)
@@ -482,7 +497,7 @@ def make_keys_public(asked: Aggregation) -> str:
     """Return how a question can be asked of public keys: what a relation counts can be cut off, other keys can be
     listed."""
     find = asked.find
-    for group, listed in zip(asked.query.groups, asked.keys, strict=True):
+    for group, listed in zip(asked.query.groups, asked.asked_keys, strict=True):
         if listed is None and expressions.compile(group.value, find).range is not None:
             value = show(group.value)
             return f"make its keys few numbers: GROUP BY LEAST({value}, 12), or WHERE {value} <= 12"
@@ -521,6 +536,8 @@ def without_engine(plan: AggregationPlan) -> StatementContext:
 def statements_of(plan: AggregationPlan, context: StatementContext) -> list[Statement]:
     """Return every statement of a plan, each once."""
     result = [statement for statement, _ in statements.of_measures(context, list(plan.measures))]
+    if plan.top is not None and plan.top_keys is not None and KEYS in plan.unstated:
+        result.append(weights_statement(plan.top, plan.top_keys, context))
     binned: list[BinChoice | Quantiles | Counts] = [*plan.choices, *plan.quantiles, *plan.counts]
     for aggregate in (item.aggregate for item in binned):
         assert aggregate.value is not None

@@ -28,7 +28,7 @@ def epsilon(value: object, name: str = "epsilon") -> Fraction:
     """
     exact = decimal(value, name)
     if not 0 < exact <= MAX_EPSILON:
-        fix = ("such an epsilon protects nobody; pass 10 or less",) if exact > 0 else _larger(name)
+        fix = ("such an epsilon gives no protection; pass 10 or less",) if exact > 0 else _larger(name)
         raise InvalidArgument(name, "a number above 0 and at most 1e+06", value, *fix)
     if exact < MIN_EPSILON:
         raise InvalidArgument(name, "at least 1e-100", value, *_larger(name))

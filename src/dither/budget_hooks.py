@@ -1,4 +1,4 @@
-"""How a release reports its cost to whoever charges for it, without knowing them.
+"""How a release reports its cost to the spender in force, without knowing it.
 
 A mechanism marks what it releases with :func:`spends`. Without a budget in force that does nothing. Inside ``with
 ledger.scope(...)`` wrong arguments are refused first (:mod:`dither.rehearsal`); then the spender gets the mechanism and

@@ -2,8 +2,7 @@
 
 An error or a warning would tell that a record of some kind is there, at no cost. So warnings are not shown, and an
 error of any type counts as no result, also one that is made to pass through ``except Exception``, as SystemExit is.
-The one thing that passes is KeyboardInterrupt, without whatever it carries: whoever sits at the keyboard must be able
-to stop a computation.
+Only KeyboardInterrupt passes, without its cause and traceback, so that Ctrl-C stops a computation.
 
 >>> import warnings
 >>> with silenced():

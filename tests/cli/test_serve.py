@@ -73,4 +73,4 @@ def test_what_became_of_each_thing():
     assert "tokens" not in words(Restored(DATABASE, "kept"))
     assert "one kept elsewhere" in words(Restored("a.sqlite", "restored", 7))
     assert words(Restored("a.sqlite", "restored", 7, 0)).endswith("Nothing is lost.")
-    assert "is sound" in words(Restored("a.sqlite", "kept", 7, 0))
+    assert "is intact" in words(Restored("a.sqlite", "kept", 7, 0))

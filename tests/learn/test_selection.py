@@ -189,7 +189,7 @@ def test_candidates_fitted_without_privacy_are_refused():
     with refuses(NotPrivate, "guarantee_"):
         select_model([naive.non_private().fit(ROWS, LABELS)], ROWS, LABELS, epsilon=1)
     seeded = GaussianNB(bounds=(0, 10), classes=[0, 1], source=SeededSource(1)).fit(ROWS, LABELS)
-    with pytest.raises(NotPrivate, match="guarantee_"):  # a seeded source protects nobody
+    with pytest.raises(NotPrivate, match="guarantee_"):  # a seeded source gives no protection
         select_model([seeded], ROWS, LABELS, epsilon=1)
     half = make_pipeline(StandardScaler(bounds=(0, 10)), DummyClassifier()).fit(ROWS, LABELS)
     with refuses(NotPrivate, "guarantee_"):

@@ -315,7 +315,7 @@ def test_the_page_says_what_the_error_is_about_and_what_comes_on_top():
 
 
 def test_a_page_promises_that_small_groups_are_hidden_only_where_they_are():
-    hidden = "A group is shown only if its noisy number of persons is large enough for nobody to stand out."
+    hidden = "A group is shown only if its noisy number of persons is large enough that no person stands out."
     searched = Note("bounds_forecast", {"name": "m", "people": 30})
     assert hidden not in present.html(simple(notes=(searched,)))
     assert hidden in present.html(simple(notes=(Note("small_groups", {"people": 30}),)))

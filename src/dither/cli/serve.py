@@ -21,9 +21,9 @@ def serve(folder: str, options: ServeOptions) -> None:
     start(read_config(folder, stated.pop("config"), **stated), echo)
 
 
-_STOPPED = (
-    "Nobody is signed in, tokens are revoked, and changes of limits that were pending are void. People and grants are "
-    "as they were then: look whether somebody was stopped since."
+_DATABASE_RESTORED = (
+    "All sessions have ended, tokens are revoked, and pending changes of limits are void. Users and grants are those "
+    "of the backup: deactivate again whom you have deactivated since."
 )
 _REFUSED = "it is refused until a newer copy is restored, or the loss is accepted with --accept-loss."
 _ACCEPTED = "nothing is left in its accounts until stewards raise the limits."
@@ -33,22 +33,24 @@ def words(item: copies.Restored) -> str:
     """Describe what became of one part of a backup.
 
     >>> print(words(copies.Restored("visits.sqlite", "restored", 100, 20, True)))
-    visits.sqlite: restored, of entry 100. At least 20 later entries are lost, and what they charged is not known: it is
+    visits.sqlite: restored, of entry 100. At least 20 later entries are lost, and what they charged is unknown: it is
     refused until a newer copy is restored, or the loss is accepted with --accept-loss.
     """
     if item.outcome == "missing":
         return f"{item.what}: not in this backup; PostgreSQL's own tools restore it."
     if not item.entry:
-        advice = f" {_STOPPED}" if (item.what, item.outcome) == (copies.DATABASE, "restored") else ""
+        advice = f" {_DATABASE_RESTORED}" if (item.what, item.outcome) == (copies.DATABASE, "restored") else ""
         return f"{item.what}: {item.outcome}.{advice}"
     if item.outcome == "kept" and not item.lost:
-        return f"{item.what}: kept. It is sound, and holds all that the backup holds."
+        return f"{item.what}: kept. It is intact, and holds all entries of the backup."
     start = f"{item.what}: {item.outcome}, of entry {item.entry}."
     if item.lost is None:
-        return f"{start} No receipt is here that tells whether later entries are lost: compare one kept elsewhere."
+        return (
+            f"{start} Without a receipt here it is unknown whether later entries are lost: compare one kept elsewhere."
+        )
     if not item.lost:
         return f"{start} Nothing is lost."
-    lost = f"At least {item.lost} later entries are lost, and what they charged is not known"
+    lost = f"At least {item.lost} later entries are lost, and what they charged is unknown"
     return f"{start} {lost}: {_REFUSED if item.refused else _ACCEPTED}"
 
 

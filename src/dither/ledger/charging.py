@@ -208,12 +208,10 @@ def check_payable(
 def _check_people(population: str, named: bool) -> None:
     """Refuse a release that does not name its people where they have accounts, or names them where they have none."""
     if population and not named:
-        raise InvalidArgument(
-            "people", "whom this release touches", "nobody", "pass people=, the column of person keys"
-        )
+        raise InvalidArgument("people", "the people of this release", "none", "pass people=, the column of person keys")
     if named and not population:
         raise InvalidArgument(
-            "people", "nobody: people have no accounts here", "a column", "create the dataset with each_person="
+            "people", "none: people have no accounts here", "a column", "create the dataset with each_person="
         )
 
 
@@ -288,7 +286,7 @@ def _paying(rows: list[Any], dataset: str, analyst: str | None) -> tuple[list[Ac
         return [whole], None
     if analyst is None:
         raise InvalidArgument(
-            "analyst", "who asks: analysts have accounts here", "nobody", "pass analyst=, a name", "pass --analyst NAME"
+            "analyst", "a name, since analysts have accounts here", "none", "pass analyst=", "pass --analyst NAME"
         )
     if personal is not None:
         return [whole, personal], None

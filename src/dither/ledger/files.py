@@ -112,7 +112,7 @@ def wrong_secret() -> LedgerError:
     return LedgerError(
         "ledger",
         "the secret that it was made with",
-        "another, under which everybody would look new",
+        "another one, under which every person would seem new",
         "put the ledger's own .key file or variable back",
     )
 

@@ -79,7 +79,7 @@ class Advance:
 
 
 Pay = Callable[[Any], NDArray[np.bool_]]
-"""Charges the people of a column of keys for the whole series, and says which rows of it are of somebody who could."""
+"""Charges the people of a column of keys for the whole series, and returns a mask of the rows of those who can pay."""
 Compute = Callable[[SeriesState, Pay | None], Advance | None]
 """Computes an advance from the state, in the transaction; None where there is nothing to do."""
 
@@ -122,8 +122,8 @@ def charged_series(
         result = recorded()
         if result is None:
             population = accounts.known(store, dataset).population
-            nobody = people.contributors([], population, store.secret.people) if population else None
-            result = charging.pay(store, dataset, key, price, analyst, nobody, body, max_incidents, unread=False)
+            no_people = people.contributors([], population, store.secret.people) if population else None
+            result = charging.pay(store, dataset, key, price, analyst, no_people, body, max_incidents, unread=False)
     return result
 
 
@@ -282,7 +282,7 @@ class SeriesRecord:
         return admitted
 
     def _body(self, price: Price) -> dict[str, Any]:
-        """Return the body of a charge that belongs to this series and is nobody's own request."""
+        """Return the body of an entry that charges people, or records a failure, as a part of this series."""
         body = charging.charge_body(self._charge.dataset, price, None, "null")
         return {**body, "asked": None, "series": self._charge.receipt.seq}
 

@@ -326,13 +326,13 @@ _SIGNS = {
     "disk is full": ("a full disk", "make room; the ledger says what was charged"),
     "no space": ("a full disk", "make room; the ledger says what was charged"),
     "disk i/o": ("a disk that fails", "check the disk and ask again with the same key"),
-    "locked": ("one that somebody else holds", "ask again with the same key"),
+    "locked": ("one that another process has locked", "ask again with the same key"),
     "unable to open": ("a file that cannot be opened", "check that its folder exists and is yours"),
     "codec can't": ("a damaged file", "restore it from a copy and check it against the last receipt"),
     "malformed": ("a damaged file", "restore it from a copy and check it against the last receipt"),
     "not a database": ("a file that is not one", "choose another file, or restore the ledger from a copy"),
     "no such table": ("a file without its tables", "restore the ledger from a copy"),
-    "append": ("a history that was to be changed", "leave it as it is"),
+    "append": ("a statement that would change its history", "leave the history as it is"),
 }
 
 

@@ -19,7 +19,7 @@ from typing import Any, Literal, get_args
 
 from dither.errors import InvalidArgument
 from dither.guarantees import Guarantee, restored
-from dither.present.text import two_digits
+from dither.present.text import percent, two_digits
 
 NoteKind = Literal[
     # people and their rows
@@ -106,17 +106,6 @@ def sentence(note: Note, option: Callable[[str], str] = by_call) -> str:
 
 
 # -- parts of sentences -----------------------------------------------------------------------------------------------
-
-
-def percent(share: float) -> str:
-    """Format a share as a percentage; tiny ones as less than 0.01 %.
-
-    >>> percent(0.5), percent(0.0312), percent(2e-7), percent(0)
-    ('50 %', '3.1 %', 'less than 0.01 %', '0 %')
-    """
-    if 0 < share < 0.0001:
-        return "less than 0.01 %"
-    return f"{100 * share:.2g} %" if share < 0.0995 else f"{100 * share:.0f} %"
 
 
 def share_left_out(share: float, low: float, high: float, of: str) -> str:

@@ -238,9 +238,11 @@ def keys_shown(values: Iterable[Any]) -> str:
 
 
 def percent(share: float) -> str:
-    """Format a relative error as a percentage with two significant digits.
+    """Format a share or a relative error as a percentage, with two significant digits below 100 %.
 
-    >>> percent(0.0123), percent(3.456)
-    ('1.2 %', '346 %')
+    >>> percent(0.5), percent(0.0123), percent(3.456), percent(2e-7), percent(0)
+    ('50 %', '1.2 %', '346 %', 'less than 0.01 %', '0 %')
     """
+    if 0 < share < 0.0001:
+        return "less than 0.01 %"
     return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * min(share, 99.99):,.0f} %"

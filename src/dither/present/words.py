@@ -49,7 +49,7 @@ def guaranteed(answer: Answer, rows_are_people: bool) -> list[str]:
         _what_errors_mean(answer),
     ]
     if "small_groups" in kinds_of(answer.notes):
-        result.append(f"A group is shown only if its noisy number of {who}s is large enough for nobody to stand out.")
+        result.append(f"A group is shown only if its noisy number of {who}s is large enough that no {who} stands out.")
     return result
 
 

@@ -1,8 +1,8 @@
 """Signing in, and the own account: passwords, sessions, personal tokens, and links that work once.
 
-Sessions, tokens and links are 256 random bits; only their SHA-256 is stored, so that whoever reads the database cannot
-use them. Passwords are hashed by argon2id. An unknown user costs as long as a wrong password, and both are answered
-alike.
+Sessions, tokens and links are 256 random bits; only their SHA-256 is stored, so that reading the database does not
+disclose them. Passwords are hashed by argon2id. An unknown user takes as long as a wrong password, and both get one
+error.
 """
 
 from __future__ import annotations

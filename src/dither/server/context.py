@@ -31,15 +31,15 @@ _MAX_TEXT = 200
 _MAX_NAME = 64
 
 _NOISY = frozenset({"questions.ask", "questions.cancel", "chain.verify", "sign-out"})
-"""What changes neither a limit, nor a grant, nor a user, and can be done again and again."""
+"""Actions that change no limit, grant or user, and that can be repeated at will."""
 
 _NOISY_PER_MINUTE = 30
 
 _MOST_NOISY = 100_000
-"""So many such lines of each user are kept."""
+"""How many such lines of each user are kept."""
 
 _JOB_DAYS = 30
-"""So long can a question be looked up by its number; its answer stays."""
+"""How many days a question can be looked up by its id; its answer stays."""
 
 _PAUSE = 3600.0
 
@@ -120,7 +120,7 @@ class EventLog:
 
 
 _ADDRESSES = 50
-"""From so many addresses together may somebody guess the password of one user; one alone locks nobody out."""
+"""The limit on sign-ins of one user, as a multiple of that of one address: so that one address locks no user out."""
 
 _GRANT = sa.select(schema.grants.c.user).where(
     schema.grants.c.user == sa.bindparam("name"), schema.grants.c.dataset == sa.bindparam("table")

@@ -96,25 +96,25 @@ class Job:
 
 
 _AT_ONCE = frozenset({"InvalidArgument", "WrongType", "NotPrivate", "NotFound"})
-"""Refusals that follow from the question and the card alone: nothing was read, so they need not wait for a tick."""
+"""Refusals that follow from the question and the card alone. Nothing was read, so they are shown without a tick."""
 
 _GIVEN_UP = 8
-"""After so many times the limit of one question, the process that should have done it is gone."""
+"""A job that is older than this many time limits belongs to a process that is gone."""
 
 _LATEST_TICK = 4
-"""No tick is later than so many times the limit of one question after it was taken up, with time to write it down."""
+"""Every tick comes within this many time limits after its question was begun, with time to store the result."""
 
 _SHORTEST_LOOK = 0.02
-"""Whoever waits for a question that no worker has taken up looks no more often, in seconds."""
+"""The shortest interval, in seconds, at which a question that no worker has begun is looked up."""
 
 _SETTLING_SHARE = 16
-"""What ends less than this share of a tick before one is seen at the next: writing it down takes a moment, too."""
+"""A result that comes less than this share of a tick before a tick is shown at the next: storing it takes time."""
 
 _PAUSES = (0.05, 0.2, 1.0, 5.0)
-"""What could not be written down is tried again after so many seconds."""
+"""Seconds before each new attempt to store how a job ended."""
 
 _MOST_FAILURES = 3
-"""So many times is something tried again that fails, although the database and the disk can be used."""
+"""How many attempts to store may fail although database and disk can be used."""
 
 _jobs = schema.jobs
 
@@ -500,12 +500,12 @@ class Jobs:
             self._stopping.set()
 
 
-_CANCELLED = ("question", "to be left alone", "cancelled", "ask again; if it had been charged, the charge stays")
+_CANCELLED = ("question", "an answer", "a cancellation", "ask again; a charge made before stays")
 
 _NOT_CHARGED = (
     "question",
     "one that can be planned within the limits",
-    "one that took too much",
+    "one that took too much time or memory",
     "ask something simpler",
 )
 

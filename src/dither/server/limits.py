@@ -20,7 +20,7 @@ def address_of(scope: Scope) -> str:
 
 
 class RateLimit:
-    """A token bucket for each name: so many events a minute, counted in this process."""
+    """A token bucket for each name: a number of events per minute, counted in this process."""
 
     def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

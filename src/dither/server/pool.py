@@ -1,7 +1,7 @@
 """Worker processes that are kept warm, each with a thread that hands it one task after the other.
 
-A worker that exceeds its time, or dies, is replaced. What it had charged stays charged; the thread says so to whoever
-submitted the task (``died``), with the key of the charge, so that the incident can be recorded. Whatever goes wrong
+A worker that exceeds its time, or dies, is replaced. What it had charged stays charged; the thread reports this to the
+submitter of the task (``died``), with the key of the charge, so that the incident can be recorded. Whatever goes wrong
 with a task, the thread goes on with the next one, in a new process: a disk that was full for a moment, or a database
 that was restarted, must not leave a server that takes questions and answers none.
 """
@@ -27,9 +27,9 @@ _log = logging.getLogger("dither.server")
 _START_SECONDS = 300.0
 """How long a new process may take to open a table, before there is a question."""
 _BETWEEN_STARTS = 1.0
-"""After a process that could not be started, so many seconds pass before the next try."""
+"""Seconds between attempts to start a process."""
 _BETWEEN_LOOKS = 1.0
-"""A worker that has nothing to do looks every so many seconds whether its process runs."""
+"""Seconds between checks of an idle worker that its process runs."""
 Ending = Literal["end", "died", "stopped", "late"]
 
 

@@ -112,6 +112,6 @@ def authorize(principal: Principal, action: str) -> None:
         raise Forbidden("role", expected, got, "ask a steward for the role")
     if rule.scope is None:
         fix = "sign in on the page"
-        raise Forbidden("token", f"somebody who signed in, to {rule.words}", "a token", fix)
+        raise Forbidden("token", f"a session, to {rule.words}", "a token", fix)
     got = ", ".join(sorted(principal.scopes or ())) or "none"
     raise Forbidden("scope", f"{rule.scope}, to {rule.words}", got, "make a token with this scope")

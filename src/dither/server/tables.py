@@ -51,7 +51,7 @@ class TableSummary:
 class TableCard:
     """The public part of a card: no sources, ledgers or paths. ``gaps`` are for stewards and auditors, else empty.
 
-    ``own_limit`` and ``own_left`` are of the account that whoever asks pays from first: an analyst's own, or the
+    ``own_limit`` and ``own_left`` are of the account that pays for the principal's questions: an analyst's own, or the
     table's, of which ``whole_limit`` is the limit; None where there is none, and for nothing. They are the ledger's,
     where a limit may have been changed since the card was written.
     """

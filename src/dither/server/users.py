@@ -196,7 +196,7 @@ class Users:
                 fix = "confirm it (first = true), then grant limits to the others; or leave the limit out"
                 raise Conflict("limit", f"to be confirmed: {changes}", "no confirmation", fix)
         if not limited and accounts and not accounts & {"", user}:
-            expected = f"one for {user}: analysts have limits on {table}, and nobody without one may ask it"
+            expected = f"one for {user}: analysts have limits on {table}, and need one to ask it"
             raise Conflict("limit", expected, "none", "state a limit")
 
     def revoke(self, who: Principal, user: str, table: str) -> bool:

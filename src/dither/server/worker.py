@@ -2,7 +2,7 @@
 
 It reads tasks as lines of JSON from its standard input and writes events as lines of JSON, and it keeps its tables open
 from one question to the next. It charges, computes and records through the library, as anybody does; before a charge it
-says under which key, so that whoever started it can record the incident if it dies. What it or a library prints goes
+says under which key, so that the server can record the incident if it dies. What it or a library prints goes
 nowhere: it might be data.
 
 >>> from dither.server import worker

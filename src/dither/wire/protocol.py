@@ -16,7 +16,7 @@ its state is ``answered``, ``refused``, ``failed`` or ``cancelled``. Other paths
 A problem (RFC 9457, ``application/problem+json``) has ``type`` and ``title``, which name the class of the error,
 ``status``, and ``detail``, the whole message; ``name``, ``expected``, ``got`` and ``fix`` are its parts, and
 ``command`` the fix on the command line where it differs. A client
-raises the same class with the same text as the library. What only a server can say (nobody is signed in, too many
+raises the same class with the same text as the library. What only a server can say (not signed in, too many
 requests) is raised as :class:`~dither.AccessDenied`, :class:`~dither.ServerUnavailable` or
 :class:`~dither.InvalidArgument`.
 """

@@ -6,11 +6,11 @@ Pages hold no script, load nothing, and are the same for the same values.
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from dither.errors import InvalidArgument
+from dither.ledger.files import write_durably
 from dither.present import drawing, markup
 from dither.present.chart import Chart
 from dither.present.text import escaped
@@ -101,17 +101,8 @@ def side_by_side(figures: Iterable[str]) -> str:
 
 def write(path: str | os.PathLike[str], text: str) -> None:
     """Write a page to a file, which is replaced atomically."""
-    target = Path(path)
     try:
-        handle, fresh = tempfile.mkstemp(dir=target.parent, prefix=".page-", suffix=".part")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as out:
-                out.write(text)
-            os.chmod(fresh, 0o644)
-            os.replace(fresh, target)
-        except BaseException:
-            os.unlink(fresh)
-            raise
+        write_durably(Path(path), text.encode("utf-8"), mode=0o644)
     except OSError:
         raise InvalidArgument(
             "report", "a file in a folder that can be written", "one that cannot be", "choose a different path"

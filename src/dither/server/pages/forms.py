@@ -305,14 +305,14 @@ def contribution(card: Card) -> str:
     """Say how much one person can contribute to an answer.
 
     >>> contribution(Card("t", "", {"who": ColumnCard("integer")}, "who", max_groups=2, max_rows="auto"))
-    'In at most 2 groups of an answer, with so many rows in each as is chosen privately for each question.'
+    'In at most 2 groups of an answer, with a privately chosen number of rows in each.'
     """
     if card.unit is None and not any(table.unit for table in card.private_tables.values()):
-        return "With one row: every row is a person of its own."
-    groups = "as many groups of an answer as is chosen privately for each question"
+        return "With one row: each row is its own person."
+    groups = "a privately chosen number of groups of an answer"
     if card.max_groups != "auto":
         groups = f"at most {card.max_groups} group{'' if card.max_groups == 1 else 's'} of an answer"
-    rows = "so many rows in each as is chosen privately for each question"
+    rows = "a privately chosen number of rows in each"
     if card.max_rows != "auto":
         rows = f"at most {card.max_rows} row{'' if card.max_rows == 1 else 's'} in each"
     return f"In {groups}, with {rows}."

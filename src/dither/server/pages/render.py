@@ -30,6 +30,7 @@ from dither.errors import AccessDenied, DitherError
 from dither.ledger.accounts import Remaining, left_words
 from dither.present.notes import Note
 from dither.present.notes import sentence as note_sentence
+from dither.present.text import shortened as cut_after
 from dither.present.text import visible
 from dither.server.errors import problem_of
 from dither.server.pages.forms import text_of, texts_of
@@ -238,8 +239,7 @@ def shortened(text: str, most: int = 90) -> str:
     >>> shortened("SELECT  1\\nFROM t"), shortened("abcdef", 4)
     ('SELECT 1 FROM t', 'abc…')
     """
-    line = " ".join(text.split())
-    return line if len(line) <= most else line[: most - 1] + "…"
+    return cut_after(" ".join(text.split()), most)
 
 
 def glued(text: str) -> str:

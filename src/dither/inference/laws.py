@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import dataclass, replace
+from statistics import NormalDist
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dither import arguments
 from dither.exact.search import bisect_floats
 from dither.mechanisms import Gaussian, Laplace, MixedNoise
 
@@ -135,3 +137,12 @@ EXACT = NoiseLaw("none")
 
 STANDARD_NORMAL = NoiseLaw("normal", 1.0)
 """The law of a sampling error in units of its standard deviation, where there are many records."""
+
+
+def normal_quantile(confidence: float) -> float:
+    """Return z such that a normal number is within z deviations of its mean with this probability.
+
+    >>> round(normal_quantile(0.95), 4)
+    1.96
+    """
+    return NormalDist().inv_cdf((1 + arguments.confidence(confidence)) / 2)

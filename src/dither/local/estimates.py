@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dither import arguments
 from dither.comparison import ComparedByValue
 from dither.errors import InvalidArgument
+from dither.inference.laws import normal_quantile
 from dither.present.text import printable, table, with_error
 
 Floats = NDArray[np.float64]
@@ -23,11 +22,6 @@ _MOST_SHOWN = 20
 def reports_line(n: int, seeded: bool) -> str:
     """Return how many reports an estimate is from, for a terminal."""
     return f"{n:,} reports; ± with 95 % confidence" + ("; from a seeded source: not private" if seeded else "")
-
-
-def normal_quantile(confidence: float) -> float:
-    """Return half the width of a normal interval, in standard errors."""
-    return NormalDist().inv_cdf((1 + arguments.confidence(confidence)) / 2)
 
 
 def half_width(standard_error: Floats | float, slope: Floats | float, step: Floats | float, confidence: float) -> Any:

@@ -26,7 +26,8 @@ from dither import arguments
 from dither.accounting import Event, Pure
 from dither.errors import InvalidArgument, InvalidData, WrongType
 from dither.guarantees import PureDP
-from dither.local.estimates import LocalFrequencies, half_width, normal_quantile
+from dither.inference.laws import normal_quantile
+from dither.local.estimates import LocalFrequencies, half_width
 from dither.local.finite_fields import ProjectiveGeometryResponse
 from dither.local.protocol import Server, report_epsilon
 from dither.local.reports import Reports

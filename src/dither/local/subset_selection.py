@@ -34,6 +34,7 @@ from dither.local.protocol import Codes
 from dither.local.reports import WIRE_CODES, Records
 from dither.randomness import Source, bernoulli, trials, uniform_integers
 from dither.randomness.biased_bits import BiasedBits
+from dither.randomness.coins import enclose_rational
 
 
 @dataclass(frozen=True)
@@ -187,17 +188,11 @@ class SubsetSelection(BitProtocol):
             )
 
 
-def _share(part: Fraction, bits: int) -> Enclosure:
-    """Enclose a rational probability times ``2**bits``."""
-    scaled = part.numerator << bits
-    return scaled // part.denominator, -(-scaled // part.denominator)
-
-
 @lru_cache(maxsize=16)
 def _even_bits(size: int, count: int) -> BiasedBits:
     """Return a sampler of bits that are 1 with about probability size / count, in steps of 1/256."""
     steps = min(max(round(256 * size / count), 1), 255)
-    return BiasedBits(partial(_share, Fraction(steps, 256)))
+    return BiasedBits(partial(enclose_rational, Fraction(steps, 256)))
 
 
 @dataclass(frozen=True)

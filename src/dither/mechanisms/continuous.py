@@ -12,11 +12,9 @@ from typing import Any
 import numpy as np
 
 from dither import arguments
-from dither.accounting import BoundedRange
 from dither.budget_hooks import spends
 from dither.errors import InvalidArgument, InvalidData
 from dither.exact import exactly
-from dither.guarantees import PureDP
 from dither.mechanisms.selection import SelectionMechanism
 from dither.randomness import Source, bernoulli_exp, exponential_race, mark, resolve, spacing, uniform_integers
 
@@ -56,16 +54,6 @@ class ContinuousExponential(SelectionMechanism):
         low, high = (exactly(end) for end in arguments.bounds(self.bounds))
         if high - low > _FAR:
             raise InvalidArgument("bounds", "bounds of at most 1e+300", "larger ones", "measure in other units")
-
-    @property
-    def guarantee(self) -> PureDP:
-        """Return epsilon-DP."""
-        return PureDP(self.epsilon)
-
-    @property
-    def event(self) -> BoundedRange:
-        """Return the event for accountants: all losses lie in an interval of length epsilon."""
-        return BoundedRange(arguments.epsilon(self.epsilon))
 
     @spends
     def release(self, pieces: Sequence[Piece], *, source: Source | None = None) -> float:

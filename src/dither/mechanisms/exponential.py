@@ -12,12 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither import arguments
-from dither.accounting import BoundedRange
 from dither.budget_hooks import covered, spends
 from dither.callbacks import outcome, silenced
 from dither.errors import InvalidData, NotPrivate
 from dither.exact import exactly, exp, up
-from dither.guarantees import ZCDP, PureDP
+from dither.guarantees import ZCDP
 from dither.mechanisms.continuous import ContinuousExponential
 from dither.mechanisms.selection import Candidate, SelectionMechanism, Ties, paired, read_scores
 from dither.randomness import MIN_SCALE, Source, bernoulli_exp, discrete_laplace_one, exponential_race, mark, resolve
@@ -48,16 +47,6 @@ class Exponential(SelectionMechanism):
     >>> election.select(["a", "b", "c"], [15, 20, 25]) in ("a", "b", "c")
     True
     """
-
-    @property
-    def guarantee(self) -> PureDP:
-        """Return epsilon-DP."""
-        return PureDP(self.epsilon)
-
-    @property
-    def event(self) -> BoundedRange:
-        """Return the event for accountants: all losses lie in an interval of length epsilon."""
-        return BoundedRange(arguments.epsilon(self.epsilon))
 
     @property
     def zcdp(self) -> ZCDP:

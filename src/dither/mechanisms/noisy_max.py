@@ -14,7 +14,6 @@ from dither import arguments
 from dither.accounting import BoundedRange, Event, Pure
 from dither.budget_hooks import covered, spends
 from dither.errors import InvalidArgument
-from dither.guarantees import PureDP
 from dither.mechanisms.exponential import relative_rates
 from dither.mechanisms.selection import Candidate, SelectionMechanism, Ties, paired, read_scores
 from dither.randomness import Exponential as ExponentialLaw
@@ -56,11 +55,6 @@ class NoisyMax(SelectionMechanism):
             raise InvalidArgument(
                 "noise", "'gumbel', 'laplace' or 'exponential'", repr(self.noise), "choose one of them"
             )
-
-    @property
-    def guarantee(self) -> PureDP:
-        """Return epsilon-DP."""
-        return PureDP(self.epsilon)
 
     @property
     def event(self) -> Event:

@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither import arguments
+from dither.accounting import BoundedRange, Event
 from dither.errors import InvalidArgument, InvalidData, WrongType
+from dither.guarantees import PureDP
 from dither.mechanisms.pictures import Pictured
 from dither.neighbors import AddRemove, Neighbors, relation
 
@@ -126,6 +128,16 @@ class SelectionMechanism(Pictured):
         arguments.epsilon(self.epsilon)
         if not isinstance(self.monotone, bool):
             raise WrongType("monotone", "True or False", type(self.monotone).__name__, "leave it out if unsure")
+
+    @property
+    def guarantee(self) -> PureDP:
+        """Return epsilon-DP."""
+        return PureDP(self.epsilon)
+
+    @property
+    def event(self) -> Event:
+        """Return the event for accountants: all losses lie in an interval of length epsilon."""
+        return BoundedRange(arguments.epsilon(self.epsilon))
 
     @classmethod
     def for_counts(cls, epsilon: float, neighbors: Neighbors, **keywords: Any) -> Self:

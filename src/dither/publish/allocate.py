@@ -30,6 +30,7 @@ import numpy as np
 
 from dither import arguments
 from dither.errors import InvalidArgument, NotPrivate, fix_by_options
+from dither.inference.laws import normal_quantile
 from dither.present.text import rounded_up, two_digits
 from dither.publish.domain import Domain, Levels
 from dither.publish.residuals import Floats, Residuals, margins
@@ -89,17 +90,6 @@ def table_spec(
         return TableSpec(levels, share)
     half_width = _half_width(error, people, domain.size(levels))
     return TableSpec(levels, share, (half_width / normal_quantile(confidence)) ** 2)
-
-
-def normal_quantile(confidence: float) -> float:
-    """Return z such that a normal number is within z deviations of its mean with this probability.
-
-    >>> round(normal_quantile(0.95), 4)
-    1.96
-    """
-    from scipy.special import ndtri
-
-    return float(ndtri((1 + arguments.confidence(confidence)) / 2))
 
 
 def _half_width(error: float | str, people: float | None, cells: int) -> float:

@@ -28,7 +28,8 @@ import numpy as np
 
 from dither.errors import InvalidArgument
 from dither.guarantees import Guarantee
-from dither.publish.allocate import Objective, TableSpec, allocate, normal_quantile
+from dither.inference.laws import normal_quantile
+from dither.publish.allocate import Objective, TableSpec, allocate
 from dither.publish.domain import MAX_CELLS, Domain, Levels, finest
 from dither.publish.mechanism import MarginalMechanism, budget_for, cost_of, tables_needed
 from dither.publish.publication import Publication

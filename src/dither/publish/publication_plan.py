@@ -23,11 +23,12 @@ import numpy as np
 from dither import arguments
 from dither.errors import InvalidArgument, NotPrivate, WrongType, fix_by_options
 from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
+from dither.inference.laws import normal_quantile
 from dither.ledger.accounts import Remaining
 from dither.present import markup
 from dither.present.notes import Note
 from dither.present.text import printable, two_digits
-from dither.publish.allocate import Objective, TableSpec, importance, normal_quantile, table_spec
+from dither.publish.allocate import Objective, TableSpec, importance, table_spec
 from dither.publish.card_columns import CardColumn, ColumnReader, nested_levels
 from dither.publish.counting import Counting
 from dither.publish.domain import MAX_CELLS, Domain, Integers, Levels

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from dither.errors import InvalidArgument
+from dither.inference.laws import normal_quantile
 from dither.present.text import rounded, significant, two_digit_decimals, two_digits
-from dither.publish.allocate import normal_quantile
 from dither.publish.domain import Domain, Levels, contains
 from dither.publish.residuals import Floats, Residuals, margins
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,14 +73,14 @@ def below(words: Words, thresholds: Floats | float, exact: Callable[[int], Thres
     return result
 
 
-def _rational_threshold(p: Fraction) -> Threshold:
-    """Return the function that encloses a rational number times ``2**bits``."""
+def enclose_rational(p: Fraction, bits: int) -> Enclosure:
+    """Enclose a rational number times ``2**bits``.
 
-    def threshold(bits: int) -> Enclosure:
-        scaled = p.numerator << bits
-        return scaled // p.denominator, -(-scaled // p.denominator)
-
-    return threshold
+    >>> enclose_rational(Fraction(1, 3), 4)
+    (5, 6)
+    """
+    scaled = p.numerator << bits
+    return scaled // p.denominator, -(-scaled // p.denominator)
 
 
 def bernoulli(p: Fraction | float | Floats, count: int, source: Source) -> Flags:
@@ -95,9 +96,8 @@ def bernoulli(p: Fraction | float | Floats, count: int, source: Source) -> Flags
 
     def exact(i: int) -> Threshold:
         """Return the enclosure of the probability of trial i."""
-        return _rational_threshold(
-            p if isinstance(p, Fraction) else Fraction(float(values if values.ndim == 0 else values[i]))
-        )
+        rate = p if isinstance(p, Fraction) else Fraction(float(values if values.ndim == 0 else values[i]))
+        return partial(enclose_rational, rate)
 
     return _chunked(values, count, source, exact)
 

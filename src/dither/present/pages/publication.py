@@ -10,12 +10,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from dither.inference.laws import normal_quantile
 from dither.present import chart, words
 from dither.present.pages import sheet
 from dither.present.pages.treemap import treemap
 from dither.present.text import escaped, keys_shown, percent, significant, with_error
 from dither.publish import Publication
-from dither.publish.allocate import normal_quantile
 from dither.publish.domain import Levels
 
 MAX_ROWS = 25

@@ -56,8 +56,8 @@ def power() -> Figure:
     bound = [min(1.0, a * math.e, 1 - math.exp(-1) * (1 - a)) for a in levels]
     lines = [("at most, ε = 1", levels, bound), ("guessing", [0.0, 1.0], [0.0, 1.0])]
     text = (
-        "Whoever tests from a release whether you are in the data, and accuses falsely with probability α, is right with "
-        "probability at most α·e^ε of those whom the accusation is true of (the power of the test). The closer the curve is to the diagonal, the closer the test is to guessing."
+        "A test decides from a release whether a person is in the data. If it wrongly accuses a share α of those who are not, it detects at most α·e^ε of those "
+        "who are: that share is its power. The closer the curve is to the diagonal, the closer the test is to guessing."
     )
     return Figure(_lines(lines, title="Power at most α·e^ε", x_label="α: false accusations"), text)
 

@@ -36,7 +36,7 @@ TESTED_BY = {
     "present/test_deployment.py": "pages/deployment",
     "present/test_publication.py": "pages/publication",
     "present/test_chart.py": "drawing",
-    "present/test_pages.py": "pages/answer pages/audit pages/sheet words",
+    "present/test_pages.py": "pages/answer pages/audit pages/profile pages/sheet words",
     "present/test_synthetic.py": "pages/synthetic",
     "present/test_treemap.py": "pages/treemap",
     "stream/test_series.py": "series_answer series_spec",

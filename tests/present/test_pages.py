@@ -23,6 +23,7 @@ from dither.present.pages import answer as pages
 from dither.stream.series_answer import SeriesAnswer
 from dither.tables.answer import Answer
 from support import noted, refuses
+from tables.profiles import table_profile
 
 NASTY = [
     "<script>alert(1)</script>",
@@ -368,3 +369,12 @@ def test_what_limits_leave_out_stands_below_the_lines_before_the_cost():
         "rows with null",
     ):
         assert page.lower().index("</svg>") < page.lower().index(said) < page.index("What it cost")
+
+
+def test_the_page_of_a_profile_has_a_chart_for_each_column_and_is_escaped():
+    table = table_profile([1, 1, 2], {"<script>": [1, 5, None], "y": [2, 2, 2]}, {"<script>": (0, 4, 8), "y": (0, 4)})
+    text = present.html(dp.Profile({"visits": table}, dp.PureDP(0.5)), "A <profile>")
+    assert text.count("<svg ") == 3
+    assert "<script" not in text
+    assert "<h1>A &lt;profile&gt;</h1>" in text
+    assert "cost: ε = 0.5" in text

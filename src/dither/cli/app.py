@@ -19,6 +19,7 @@ from dither.cli.options import (
     Group,
     InitOptions,
     OutputOptions,
+    ProfileOptions,
     PublishOptions,
     ReportOptions,
     RestoreOptions,
@@ -120,6 +121,15 @@ def explain(card: str = _CARD_OR_URL, sql: str = _SQL, *, options: ReleaseOption
     from dither.cli import tables
 
     tables.explain(card, sql, options)
+
+
+@app.command(cls=Command)
+@expand_options
+def profile(card: str = _CARD_OR_URL, *, options: ProfileOptions) -> None:
+    """Show the profile of a card's tables, or buy one: histograms of every column, for one charge."""
+    from dither.cli import profile as commands
+
+    commands.run(card, options)
 
 
 @app.command(cls=Command)

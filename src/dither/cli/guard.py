@@ -129,7 +129,7 @@ class QuestionFailed(Exception):
         self.after_charge = after_charge
 
 
-Kind = Literal["question", "publication", "series"]
+Kind = Literal["question", "publication", "series", "profile"]
 """What is released: the field of a recorded request that only such a request has."""
 
 

@@ -129,6 +129,25 @@ class SynthesizeOptions(PublicationOptions):
 
 
 @dataclass(frozen=True)
+class ProfileOptions:
+    """What a profile costs, and which columns it describes."""
+
+    epsilon: float | None = option(None, "The ε to spend; without it, the newest profile is shown, for free.", "NUMBER")
+    delta: float | None = option(None, "The δ to spend; else that of the card, where normal noise is better.", "NUMBER")
+    rho: float | None = option(None, "Instead of ε and δ: the ρ of zCDP to spend.", "NUMBER")
+    columns: str | None = option(None, "The columns to describe; else all.", "NAME,NAME…")
+    without: str | None = option(None, "The columns to leave out.", "NAME,NAME…")
+    dry_run: bool = option(False, "Show the cost and the expected ± only: read no data, charge nothing.")
+    json: bool = option(False, "Print JSON.")
+    report: str | None = option(None, "Write the charts to this .html file.", "FILE")
+    analyst: str | None = option(None, "Who asks, where each analyst has a budget.", "NAME")
+    receipt: str | None = option(None, _RECEIPT, "TEXT")
+    again: bool = option(False, "Measure anew, and charge anew, even if this was done before.")
+    yes: bool = option(False, "Measure although nothing is expected to be seen.")
+    force: bool = option(False, _FORCE)
+
+
+@dataclass(frozen=True)
 class SeriesOptions(ReleaseCommandOptions):
     """Which points of a series are released, and where they go."""
 

@@ -60,6 +60,9 @@ def init(sources: list[str], options: InitOptions) -> None:
     echo(f"{path}: a draft, from the schema only. Fill in the public bounds and keys, then: dither check {path}")
     if not options.schema_only:
         _print_proposals(named, options.unit)
+    echo(
+        f"Once the card is complete: dither profile {path} --epsilon 1 shows every column, and later answers gain by it"
+    )
 
 
 def _print_proposals(sources: Mapping[str, object], unit: str | None) -> None:
@@ -95,6 +98,7 @@ def check(path: str) -> None:
             gaps = [gap for gap in toml.gaps(table.card) if not gap.startswith("no ledger")]
             for gap in gaps:
                 item(gap)
+            item(_profile_state(path, table.card))
             echo(f"{path}: {_complete(gaps)}; left: {table.backend.remaining(table)}")
         return
     card = toml.read(path)
@@ -107,6 +111,7 @@ def check(path: str) -> None:
         table.engine.check_people()
         unread, strange = unread_cells(table.engine), cells_without_key(table.engine)
         marked = marked_people(table.engine)
+        profile = _profile_state(path, table.card)
     several = len(card.private_tables) > 1
     for cells in unread:
         item(_in_words(cells, several))
@@ -122,10 +127,26 @@ def check(path: str) -> None:
             f"{name}: {people.rows:,} rows name their person NA, - or the like, and count as one person. Fix: leave "
             "these cells empty: rows without a person are excluded"
         )
+    item(profile)
     sources = "sources" if card.tables else "source"
     wrong = sum(cells.markers < cells.unread for cells in unread)
     agree = f"{wrong} column(s) with cells that cannot be read" if wrong else f"{sources} and card agree"
     echo(f"{path}: {_complete(gaps)}; {agree}")
+
+
+def _profile_state(path: str, card: Card) -> str:
+    """Describe the newest profile of a card, or say how to buy one."""
+    if card.profile is None:
+        return f"no profile yet: with one, limits and bounds are chosen well for free: dither profile {path} --dry-run"
+    missing = [
+        f"{name}.{column}" if card.tables else column
+        for name, table in card.private_tables.items()
+        for column in table.columns
+        if column != table.unit and (name not in card.profile.tables or column not in card.profile.tables[name].columns)
+    ]
+    released = card.profile.released
+    when = "" if released is None else f" of {released:%Y-%m-%d}"
+    return f"a profile{when} ({card.profile.cost})" + (f"; without {', '.join(missing)}" if missing else "")
 
 
 def _print_tables(tables: Mapping[str, PrivateTable]) -> None:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from dither.extras import Axes, need
 from dither.present.chart import Axis, Chart, Mark, position, ticks, time_texts
-from dither.present.text import escaped, shortened, significant
+from dither.present.text import escaped, printable, shortened, significant
 
 COLORS = (
     "#2c7fb8", "#d95f02", "#1b9e77", "#a64ca6", "#e45756", "#8a7a00", "#5b6bd6", "#9d755d", "#35807b", "#d6407f",
@@ -56,6 +56,33 @@ def svg(chart: Chart, *, width: int = 680, height: int = 200, style: str = "") -
         bottom += 18
         body.append(_text(0, bottom - 4, chart.note))
     return frame(chart.title, body, width, bottom, style=style)
+
+
+def terminal(chart: Chart, width: int = 100) -> str:
+    """Render a chart of categories as text: a row for each, whose bar is solid up to the lower end of its interval and
+    pale up to the upper one.
+
+    >>> from dither.present.chart import bars
+    >>> print(terminal(bars([("north", 41, 6.0), ("south", 60, 6.0)], title="Counts"), 30))
+    Counts
+      north  █████████▒▒▒       41
+      south  ██████████████▒▒▒  60
+    """
+    labels = [shortened(label, _MAX_LABEL) for label in chart.categories]
+    texts = next((mark.texts for mark in chart.marks if mark.texts), [""] * len(labels))
+    left, right = (max(map(len, column), default=0) for column in (labels, texts))
+    room = max(width - left - right - 6, 10)
+    scale = _Scale(*chart.span())
+    drawn = {}
+    for mark in chart.marks:
+        for i, y, error in mark.points():
+            solid, end = (round(room * scale.share(at)) for at in (max(y - error, 0.0), max(y + error, 0.0)))
+            drawn[i] = "█" * solid + "▒" * (end - solid)
+    rows = [
+        f"  {printable(label):<{left}}  {drawn.get(i, ''):<{room}}  {text:>{right}}".rstrip()
+        for i, (label, text) in enumerate(zip(labels, texts, strict=True))
+    ]
+    return "\n".join([printable(chart.title), *rows, *([f"  {printable(chart.note)}"] if chart.note else [])])
 
 
 def frame(title: str, body: Sequence[str], width: int, height: int, *, scaled: bool = False, style: str = "") -> str:

@@ -97,7 +97,7 @@ def release_profile(
         )
 
     paid = pipeline.release(table, plan.guarantee, request, AskedPeople(engine, contexts), compute, analyst)
-    return _restored(paid.stored)[0]
+    return _in_order(_restored(paid.stored)[0], plan.card)
 
 
 def refuse_invisible(plan: ProfilePlan) -> None:
@@ -248,7 +248,7 @@ def _first_look(plan: ProfilePlan, table: TablePlan, context: StatementContext, 
 def _columns(plan: ProfilePlan, table: TablePlan, context: StatementContext, run: Run) -> dict[str, ColumnProfile]:
     """Return every column without what is known of it by class."""
     one = int(context.limits.sensitivity())
-    result = {column.name: ColumnProfile() for column in table.columns}
+    result = {column.name: ColumnProfile(column.type) for column in table.columns}
     edges = {column.name: column.edges for column in table.columns}
     for statement, listed in _coded(table, context):
         lines = run(statement)
@@ -406,6 +406,17 @@ def recorded_profile(card: Card, ledger: Ledger | None) -> Profile | None:
         known = profile.tables.get(name)
         if known is not None and name in content["units"] and content["units"][name] == table.unit:
             types = content["types"].get(name, {})
-            same = {column for column, item in table.columns.items() if types.get(column) == item.type}
-            tables[name] = replace(known, columns={c: item for c, item in known.columns.items() if c in same})
-    return replace(profile, tables=tables) if tables else None
+            changed = {column for column, item in table.columns.items() if types.get(column) != item.type}
+            tables[name] = replace(known, columns={c: item for c, item in known.columns.items() if c not in changed})
+    return _in_order(replace(profile, tables=tables), card) if tables else None
+
+
+def _in_order(profile: Profile, card: Card) -> Profile:
+    """Return a profile with tables and columns as they follow one another in the card; others are left out."""
+    tables = {}
+    for name, table in card.private_tables.items():
+        if name in profile.tables:
+            known = profile.tables[name]
+            columns = {column: known.columns[column] for column in table.columns if column in known.columns}
+            tables[name] = replace(known, columns=columns)
+    return replace(profile, tables=tables)

@@ -1,4 +1,5 @@
-"""Pages of HTML to hand on: of an answer, a series, a publication, synthetic records, an audit, a deployment."""
+"""Pages of HTML to hand on: of an answer, a series, a profile, a publication, synthetic records, an audit, a
+deployment."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from dither.present.pages import sheet
 from dither.present.pages.answer import answer_page, series_page
 from dither.stream.series_answer import SeriesAnswer
 from dither.tables.answer import Answer
+from dither.tables.card.profile import Profile
 
 if TYPE_CHECKING:
     from dither.audit import Audit
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from dither.publish import Publication, Synthesis, SyntheticPlan, SyntheticRecords
     from dither.tables.planning.explain import Explanation
 
-    Result = Answer | SeriesAnswer | Publication | Synthesis | SyntheticRecords | Audit | Deployment
+    Result = Answer | SeriesAnswer | Profile | Publication | Synthesis | SyntheticRecords | Audit | Deployment
 else:  # known to type checkers; nothing is imported to read an annotation
     Entry = Explanation = Result = SyntheticPlan = Any
 
@@ -37,8 +39,8 @@ def html(
     Parameters
     ----------
     result
-        What ``release`` of a question, a series, a plan of tables or of synthetic records returned, an audit, or the
-        record of a deployment.
+        What ``release`` of a question, a series, a plan of tables or of synthetic records returned, a profile, an
+        audit, or the record of a deployment.
     title
         What to call the page.
     explanation
@@ -80,6 +82,10 @@ def html(
         from dither.present.pages.audit import audit_page
 
         return audit_page(result, title or "An audit of privacy")
+    if isinstance(result, Profile):
+        from dither.present.pages.profile import profile_page
+
+        return profile_page(result, title or "A private profile")
     if isinstance(result, Deployment):
         return deployment_page(result, title or f"Differential privacy record: {result.name}")
     raise InvalidArgument(

@@ -15,6 +15,8 @@ from typing import Any
 
 from dither.comparison import unhashable
 from dither.guarantees import Guarantee
+from dither.present import markup
+from dither.present.text import with_error
 from dither.public_module import public_in
 
 
@@ -67,6 +69,8 @@ class NoisyNumber(ProfileNoise):
 class ColumnProfile:
     """What is known of one column. A part that was not measured is None."""
 
+    type: str = ""
+    """The type of the column in the card."""
     values: NoisyHistogram | None = None
     """Weights of people by value, in whole numbers or doubles; of dates and timestamps in days since 1970-01-01."""
     keys: NoisyKeys | None = None
@@ -115,3 +119,41 @@ class Profile:
     tables: Mapping[str, TableProfile]
     cost: Guarantee
     released: datetime | None = None
+
+    def text(self, width: int = 100) -> str:
+        """Return it as text for a terminal: every column with bars of its people, and their bands."""
+        from dither.present.drawing import terminal
+        from dither.tables.card.profile_charts import table_charts
+
+        lines = []
+        for name, table in self.tables.items():
+            lines += [self.heading(name), ""]
+            for chart in table_charts(table).values():
+                lines += [terminal(chart, width), ""]
+        return "\n".join([*lines, *self.facts()])
+
+    def _repr_html_(self) -> str:
+        """Return HTML for a notebook: a chart for each column of each table."""
+        from dither.tables.card.profile_charts import table_charts
+
+        parts = []
+        for name, table in self.tables.items():
+            parts.append(markup.heading(self.heading(name)))
+            parts += [markup.picture(chart) for chart in table_charts(table).values()]
+        return markup.block(*parts, markup.lines(self.facts()))
+
+    def heading(self, name: str) -> str:
+        """Return the name of a table and about how many people it has."""
+        total = self.tables[name].total
+        if total is None:
+            return name
+        from dither.tables.card.profile_charts import error_of
+
+        value, error = with_error(round(total.value), error_of(total))
+        return f"{name}: {value} ± {error} people"
+
+    def facts(self) -> list[str]:
+        """Return what it cost, when it was released, and what its numbers are."""
+        when = [] if self.released is None else [f"released: {self.released:%Y-%m-%d}"]
+        meaning = "Each person counts 1 in every chart, shared evenly by the person's rows; ± is the noise (95 %)."
+        return [*when, f"cost: {self.cost}", meaning]

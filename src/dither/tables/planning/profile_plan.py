@@ -13,9 +13,9 @@ norm by at most 1, in units of the part (:mod:`dither.tables.compile.profiles` h
 *Allocation.* What planning needs is in :data:`IMPORTANCE`. Limits are chosen by the people's numbers of rows for every
 question about the table, and its tail decides: 3. Bounds follow from the values of a column: 2, for each column. How a
 column moves with rows per person only corrects a bias: 1. Counts of people by key tell the size of groups: 1, and the
-two histograms about keys that are not public: 1 and 1/2. One number needs little: 1/2 for the number of people, 1/4 for
-the share of whole numbers. Laplace noise gets epsilon in proportion to these weights w. Normal noise gets shares of
-``1 / sigma^2`` in proportion to ``w^(3/2)``: of sums of variances ``sum c / epsilon^2`` and ``sum c sigma^2``, with
+two histograms about keys that are not public: 1 and 1/2. Every share is one of the number of people: 1. The share of
+whole numbers needs little: 1/4. Laplace noise gets epsilon in proportion to these weights w. Normal noise gets shares
+of ``1 / sigma^2`` in proportion to ``w^(3/2)``: of sums of variances ``sum c / epsilon^2`` and ``sum c sigma^2``, with
 importances ``c = w^3``, these are the smallest under the constraint of each law.
 
 *Two looks.* The people's numbers of rows come first. Where they show that nobody has many rows, no column can move with
@@ -54,7 +54,7 @@ Kind = Literal["people", "total", "values", "by_rows", "whole", "keys", "private
 
 IMPORTANCE: Mapping[Kind, Fraction] = {
     "people": Fraction(3),
-    "total": Fraction(1, 2),
+    "total": Fraction(1),
     "values": Fraction(2),
     "by_rows": Fraction(1),
     "whole": Fraction(1, 4),

@@ -144,6 +144,7 @@ class PureDP(Guarantee):
     __slots__ = ()
 
     def __init__(self, epsilon: float | Fraction) -> None:
+        """Check and keep epsilon exactly."""
         self._set(arguments.epsilon(epsilon))
 
     @property
@@ -215,6 +216,7 @@ class ApproxDP(Guarantee):
     __slots__ = ()
 
     def __init__(self, epsilon: float | Fraction, delta: float | Fraction) -> None:
+        """Check and keep epsilon, which may be 0, and delta exactly."""
         exact = decimal(epsilon, "epsilon")
         self._set(exact if exact == 0 else arguments.epsilon(epsilon), arguments.delta(delta))
 
@@ -287,6 +289,7 @@ class ZCDP(Guarantee):
     __slots__ = ()
 
     def __init__(self, rho: float | Fraction) -> None:
+        """Check and keep rho exactly."""
         exact = decimal(rho, "rho")
         if not 0 < exact <= arguments.MAX_EPSILON**2:
             raise InvalidArgument(

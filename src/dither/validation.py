@@ -262,7 +262,7 @@ def _plain_array(column: _Declared) -> bool:
 
 
 def _floats(column: _Declared) -> Column:
-    """Convert a column to float64."""
+    """Convert a column to float64, with NaN for missing values."""
     if _plain_array(column):
         values = column.values.astype(np.float64, copy=False)
     else:

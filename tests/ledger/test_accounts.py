@@ -250,7 +250,7 @@ def test_odd_names_are_names(ledger: Ledger) -> None:
         assert ledger.left(name) == ledger.left(name, name) == dp.PureDP(0.5)
         assert [account.owner for account in ledger.accounts(name)] == 4 * [name]
         assert [entry.key for entry in ledger.history(name)] == [None, None, name, name]
-    assert ledger.verify().people
+    assert ledger.verify().entries
 
 
 def test_wrong_names_are_refused_everywhere(ledger: Ledger) -> None:
@@ -315,7 +315,7 @@ def test_without_a_limit_the_count_ends_when_it_is_full(ledger: Ledger) -> None:
     assert spent is not None
     assert spent >= dp.ApproxDP(4611, 0.99)
     assert ledger.left("visits") is None
-    assert ledger.verify().people
+    assert ledger.verify().entries
 
 
 ACCOUNT = st.tuples(st.integers(1, 20), st.integers(0, 20)).filter(lambda limit_spent: limit_spent[1] <= limit_spent[0])

@@ -406,7 +406,7 @@ def test_entries_and_pages(written: Ledger, monkeypatch: pytest.MonkeyPatch) -> 
     assert list(written.history("deaths")) == []
     assert [entry.seq for entry in whole] == list(range(1, 12))
     assert all(isinstance(json.dumps(entry.body), str) for entry in whole)
-    assert written.verify() == dp.ledger.Verified(11, whole[-1].receipt, True)
+    assert written.verify() == dp.ledger.Verified(11, whole[-1].receipt)
 
 
 def test_history_is_read_a_little_at_a_time(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:

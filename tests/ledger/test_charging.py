@@ -98,7 +98,7 @@ def test_every_answer_is_replayed_uncharged(ledger: Ledger) -> None:
         assert again.replayed
         assert ledger.release("visits", dp.PureDP(1), never, key=f"{i}", request=[i]).stored == again.stored
     assert ledger.head.seq == entries == 1 + 2 * len(ANSWERS)
-    assert ledger.verify().people
+    assert ledger.verify().entries
 
 
 def test_without_a_key_every_release_is_a_new_one(ledger: Ledger) -> None:
@@ -169,7 +169,7 @@ def test_a_computation_that_failed_is_paid_again(ledger: Ledger) -> None:
     assert ledger.left("visits") is None
     with refuses(dp.BudgetExceeded):
         ledger.release("visits", COST, never, **{**asked, "key": "july"})
-    assert ledger.verify().people
+    assert ledger.verify().entries
 
 
 def test_what_is_asked_again_may_be_about_others(ledger: Ledger) -> None:
@@ -182,7 +182,7 @@ def test_what_is_asked_again_may_be_about_others(ledger: Ledger) -> None:
         assert kept.size == len(people)
     with refuses(dp.InvalidArgument, "people"):
         ledger.charge("visits", COST, key="june")
-    assert ledger.verify().people
+    assert ledger.verify().entries
 
 
 def test_people_are_not_read_where_dataset_or_analyst_cannot_pay(ledger: Ledger) -> None:
@@ -464,7 +464,7 @@ def test_people_who_cannot_be_read_are_an_incident_that_is_paid_for(ledger: Ledg
     assert ledger.release("visits", COST, np.ndarray.tolist, analyst="ann", people=["a"], max_incidents=4).value == [
         True
     ]
-    assert ledger.verify().people
+    assert ledger.verify().entries
 
 
 def test_a_dataset_is_closed_after_incidents_until_it_is_reopened(ledger: Ledger) -> None:

@@ -313,7 +313,7 @@ def test_bookkeeping_person_by_person(ledger: Ledger, releases: list[tuple[dp.Gu
     result = {bytes(row[0]): Fraction(row[1], LOSS_UNIT) for row in rows}
     hash_of = {key: people.contributors([key], population, store.secret.people).who.tobytes() for key in brute.totals}
     assert result == {hash_of[person]: total[0] for person, total in brute.totals.items() if total != (0, 0)}
-    assert ledger.verify().people
+    assert ledger.verify().entries
 
 
 def test_brute_force_can_tell(ledger: Ledger) -> None:
@@ -358,7 +358,7 @@ def test_datasets_of_one_population_share_accounts(ledger: Ledger) -> None:
     ledger.change_limit("visits", dp.PureDP(0.1), each_person=True, **sign)
     assert not ledger.charge("visits", dp.PureDP(1e-15), people=["ann"]).kept.any()  # type: ignore[union-attr]
     assert [account.owner for account in ledger.accounts("bills")] == ["bills", "patients"]
-    assert ledger.verify().people
+    assert ledger.verify().entries
 
 
 def test_people_in_rho_and_with_the_advanced_filter(ledger: Ledger) -> None:

@@ -41,7 +41,7 @@ def session(ledger: Ledger, people: list[Any]) -> list[Any]:
             shown["text"] = body
         seen.append(shown)
     checked = ledger.verify()
-    seen.append((checked.entries, checked.people, checked.head.seq))
+    seen.append((checked.entries, checked.head.seq))
     return seen
 
 

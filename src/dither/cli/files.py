@@ -81,6 +81,7 @@ class Outputs:
     """
 
     def __init__(self, *, force: bool = False, protected: Iterable[Path] = ()) -> None:
+        """Overwrite existing files if ``force``, but never a ``protected`` one."""
         self._force = force
         self._protected = set(protected)
         self._reserved: dict[str, tuple[Path, Path]] = {}

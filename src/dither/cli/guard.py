@@ -124,6 +124,7 @@ class QuestionFailed(Exception):
     """Wraps the error of a release with what the ledger says about its charge."""
 
     def __init__(self, charged: str, *, after_charge: bool) -> None:
+        """Keep what the ledger says about the charge, and whether there was one."""
         super().__init__(charged)
         self.charged = charged
         self.after_charge = after_charge

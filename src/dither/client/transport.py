@@ -42,6 +42,7 @@ class Token:
     __slots__ = ("_secret",)
 
     def __init__(self, secret: str) -> None:
+        """Keep a secret; refuse text that no token can be."""
         if not isinstance(secret, str):
             raise WrongType("token", "text", type(secret).__name__, "pass the token that the page showed")
         secret = secret.strip()
@@ -97,6 +98,7 @@ class Transport:
     def __init__(
         self, address: Address, token: Token | None, *, timeout: float = 60.0, ca_file: str | None = None
     ) -> None:
+        """Prepare requests to a server; nothing is sent yet."""
         self.address = address
         self.timeout = timeout
         self._token = token

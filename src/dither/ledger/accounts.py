@@ -470,6 +470,7 @@ class AccountLimits:
     filter: Filter = "sum"
 
     def __post_init__(self) -> None:
+        """Refuse limits that no account can have, and a dataset without any."""
         if self.population is not None:
             checked_name(self.population, "population")
         for promise in (self.limit, self.each_analyst, self.each_person):

@@ -49,6 +49,7 @@ class LedgerScope(Stateful):
     """The scope of ``with ledger.scope(dataset)``: it charges each release in the block before it is computed."""
 
     def __init__(self, ledger: Ledger, dataset: str, analyst: str | None, key: str | None) -> None:
+        """Charge to a dataset and analyst; with a ``key`` releases are numbered under it and recorded."""
         self._ledger, self._dataset, self._analyst, self._key = ledger, dataset, analyst, key
         self._count, self._lock = 0, threading.Lock()
 
@@ -97,6 +98,7 @@ class Allowance(Stateful):
     """
 
     def __init__(self, charge: Charge) -> None:
+        """Allow releases that cost as much as a charge, in each unit that the charge was counted in."""
         price = charge.price or Price(charge.cost)
         stated_unit: Unit = "rho" if isinstance(price.guarantee, ZCDP) else "epsilon"
         self._price, self._lock = price, threading.Lock()
@@ -162,7 +164,7 @@ def _verify(store: LedgerStore) -> Verified:
     replayed.compare(stored)
     _check_people(store, replayed.seals, {account.owner: account for account in stored if account.kind == "people"})
     store.check_shape()
-    return Verified(seq, Receipt(seq, before.hex()), people=True)
+    return Verified(seq, Receipt(seq, before.hex()))
 
 
 class _Seal(NamedTuple):
@@ -265,12 +267,10 @@ class Released:
 
 @dataclass(frozen=True)
 class Verified:
-    """The result of :meth:`Ledger.verify`: how many entries were checked, the last one, and whether people's accounts
-    were checked as well."""
+    """The result of :meth:`Ledger.verify`: how many entries were checked, and the receipt of the last one."""
 
     entries: int
     head: Receipt
-    people: bool
 
 
 class Ledger:
@@ -284,6 +284,7 @@ class Ledger:
         create: bool = True,
         read_only: bool = False,
     ) -> None:
+        """Open or create a ledger, and check its last entry; see :func:`open`."""
         self._store = LedgerStore(place, secret=secret, create=create, read_only=read_only)
         self._store.recheck = self._recheck
         try:

@@ -131,6 +131,7 @@ class SeriesRecord:
     """The recorded advances of one series that was charged, and its sealed state."""
 
     def __init__(self, store: LedgerStore, charge: Charge, analyst: str | None, reached: Callable[[str], None]) -> None:
+        """Open the record of a charged series; ``reached`` is called after each step, for tests."""
         self._store, self._charge, self._analyst, self._reached = store, charge, analyst, reached
         self._cipher = AESGCM(store.secret.series)
 

@@ -92,6 +92,7 @@ class LedgerStore:
         create: bool = True,
         read_only: bool = False,
     ) -> None:
+        """Open or create the database and check that it is a ledger with this secret."""
         self.address, self.read_only = _address(place), read_only
         self.created = False
         self.recheck: Callable[[], object] = _nothing  # what is done before a write if SQLite's journal is missing

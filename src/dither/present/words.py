@@ -54,7 +54,7 @@ def guaranteed(answer: Answer, rows_are_people: bool) -> list[str]:
 
 
 def _what_errors_mean(answer: Answer) -> str:
-    """Say what the ± of an answer is the distance from."""
+    """Say from which number the ± of an answer is the distance, with 95 % confidence."""
     if answer.interval == "population":
         return (
             "The errors (± population) are about the noise and about sampling: with 95 % confidence each value is that "

@@ -50,6 +50,8 @@ class Progress:
         interval: float = INTERVAL,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """Show progress on ``out`` after ``delay`` seconds and every ``interval`` seconds; ``total`` is the expected
+        number."""
         self._total, self._out = total, out
         self._delay, self._interval, self._clock = delay, interval, clock
         self._number = self._width = 0

@@ -103,6 +103,7 @@ class Authentication:
     """Establishes who a request comes from: passwords, one-time links, sessions and tokens."""
 
     def __init__(self, context: Context) -> None:
+        """Prepare a hash for unknown users, so that checking them takes as long as checking a password."""
         self._context = context
         self._store = context.store
         self._nobody = hasher.hash(secrets.token_hex(16))

@@ -328,15 +328,15 @@ class Folder:
     """The cards of a folder that are in force, by the names of their tables, with their ledgers."""
 
     def __init__(self, folder: str, pins: Pins) -> None:
+        """Read all cards, and decide which are in force."""
         self.path = Path(folder).absolute()
         self.pins = pins
         self._lock = threading.RLock()
-        self._files: dict[str, _Read] = {}
-        self._served: dict[str, Served] = {}
-        self._refusals: dict[str, Refusal] = {}
-        self._ledgers: dict[str, Ledger] = {}
-        self._unusable: dict[str, str] = {}
-        """What is wrong with the ledgers or receipts of cards that are not in force for it, by what they would pin."""
+        self._files: dict[str, _Read] = {}  # by path
+        self._served: dict[str, Served] = {}  # cards in force, by table
+        self._refusals: dict[str, Refusal] = {}  # by file name
+        self._ledgers: dict[str, Ledger] = {}  # open ledgers, by table
+        self._unusable: dict[str, str] = {}  # problems with ledgers of cards not in force, by the digest of their pin
         if not self.path.is_dir():
             raise InvalidArgument("folder", "a folder with cards", "none", "check its path")
         self._start()

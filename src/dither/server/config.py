@@ -275,6 +275,7 @@ class Config:
     )
 
     def __post_init__(self) -> None:
+        """Refuse values that are not of their kinds, and combinations that do not work."""
         for item in fields(self):
             value, kind = getattr(self, item.name), item.metadata["kind"]
             if not kind.holds(value):

@@ -60,6 +60,7 @@ class EventLog:
     """
 
     def __init__(self, store: Store, clock: Clock, days: int) -> None:
+        """Write to a store; lines are deleted after ``days``."""
         self._store, self._clock, self._days = store, clock, days
         self._limit = RateLimit(_NOISY_PER_MINUTE)
         self._lock = threading.Lock()

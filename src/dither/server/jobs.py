@@ -148,21 +148,22 @@ class Jobs:
     """The jobs of this process; their states are in the store, so that every process can show them."""
 
     def __init__(self, config: Config, store: Store, folder: Folder, pool: Pool, clock: Clock) -> None:
+        """Take over the queue of questions: correct dates, and give up jobs whose process is gone."""
         self._clock = clock
         self._config, self._store, self._folder, self._pool = config, store, folder, pool
         self.server = secrets.token_hex(8)
         self._lock = threading.Lock()
-        self._by_request: dict[str, _Started] = {}
-        self._of_user: dict[str, int] = {}
-        self._queues: dict[tuple[str, str], deque[Task]] = {}  # of an analyst on a table; the first one is under way
-        self._cancel_at: dict[str, float] = {}
-        self._began_at: dict[str, float] = {}
+        self._by_request: dict[str, _Started] = {}  # jobs that have not ended, by the hash of their request
+        self._of_user: dict[str, int] = {}  # the number of such jobs of each user
+        self._queues: dict[tuple[str, str], deque[Task]] = {}  # by analyst and table; the first task is running
+        self._cancel_at: dict[str, float] = {}  # by job, when it was cancelled in this process
+        self._began_at: dict[str, float] = {}  # by job, when a worker began it
         self._stopping = threading.Event()
         self._correct_dates()
         waiting = _jobs.c.state == "waiting"
-        if store.is_sqlite:  # nobody else serves: what waited when the last process ended was never answered
+        if store.is_sqlite:  # the only process: what waited when the last one ended was never answered
             self._abandon(waiting)
-        else:  # another process may still do it, unless it is as old as this
+        else:  # another process may still answer a job unless it is too old
             self._abandon(waiting & (_jobs.c.asked_at < self._clock.now() - _GIVEN_UP * config.time_limit))
 
     def _correct_dates(self) -> None:
@@ -216,7 +217,7 @@ class Jobs:
                 self._by_request[asked.request] = started
                 self._of_user[asked.user] = self._of_user.get(asked.user, 0) + 1
         if known is not None:
-            known.written.result()  # whoever asked first may be about to write it down, or fail to
+            known.written.result()  # the first request may still be storing it, or fail to
             return self.get(known.job, asked.user)
         job, now = started.job, self._clock.now()
         row = {
@@ -266,7 +267,7 @@ class Jobs:
     def _begin(self, job: str, dataset: str) -> None:
         """Store that a worker begins a job: its ticks count from this moment, in every process."""
         self._began_at[job] = now = self._clock.now()
-        with suppress(SQLAlchemyError, DitherError):  # whoever waits then looks as if it had not begun
+        with suppress(SQLAlchemyError, DitherError):  # those who wait then look as if it had not begun
             after = self._folder.ledger(dataset).head.seq
             self._store.run(_jobs.update().where(_jobs.c.id == job).values(began_at=now, began_after=after))
 
@@ -314,7 +315,7 @@ class Jobs:
         """Return when a job was cancelled, here or through another process; None if it was not."""
         if job in self._cancel_at or self._store.is_sqlite:
             return self._cancel_at.get(job)
-        with suppress(SQLAlchemyError):  # nobody can have cancelled it there now
+        with suppress(SQLAlchemyError):  # then no other process can have cancelled it, either
             row = self._store.one(sa.select(_jobs.c.cancel_at).where(_jobs.c.id == job))
             return None if row is None else row[0]
         return None

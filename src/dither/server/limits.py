@@ -23,6 +23,7 @@ class RateLimit:
     """A token bucket for each name: a number of events per minute, counted in this process."""
 
     def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
+        """Allow ``per_minute`` events a minute, and as many at once."""
         self._clock = clock
         self._rate, self._most = per_minute / 60.0, float(per_minute)
         self._lock = threading.Lock()
@@ -58,6 +59,7 @@ class ConcurrencyLimit:
     """
 
     def __init__(self, what: str, *, most_of_one: int, most_of_all: int) -> None:
+        """Limit operations called ``what`` in errors, of one name and of all names together."""
         self._what, self._of_one, self._of_all = what, most_of_one, most_of_all
         self._lock = threading.Lock()
         self._of_name: dict[str, int] = {}

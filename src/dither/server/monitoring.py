@@ -62,6 +62,7 @@ class Metrics:
     """Counts of requests by route and outcome, in this process."""
 
     def __init__(self, routes: Iterable[BaseRoute]) -> None:
+        """Count from 0, with the paths of these routes as labels."""
         self._paths: dict[Any, str] = {}
         for route in routes:
             if isinstance(route, (Route, Mount)):

@@ -89,6 +89,7 @@ class Process:
     program: ClassVar[tuple[str, ...]] = ("-m", "dither.server.worker")
 
     def __init__(self, memory_mb: int, seconds: int) -> None:
+        """Start a worker process with limits on memory and on the seconds of one task."""
         command = [sys.executable, *self.program, str(memory_mb), str(seconds)]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
@@ -183,6 +184,8 @@ class Pool:
         self, size: int, *, memory_mb: int, time_limit: float, warm_up: list[Mapping[str, Any]], clock: Clock,
         warm: bool = True,
     ) -> None:  # fmt: skip
+        """Start the threads of ``size`` workers, each with a process if ``warm``; every process first runs the tasks
+        ``warm_up``."""
         self._memory, self._limit, self._warm, self._clock = memory_mb, time_limit, warm, clock
         self._warm_up = warm_up
         self._tasks: queue.SimpleQueue[Task | None] = queue.SimpleQueue()

@@ -45,6 +45,7 @@ class Watchdog:
     """Tells systemd that the server is alive, twice as often as its ``WatchdogSec`` requires."""
 
     def __init__(self) -> None:
+        """Read from the environment whether and how often systemd wants to hear."""
         given, process = os.environ.get("WATCHDOG_USEC", ""), os.environ.get("WATCHDOG_PID", str(os.getpid()))
         is_wanted = given.isdigit() and int(given) > 0 and process == str(os.getpid())
         self._pause = int(given) / 2e6 if is_wanted else None

@@ -39,6 +39,7 @@ class AnnouncedLedger:
     """A ledger that announces each charge before it is made, and remembers whether one was made."""
 
     def __init__(self, ledger: Ledger, announce: Callable[[str], None]) -> None:
+        """Wrap a ledger; ``announce`` is called with the key of each charge before it is made."""
         self._ledger = ledger
         self._announce = announce
         self.charged = False
@@ -58,6 +59,7 @@ class AnnouncedAccounts(TableAccounts):
     """The accounts of a table whose ledger announces its charges."""
 
     def __init__(self, accounts: TableAccounts, announce: Callable[[str], None]) -> None:
+        """Wrap the accounts of a table and their ledger."""
         super().__init__(accounts.card, accounts.ledger, opened_now=accounts.opened_now)
         self.announced = AnnouncedLedger(accounts.ledger, announce)
 
@@ -72,6 +74,7 @@ class Worker:
     """The open tables of a worker process, and the tasks that it runs on them."""
 
     def __init__(self, send: Send) -> None:
+        """Run tasks and report events by ``send``."""
         self._send = send
         self._number = 0
         self._tables: dict[str, tuple[dict[str, str], Table, AnnouncedLedger]] = {}

@@ -57,7 +57,7 @@ def check(place: str, log: Path) -> int:
     """
     seen = shown(log)
     with opened(place) as ledger:
-        assert ledger.verify().people
+        assert ledger.verify().entries
         entries = list(ledger.history("visits"))
         charges = {entry.seq: entry.key for entry in entries if entry.kind == "charge"}
         given = [(charges[entry.charge], entry.answer) for entry in entries if entry.charge is not None]

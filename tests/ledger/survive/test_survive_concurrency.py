@@ -60,7 +60,7 @@ def test_dataset_analysts_and_people_at_once(place: str) -> None:
         # everybody took part in the same releases, and in as many as their limit holds
         assert len(set(by_person.values())) == 1
         assert Fraction(1, 2) - costs[1] < by_person["ann"] <= Fraction(1, 2)
-        assert ledger.verify().people
+        assert ledger.verify().entries
 
 
 @pytest.mark.slow

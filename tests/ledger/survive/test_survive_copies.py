@@ -150,7 +150,7 @@ def test_a_file_half_written_without_its_journal_is_refused(tmp_path: Path) -> N
             try:
                 with opened(str(copy)) as ledger:
                     ledger.charge("visits", dp.PureDP(COST), people=[0])
-                    adds_up = ledger.verify().people
+                    adds_up = ledger.verify().entries > 0
             except dp.LedgerError:
                 adds_up = False
                 refused += not journal

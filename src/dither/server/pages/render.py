@@ -60,7 +60,7 @@ class Visit:
 
     @property
     def who(self) -> Principal:
-        """Return the principal; only on pages that need one."""
+        """Return the signed-in principal, which pages that are not ``public`` have."""
         who: Principal = self.request.state.principal
         return who
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter, defaultdict
+from dataclasses import replace
 from datetime import date, datetime
 from fractions import Fraction
 
@@ -19,6 +20,7 @@ import dither as dp
 from dither.audit.dataflow.distance import input_change
 from dither.mechanisms import Gaussian, Laplace
 from dither.tables.card.model import Card, ColumnCard
+from dither.tables.card.profile import NoisyHistogram
 from dither.tables.compile import statements
 from dither.tables.compile.context import StatementContext
 from dither.tables.compile.limits import Limits
@@ -303,6 +305,46 @@ def test_a_plan_reads_nothing_and_says_how_keys_are_chosen():
     assert "the 5 largest of those of a noisy 52 people on" in told
     assert "keys for ε = 0.4" in told
     assert left[0] == 1000
+
+
+def layers_of(weights, edges=(0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512)):
+    """The layers of the weights of keys, from their definition."""
+    return [sum(min(max(weight - low, 0), high - low) for weight in weights) for low, high in itertools.pairwise(edges)]
+
+
+@pytest.mark.parametrize("threshold", [3, 20, 40, 100, 200, 5000])
+def test_the_number_of_groups_shown_is_forecast_from_a_profile(threshold):
+    """The number of keys of a layer is between those above its upper and above its lower edge."""
+    weights, edges = [1.5] * 40 + [10] * 20 + [50] * 9 + [150] * 4 + [400], (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+    layers = NoisyHistogram(edges, tuple(map(float, layers_of(weights))), scale=1.0)
+    asked = replace(question(k=1000), layers=layers)
+    expected = asked.expected(TopKeys(Laplace(1, 1), threshold, 0, DELTA, 10))
+    low = max((edge for edge in edges if edge < threshold), default=0)
+    high = min((edge for edge in edges if edge >= threshold), default=math.inf)
+    assert sum(weight >= high for weight in weights) <= expected <= sum(weight > low for weight in weights)
+    assert replace(asked, k=2).expected(TopKeys(Laplace(1, 1), threshold, 0, DELTA, 10)) == min(expected, 2)
+    assert question().expected(TopKeys(Laplace(1, 1), threshold, 0, DELTA, 10)) is None
+
+
+def test_an_explanation_forecasts_from_the_profile_of_the_table():
+    """With noise of a scale of 1/8 at most: 130 keys of 3 people, and 6 of 250."""
+    sizes = {f"few {i}": 3 for i in range(130)} | {f"many {i}": 250 for i in range(6)}
+    with opened(sizes, pa.string()) as table:
+        table.profile(epsilon=200)
+        asked = "SELECT k, COUNT(*) AS n FROM data {} GROUP BY k ORDER BY n DESC LIMIT {}"
+        told = str(table.sql(asked.format("", 10)).explain(epsilon=1))
+        few = str(table.sql(asked.format("", 4)).explain(epsilon=1))
+        some = str(table.sql(asked.format("WHERE x > 1", 4)).explain(epsilon=1))
+    assert "about 6 are expected to be shown" in told
+    assert "about 4 are expected to be shown" in few
+    assert "expected to be shown" not in some
+
+
+def test_a_profile_says_in_how_many_groups_people_are():
+    """One of ten people is in one group, and nine in 16 at most."""
+    people = NoisyHistogram((1, 2, 8, 16), (100.0, 0.0, 0.0, 900.0), scale=0.001)
+    assert top_keys._typical(people, 8) == pytest.approx(1 / (0.1 + 0.9 / 16), rel=0.01)
+    assert top_keys._typical(NoisyHistogram((1, 2), (1.0, -1.0), scale=1.0), 8) == 8
 
 
 @pytest.mark.parametrize("noise", ["best", "laplace", "gaussian"])

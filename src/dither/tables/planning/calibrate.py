@@ -136,7 +136,8 @@ def _aggregation(query: Query, card: Card, options: ReleaseOptions, shared_bound
         unstated = automatic.unstated_limits(query, max_groups, max_rows, None in known[0], bias)
     top = None
     if shared_bounds is None and None in known[0]:
-        top = TopQuestion.of(query, known[0], options, None if card.unit is None else max_groups)
+        profile = None if card.profile is None or query.source is not None else card.profile.tables.get(card.name)
+        top = TopQuestion.of(query, known[0], options, None if card.unit is None else max_groups, profile)
     if top is not None:
         known, unstated = top.stand_ins(query, lookup_of(card, query.joins)), {**unstated, KEYS: SHARE_OF_KEYS}
     evaluate.check_shape(query.shape, [*(group.name for group in query.groups), *query.aggregates])

@@ -758,7 +758,9 @@ def _groups(plan: AggregationPlan) -> str:
     if plan.top is not None and plan.top_keys is not None:
         people = two_digits(plan.top_keys.people)
         spread = "each person spread over all of their groups" if plan.card.unit is not None else "each a row"
-        return f"groups: private; the {plan.top.k} largest of those of a noisy {people} people on, {spread}"
+        expected = plan.top.expected(plan.top_keys)
+        found = "" if expected is None else f"; about {expected} are expected to be shown"
+        return f"groups: private; the {plan.top.k} largest of those of a noisy {people} people on, {spread}{found}"
     if every is not None:
         return f"groups: {len(every)}, all public; each is shown, whether anybody is in it or not"
     assert plan.selection is not None

@@ -33,10 +33,12 @@ with more groups than k.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -47,6 +49,7 @@ from dither.exact.search import bisect_integers
 from dither.mechanisms import Gaussian, Laplace
 from dither.present.notes import Note
 from dither.tables.card.model import Type
+from dither.tables.card.profile import NoisyHistogram, TableProfile
 from dither.tables.card.values import Value
 from dither.tables.compile import expressions, statements
 from dither.tables.compile.context import Statement, StatementContext
@@ -116,13 +119,18 @@ class TopQuestion:
     k: int
     of_people: bool
     has_unit: bool
-    groups: int
+    groups: float
     noise: Literal["best", "laplace", "gaussian"]
+    layers: NoisyHistogram | None = None
+    """The weights of all keys, by :attr:`ColumnProfile.private_keys`, where a profile has them."""
 
     @classmethod
-    def of(cls, query: Query, keys: PublicKeys, options: ReleaseOptions, limits: object) -> TopQuestion | None:
+    def of(
+        cls, query: Query, keys: PublicKeys, options: ReleaseOptions, limits: object, profile: TableProfile | None
+    ) -> TopQuestion | None:
         """Return the question as one for the largest groups by a count; None if it is another. ``limits`` is the number
-        of groups that one person counts in, None where every row is a person."""
+        of groups that one person counts in, None where every row is a person; a ``profile`` of all rows knows better.
+        """
         shape = query.shape
         others = options.other or options.error is not None or query.post is not None
         if others or query.more or query.rolled_up or None not in keys or not shape.limit or not shape.order:
@@ -135,9 +143,15 @@ class TopQuestion:
             return None
         if {column.name for column in columns(shape.having)} - {name}:  # it may leave out the largest groups
             return None
-        groups = limits if isinstance(limits, int) else _ASSUMED_GROUPS
+        column = None
+        if profile is not None and len(keys) == 1 and isinstance(query.groups[0].value, Column):
+            column = profile.columns.get(query.groups[0].value.name)
+        groups = float(limits) if isinstance(limits, int) else _ASSUMED_GROUPS
+        if column is not None and column.keys_per_person is not None:
+            groups = _typical(column.keys_per_person, groups)
+        layers = None if column is None or query.where is not None else column.private_keys
         of_people = counted.kind == "people"
-        return cls(keys, shape.limit, of_people, limits is not None, groups, options.noise)
+        return cls(keys, shape.limit, of_people, limits is not None, groups, options.noise, layers)
 
     def at(self, epsilon: Fraction, delta: Fraction) -> TopKeys:
         """Return the choice of keys at this budget, with the noise that shows keys of fewer people, each of whom is in
@@ -147,6 +161,18 @@ class TopQuestion:
             kinds = [self.noise]
         choices = [self._with(kind, epsilon, delta) for kind in kinds]
         return min(choices, key=lambda item: item.people * max(self.groups, 1) ** (1 / item.norm))
+
+    def expected(self, choice: TopKeys) -> int | None:
+        """Return about how many groups will be shown: the number of keys whose weight reaches the threshold, as a layer
+        of the profile there has it. None where nothing is known."""
+        if self.layers is None:
+            return None
+        # by the l2 norm a person in some equal groups has a larger weight in each, by the root of their number
+        weight = choice.people / (math.sqrt(self.groups) if choice.norm == 2 else 1.0)
+        for weights, (low, high) in zip(self.layers.weights, pairwise(self.layers.edges), strict=False):
+            if weight <= high:
+                return min(self.k, max(0, round(weights / (high - low))))
+        return 0
 
     def _with(self, kind: Literal["laplace", "gaussian"], epsilon: Fraction, delta: Fraction) -> TopKeys:
         norm: Literal[1, 2] = 2 if kind == "gaussian" else 1
@@ -225,6 +251,13 @@ def _threshold(noise: Noise, bits: int, norm: int, delta: Fraction) -> int:
     while not is_rare(high):
         low, high = high, 2 * high
     return bisect_integers(is_rare, low, high).holds
+
+
+def _typical(people: NoisyHistogram, otherwise: float) -> float:
+    """Return in how many groups people are, as far as one weight divided among them goes: 1 over the mean of 1 / j."""
+    above = [max(weight - 2 * people.deviation, 0.0) for weight in people.weights]
+    total = sum(above)
+    return total / sum(weight / edge for weight, edge in zip(above, people.edges, strict=True)) if total else otherwise
 
 
 def _made_up(kind: Type, count: int) -> tuple[Value, ...]:

@@ -83,8 +83,8 @@ DECIDED = {
         ReusableHoldout SampleAndAggregate SmoothNoise SparseVector SparseVectorSession Staircase TopK
     """,
     "stream": """
-        Histogram Optimum Over RunningMean RunningSum Series SeriesAnswer SeriesExplanation SlidingWindow StreamPlan
-        ThresholdAlarm optimum
+        Histogram Optimum RunningMean RunningSum Series SeriesAnswer SeriesExplanation SlidingWindow StreamPlan
+        ThresholdAlarm TimeSeriesBuilder optimum
     """,
     "present": """
         compare density error_over_time html local_variance noise_beside_data privacy_curve svg trade_off write_html

@@ -142,7 +142,7 @@ def tables(card: Path) -> None:
 def series(card: Path) -> None:
     with dp.open(str(card)) as visits:
         days = visits.over("month", column="visited_at", horizon=12, start="2026-01-01", epsilon=1, delta=1e-6)
-        assert_type(days, dp.stream.Over)
+        assert_type(days, dp.stream.TimeSeriesBuilder)
         counted = days.where(dp.col("amount") > 3).group_by("region").agg(n=dp.count())
         assert_type(counted, dp.stream.Series)
         answer = counted.release(through="2026-03-31", window=2)

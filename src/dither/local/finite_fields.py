@@ -252,7 +252,7 @@ class ProjectiveGeometryResponse(IndexProtocol[LocalFrequencies], PureProtocol):
 
     def draw(self, codes: Codes, source: Source) -> Records:
         """Draw a member of the difference set D, or of its complement, and add it to each code modulo K."""
-        total, (inside, outside) = self.report_count, _steps(*self.geometry)
+        total, (inside, outside) = self.report_count, _hyperplane_and_complement(*self.geometry)
         probability = inside_float(float(self.epsilon), inside.size, total)
         held = trials(probability, self.own_probability, codes.size, source)
         points = codes.copy()
@@ -265,7 +265,7 @@ class ProjectiveGeometryResponse(IndexProtocol[LocalFrequencies], PureProtocol):
         """Return the points on the hyperplane of this category, which are e^epsilon times as likely for it as the
         others.
         """
-        return (_steps(*self.geometry)[0] + code) % self.report_count
+        return (_hyperplane_and_complement(*self.geometry)[0] + code) % self.report_count
 
     def supporters(self, tally: Tally, n: int, codes: Codes) -> NDArray[np.int64]:
         """Return how many points lie on the hyperplanes of these categories: a circular correlation with D.
@@ -273,7 +273,7 @@ class ProjectiveGeometryResponse(IndexProtocol[LocalFrequencies], PureProtocol):
         The Fourier transform computes all of them in doubles, whose error is far below one half where n is below 2^45
         divided by K; otherwise, and where few are asked, they are added up one by one.
         """
-        total, inside = self.report_count, _steps(*self.geometry)[0]
+        total, inside = self.report_count, _hyperplane_and_complement(*self.geometry)[0]
         if codes.size < 64 or n * total > _EXACT_BELOW:
             return np.array([int(tally[(inside + code) % total].sum()) for code in codes.tolist()], dtype=np.int64)
         members = np.zeros(total)
@@ -311,7 +311,7 @@ def _best_geometry(k: int, epsilon: float) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=16)
-def _steps(q: int, t: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _hyperplane_and_complement(q: int, t: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return Singer's difference set and its complement; in dimension 2 a hyperplane is one point."""
     inside = singer_difference_set(q, t)
     outside = np.ones(_points(q, t), dtype=np.bool_)

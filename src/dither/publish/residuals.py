@@ -216,7 +216,10 @@ class AttributeResiduals:
         return np.asarray(np.bincount(which, minlength=len(rows)) @ rows / len(which))
 
     def squared_weights(self, weights: Floats, level: int) -> Iterator[Floats]:
-        """Return for each level weights whose summed squares are its share of the variance of a weighted sum over keys.
+        """Split the variance of a weighted sum over the keys of a level among this level and those above it.
+
+        For each level from 0 on, weights are yielded whose sum of squares is the share of a contrast's variance 1 at
+        that level. The weights of the sum are along the first axis.
 
         The weights of the sum are along the first axis.
         """

@@ -26,13 +26,12 @@ from dither.stream.mechanism import StreamPlan
 from dither.stream.running import Histogram, RunningMean, RunningSum, SlidingWindow
 
 if _typing.TYPE_CHECKING:
-    from dither.stream.series import Over, Series
+    from dither.stream.series import Series, TimeSeriesBuilder
     from dither.stream.series_answer import SeriesAnswer, SeriesExplanation
 
 __all__ = [
     "Histogram",
     "Optimum",
-    "Over",
     "RunningMean",
     "RunningSum",
     "Series",
@@ -41,13 +40,19 @@ __all__ = [
     "SlidingWindow",
     "StreamPlan",
     "ThresholdAlarm",
+    "TimeSeriesBuilder",
     "optimum",
 ]
 
 __dir__ = _name_by_home(__name__, __all__, globals())
 
-_LATER = {"Over": "series", "Series": "series", "SeriesAnswer": "series_answer", "SeriesExplanation": "series_answer"}
-"""Names that are loaded when they are first asked for: tables take a while to import."""
+_LATER = {
+    "TimeSeriesBuilder": "series",
+    "Series": "series",
+    "SeriesAnswer": "series_answer",
+    "SeriesExplanation": "series_answer",
+}
+"""The modules of names that are imported when they are first used, since tables take a while to import."""
 
 
 def __getattr__(name: str) -> _typing.Any:

@@ -169,7 +169,7 @@ def participating(
 @public_in("dither.stream")
 @unhashable
 @dataclass(frozen=True)
-class Over(NotIterable):
+class TimeSeriesBuilder(NotIterable):
     """A table over time, to which aggregates are added: what :meth:`dither.Table.over` returns.
 
     >>> import dither as dp, pyarrow as pa
@@ -185,11 +185,11 @@ class Over(NotIterable):
     """What the series is beside its query: the further fields of :class:`SeriesSpec`."""
     query: Query = field(default_factory=lambda: Query({}))
 
-    def where(self, condition: Condition | Sequence[Condition]) -> Over:
+    def where(self, condition: Condition | Sequence[Condition]) -> TimeSeriesBuilder:
         """Count only rows for which a condition holds as well; of several in a list, all must hold."""
         return replace(self, query=steps.where(self.query, condition, self.table.card))
 
-    def group_by(self, *groups: Grouping | Sequence[Grouping], **named: Grouping) -> Over:
+    def group_by(self, *groups: Grouping | Sequence[Grouping], **named: Grouping) -> TimeSeriesBuilder:
         """Return a series for each value of these columns or expressions, whose keys are public."""
         return replace(self, query=steps.group_by(self.query, groups, named, self.table.card))
 
@@ -217,7 +217,7 @@ def over(
     late: Late,
     arrived: str | None,
     name: str | None,
-) -> Over:
+) -> TimeSeriesBuilder:
     """Return a table over time: see :meth:`dither.Table.over`."""
     card = table.card
     if card.tables:
@@ -246,7 +246,7 @@ def over(
         "arrived": arrived,
         "name": name,
     }
-    return Over(table, stated)
+    return TimeSeriesBuilder(table, stated)
 
 
 class _RecordedPoints(NamedTuple):

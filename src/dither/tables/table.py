@@ -163,7 +163,7 @@ class Table(NotIterable):
         late: Literal["ignore", "arrival"] = "ignore",
         arrived: str | None = None,
         name: str | None = None,
-    ) -> dither.stream.Over:
+    ) -> dither.stream.TimeSeriesBuilder:
         """Ask over time, to release period by period for one charge: ``over("day", column="visited_at",
         horizon=365, start="2026-01-01", epsilon=1, delta=1e-9).agg(n=dp.count())`` is a :class:`dither.stream.Series`.
 
@@ -188,7 +188,7 @@ class Table(NotIterable):
         if self.backend is not LOCAL:
             fix = "release a series where its ledger is: dither series CARD NAME"
             raise InvalidArgument("over", "a table that was opened here", "one on a server", fix)
-        over: dither.stream.Over = import_module("dither.stream.series").over(
+        over: dither.stream.TimeSeriesBuilder = import_module("dither.stream.series").over(
             self,
             unit,
             column=column,

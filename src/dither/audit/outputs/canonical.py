@@ -222,7 +222,7 @@ def _walk(output: Any) -> Iterator[tuple[str, str, Leaf]]:
             yield path, shown, Leaf(f"{OPAQUE}more than {_MAX_LEAVES} parts")
             return
         else:
-            how = _how_of(kind)
+            how = _decomposition_of(kind)
             if shared or how.shared:
                 if id(value) in known:
                     yield path, shown, Leaf(f"part {known[id(value)][0]} again")
@@ -354,8 +354,8 @@ class _Naming(threading.local):
 _naming = _Naming()
 
 
-class _How(NamedTuple):
-    """How values of one type are decomposed: what its built-in base holds, and what a subclass adds."""
+class _Decomposition(NamedTuple):
+    """The way in which values of one type are decomposed: what the built-in base has, and what a subclass adds."""
 
     base: type
     decompose: Callable[[Any], list[Child]]
@@ -366,29 +366,29 @@ class _How(NamedTuple):
     library: bool = False
 
 
-def _how_of(kind: Any) -> _How:
+def _decomposition_of(kind: Any) -> _Decomposition:
     """Return how values of a type are decomposed, also where its metaclass forbids hashing, which the cache needs."""
     try:
-        return _how(kind)
+        return _decomposition(kind)
     except TypeError:
-        return _how.__wrapped__(kind)
+        return _decomposition.__wrapped__(kind)
 
 
 @lru_cache(maxsize=1 << 12)
-def _how(kind: type) -> _How:
+def _decomposition(kind: type) -> _Decomposition:
     """Return how values of a type are decomposed: by its first known base class, or by its slots and ``__dict__``."""
     for base in kind.__mro__:
         if base is not object and base in _BASES:
-            return _How(base, _BASES[base], base in _SHARED, _INTERNALS.get(base, frozenset()))
+            return _Decomposition(base, _BASES[base], base in _SHARED, _INTERNALS.get(base, frozenset()))
         known = library_parts(base)
         if known is not None:
             decompose: Any = known[0]
-            return _How(base, decompose, False, known[1], library=True)
+            return _Decomposition(base, decompose, False, known[1], library=True)
     hidden = _hidden_state(kind)
-    return _How(object, _hidden if hidden else _plain_object, True)
+    return _Decomposition(object, _hidden if hidden else _plain_object, True)
 
 
-def _parts(value: Any, how: _How) -> list[Child]:
+def _parts(value: Any, how: _Decomposition) -> list[Child]:
     """Return the named parts of a value: leaves first, where there are any."""
     kind = type(value)
     parts = how.decompose(value)

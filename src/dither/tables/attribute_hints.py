@@ -94,11 +94,6 @@ def missing_attribute(owner: object, name: str, columns: Collection[str] = ()) -
     )
 
 
-def _is_special(name: str) -> bool:
-    """Return whether a name is a special method of Python, such as ``__len__``."""
-    return name.startswith("__")
-
-
 class NotIterable:
     """A table or a question: it holds no rows, so it has no length, no items and nothing to iterate over.
 
@@ -110,7 +105,8 @@ class NotIterable:
     def __dir__(self) -> list[str]:
         """Return the names for completion: only those in ``_completed`` where there are any."""
         names = list(super().__dir__())
-        return names if not self._completed else sorted([*filter(_is_special, names), *self._completed])
+        special = [name for name in names if name.startswith("__")]
+        return sorted([*special, *self._completed]) if self._completed else names
 
     def __bool__(self) -> bool:
         return True

@@ -362,14 +362,10 @@ def _of_files(source: str, declared: Mapping[str, ColumnCard] | None, raw: str) 
         columns = header if declared is None else tuple(name for name in header if name in declared)
         table = files.CsvTable(result.paths, result.format, columns or header[:1])
         return DuckDBSource(exp.to_table(raw), lambda it: it.register(raw, table), result.paths, result.format)
-    options: dict[str, exp.Expr] = {"hive_partitioning": exp.false(), "union_by_name": exp.false()}
-    read = exp.Anonymous(this="read_parquet", expressions=[_paths(result.paths), *_options(options)])
+    switched_off = ("hive_partitioning", "union_by_name")
+    options = [exp.EQ(this=exp.to_identifier(name), expression=exp.false()) for name in switched_off]
+    read = exp.Anonymous(this="read_parquet", expressions=[_paths(result.paths), *options])
     return DuckDBSource(read, paths=result.paths)
-
-
-def _options(options: Mapping[str, exp.Expr]) -> list[exp.Expr]:
-    """Return named arguments of a table function, as in ``read_parquet(…, name = value)``."""
-    return [exp.EQ(this=exp.to_identifier(name), expression=value) for name, value in options.items()]
 
 
 def _of_database(path: str, table: str, catalogs: dict[str, str]) -> DuckDBSource:

@@ -51,8 +51,7 @@ def _named(*names: str) -> dict[Dialect, Callable[..., exp.Expr]]:
 
 def _difference(left: exp.Expr, right: exp.Expr) -> exp.Expr:
     """Return the difference of two nodes in parentheses."""
-    sides = (exp.Paren(this=side) for side in (left, right))
-    return exp.Paren(this=exp.Sub(this=next(sides), expression=next(sides)))
+    return exp.Paren(this=exp.Sub(this=exp.Paren(this=left), expression=exp.Paren(this=right)))
 
 
 def _timestamp_text(dialect: Dialect) -> Callable[..., exp.Expr]:

@@ -465,7 +465,7 @@ class PrivateBlock:
         if group is not None:
             return group
         if clause == "LIMIT":
-            number(node, clause)
+            number(node, clause)  # which refuses it
         self._refuse_unknown(node)
         value = find_column(node, self.rows)
         raise ungrouped(self.select, value, self._is_numeric(value))

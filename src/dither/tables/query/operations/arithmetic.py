@@ -501,11 +501,6 @@ def _check_quotient(call: Call, args: list[TypedExpression]) -> Checked:
     return [item for item, _ in args], "integer"
 
 
-def _compile_quotient(call: Call, compiler: Compiler) -> TypedSql:
-    """Return the integer quotient as SQL: TRUNC(left / right)."""
-    return _compile_round(Call("trunc", (Call("/", call.args), Literal(0))), compiler)
-
-
 def quotient(left: int, right: int) -> int | None:
     """Return the quotient of whole numbers, cut off toward 0; None for a divisor of 0."""
     if not isinstance(left, int) or not isinstance(right, int):
@@ -533,7 +528,9 @@ ROUNDING = (
     ),
     Operation(
         "//", "the quotient of whole numbers, cut off toward 0",
-        2, 2, _check_quotient, _compile_quotient, quotient, "n // 2",
+        2, 2, _check_quotient,
+        lambda call, compiler: _compile_round(Call("trunc", (Call("/", call.args), Literal(0))), compiler),
+        quotient, "n // 2",
         syntax=Syntax("IntDiv", ("this", "expression")), examples=("n DIV 3", "DATE_DIFF('day', d, d) // 7"),
         null_where="the divisor is 0", range_rule="that of the quotients of its ends, cut off",
     ),
@@ -564,11 +561,6 @@ def _refuse_negative(call: Call, expected: str) -> InvalidArgument:
 # -- roots and powers -----------------------------------------------------------------------------------------------
 
 
-def _compile_sqrt(call: Call, compiler: Compiler) -> TypedSql:
-    """Return the square root as SQL."""
-    return _square_root(call, compiler.number(call.args[0]))
-
-
 def _square_root(call: Call, value: TypedSql) -> TypedSql:
     """Return the square root of compiled SQL: NULL where the value is negative. Refuse a range that is all negative."""
     known = require_range(value)
@@ -579,11 +571,6 @@ def _square_root(call: Call, value: TypedSql) -> TypedSql:
         root = nodes.case([(nodes.binary(">=", value.node, nodes.double(0.0)), root)], nodes.literal(None))
     low, high, least = (math.sqrt(max(end, 0.0)) for end in (known.low, known.high, known.least))
     return TypedSql(root, "number", Range.between(low, high, least).checked())
-
-
-def _sqrt(value: float) -> float | None:
-    """Return the square root; None for a negative number."""
-    return math.sqrt(value) if value >= 0 else None
 
 
 def _exponent(call: Call) -> float:
@@ -703,7 +690,9 @@ def _compile_exp(call: Call, compiler: Compiler) -> TypedSql:
 
 NUMERIC_FUNCTIONS = (
     Operation(
-        "sqrt", "the square root", 1, 1, _numbers_giving("number"), _compile_sqrt, _sqrt, "SQRT(x)",
+        "sqrt", "the square root", 1, 1, _numbers_giving("number"),
+        lambda call, compiler: _square_root(call, compiler.number(call.args[0])),
+        lambda value: math.sqrt(value) if value >= 0 else None, "SQRT(x)",
         functions=("SQRT",), examples=("SQRT(ABS(n))",), null_where="x is below 0", range_rule="the roots of its ends",
     ),
     Operation(

@@ -72,19 +72,24 @@ class Range:
         return max(abs(self.low), abs(self.high))
 
     def __neg__(self) -> Range:
+        """Return the range of the negated values."""
         return Range(-self.high, -self.low, self.least, self.quantum)
 
     def __abs__(self) -> Range:
+        """Return the range of the absolute values."""
         inside = self.low <= 0 <= self.high
         return Range(0.0 if inside else min(abs(self.low), abs(self.high)), self.size, self.least, self.quantum)
 
     def __add__(self, other: Range) -> Range:
+        """Return the range of the sums."""
         return Range.of(self.low + other.low, self.high + other.high, min(self.quantum, other.quantum))
 
     def __sub__(self, other: Range) -> Range:
+        """Return the range of the differences."""
         return self + -other
 
     def __mul__(self, other: Range) -> Range:
+        """Return the range of the products."""
         ends = [a * b for a in (self.low, self.high) for b in (other.low, other.high)]
         least = self.least * other.least
         return Range(min(ends), max(ends), least, max(self.quantum * other.quantum, _spacing(least)))
@@ -325,13 +330,9 @@ def check_alike(call: Call, args: list[TypedExpression]) -> tuple[list[Expressio
     if len(kinds) == 1 or set(kinds) == set(NUMBERS):
         return [item for item, _ in args], "number" if len(kinds) > 1 else kinds[0]
     if set(kinds) == {"date", "timestamp"}:
-        return [_start_of_day(item) if kind == "date" else item for item, kind in args], "timestamp"
+        starts = [Call("cast", (Literal("timestamp"), item)) if kind == "date" else item for item, kind in args]
+        return starts, "timestamp"
     raise InvalidArgument(show(call), "values of one kind", " and ".join(kinds), one_kind(call, args, kinds))
-
-
-def _start_of_day(item: Expression) -> Expression:
-    """Return a date as the timestamp at which its day begins."""
-    return Call("cast", (Literal("timestamp"), item))
 
 
 def _convert(literal: Literal, target: str) -> TypedExpression:

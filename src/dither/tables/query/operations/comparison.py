@@ -66,10 +66,13 @@ def _check(call: Call, args: list[TypedExpression]) -> Checked:
     return check_alike(call, args)[0], "boolean"
 
 
-def _compile(call: Call, compiler: Compiler) -> TypedSql:
-    """Return a comparison as SQL."""
-    left, right = compile_alike(call, compiler)
-    return TypedSql(nodes.binary(call.op, left.node, right.node), "boolean")
+def _compared(write: Callable[..., exp.Expr]) -> Callable[[Call, Compiler], TypedSql]:
+    """Return the compiler of a condition on values of one kind; ``write`` makes its SQL from theirs."""
+
+    def compile(call: Call, compiler: Compiler) -> TypedSql:
+        return TypedSql(write(*(part.node for part in compile_alike(call, compiler))), "boolean")
+
+    return compile
 
 
 def _comparison(name: str, node: str, relation: Callable[[Any, Any], Any]) -> Operation:
@@ -80,7 +83,7 @@ def _comparison(name: str, node: str, relation: Callable[[Any, Any], Any]) -> Op
         2,
         2,
         _check,
-        _compile,
+        _compared(lambda a, b: nodes.binary(name, a, b)),
         lambda a, b: compare(relation, a, b),
         f"x {name} n",
         syntax=Syntax(node, ("this", "expression")),
@@ -101,12 +104,6 @@ def _check_in(call: Call, args: list[TypedExpression]) -> Checked:
     return _check(call, args)
 
 
-def _compile_in(call: Call, compiler: Compiler) -> TypedSql:
-    """Return IN with a list of constants as SQL."""
-    first, *others = compile_alike(call, compiler)
-    return TypedSql(nodes.in_list(first.node, [other.node for other in others]), "boolean")
-
-
 def _in(*arguments: Callable[[], Any]) -> bool | None:
     """Return whether the first value is among the others: None, as in SQL, where it is not but one of them is NULL."""
     value, *others = (argument() for argument in arguments)
@@ -119,12 +116,6 @@ def _in(*arguments: Callable[[], Any]) -> bool | None:
 # -- BETWEEN ----------------------------------------------------------------------------------------------------------
 
 
-def _compile_between(call: Call, compiler: Compiler) -> TypedSql:
-    """Return BETWEEN as SQL."""
-    x, low, high = compile_alike(call, compiler)
-    return TypedSql(nodes.between(x.node, low.node, high.node), "boolean")
-
-
 def _between(*arguments: Callable[[], Any]) -> bool | None:
     """Return whether a value lies between two others, inclusive: None, as in SQL, where a NULL leaves it open."""
     x, low, high = (argument() for argument in arguments)
@@ -134,12 +125,6 @@ def _between(*arguments: Callable[[], Any]) -> bool | None:
 
 
 # -- IS DISTINCT FROM -------------------------------------------------------------------------------------------------
-
-
-def _compile_distinct(call: Call, compiler: Compiler) -> TypedSql:
-    """Return IS DISTINCT FROM as SQL."""
-    left, right = compile_alike(call, compiler)
-    return TypedSql(nodes.not_(nodes.is_same(left.node, right.node)), "boolean")
 
 
 def _distinct(*arguments: Callable[[], Any]) -> bool:
@@ -176,18 +161,19 @@ COMPARISON = (
     _comparison(">=", "GTE", operator.ge),
     Operation(
         "in", "whether the first argument is one of the others, which are literals",
-        2, None, _check_in, _compile_in, _in, "s IN ('a', 'b')", strict=False, takes_null=True,
-        examples=("n IN (1, NULL)", "s IN ('a', NULL, 'b')"),
+        2, None, _check_in, _compared(lambda x, *values: nodes.in_list(x, values)), _in, "s IN ('a', 'b')",
+        strict=False, takes_null=True, examples=("n IN (1, NULL)", "s IN ('a', NULL, 'b')"),
         syntax=Syntax("In", ("this", "expressions"), refuse=_refuse_other_than_list),
     ),
     Operation(
         "between", "(x, low, high): whether x is within, both ends in",
-        3, 3, _check, _compile_between, _between, "x BETWEEN 0 AND n", strict=False,
-        syntax=Syntax("Between", ("this", "low", "high")),
+        3, 3, _check, _compared(lambda x, low, high: nodes.between(x, low, high)), _between, "x BETWEEN 0 AND n",
+        strict=False, syntax=Syntax("Between", ("this", "low", "high")),
     ),
     Operation(
         "is_distinct", "whether they differ, where NULL is a value like others: never NULL",
-        2, 2, _check, _compile_distinct, _distinct, "x IS DISTINCT FROM n", strict=False, takes_null=True,
+        2, 2, _check, _compared(lambda a, b: nodes.not_(nodes.is_same(a, b))), _distinct, "x IS DISTINCT FROM n",
+        strict=False, takes_null=True,
         syntax=Syntax("NullSafeNEQ", ("this", "expression")), other_syntax=(Syntax("NullSafeEQ", read=_read_same),),
         examples=("s IS NOT DISTINCT FROM 'a'", "d IS DISTINCT FROM DATE '2024-02-29'", "b IS TRUE", "b IS NOT FALSE"),
     ),
@@ -349,11 +335,6 @@ def _compile_coalesce(call: Call, compiler: Compiler, as_number: bool = False) -
     return TypedSql(nodes.coalesce(*(part.node for part in parts)), kind, known)
 
 
-def _coalesce(*arguments: Callable[[], Any]) -> Any:
-    """Return the first value that is not NULL; None if all are."""
-    return next((value for argument in arguments if (value := argument()) is not None), None)
-
-
 # -- NULLIF -----------------------------------------------------------------------------------------------------------
 
 
@@ -403,11 +384,6 @@ def _read_isnull(args: Sequence[exp.Expr], read: Read) -> Expression:
     return Call("is_null" if len(parts) == 1 else "coalesce", parts)
 
 
-def _read_nullif(args: Sequence[exp.Expr], read: Read) -> Expression:
-    """Return the call that NULLIF(x, y) stands for."""
-    return Call("nullif", tuple(map(read, args)))
-
-
 CONDITIONAL = (
     Operation(
         "case", "(when, then, when, then, …, otherwise): the value beside the first condition that holds",
@@ -420,7 +396,9 @@ CONDITIONAL = (
     ),
     Operation(
         "coalesce", "the first that is not NULL",
-        1, None, check_alike, _compile_coalesce, _coalesce, "COALESCE(x, n)",
+        1, None, check_alike, _compile_coalesce,
+        lambda *arguments: next((value for argument in arguments if (value := argument()) is not None), None),
+        "COALESCE(x, n)",
         strict=False, takes_null=True, compile_number=functools.partial(_compile_coalesce, as_number=True),
         functions=("COALESCE", "IFNULL", "NVL"), range_rule="that of all together",
         special_functions=(Function("ISNULL", (1, 2), "ISNULL(x, 0)", _read_isnull),),
@@ -431,7 +409,9 @@ CONDITIONAL = (
         2, 2, _check_nullif, _compile_nullif, _nullif, "NULLIF(n, 0)",
         strict=False, compile_number=functools.partial(_compile_nullif, as_number=True),
         range_rule="that of x", null_where="they are equal",
-        special_functions=(Function("NULLIF", 2, "NULLIF(x, 0)", _read_nullif),),
+        special_functions=(
+            Function("NULLIF", 2, "NULLIF(x, 0)", lambda args, read: Call("nullif", tuple(map(read, args)))),
+        ),
     ),
 )  # fmt: skip
 """The operations that choose among values."""

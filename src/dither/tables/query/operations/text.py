@@ -11,6 +11,7 @@ after a ``%`` at every place of the text, which is some 0.5 ns for each characte
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from string import ascii_lowercase, ascii_uppercase
 from typing import TYPE_CHECKING, Any
@@ -196,20 +197,10 @@ def _compile_substr(call: Call, compiler: Compiler) -> TypedSql:
     return TypedSql(nodes.call("SUBSTRING", text, nodes.integer(start), nodes.integer(count)), "text")
 
 
-def _substr(text: str, start: int, count: int) -> str:
-    """Return ``count`` characters of a text, of which the first is ``start``; characters count from 1."""
-    return text[start - 1 : start - 1 + count]
-
-
 def _read_substr(args: Sequence[exp.Expr], read: Read) -> Expression:
     """Return the call that SUBSTR(x, start, count) stands for; without a count it takes the rest."""
     parts = [read(item) for item in args]
     return Call("substr", (*parts, *([Literal(MAX_TEXT_BYTES)] if len(parts) == 2 else [])))
-
-
-def _read_left(args: Sequence[exp.Expr], read: Read) -> Expression:
-    """Return the call that LEFT(x, count) stands for."""
-    return Call("substr", (read(args[0]), Literal(1), read(args[1])))
 
 
 def _check_right(call: Call, args: list[TypedExpression]) -> Checked:
@@ -223,11 +214,6 @@ def _compile_right(call: Call, compiler: Compiler) -> TypedSql:
     """Return RIGHT as SQL."""
     (text,) = _compile_texts(call.args[:1], compiler)
     return TypedSql(nodes.call("RIGHT", text, nodes.integer(_count(call, 1, 0, "the number of characters"))), "text")
-
-
-def _right(text: str, count: int) -> str:
-    """Return the last ``count`` characters of a text."""
-    return text[max(len(text) - count, 0) :]
 
 
 def _compile_length(call: Call, compiler: Compiler) -> TypedSql:
@@ -343,11 +329,6 @@ def _search(name: str, meaning: str, compute: Callable[[str, str], Any], *functi
     )  # fmt: skip
 
 
-def _contains(text: str, part: str) -> bool:
-    """Return whether a text contains another."""
-    return part in text
-
-
 TEXT = (
     Operation(
         "like", "(x, pattern): whether x fits the pattern of % and _; case matters, and there is no backslash; at most "
@@ -374,16 +355,19 @@ TEXT = (
     _trim("rtrim", "the text without spaces at its end", str.rstrip),
     Operation(
         "substr", "(x, first, count), constants: so many characters from the first on, which is 1; LEFT(x, count)",
-        3, 3, _check_substr, _compile_substr, _substr, "SUBSTR(s, 1, 1)",
+        3, 3, _check_substr, _compile_substr, lambda text, start, count: text[start - 1 : start - 1 + count],
+        "SUBSTR(s, 1, 1)",
         special_functions=(
             *(Function(name, (2, 3), "SUBSTR(s, 1, 3)", _read_substr) for name in ("SUBSTR", "SUBSTRING")),
-            Function("LEFT", 2, "LEFT(s, 3)", _read_left),
+            Function(
+                "LEFT", 2, "LEFT(s, 3)", lambda args, read: Call("substr", (read(args[0]), Literal(1), read(args[1])))
+            ),
         ),
         examples=("SUBSTRING(s, 2)", "LEFT(s, 1)", "SUBSTR(s, 3, 5)", "LEFT(s, 0)"),
     ),
     Operation(
         "right", "(x, count), a constant: so many characters from the end",
-        2, 2, _check_right, _compile_right, _right, "RIGHT(s, 1)",
+        2, 2, _check_right, _compile_right, lambda text, count: text[max(len(text) - count, 0) :], "RIGHT(s, 1)",
         special_functions=(
             Function("RIGHT", 2, "RIGHT(s, 3)", lambda args, read: Call("right", tuple(map(read, args)))),
         ),
@@ -394,7 +378,7 @@ TEXT = (
         1, 1, _texts_giving("integer"), _compile_length, len, "LENGTH(s)",
         functions=("LENGTH", "LEN", "CHAR_LENGTH", "CHARACTER_LENGTH"), range_rule=f"0 to {MAX_TEXT_BYTES}",
     ),
-    _search("contains", "(x, part): whether the part is in x", _contains, "CONTAINS"),
+    _search("contains", "(x, part): whether the part is in x", operator.contains, "CONTAINS"),
     _search("starts_with", "(x, start): whether x begins so", str.startswith, "STARTS_WITH", "STARTSWITH", "PREFIX"),
     _search("ends_with", "(x, end): whether x ends so", str.endswith, "ENDS_WITH", "ENDSWITH", "SUFFIX"),
     Operation(

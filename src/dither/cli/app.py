@@ -163,7 +163,9 @@ def synthesize(card: str = _CARD, *, options: SynthesizeOptions) -> None:
 @expand_options
 def series(
     card: str = _CARD,
-    name: str = typer.Argument(metavar="NAME", help="The series, NAME where the card has a section series.NAME."),
+    name: str = typer.Argument(
+        metavar="NAME", help="The name of the series, which is a section series.NAME of the card."
+    ),
     *,
     options: SeriesOptions,
 ) -> None:

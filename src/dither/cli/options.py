@@ -223,12 +223,10 @@ class BackupOptions:
 
 
 @dataclass(frozen=True)
-class RestoreOptions:
+class RestoreOptions(BackupOptions):
     """Where the secrets of a backup are, which server is restored, and who accepts lost charges for what reason."""
 
     keys: str | None = option(None, "The folder with the ledgers' secrets, if those are lost, too.", "FOLDER")
-    config: str | None = option(None, "The configuration; else dither-server.toml.", "FILE")
-    database: str | None = option(None, "The server's database, as for dither serve.", "PLACE")
     accept_loss: bool = option(False, "Use a ledger that has lost entries: nothing is left in its accounts.")
     signed_by: str | None = option(None, "With --accept-loss: who is responsible.", "NAME", flag="--signed-by --by")
     reason: str | None = option(None, "With --accept-loss: why; it stays in the history.", "TEXT")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 from textwrap import indent
 from typing import Any
@@ -229,7 +229,9 @@ def query(path: str, sql: str, options: ReleaseOptions, output: OutputOptions) -
                 output.report is not None and plan is not None and not any(part.automatic for part in plan.parts)
             )
             explanation = table.backend.explain(question, options, plan) if explained else None
-            with _explaining_failures(card, sql):
+            with (  # on a server the ledger is out of reach
+                nullcontext() if card is None else explaining_failures(str(card.ledger), card.name, "question", sql)
+            ):
                 with nullcontext() if card is None else busy("asking…"):
                     answer = table.backend.release(question, options, plan)
                 _write(outputs, output, answer, plotted, explanation, table, sql)
@@ -255,11 +257,6 @@ def _plotted_column(path: str | None, plan: QuestionPlan) -> str | None:
     raise InvalidArgument(
         "--plot", "an answer with a column of noisy numbers", "none", "ask for a count, a sum or a mean as well"
     )
-
-
-def _explaining_failures(card: Card | None, sql: str) -> AbstractContextManager[None]:
-    """Return the block that explains failures by the ledger; one that does nothing if the ledger is on a server."""
-    return nullcontext() if card is None else explaining_failures(str(card.ledger), card.name, "question", sql)
 
 
 def _print(answer: Answer) -> None:

@@ -201,23 +201,11 @@ def _p(name: str) -> sa.BindParameter[object]:
     return sa.bindparam(name)
 
 
-_entry_columns = (
-    entry.c.seq,
-    entry.c.at,
-    entry.c.kind,
-    entry.c.dataset,
-    entry.c.key,
-    entry.c.charge,
-    entry.c.body,
-    entry.c.answer,
-    entry.c.hash,
-)
-
 LAST = sa.select(entry.c.seq, entry.c.hash).order_by(entry.c.seq.desc()).limit(1)
-ENTRY = sa.select(*_entry_columns).where(entry.c.seq == _p("seq"))
-ENTRIES = sa.select(*_entry_columns).where(entry.c.seq > _p("after")).order_by(entry.c.seq).limit(_p("most"))
+ENTRY = sa.select(entry).where(entry.c.seq == _p("seq"))
+ENTRIES = sa.select(entry).where(entry.c.seq > _p("after")).order_by(entry.c.seq).limit(_p("most"))
 ENTRIES_OF = (
-    sa.select(*_entry_columns)
+    sa.select(entry)
     .where(entry.c.seq > _p("after"), entry.c.dataset == _p("dataset"))
     .order_by(entry.c.seq)
     .limit(_p("most"))
@@ -239,7 +227,7 @@ ANSWERS_BETWEEN = sa.select(entry.c.seq, entry.c.key).where(
 _previous = entry.alias("previous")
 # the answers to one charge with keys in a range, each with the hash of the entry before it
 ANSWERS = (
-    sa.select(*_entry_columns, _previous.c.hash)
+    sa.select(entry, _previous.c.hash)
     .where(_is("answer"), entry.c.dataset == _p("dataset"), entry.c.key >= _p("first"), entry.c.key < _p("last"))
     .where(entry.c.charge == _p("charge"), _previous.c.seq == entry.c.seq - 1)
     .order_by(entry.c.seq)
@@ -252,7 +240,7 @@ LAST_INCIDENTS = (
     .order_by(entry.c.seq.desc())
     .limit(_p("most"))
 )
-INCIDENT = sa.select(*_entry_columns).where(_is("incident"), entry.c.charge == _p("charge"))
+INCIDENT = sa.select(entry).where(_is("incident"), entry.c.charge == _p("charge"))
 
 ACCOUNT = sa.select(account).where(
     account.c.owner == _p("owner"), account.c.kind == _p("kind"), account.c.name == _p("name")
@@ -272,29 +260,19 @@ TOUCHED = sa.select(
 )
 ACCOUNTS = sa.select(account).order_by(account.c.owner, account.c.kind, account.c.name)
 OPEN = account.insert().values({column.name: _p(column.name) for column in account.c})
-SPEND = (
-    account.update()
-    .where(account.c.owner == _p("owner_"), account.c.kind == _p("kind_"), account.c.name == _p("name_"))
-    .values(
-        spent_loss=account.c.spent_loss + _p("loss"),
-        spent_delta=account.c.spent_delta + _p("delta"),
-        checksum=_p("checksum_"),
-        sealed=_p("sealed_"),
-    )
+_change_account = account.update().where(
+    account.c.owner == _p("owner_"), account.c.kind == _p("kind_"), account.c.name == _p("name_")
 )
-RESTATE = (
-    account.update()
-    .where(account.c.owner == _p("owner_"), account.c.kind == _p("kind_"), account.c.name == _p("name_"))
-    .values(stated=_p("stated_"), unit=_p("unit_"), limit_loss=_p("limit_loss_"), limit_delta=_p("limit_delta_"))
+SPEND = _change_account.values(
+    spent_loss=account.c.spent_loss + _p("loss"),
+    spent_delta=account.c.spent_delta + _p("delta"),
+    checksum=_p("checksum_"),
+    sealed=_p("sealed_"),
 )
-COUNT_INCIDENTS = (
-    account.update()
-    .where(account.c.owner == _p("owner_"), account.c.kind == _p("kind_"), account.c.name == _p("name_"))
-    .values(incidents=_p("incidents_"))
+RESTATE = _change_account.values(
+    stated=_p("stated_"), unit=_p("unit_"), limit_loss=_p("limit_loss_"), limit_delta=_p("limit_delta_")
 )
-
-GET = sa.select(about.c.value).where(about.c.name == _p("name"))
-PUT = about.insert().values(name=_p("name"), value=_p("value"))
+COUNT_INCIDENTS = _change_account.values(incidents=_p("incidents_"))
 
 SERIES_PARTS = sa.select(series.c.part, series.c.number, series.c.sealed).where(series.c.series == _p("series"))
 SERIES_NUMBERS = sa.select(series.c.part, series.c.number).where(series.c.series == _p("series"))

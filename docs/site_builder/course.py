@@ -173,12 +173,14 @@ def index_page() -> str:
         "Some of what the documents print is wrong. [What fails](fails.md) collects it; the most instructive is "
         "[Theorem 10](mixed-noise.md). [All claims, with the computation behind each verdict](/claims.md).", "",
         "The same from Python: `dp.course.find(\"theorem 10\")`, `dp.course.results(document=2)`.", "",
-        "| lesson | document | results | of which fail |", "|---|---|---:|---:|",
     ]  # fmt: skip
-    for lesson in LESSONS:
-        failing = sum(result.verdict == "fails" for result in lesson.results)
-        document = f"{lesson.document}. {documents()[lesson.document].title}"
-        lines.append(f"| [{lesson.title}]({lesson.slug}.md) | {document} | {len(lesson.results)} | {failing or ''} |")
+    for document in documents().values():
+        lines += [f"**Document {document.number}: {plain(document.title)}**, about {document.about}.", ""]
+        for lesson in (lesson for lesson in LESSONS if lesson.document == document.number):
+            failing = sum(result.verdict == "fails" for result in lesson.results)
+            fails = f", {failing} of which fail" if failing > 1 else ", one of which fails" if failing else ""
+            lines.append(f"* [{lesson.title}]({lesson.slug}.md): {len(lesson.results)} results{fails}")
+        lines.append("")
     names = [lesson.slug for lesson in LESSONS]
     return "\n".join([*lines, "", "```{toctree}", ":hidden:", "", *names, "results", "fails", "/claims", "```", ""])
 

@@ -23,6 +23,9 @@ WIDE = """() => {
     return [...document.body.querySelectorAll("*")].filter(item => item.getBoundingClientRect().right > width + 0.5)
         .map(item => item.outerHTML.slice(0, 120)).slice(0, 3);
 }"""
+SCROLLS = """() => [...document.querySelectorAll(".pst-scrollable-table-container, .highlight pre, figure.made")]
+    .filter(item => item.clientWidth && item.scrollWidth > item.clientWidth + 1)
+    .map(item => item.textContent.trim().slice(0, 80))"""
 OVERLAP = """() => [...document.querySelectorAll("figure.made svg")].flatMap(svg => {
     const texts = [...svg.querySelectorAll("text")].filter(item => item.textContent.trim());
     const boxes = texts.map(item => item.getBoundingClientRect());
@@ -45,8 +48,8 @@ MOVE = """() => [...document.querySelectorAll("figure.made input[type=range]")].
 
 
 def look_at(context: BrowserContext, base: str, path: str, accessible: bool, shot: Path | None) -> dict[str, Any]:
-    """Load a page; its errors, what is too wide, overlaps or is empty, whether its sliders move anything, and, if
-    ``accessible``, what axe-core objects to.
+    """Load a page; its errors, what is too wide, scrolls inside of it, overlaps or is empty, whether its sliders move
+    anything, and, if ``accessible``, what axe-core objects to.
     """
     seen: list[str] = []
     page = context.new_page()
@@ -55,7 +58,7 @@ def look_at(context: BrowserContext, base: str, path: str, accessible: bool, sho
     page.on("requestfailed", lambda request: seen.append(f"not loaded: {request.url}"))
     page.on("request", lambda request: None if request.url.startswith(base) else seen.append(f"loads {request.url}"))
     page.goto(f"{base}/{path}", wait_until="load")
-    wide, overlap, empty = (page.evaluate(script) for script in (WIDE, OVERLAP, EMPTY))
+    wide, overlap, empty, scrolls = (page.evaluate(script) for script in (WIDE, OVERLAP, EMPTY, SCROLLS))
     if shot is not None:
         page.screenshot(path=shot, full_page=False)
     axe = []
@@ -67,7 +70,7 @@ def look_at(context: BrowserContext, base: str, path: str, accessible: bool, sho
     overlap += page.evaluate(OVERLAP)
     page.close()
     found = {"seen": seen, "axe": axe, "wide": wide, "overlap": overlap, "empty": empty}
-    return {"path": path, "moved": moved, **found}
+    return {"path": path, "moved": moved, "scrolls": scrolls, **found}
 
 
 def main() -> None:

@@ -98,6 +98,13 @@ def test_the_site_builds_and_a_browser_opens_its_pages_without_a_complaint(tmp_p
     assert len(accessible) < len(again) < len(pages)
     results = look(site, pages, accessible, again)
     assert complaints(results) == []
+    course = [
+        item
+        for item in results
+        if item["look"] == "phone" and ("/course/" in item["path"] or item["path"] == "claims.html")
+    ]
+    assert len(course) > 14
+    assert [(item["path"], text) for item in course for text in item["scrolls"]] == []
     moving = {page for page in pages if "data-figure=" in (site / f"{page}.html").read_text(encoding="utf-8")}
     assert "explanation/promise" in moving
     for item in results:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,11 @@ def run(source: str, space: dict[str, Any]) -> object:
     return eval(compile(ast.Expression(last.value), "cell", "eval"), space) if isinstance(last, ast.Expr) else None
 
 
+def fields(text: str) -> list[str]:
+    """The classes and the names of fields in a representation, whose numbers and notes depend on the noise."""
+    return re.findall(r"[A-Z]\w+(?=\()|\b\w+(?==)", text.split("notes=(")[0])
+
+
 def test_there_is_a_notebook():
     assert [path.name for path in NOTEBOOKS] == ["first_hour.ipynb"]
 
@@ -41,6 +47,9 @@ def test_every_cell_runs_and_shows_what_the_file_says(path):
         for output in cell["outputs"]:
             assert output["output_type"] == "execute_result"
             assert ("text/html" in output["data"]) == hasattr(result, "_repr_html_")
+            assert fields("".join(output["data"]["text/plain"])) == fields(repr(result)), (
+                f"cell {number} shows old output"
+            )
     assert "low by" in "".join(
         text for cell in code_cells(path) for output in cell["outputs"] for text in output["data"].get("text/html", [])
     )

@@ -434,7 +434,7 @@ def best_limit(people: NDArray[np.float64], epsilon: Fraction, noise_of_one: flo
     groups
         How many groups what is left out is spread over.
     """
-    possible = _without_noise(people, epsilon)
+    possible = without_noise(people, epsilon)
     out, variances = _beyond(possible.expected, np.array(_CANDIDATES, dtype=np.float64))
     squares = (noise_of_one * np.array(_CANDIDATES)) ** 2 + (out**2 + variances) * min(1.0, 2 / groups**2)
     power = 1.0 if possible.start is None else 1.5
@@ -543,7 +543,7 @@ class _Possible(NamedTuple):
     start: int | None
 
 
-def _without_noise(people: NDArray[np.float64], epsilon: Fraction) -> _Possible:
+def without_noise(people: NDArray[np.float64], epsilon: Fraction) -> _Possible:
     """Return histograms without noise that may have led to this noisy one: those by which a limit is chosen."""
     scaled = people * float(epsilon)
     start = _last_seen(scaled)

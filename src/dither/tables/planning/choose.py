@@ -1,0 +1,470 @@
+"""Limits and bounds that nobody stated, chosen so that the expected total error is smallest; corrections that follow.
+
+An estimate from limited rows and clipped values is off by its noise, by what the limits do to it, and by what is not
+known of that. With R the most that a person counts for, N a person's rows, W the rows that are counted in a group, k
+the people of the group, e the standard deviation of the noise in each part of a measurement with R = 1, and
+``h = (high - low) / 2``:
+
+=========  =====================================  =================================================================
+aggregate  noise                                  what the limits do
+=========  =====================================  =================================================================
+count      ``e R``                                rows beyond R are missing: ``sum max(N - R, 0)``
+sum        ``e R max(|low|, |high|)``             the same in the units of the value, and values beyond the bounds
+mean       ``e R h sqrt(2 (1 + m^2)) / W``        people with few rows count for more; values beyond the bounds
+variance   ``e R h^2 sqrt(c) / W``                the same
+quantile   its rank by about ``2 R / epsilon``    people with few rows count for more
+=========  =====================================  =================================================================
+
+Here m is the mean between the bounds, from -1 to 1. What the limits do to all rows together is known from the profile,
+and the answer is corrected by it: counts and sums by a factor, means and the like by a shift. What stays is
+
+* the noise of the profile in that correction;
+* that a group differs from the whole table: most of the correction (:data:`_DIFFERENT`), as one standard deviation,
+  so that the interval reaches to a group in which nothing had to be corrected;
+* that a group has few people. A mean with the weights ``a_i = min(N_i, R) / W`` in place of ``b_i = N_i / M`` differs
+  by ``sum (a_i - b_i) v_i``, where v_i is a person's mean; its variance is ``sum (a_i - b_i)^2 var(v_i)``, with
+  ``var(v_i) = s^2 (r + (1 - r) / N_i)`` for values of variance s^2 that are correlated by r within a person. A count
+  differs by ``sum (N_i - f min(N_i, R))``, with f the factor.
+
+All of these are added up as independent errors. The limit and the bounds are those for which the root of the sum is
+smallest: the mean of its logarithm over groups of the sizes that the profile shows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dither.tables.planning.table_model import Floats, People, Values
+
+_DIFFERENT = 0.5
+_OF_ALL = 0.15
+"""The same as :data:`_DIFFERENT` for an answer about all rows: values of a bin are not all in its middle."""
+_UNKNOWN_DRIFT = 0.25
+"""By how many standard deviations of people's means those of people with few and with many rows differ, where it is not
+known."""
+_BY_GROUP = 0.1
+_Z = 1.959964
+_CUT = (0.0, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.08)
+"""Shares of the values that bounds cut off."""
+
+
+@dataclass(frozen=True)
+class Correction:
+    """What follows for an answer from what limits leave out: ``factor * value + shift``, and how uncertain that is.
+
+    ``deviation`` is the standard deviation of what stays, in the units of the answer; ``relative`` is the same as a
+    share of the answer; ``of_person`` and ``relative_of_person`` are those of a group of one person, from which those
+    of k people follow by division by the root of k.
+    """
+
+    factor: float = 1.0
+    shift: float = 0.0
+    deviation: float = 0.0
+    relative: float = 0.0
+    of_person: float = 0.0
+    relative_of_person: float = 0.0
+    people_of_row: float = 1.0
+    """How many people there are for each row that is counted."""
+
+    def limits_error(self, values: Floats, rows: Floats | float) -> Floats:
+        """Return the error (95 %) of corrected answers by what is not known of the limits, in groups of which so many
+        rows are counted."""
+        people = np.maximum(np.asarray(rows, dtype=np.float64) * self.people_of_row, 1.0)
+        size = np.abs(values)
+        variance = self.deviation**2 + (self.relative * size) ** 2
+        variance = variance + (self.of_person**2 + (self.relative_of_person * size) ** 2) / people
+        return _Z * np.sqrt(variance)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The limit and the bounds of one aggregate, the correction that they need, and the error that is expected."""
+
+    rows: int
+    bounds: tuple[float, float] | None
+    correction: Correction
+    error: float
+    """The expected total error (one standard deviation) in a group of typical size."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known about the rows of an aggregation: people, and how they are shared among the groups."""
+
+    people: People
+    groups: Floats
+    """The share of the people in each group; one for all rows."""
+    different: float
+    """By which share of a correction a group differs from all rows, as a standard deviation."""
+    tried: tuple[float, ...] = ()
+    """The only limits that are possible; none for any."""
+
+    @classmethod
+    def of(cls, people: People, groups: Sequence[float] | None, approximate: bool = False) -> Known:
+        """Return what is known of groups with these shares of the people, or of all rows; ``approximate`` where the
+        rows are not those that the profile is of."""
+        if groups is None:
+            return cls(people, np.ones(1), _DIFFERENT if approximate else _OF_ALL)
+        shares = np.maximum(np.asarray(groups, dtype=np.float64), 1e-9)
+        if len(shares) > 9:
+            shares = np.quantile(shares, np.linspace(0.05, 0.95, 7))
+        return cls(people, shares, _DIFFERENT)
+
+    def in_groups(self) -> Floats:
+        """Return the number of people in each group."""
+        return np.maximum(self.people.number * self.groups, 1.0)
+
+    def limits(self) -> Floats:
+        """Return the limits that are tried."""
+        if self.tried:
+            return np.array(self.tried)
+        most = max(float(self.people.sizes[self.people.expected > 1e-6].max(initial=1.0)), 1.0) * 1.3
+        tried = sorted({1, 2, 3, *(round(2 ** (i / 4)) for i in range(8, 81))})
+        known = [limit for limit in tried if limit <= most]
+        larger = [limit for limit in tried if limit > most][:1]
+        return np.array([*known, *larger], dtype=np.float64)
+
+
+def _typical(errors: Floats) -> Floats:
+    """Return the geometric mean over the groups, which are the last axis."""
+    return np.exp(np.log(np.maximum(errors, 1e-300)).mean(axis=-1))
+
+
+def _uneven_means(people: People, limits: Floats, alike: float) -> Floats:
+    """Return, for each limit, k times the sum of ``(a_i - b_i)^2 (r + (1 - r) / N_i)`` over k people."""
+    number, sizes = people.expected[..., None] / people.number, people.sizes[..., None]
+    counted = np.minimum(sizes, limits)
+    a = counted / (number * counted).sum(axis=(0, 1))
+    b = sizes / (number * sizes).sum(axis=(0, 1))
+    return (number * (a - b) ** 2 * (alike + (1 - alike) / sizes)).sum(axis=(0, 1))
+
+
+def _uneven_counts(people: People, limits: Floats, factor: Floats) -> Floats:
+    """Return, for each limit, the variance of ``N - f min(N, R)``, divided by the squared mean of N."""
+    number, sizes = people.expected[..., None] / people.number, people.sizes[..., None]
+    rest = (number * (sizes - factor * np.minimum(sizes, limits)) ** 2).sum(axis=(0, 1))
+    return rest / (people.rows / people.number) ** 2
+
+
+def choose_count(known: Known, epsilon: float, noise: float | None = None) -> Choice:
+    """Return the limit of a number of rows; ``noise`` is the standard deviation of the noise with R = 1."""
+    limits, people = known.limits(), known.people
+    e = math.sqrt(2) / epsilon if noise is None else noise
+    counted = people.counted(limits)
+    missing, uncertain = people.left_out(limits)
+    factor = 1 + missing / counted
+    relative = np.hypot(2 * known.different * missing, uncertain) / (counted + missing)
+    uneven = _uneven_counts(people, limits, factor)
+    k = known.in_groups()
+    size = k * (people.rows / people.number)
+    limited = np.hypot(relative[:, None], np.sqrt(uneven[:, None] / k)) * size
+    errors = _typical(np.hypot((e * limits * factor)[:, None], limited))
+    best = int(np.argmin(errors))
+    correction = Correction(
+        factor=float(factor[best]),
+        relative=float(relative[best]),
+        relative_of_person=math.sqrt(float(uneven[best])),
+        people_of_row=people.number / float(counted[best]),
+    )
+    return Choice(math.ceil(limits[best]), None, correction, float(errors[best]))
+
+
+def _bound_candidates(values: Values, bounds: tuple[float, float], whole: bool) -> tuple[Floats, Floats]:
+    """Return the pairs of bounds that are tried, as their lower and upper ends."""
+    cut = np.array(_CUT)
+    low = {bounds[0], *values.quantile(cut).tolist()}
+    high = {bounds[1], *values.quantile(1 - cut).tolist()}
+    low |= {values.ends[0]}
+    high |= {values.ends[1]}
+    ends: list[list[float]] = []
+    for places, rounding in ((low, math.floor), (high, math.ceil)):
+        held = sorted({min(max(place, bounds[0]), bounds[1]) for place in places})
+        ends.append(sorted({float(rounding(place)) if whole else _rounded(place, bounds) for place in held}))
+    least = max((bounds[1] - bounds[0]) * 1e-6, 1.0 if whole else 0.0)
+    pairs = [(one, two) for one in ends[0] for two in ends[1] if two - one >= least] or [bounds]
+    array = np.array(pairs)
+    return array[:, 0], array[:, 1]
+
+
+def _rounded(place: float, bounds: tuple[float, float]) -> float:
+    """Return a bound with three digits, as long as it is within the bounds of the card."""
+    return min(max(float(f"{place:.3g}"), bounds[0]), bounds[1])
+
+
+def _class_weights(values: Values, people: People, limits: Floats) -> tuple[Floats, Floats]:
+    """Return the shares of the rows that are counted in each class of people, for each limit, and of all rows."""
+    sizes = people.sizes
+    place = np.searchsorted(np.array(values.sizes[:-1], dtype=np.float64), sizes, side="left")
+    counted = people.expected[..., None] * np.minimum(sizes[..., None], limits)
+    every = people.expected * sizes
+    classes = len(values.sizes)
+    shares = np.array([counted[place == number].sum(axis=0) for number in range(classes)]).T
+    rows = np.array([every[place == number].sum() for number in range(classes)])
+    return shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-12), rows / max(float(rows.sum()), 1e-12)
+
+
+@dataclass(frozen=True)
+class _Drift:
+    """By how much the mean of what is counted differs from that of all rows, for each limit and each pair of bounds;
+    and the standard deviation of that, by the noise of the profile and because groups differ."""
+
+    mean: Floats
+    deviation: Floats
+
+
+def _drift(known: Known, values: Values, limits: Floats, low: Floats, high: Floats) -> _Drift:
+    """Return what the weights of people do to a mean of values held within bounds.
+
+    The mean of each class is that of all values plus a difference: of a deviation of :data:`_UNKNOWN_DRIFT` times that
+    of the values before the profile is seen, and then shrunk by the noise in which it was measured.
+    """
+    people = known.people
+    left_out = 1 - people.counted(limits) / people.rows
+    spread = values.deviation_of_values * math.sqrt(values.alike)
+    if not values.classes:
+        unknown = _UNKNOWN_DRIFT * spread * left_out
+        return _Drift(np.zeros((len(limits), len(low))), np.repeat(unknown[:, None], len(low), axis=1))
+    shares, rows = _class_weights(values, people, limits)
+    means, noises = values.class_means(low, high)
+    unknown = _UNKNOWN_DRIFT * spread
+    certain = unknown**2 / np.maximum(unknown**2 + noises**2, 1e-300)
+    shift = (shares - rows) @ (means * certain)
+    of_noise = np.sqrt((shares - rows) ** 2 @ (noises * np.sqrt(certain)) ** 2)
+    of_groups = 0.0 if known.different < _DIFFERENT else known.different * unknown * left_out[:, None]
+    return _Drift(shift, np.hypot(np.hypot(of_noise, of_groups), known.different * shift))
+
+
+def _clipped(values: Values, low: Floats, high: Floats) -> Floats:
+    """Return how much bounds change a mean, from below and from above, as the root of the sum of both squares: in one
+    group they may cancel otherwise than in another."""
+    above = np.maximum(values.points - high[:, None], 0.0) @ values.shares
+    below = np.maximum(low[:, None] - values.points, 0.0) @ values.shares
+    return np.hypot(above, below)
+
+
+def _clip_noise(values: Values, low: Floats, high: Floats) -> Floats:
+    """Return the standard deviation of the mean of what is beyond bounds, by what is not known of the bins there."""
+    beyond = values.points - np.clip(values.points, low[:, None], high[:, None])
+    return np.sqrt(beyond**2 @ values.deviations**2)
+
+
+def _clipped_in_groups(known: Known, values: Values, low: Floats, high: Floats) -> Floats:
+    """Return the standard deviation of what bounds change in the mean of a group, which may have other values than all
+    rows: some of what is beyond the bounds differs by group as it does by person (:data:`_BY_GROUP`)."""
+    beyond = values.points - np.clip(values.points, low[:, None], high[:, None])
+    variance = beyond**2 @ values.shares - (beyond @ values.shares) ** 2
+    share = _BY_GROUP * values.alike**2 if known.different >= _DIFFERENT else 0.0
+    return np.sqrt((known.different * _clipped(values, low, high)) ** 2 + share * np.maximum(variance, 0.0))
+
+
+def choose_mean(
+    known: Known,
+    values: Values | None,
+    bounds: tuple[float, float],
+    epsilon: float,
+    *,
+    free: bool = True,
+    whole: bool = False,
+    noise: float | None = None,
+) -> Choice:
+    """Return the limit and the bounds of a mean, within ``bounds``; those stay where they are not ``free``."""
+    limits, people = known.limits(), known.people
+    e = math.sqrt(2) / epsilon if noise is None else noise
+    if values is None:
+        values, free = Values.flat(bounds), False
+    low, high = _bound_candidates(values, bounds, whole) if free else _fixed(bounds)
+    half = (high - low) / 2
+    mean, square = values.held_moments(low, high)
+    clip = mean - values.mean
+    deviation = np.sqrt(np.maximum(square - mean**2, 0.0))
+    center = np.clip((mean - (low + high) / 2) / half, -1, 1)
+    drift = _drift(known, values, limits, low, high)
+    counted = people.counted(limits)
+    uneven = _uneven_means(people, limits, values.alike)
+    k = known.in_groups()
+    size = counted[:, None] * (k / people.number)
+    noises = (e * limits)[:, None, None] * (half * np.sqrt(2 * (1 + center**2)))[:, None] / size[:, None, :]
+    noises = np.minimum(noises, half[:, None])
+    cut = _clipped_in_groups(known, values, low, high)
+    fixed = np.hypot(np.hypot(cut, _clip_noise(values, low, high)), drift.deviation)
+    by_person = np.sqrt(uneven)[:, None] * deviation
+    limited = np.hypot(fixed[:, :, None], by_person[:, :, None] / np.sqrt(k))
+    errors = _typical(np.hypot(noises, limited))
+    i, j = np.unravel_index(int(np.argmin(errors)), errors.shape)
+    correction = Correction(
+        shift=-float(clip[j] + drift.mean[i, j]),
+        deviation=float(fixed[i, j]),
+        of_person=float(by_person[i, j]),
+        people_of_row=people.number / float(counted[i]),
+    )
+    return Choice(math.ceil(limits[i]), (float(low[j]), float(high[j])), correction, float(errors[i, j]))
+
+
+def _fixed(bounds: tuple[float, float]) -> tuple[Floats, Floats]:
+    return np.array([float(bounds[0])]), np.array([float(bounds[1])])
+
+
+def choose_variance(
+    known: Known,
+    values: Values | None,
+    bounds: tuple[float, float],
+    epsilon: float,
+    *,
+    root: bool,
+    free: bool = True,
+    whole: bool = False,
+    noise: float | None = None,
+) -> Choice:
+    """Return the same for a variance, or for its ``root``."""
+    limits, people = known.limits(), known.people
+    e = math.sqrt(2) / epsilon if noise is None else noise
+    if values is None:
+        values, free = Values.flat(bounds), False
+    low, high = _bound_candidates(values, bounds, whole) if free else _fixed(bounds)
+    half = (high - low) / 2
+    mean, square = values.held_moments(low, high)
+    variance = np.maximum(square - mean**2, 1e-12 * half**2)
+    true = max(values.deviation_of_values**2, 1e-300)
+    held = np.clip(values.points, low[:, None], high[:, None]) - mean[:, None]
+    fourth = held**4 @ values.shares
+    m, q = (mean - (low + high) / 2) / half, (square - mean * (low + high) + (low + high) ** 2 / 4) / half**2
+    parts = (1 - q + 2 * m + 2 * m**2) ** 2 + (-1 - q + 2 * m**2) ** 2 + (1 - q - 2 * m + 2 * m**2) ** 2
+    counted, k = people.counted(limits), known.in_groups()
+    size = counted[:, None] * (k / people.number)
+    noises = (e * limits)[:, None, None] * (half**2 * np.sqrt(parts))[:, None] / size[:, None, :]
+    noises = np.minimum(noises, (half**2)[:, None])
+    by_person = np.sqrt(_uneven_means(people, limits, values.alike))[:, None] * np.sqrt(
+        np.maximum(fourth - variance**2, 0)
+    )
+    bias = variance - true
+    squares = (values.points - values.mean) ** 2
+    lost = squares - np.minimum(squares, (np.clip(values.points, low[:, None], high[:, None]) - values.mean) ** 2)
+    profile = np.sqrt(lost**2 @ values.deviations**2)
+    drift = _UNKNOWN_DRIFT * (1 - counted / people.rows)[:, None] * variance * values.alike
+    fixed = np.hypot(np.hypot(known.different * bias, profile), drift)
+    unit = 2 * np.sqrt(variance) if root else np.ones_like(variance)
+    errors = np.hypot(noises, np.hypot(fixed[:, :, None], by_person[:, :, None] / np.sqrt(k))) / unit[:, None]
+    typical = _typical(errors)
+    i, j = np.unravel_index(int(np.argmin(typical)), typical.shape)
+    correction = Correction(
+        shift=math.sqrt(true) - math.sqrt(variance[j]) if root else float(true - variance[j]),
+        deviation=float(fixed[i, j] / unit[j]),
+        of_person=float(by_person[i, j] / unit[j]),
+        people_of_row=people.number / float(counted[i]),
+    )
+    return Choice(math.ceil(limits[i]), (float(low[j]), float(high[j])), correction, float(typical[i, j]))
+
+
+def choose_sum(
+    known: Known,
+    values: Values | None,
+    bounds: tuple[float, float],
+    epsilon: float,
+    *,
+    alone: bool,
+    free: bool = True,
+    whole: bool = False,
+    noise: float | None = None,
+) -> Choice:
+    """Return the same for a sum, measured ``alone`` or along with the number of values.
+
+    It is corrected by a factor, which holds for values of one sign; bounds and limits for others leave little out.
+    """
+    limits, people = known.limits(), known.people
+    e = math.sqrt(2) / epsilon if noise is None else noise
+    if values is None:
+        values, free = Values.flat(bounds), False
+    low, high = _bound_candidates(values, bounds, whole) if free else _fixed(bounds)
+    mean, square = values.held_moments(low, high)
+    signed = bool((values.points < 0).any() and (values.points > 0).any())
+    drift = _drift(known, values, limits, low, high)
+    counted, k = people.counted(limits), known.in_groups()
+    missing, uncertain = people.left_out(limits)
+    rows = counted + missing
+    present = 1 - values.nulls
+    true = rows[:, None] * values.mean
+    found = counted[:, None] * (mean + drift.mean)
+    gap = true - found
+    safe = (np.abs(found) > 0.1 * counted[:, None] * math.sqrt(float(values.shares @ values.points**2))) & (not signed)
+    factor = np.where(safe, true / np.where(safe, found, 1.0), 1.0)
+    factor = np.where((factor > 0.5) & (factor < 20), factor, 1.0)
+    true = np.broadcast_to(true, gap.shape)
+    cut = counted[:, None] * _clipped_in_groups(known, values, low, high)
+    per_row = np.hypot(
+        np.hypot(2 * known.different * missing[:, None] * values.mean, cut), uncertain[:, None] * values.mean
+    )
+    per_row = np.hypot(per_row, counted[:, None] * np.hypot(_clip_noise(values, low, high), drift.deviation))
+    per_row = np.where(factor == 1.0, np.hypot(per_row, gap), per_row) * present
+    widest = np.maximum(np.abs(low), np.abs(high)) if alone else np.hypot(low, high)
+    noises = (e * limits)[:, None] * widest * factor
+    uneven = _uneven_counts(people, limits, 1 + missing / counted)
+    of_person = np.sqrt(uneven) * (people.rows / people.number) * math.sqrt(float(values.shares @ values.points**2))
+    share = k / people.number
+    limited = np.hypot(per_row[:, :, None] * share, (of_person * present)[:, None, None] * np.sqrt(k))
+    errors = _typical(np.hypot(noises[:, :, None], limited))
+    i, j = np.unravel_index(int(np.argmin(errors)), errors.shape)
+    whole_sum = max(abs(float(true[i, j]) * present), 1e-300)
+    relative = float(per_row[i, j]) / whole_sum
+    each = float(of_person[i]) * present / (whole_sum / people.number)
+    of_signed = signed or relative > 3
+    correction = Correction(
+        factor=float(factor[i, j]),
+        relative=0.0 if of_signed else relative,
+        deviation=float(per_row[i, j]) if of_signed else 0.0,
+        relative_of_person=min(each, 10.0),
+        people_of_row=people.number / float(counted[i]),
+    )
+    return Choice(math.ceil(limits[i]), (float(low[j]), float(high[j])), correction, float(errors[i, j]))
+
+
+def choose_quantile(
+    known: Known,
+    values: Values | None,
+    bounds: tuple[float, float],
+    epsilon: float,
+    at: float,
+    *,
+    free: bool = True,
+    whole: bool = False,
+) -> Choice:
+    """Return the same for a quantile, whose error is that of its rank over the density of the values around it."""
+    limits, people = known.limits(), known.people
+    if values is None:
+        values, free = Values.flat(bounds), False
+    counted, k = people.counted(limits), known.in_groups()
+    size = counted[:, None] * (k / people.number)
+    rank = 2 * math.sqrt(2) * limits[:, None] / epsilon / size
+    uneven = at * (1 - at) * _uneven_means(people, limits, values.alike)[:, None] / k
+    middle = float(values.quantile(at))
+    drift = np.full(len(limits), 0.0)
+    if values.classes:
+        shares, rows = _class_weights(values, people, limits)
+        below = np.array([float(item.shares[item.points <= middle].sum()) for item in values.classes])
+        drift = np.abs((shares - rows) @ below)
+    else:
+        drift = _UNKNOWN_DRIFT * 0.4 * (1 - counted / people.rows)
+    off = np.sqrt(rank**2 + uneven + drift[:, None] ** 2)
+    step = 0.05
+    density = 2 * step / max(float(values.quantile(min(at + step, 1)) - values.quantile(max(at - step, 0))), 1e-12)
+    errors = _typical(np.minimum(off, 0.5) / density)
+    i = int(np.argmin(errors))
+    low, high = bounds
+    if free and 0.05 <= at <= 0.95:
+        tried_low, tried_high = _bound_candidates(values, bounds, whole)
+        inside = (tried_low <= values.quantile(min(0.01, at / 10))) & (
+            tried_high >= values.quantile(1 - min(0.01, (1 - at) / 10))
+        )
+        if inside.any():
+            place = int(np.argmin(np.where(inside, tried_high - tried_low, math.inf)))
+            low, high = float(tried_low[place]), float(tried_high[place])
+    limited = math.hypot(float(drift[i]), 0.0) / density
+    correction = Correction(
+        deviation=limited,
+        of_person=math.sqrt(at * (1 - at) * float(_uneven_means(people, limits[i : i + 1], values.alike)[0])) / density,
+        people_of_row=people.number / float(counted[i]),
+    )
+    return Choice(math.ceil(limits[i]), (low, high), correction, float(errors[i]))

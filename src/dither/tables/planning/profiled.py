@@ -1,0 +1,462 @@
+"""What nobody stated about a private aggregation, chosen by the profile of its card; no data are read.
+
+Which rows a question is about follows from the profile as far as it is about one table: conditions keep the share of
+the rows that they keep by the histograms of their columns, taken to be independent; a column that is computed from one
+column of the table has the values that it has at the middles of that column's bins. Of everything else bounds stay as
+they are, and values are taken to be spread evenly between them.
+
+Aggregates of one value, and the number of rows beside them, are one measurement where they have one limit
+(:mod:`dither.tables.planning.plan`). So each aggregate has the limit that is best for itself with its share of epsilon,
+or all have one that is best for all of them together, whichever has the smaller errors: their logarithms are added up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime, timedelta
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from dither.errors import DitherError
+from dither.tables.card.model import Card
+from dither.tables.card.profile import TableProfile
+from dither.tables.compile import expressions
+from dither.tables.compile.expressions import Lookup
+from dither.tables.planning import choose
+from dither.tables.planning.choose import Choice, Correction, Known
+from dither.tables.planning.table_model import Floats, People, Values
+from dither.tables.query.evaluate import evaluate
+from dither.tables.query.relations import base_of, is_whole
+from dither.tables.query.tree import (
+    OF_PAIRS,
+    Aggregate,
+    Call,
+    Column,
+    Expression,
+    PerPerson,
+    PrivateRows,
+    Projection,
+    Query,
+    columns,
+    conjuncts,
+)
+
+CHOSEN = ("count", "count_value", "sum", "mean", "var", "std", "quantile", "min", "max", "mode", "histogram", *OF_PAIRS)
+"""The kinds of aggregates that may have a limit of their own."""
+_OF_ROWS = ("count", "count_value", "histogram", "mode")
+_EPOCH = datetime(1970, 1, 1)
+_UNKNOWN_SHARE = 0.3
+"""The share of the rows that a condition is taken to keep, of which the profile says nothing."""
+_ASSUMED_GROUPS = 100
+"""How many groups there are taken to be where their keys are not public and the profile does not say."""
+
+
+@dataclass(frozen=True)
+class ProfiledRows:
+    """The rows of one private aggregation by the profile: how many people have how many, and what they hold."""
+
+    table: TableProfile
+    people: People
+    approximate: bool
+    """Whether the rows are not simply those that the profile is about."""
+    renamed: Mapping[str, Expression] = field(default_factory=dict)
+    """The columns of a relation in the columns of the table."""
+    rows_of_person: frozenset[str] = frozenset()
+    """The columns of a relation that are numbers of rows of a person."""
+    limits_free: bool = False
+    """Whether the limit on rows is to be chosen."""
+
+    def values(self, value: Expression, find: Lookup, bounds: tuple[float, float] | None) -> Values | None:
+        """Return what is known of a value; None where that is nothing."""
+        if isinstance(value, Column) and value.table is None and value.name in self.rows_of_person:
+            return self._numbers_of_rows()
+        value = self._in_table(value)
+        used = columns(value)
+        if len(used) != 1 or any(column.table is not None for column in used):
+            return None
+        (column,) = used
+        known = self._of_column(column, find)
+        if isinstance(value, Column):
+            return known if not isinstance(known, _Listed) else None
+        return None if known is None else _mapped(known, value, column.name)
+
+    def _in_table(self, value: Expression) -> Expression:
+        """Return an expression of a relation's columns as one of the table's."""
+        if isinstance(value, Column):
+            return self.renamed.get(value.name, value) if value.table is None else value
+        if isinstance(value, Call):
+            return Call(value.op, tuple(map(self._in_table, value.args)))
+        return value
+
+    def _numbers_of_rows(self) -> Values:
+        """Return the numbers of rows of people as values."""
+        people = People.of_histogram(self.table.people) if self.table.people is not None else self.people
+        points, shares = people.sizes.ravel(), people.expected.ravel() / people.number
+        deviations = np.repeat(people.deviation / 2 / people.number, len(points))
+        filled = points[shares > 1e-4] if (shares > 1e-4).any() else points
+        seen = points <= filled.max() * 1.2
+        ends = float(filled.min()), float(filled.max())
+        return Values(points[seen], shares[seen] / shares[seen].sum(), deviations[seen], ends)
+
+    def _of_column(self, column: Column, find: Lookup) -> Values | _Listed | None:
+        known = self.table.columns.get(column.name)
+        if known is None:
+            return None
+        if known.values is None and known.keys is not None:
+            weights = np.maximum(np.asarray(known.keys.weights), 0.0)
+            total = max(float(weights.sum()), 1e-9)
+            return _Listed(tuple(known.keys.keys), weights / total, np.full(len(weights), known.keys.deviation / total))
+        try:
+            card = find(column)[1]
+            kind, bounds = card.type, card.bounds
+        except (DitherError, KeyError):
+            kind, bounds = "number", None
+        result = Values.of_column(self.table, column.name, bounds, self.people)
+        return None if result is None else replace(result, kind=kind)
+
+    def share_of(self, condition: Expression | None, find: Lookup) -> float | None:
+        """Return the share of the rows that a condition keeps; None where some of it is not known."""
+        result = 1.0
+        for item in conjuncts(condition):
+            item = self._in_table(item)
+            used = columns(item)
+            if len(used) != 1:
+                return None
+            (column,) = used
+            known = self._of_column(column, find)
+            mapped = None if known is None else _mapped(known, item, column.name)
+            if mapped is None:
+                return None
+            result *= float(mapped.shares @ mapped.points) * (1 - mapped.nulls)
+        return min(max(result, 1e-6), 1.0)
+
+
+@dataclass(frozen=True)
+class _Listed:
+    """Public keys with the share of the people that each has."""
+
+    keys: tuple[Any, ...]
+    shares: Floats
+    deviations: Floats
+
+
+def _mapped(known: Values | _Listed, value: Expression, name: str) -> Values | None:
+    """Return the values of an expression of one column; None where it cannot be computed."""
+
+    def at(item: Any) -> float:
+        result = evaluate(value, {name: item})
+        return math.nan if result is None else float(result)
+
+    try:
+        if isinstance(known, _Listed):
+            points = np.array([at(key) for key in known.keys], dtype=np.float64)
+            return Values(points, known.shares, known.deviations, (0.0, 0.0)).mapped(lambda _: points)
+        return known.mapped(lambda points: np.array([at(_as_type(item, known.kind)) for item in points.tolist()]))
+    except (DitherError, TypeError, ValueError, OverflowError):
+        return None
+
+
+def _as_type(point: float, kind: str) -> Any:
+    """Return the middle of a bin as a value of the column."""
+    if kind == "date":
+        return date(1970, 1, 1) + timedelta(days=int(point))
+    if kind == "timestamp":
+        return _EPOCH + timedelta(days=point)
+    return round(point) if kind == "integer" else point
+
+
+def profiled_rows(query: Query, card: Card, limits_free: bool) -> ProfiledRows | None:
+    """Return what the profile of a card says about the rows of an aggregation; None where there is none."""
+    base = base_of(card)
+    if base.profile is None:
+        return None
+    source, conditions, renamed = query.source, [query.where], dict[str, Expression]()
+    of_person: PerPerson | None = None
+    while isinstance(source, (Projection, PerPerson)) and of_person is None:
+        if isinstance(source, PerPerson):
+            of_person = source
+        elif not all(isinstance(item, Column) for item in source.columns.values()):
+            break
+        else:
+            own = {name: item for name, item in source.columns.items() if item != Column(name)}
+            renamed = {
+                **own,
+                **{name: own.get(item.name, item) for name, item in renamed.items() if isinstance(item, Column)},
+            }
+            conditions.append(source.where)
+        source = source.source
+    if source is not None and not isinstance(source, PrivateRows):
+        return None
+    name = base.name if source is None or source.table is None else source.table
+    table = base.profile.tables.get(name)
+    if table is None:
+        return None
+    number = table.total.value if table.total is not None else None
+    if table.people is not None:
+        people = People.of_histogram(table.people)
+    elif number is not None:
+        people = People.of_one_row(number)
+    else:
+        return None
+    rows = ProfiledRows(table, people, False, renamed, limits_free=limits_free)
+    if of_person is not None:
+        counted = frozenset(
+            name for name, item in of_person.aggregates.items() if item.kind == "count" and not of_person.groups
+        )
+        if of_person.groups:
+            return None
+        return replace(
+            rows,
+            people=People.of_one_row(people.number),
+            approximate=of_person.where is not None or query.where is not None,
+            rows_of_person=counted if of_person.where is None else frozenset(),
+            renamed={name: Column(f"\0{name}") for name in of_person.aggregates},
+        )
+    find = expressions.lookup_of(card, query.joins)
+    stated = [item for item in conditions if item is not None]
+    if not stated:
+        return rows
+    shares = [rows.share_of(item, find) for item in stated]
+    share = math.prod(_UNKNOWN_SHARE if item is None else item for item in shares)
+    return replace(rows, people=people.thinned(share), approximate=True)
+
+
+def _group_shares(asked: Any, rows: ProfiledRows) -> list[float] | None:
+    """Return the share of the people in each group, None for all rows: by the profile of the columns of the groups,
+    taken to be independent; evenly where it has none of a column."""
+    if not asked.query.groups:
+        return None
+    result = np.ones(1)
+    for group, listed in zip(asked.query.groups, asked.keys, strict=True):
+        value = rows._in_table(group.value)
+        column = rows.table.columns.get(value.name) if isinstance(value, Column) and value.table is None else None
+        if listed is None:
+            number = _ASSUMED_GROUPS
+            shares = np.full(number, 1 / number)
+            if column is not None and column.private_keys is not None:
+                shares = _private_shares(column.private_keys, rows.people.number)
+        elif column is not None and column.keys is not None:
+            weight = dict(zip(column.keys.keys, column.keys.weights, strict=True))
+            whole = max(sum(max(item, 0.0) for item in column.keys.weights), 1.0)
+            least = column.keys.deviation / whole
+            shares = np.array([max(weight.get(key, 0.0) / whole, least) for key in listed])
+        else:
+            shares = np.full(len(listed), 1 / max(len(listed), 1))
+        result = np.outer(result, shares).ravel()
+        if len(result) > 10_000:
+            result = np.quantile(result, np.linspace(0, 1, 1000))
+    return [float(item) for item in result]
+
+
+def _private_shares(layers: Any, people: float) -> Floats:
+    """Return the shares of the people at keys that are not public, from the weights that keys have between edges."""
+    edges = np.asarray(layers.edges, dtype=np.float64)
+    above = np.maximum(np.asarray(layers.weights) / np.maximum(np.diff(edges), 1e-9), 0.0)
+    seen = np.asarray(layers.weights) > 3 * layers.deviation
+    above = np.where(seen, above, 0.0)
+    numbers = np.maximum(above - np.append(above[1:], 0.0), 0.0)
+    shares = [
+        share for number, share in zip(numbers, (edges[1:] + edges[:-1]) / 2 / max(people, 1.0), strict=True)
+        for _ in range(min(round(float(number)), 1000))
+    ]  # fmt: skip
+    return np.array(shares) if shares else np.full(_ASSUMED_GROUPS, 1 / _ASSUMED_GROUPS)
+
+
+@dataclass(frozen=True)
+class Settled:
+    """What was chosen for an aggregation: its aggregates, a limit for what has none of its own, and corrections."""
+
+    aggregates: Mapping[str, Aggregate]
+    rows: int | None
+    corrections: Mapping[str, Correction]
+    expected: Mapping[str, float]
+    """The expected total error of each aggregate in a group of typical size, as one standard deviation."""
+
+
+def settle(asked: Any, rows: ProfiledRows, epsilon: Fraction, noise_of: Callable[[float], float] | None) -> Settled:
+    """Return limits and bounds of the aggregates of an aggregation, for this epsilon.
+
+    ``noise_of`` is the standard deviation of the noise in a measurement with a limit of 1 and a share of epsilon, where
+    that is not Laplace noise.
+    """
+    query: Query = asked.query
+    known = Known.of(rows.people, _group_shares(asked, rows), rows.approximate)
+    stated = float(asked.limits.total) if asked.card.unit is not None or query.source is not None else 1.0
+    if not rows.limits_free:
+        known = replace(known, tried=(stated,))
+    items = {
+        name: _item(name, item, asked, rows)
+        for name, item in query.aggregates.items()
+        if item.kind in CHOSEN and (item.kind not in OF_PAIRS or rows.limits_free)
+    }
+    if not items:
+        return Settled({}, None, {}, {})
+    apart = len(
+        {(item.value, item.kind if item.value is None or item.kind in _BINNED else "") for item in items.values()}
+    )
+    together = len({item.value for item in items.values() if item.value is not None or len(items) == 1} or {None})
+    own = {
+        name: _choose(item, known_of(item, known), float(epsilon) / len(items), noise_of)
+        for name, item in items.items()
+    }
+    best, score = own, _score(own)
+    if len(items) > 1 and rows.limits_free and not any(item.aggregate.rows_per_person for item in items.values()):
+        for limit in known.limits().tolist():
+            one = replace(known, tried=(limit,))
+            shared = {
+                name: _choose(item, one, float(epsilon) / max(together, 1), noise_of) for name, item in items.items()
+            }
+            if _score(shared) < score:
+                best, score = shared, _score(shared)
+        best = _with_common_bounds(best, items, known)
+    del apart
+    aggregates = {name: _with_choice(items[name], choice, rows) for name, choice in best.items()}
+    counted = [choice.rows for name, choice in best.items() if items[name].aggregate.kind in (*_OF_ROWS, "sum")]
+    largest = max(counted, default=max(choice.rows for choice in best.values()))
+    corrections = {
+        name: _allowed(items[name], choice.correction, asked)
+        for name, choice in best.items()
+        if items[name].aggregate.kind in _CORRECTED
+    }
+    return Settled(
+        aggregates,
+        largest if rows.limits_free else None,
+        corrections,
+        {name: choice.error for name, choice in best.items()},
+    )
+
+
+_BINNED = ("quantile", "min", "max", "mode", "histogram")
+_CORRECTED = ("count", "count_value", "sum", "mean", "var", "std", "quantile")
+
+
+def _score(choices: Mapping[str, Choice]) -> float:
+    return sum(math.log(max(choice.error, 1e-300)) for choice in choices.values())
+
+
+@dataclass(frozen=True)
+class _Item:
+    """An aggregate with what is known of its value."""
+
+    aggregate: Aggregate
+    value: Expression | None
+    values: Values | None
+    bounds: tuple[float, float]
+    free: bool
+    whole: bool
+    alone: bool
+
+
+def _item(name: str, aggregate: Aggregate, asked: Any, rows: ProfiledRows) -> _Item:
+    """Return an aggregate with what is known of its value, and the bounds within which its own are chosen."""
+    value, find = aggregate.value, asked.find
+    bounds, free, whole, values = (0.0, 1.0), False, False, None
+    if value is not None and aggregate.kind in ("sum", "mean", "var", "std", "quantile", "min", "max", *OF_PAIRS):
+        known = expressions.public_interval(value, find)
+        whole = is_whole(value, lambda column: find(column)[1])
+        if isinstance(aggregate.bounds, tuple) and name not in asked.to_bound:
+            bounds = aggregate.bounds
+            values = rows.values(value, find, bounds)
+        else:
+            values = rows.values(value, find, known)
+            if known is None and values is not None:
+                known = float(values.points.min()), float(values.points.max())
+            if known is not None and known[1] > known[0]:
+                bounds, free = (float(known[0]), float(known[1])), values is not None
+                free = free and not (whole and known[1] - known[0] <= 1)
+    alone = sum(item.value == value for item in asked.query.aggregates.values()) == 1 and not any(
+        item.kind == "count" for item in asked.query.aggregates.values()
+    )
+    return _Item(aggregate, value, values, bounds, free and aggregate.kind not in ("min", "max"), whole, alone)
+
+
+def known_of(item: _Item, known: Known) -> Known:
+    """Return what is known, with the limit that an aggregate states."""
+    stated = item.aggregate.rows_per_person
+    return known if stated is None else replace(known, tried=(float(stated),))
+
+
+def _choose(item: _Item, known: Known, epsilon: float, noise_of: Callable[[float], float] | None) -> Choice:
+    """Return the best limit and bounds of one aggregate."""
+    kind = item.aggregate.kind
+    noise = None if noise_of is None else noise_of(epsilon)
+    about: dict[str, Any] = {"free": item.free, "whole": item.whole, "noise": noise}
+    if kind in _OF_ROWS:
+        return choose.choose_count(known, epsilon, noise if kind in ("count", "count_value") else None)
+    if kind == "sum":
+        return choose.choose_sum(known, item.values, item.bounds, epsilon, alone=item.alone, **about)
+    if kind == "mean":
+        return choose.choose_mean(known, item.values, item.bounds, epsilon, **about)
+    if kind in ("var", "std"):
+        return choose.choose_variance(known, item.values, item.bounds, epsilon, root=kind == "std", **about)
+    if kind in OF_PAIRS:
+        return choose.choose_mean(known, None, (0.0, 1.0), epsilon, noise=noise)
+    at = {"min": 0.02, "max": 0.98}.get(kind, min(max(float(item.aggregate.at), 0.005), 0.995))
+    return choose.choose_quantile(
+        known, item.values, item.bounds, epsilon, at, free=item.free and kind == "quantile", whole=item.whole
+    )
+
+
+def _with_common_bounds(choices: Mapping[str, Choice], items: Mapping[str, _Item], known: Known) -> dict[str, Choice]:
+    """Return the choices, those that share a measurement with common bounds: the widest of them. Their corrections
+    are computed anew."""
+    result = dict(choices)
+    for name, choice in choices.items():
+        item = items[name]
+        same = [
+            other
+            for other, its in items.items()
+            if its.value == item.value and its.aggregate.kind in _MOMENTS and choices[other].rows == choice.rows
+        ]
+        if item.aggregate.kind not in _MOMENTS or len(same) < 2:
+            continue
+        ends = [choices[other].bounds for other in same]
+        low = min(one[0] for one in ends if one is not None)
+        high = max(one[1] for one in ends if one is not None)
+        fixed = replace(item, bounds=(low, high), free=False, values=item.values)
+        found = _choose(fixed, replace(known, tried=(float(choice.rows),)), 1.0, None)
+        result[name] = replace(found, error=choice.error)
+    return result
+
+
+_MOMENTS = ("sum", "mean", "var", "std")
+
+
+def _with_choice(item: _Item, choice: Choice, rows: ProfiledRows) -> Aggregate:
+    """Return the aggregate with its limit and its bounds."""
+    result = item.aggregate
+    if rows.limits_free and result.rows_per_person is None:
+        result = replace(result, rows_per_person=choice.rows)
+    if item.free and choice.bounds is not None and choice.bounds != item.bounds:
+        low, high = choice.bounds
+        result = replace(result, bounds=(int(low), int(high)) if item.whole else (low, high))
+    return result
+
+
+def _allowed(item: _Item, correction: Correction, asked: Any) -> Correction:
+    """Return a correction, without the factor where groups of people are left out as well: how many is not known."""
+    if asked.has_private_keys and correction.factor != 1.0:
+        missing = 1 - 1 / correction.factor
+        return replace(correction, factor=1.0, relative=math.hypot(correction.relative, missing))
+    return correction
+
+
+def of_same_aggregates(settled: Settled, chosen_for: Query, query: Query) -> dict[str, Aggregate]:
+    """Return the aggregates of another aggregation of the same rows, with what was chosen for those that are alike."""
+    result = {}
+    for name, item in query.aggregates.items():
+        for other, before in chosen_for.aggregates.items():
+            if before == item and other in settled.aggregates:
+                result[name] = settled.aggregates[other]
+    return result
+
+
+def groups_of(asked: Any, rows: ProfiledRows) -> Sequence[float]:
+    """Return the numbers of rows expected in the smallest, a typical and the largest group."""
+    shares = np.sort(np.asarray(_group_shares(asked, rows) or [1.0]))
+    sizes = shares * rows.people.rows
+    return [float(sizes[0]), float(np.median(sizes)), float(sizes[-1])]

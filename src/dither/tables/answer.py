@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -45,6 +46,13 @@ class Heading(NamedTuple):
     numeric: bool
 
 
+class ErrorParts(NamedTuple):
+    """The parts of the errors of a column, one for each row."""
+
+    noise: list[float | None]
+    limits: list[float | None]
+
+
 @public_in("dither")
 @unhashable
 @dataclass(frozen=True)
@@ -55,10 +63,12 @@ class Answer:
     95 % confidence (None where no such number can be had without another release). ``cost`` is what it cost, ``left``
     what whoever asked may still spend. ``len(answer)`` is the number of rows, and iteration gives each row as a dict.
 
-    The errors are about the noise. What the limits on one person's rows leave out comes on top: ``clipped_share`` has,
-    for each count for which it was estimated, the share of all rows (for people: of all their groups) that is left out,
-    and between what and what it lies. It says nothing about a single group. Where nothing bounds that from above, the
-    last is 1 and the first two are the same: it is at least that.
+    Where the table has a profile, the errors are total: of the noise, and of what limits and bounds leave out, as far
+    as that is not known from the profile and corrected; :meth:`parts` has both. Otherwise they are about the noise, and
+    what the limits on one person's rows leave out comes on top: ``clipped_share`` has, for each count for which it was
+    estimated, the share of all rows (for people: of all their groups) that is left out, and between what and what it
+    lies. It says nothing about a single group. Where nothing bounds that from above, the last is 1 and the first two
+    are the same: it is at least that.
 
     ``notes`` are what is to be known beside the numbers (:mod:`dither.present.notes`). ``interval`` says what the
     errors are about: the noise, or the population that the rows were drawn from. ``probabilities`` has, for a mode,
@@ -84,6 +94,8 @@ class Answer:
     clipped_share: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
     interval: Literal["noise", "population"] = "noise"
     probabilities: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
+    limit_errors: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
+    """The part of ``errors`` that is about limits and bounds, where that was estimated."""
 
     @property
     def left(self) -> Guarantee | None:
@@ -118,6 +130,22 @@ class Answer:
     def error(self, name: str) -> list[float | None]:
         """Return how far each value of a column may be off, with 95 % confidence."""
         return list(self.errors.get(name, [None] * len(self.rows)))
+
+    def parts(self, name: str) -> ErrorParts:
+        """Return the parts of :meth:`error`: that of the noise, and that of what limits and bounds leave out. Their
+        squares add up to that of the error. None where a part is not known.
+
+        >>> from dither.guarantees import PureDP
+        >>> errors, limits = {"n": (5.0,)}, {"n": (3.0,)}
+        >>> Answer(("n",), ("integer",), ((900,),), errors, PureDP(1), limit_errors=limits).parts("n")
+        ErrorParts(noise=[4.0], limits=[3.0])
+        """
+        total, limits = self.error(name), list(self.limit_errors.get(name, [None] * len(self.rows)))
+        noise = [
+            whole if whole is None or part is None else math.sqrt(max(whole**2 - part**2, 0.0))
+            for whole, part in zip(total, limits, strict=True)
+        ]
+        return ErrorParts(noise, limits)
 
     def undercount(self, name: str) -> list[Undercount | None]:
         """Return by how much each value of a column is low because of the limits on one person's rows: an estimate, and
@@ -388,6 +416,11 @@ class Answer:
                 if self.probabilities
                 else {}
             ),
+            **(
+                {"limit_errors": {name: list(values) for name, values in self.limit_errors.items()}}
+                if self.limit_errors
+                else {}
+            ),
         }
 
     @classmethod
@@ -406,6 +439,7 @@ class Answer:
             clipped_share={name: (a, b, c) for name, (a, b, c) in document.get("left_out", {}).items()},
             interval=document.get("interval", "noise"),
             probabilities={name: tuple(values) for name, values in document.get("probabilities", {}).items()},
+            limit_errors={name: tuple(values) for name, values in document.get("limit_errors", {}).items()},
             **more,
         )
 

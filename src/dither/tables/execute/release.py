@@ -37,7 +37,7 @@ from dither.tables.planning.estimate import with_least_squares
 from dither.tables.planning.explain import ADDED, bias_notes, limitations, refuse_noise_only
 from dither.tables.planning.group_keys import with_unstated_bounds
 from dither.tables.planning.plan import AggregationPlan, QuestionPlan, statements_of
-from dither.tables.query.tree import Column, private_tables, public_joins, public_tables, show
+from dither.tables.query.tree import Aggregate, Column, Query, private_tables, public_joins, public_tables, show
 
 if TYPE_CHECKING:
     from dither.tables.question import Question
@@ -138,8 +138,7 @@ def run_plan(
         return shape_answer(list(map(NoisyAggregation, plans, contexts, tables)), plan.cost, options, [*about_bias])
     choices: list[automatic.Choices | None] = []
     for part, query, context in zip(plans, question.query.aggregations, contexts, strict=True):
-        # without stand-ins for bounds
-        asked = replace(part.query, aggregates=with_unstated_bounds(query, part.card).aggregates)
+        asked = _without_stand_ins(part, with_unstated_bounds(query, part.card))
         choice = None
         if any(part.automatic.values()):
             choice = automatic.choose_limits(part, asked, context, rows, may_use_either_noise(part))
@@ -153,6 +152,17 @@ def run_plan(
             item.noisy.errors[name] = [None] * len(item.noisy.errors[name])
     notes = [*about_bias, *(note for choice in choices if choice is not None for note in choice.notes)]
     return with_clipped_shares(shape_answer(released, plan.cost, options, notes), plans, chosen)
+
+
+def _without_stand_ins(part: AggregationPlan, query: Query) -> Query:
+    """Return the aggregation of a plan with bounds="auto" where those of the plan stand for what is still chosen."""
+    aggregates: dict[str, Aggregate] = {
+        name: replace(item, bounds="auto")
+        if query.aggregates[name].bounds == "auto" and automatic.BOUNDS_OF + name in part.automatic
+        else item
+        for name, item in part.query.aggregates.items()
+    }
+    return replace(part.query, aggregates=aggregates)
 
 
 def _chosen_for(

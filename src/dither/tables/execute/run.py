@@ -19,7 +19,7 @@ from dither.tables.compile import statements as bounding
 from dither.tables.compile.context import Statement, StatementContext
 from dither.tables.compile.statements import Measure
 from dither.tables.planning.estimate import (
-    estimate,
+    corrected,
     inside_rank,
     make_agree,
     most_rows_of_a_person,
@@ -48,6 +48,8 @@ class NoisyTable:
     keys: list[Key]
     answers: dict[str, list[Any]] = field(default_factory=dict)
     errors: dict[str, list[float | None]] = field(default_factory=dict)
+    limit_errors: dict[str, list[float | None]] = field(default_factory=dict)
+    """The part of the errors that is not noise, but not known of what limits and bounds leave out."""
     probabilities: dict[str, list[float | None]] = field(default_factory=dict)
     """Of a mode in each group: how probable it is that nothing is more common."""
     measures: Mapping[Measure, NDArray[Any]] = field(default_factory=dict)
@@ -77,10 +79,12 @@ def answer(
     """Run a plan's statements and add its noise; what is ``measured`` already is not measured again."""
     groups, noisy = _measured(plan, frame, run) if measured is None else measured
     result = NoisyTable(every_group(plan.keys, plan.ties) or groups, measures=noisy)
-    for name, aggregate in plan.query.aggregates.items():
+    for name in plan.query.aggregates:
         if name in plan.measures_of:
-            values, errors = estimate(plan, aggregate, plan.measures_of[name], noisy, confidence)
+            values, errors, of_limits = corrected(plan, name, noisy, confidence)
             result.answers[name], result.errors[name] = values, errors
+            if of_limits is not None:
+                result.limit_errors[name] = of_limits
     shown = groups[:-1] if plan.other else groups
     for choice, lines in _binned(plan, frame, run, plan.choices):
         chosen = [_chosen(choice, _filled(lines.get(key, {}), choice.bins), plan, confidence) for key in shown]
@@ -123,6 +127,8 @@ def answer(
             added = aggregate.kind in ("count", "count_value", "people", "sum")
             result.answers[name][len(shown) :] = [result.answers[name][-1] if added else None]
             result.errors[name][len(shown) :] = [None]
+            if name in result.limit_errors:
+                result.limit_errors[name][len(shown) :] = [None]
             if name in result.probabilities:
                 result.probabilities[name][len(shown) :] = [None]
     return result
@@ -136,6 +142,8 @@ def _set_null(table: NoisyTable, plan: AggregationPlan, noisy: Mapping[Measure, 
         table.without_values += [name] if places else []
         for place in places:
             values[place] = table.errors[name][place] = None
+            if name in table.limit_errors:
+                table.limit_errors[name][place] = None
             if name in table.probabilities:
                 table.probabilities[name][place] = None
 

@@ -53,7 +53,7 @@ from dither.tables.compile.context import StatementContext
 from dither.tables.compile.statements import Measure
 from dither.tables.execute.run import NoisyTable
 from dither.tables.options import ReleaseOptions
-from dither.tables.planning.estimate import estimate, make_agree
+from dither.tables.planning.estimate import corrected, make_agree
 from dither.tables.planning.explain import null_value_notes, plan_notes
 from dither.tables.planning.group_keys import bin_labels
 from dither.tables.planning.plan import AggregationPlan, QuestionPlan, answer_type, without_engine
@@ -102,11 +102,27 @@ def replicates(
             for measure, values in known.items()
         }
         tables = {}
-        for name, parts in plan.measures_of.items():
-            answers, _ = estimate(plan, plan.query.aggregates[name], parts, possible, _VALUE_ONLY)
-            values = np.array([math.nan if item is None else item for item in answers])
-            tables[name] = values.reshape(count, size)
+        for name in plan.measures_of:
+            answers, _, _ = corrected(plan, name, possible, _VALUE_ONLY)
+            values = np.array([math.nan if item is None else item for item in answers]).reshape(count, size)
+            if name in plan.corrections:
+                values = values + _of_limits(plan, name, known, count, size)
+            tables[name] = values
         result.append(tables)
+    return result
+
+
+def _of_limits(
+    plan: AggregationPlan, name: str, known: Mapping[Measure, NDArray[Any]], count: int, size: int
+) -> NDArray[np.float64]:
+    """Return what limits and bounds may have left out, in every table: half of its variance is the same in all groups,
+    as that of a profile is, and half is of a group by itself."""
+    normal = NoiseLaw("normal", 1.0)
+    levels = level_table(f"limits of {name}", count, size + 1)
+    draws = normal.quantiles(levels.ravel()).reshape(levels.shape)
+    errors = corrected(plan, name, known, CONFIDENCE)[2] or [0.0] * size
+    deviation = np.array([error or 0.0 for error in errors]) / float(normal.error(1 - CONFIDENCE))
+    result: NDArray[np.float64] = (draws[:, :1] + draws[:, 1:]) / math.sqrt(2) * deviation
     return result
 
 
@@ -370,6 +386,11 @@ def shape_answer(
     }
     errors |= _errors_of_arithmetic(plan, noisy, options, lines, kept, shown, confidence)
     errors = {name: errors[name] for name in shown if name in errors}
+    limit_errors = {
+        name: tuple(noisy.limit_errors[column.name][line["\0place"]] for line in kept)
+        for name, column in shown.items()
+        if isinstance(column, Column) and column.name in noisy.limit_errors
+    }
     lines_shown = tuple(tuple(line[name] for name in shown) for line in kept)
     by_law = {
         name for name, item in plan.query.aggregates.items() if item.kind not in SIMPLE and types[name] == "number"
@@ -390,6 +411,7 @@ def shape_answer(
         tuple(every_note),
         interval=options.interval,
         probabilities=probabilities,
+        limit_errors=limit_errors,
     )
 
 
@@ -438,8 +460,8 @@ def _errors_at(item: NoisyAggregation, confidence: float) -> Mapping[str, Sequen
     if confidence == CONFIDENCE:
         return item.noisy.errors
     result = dict(item.noisy.errors)
-    for name, parts in item.plan.measures_of.items():
-        _, errors = estimate(item.plan, item.plan.query.aggregates[name], parts, item.noisy.measures, confidence)
+    for name in item.plan.measures_of:
+        _, errors, _ = corrected(item.plan, name, item.noisy.measures, confidence)
         known = zip(item.noisy.errors[name], errors, strict=True)
         result[name] = [None if before is None else error for before, error in known]
     return result
@@ -486,6 +508,7 @@ def _post_processed(
         tuple(notes),
         interval=options.interval,
         probabilities=_passed_on(released, result, [item.noisy.probabilities for item in released], min),
+        limit_errors=_passed_on(released, result, [item.noisy.limit_errors for item in released], max),
     )
 
 

@@ -20,11 +20,12 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
 from dither import arguments
+from dither.accounting import gaussian_ratio
 from dither.errors import InvalidArgument, fix_by_options
 from dither.exact.search import bisect_floats
 from dither.guarantees import ApproxDP, PureDP
@@ -52,7 +53,10 @@ from dither.tables.planning.top_keys import SHARE as SHARE_OF_KEYS
 from dither.tables.planning.work import refuse_much_text_work
 from dither.tables.query import evaluate, nodes
 from dither.tables.query.relations import base_of
-from dither.tables.query.tree import SIMPLE, Call, Expression, Literal, Query
+from dither.tables.query.tree import SIMPLE, Aggregate, Call, Expression, Literal, Query
+
+if TYPE_CHECKING:  # questions without a profile do not need it
+    from dither.tables.planning.profiled import ProfiledRows
 
 _LARGEST_EPSILON = 100.0
 """The most that is spent to meet a wanted error: an epsilon above it would protect nobody."""
@@ -132,8 +136,12 @@ def _aggregation(query: Query, card: Card, options: ReleaseOptions, shared_bound
     known = keys_and_ties(query, card, options.other)
     bias = options.bias and card.unit is not None
     unstated: dict[str, Fraction] = {}
-    if bias or "auto" in (max_groups, max_rows, *(aggregate.bounds for aggregate in query.aggregates.values())):
-        unstated = automatic.unstated_limits(query, max_groups, max_rows, None in known[0], bias)
+    profiled = None
+    if base_of(card).profile is not None and options.interval == "noise":
+        profiled, max_groups, max_rows = _by_profile(query, card, max_groups, max_rows, None in known[0])
+    to_choose = query if profiled is None else _without_bounds(query, profiled)
+    if bias or "auto" in (max_groups, max_rows, *(aggregate.bounds for aggregate in to_choose.aggregates.values())):
+        unstated = automatic.unstated_limits(to_choose, max_groups, max_rows, None in known[0], bias)
     top = None
     if shared_bounds is None and None in known[0]:
         profile = None if card.profile is None or query.source is not None else card.profile.tables.get(card.name)
@@ -144,9 +152,89 @@ def _aggregation(query: Query, card: Card, options: ReleaseOptions, shared_bound
     settled = replace(
         options, max_groups=1 if max_groups == "auto" else max_groups, max_rows=1 if max_rows == "auto" else max_rows
     )
-    provisional = automatic.with_provisional_bounds(query) if unstated else query
+    provisional = automatic.with_provisional_bounds(query) if unstated or profiled is not None else query
     result = aggregation_of(provisional, card, settled, shared_bounds, known)
-    return replace(result, unstated=unstated, top=top)
+    return replace(result, unstated=unstated, top=top, profiled=profiled)
+
+
+def _by_profile(
+    query: Query, card: Card, max_groups: Any, max_rows: Any, private: bool
+) -> tuple[ProfiledRows | None, Any, Any]:
+    """Return what the profile says about the rows of an aggregation, and the limits: numbers that stand for those that
+    will be chosen by it."""
+    from dither.tables.planning.profiled import CHOSEN, profiled_rows
+
+    kinds = {aggregate.kind for aggregate in query.aggregates.values()}
+    if "count_distinct" in kinds or kinds == {"people"}:
+        return None, max_groups, max_rows
+    result = profiled_rows(query, card, max_rows == "auto")
+    if result is None:
+        return None, max_groups, max_rows
+    if max_rows == "auto":
+        max_rows = 1
+        if max_groups == "auto" and not private and kinds <= set(CHOSEN):
+            max_groups = 1
+    to_bound = frozenset(
+        name
+        for name, item in query.aggregates.items()
+        if item.bounds == "auto"
+        and item.value is not None
+        and result.values(item.value, lookup_of(card, query.joins), None) is not None
+    )
+    return replace(result, to_bound=to_bound), max_groups, max_rows
+
+
+def _without_bounds(query: Query, profiled: ProfiledRows) -> Query:
+    """Return the question with no bounds for the aggregates whose bounds are chosen by the profile."""
+    bounded: dict[str, Aggregate] = {
+        name: replace(item, bounds=None) if name in profiled.to_bound else item
+        for name, item in query.aggregates.items()
+    }
+    return replace(query, aggregates=bounded)
+
+
+def _settled(asked: Aggregation, epsilon: Fraction, delta: Fraction | None) -> Aggregation:
+    """Return an aggregation with limits and bounds that are chosen by the profile for this epsilon."""
+    if asked.profiled is None:
+        return asked
+    from dither.tables.planning.profiled import settle
+
+    noise_of = None
+    if asked.options.noise == "gaussian" and delta is not None:
+
+        def noise_of(share: float) -> float:
+            return float(gaussian_ratio(Fraction(share), delta))
+
+    settled = settle(asked, asked.profiled, epsilon, noise_of)
+    query = replace(asked.query, aggregates={**asked.query.aggregates, **settled.aggregates})
+    options = asked.options
+    if settled.rows is not None:
+        options = replace(options, max_rows=-(-settled.rows // asked.max_groups))
+    result = aggregation_of(query, asked.card, options, asked.shared_bounds, (asked.keys, asked.ties))
+    return replace(
+        result, unstated=asked.unstated, top=asked.top, corrections=settled.corrections, expected=settled.expected
+    )
+
+
+def _settled_together(parts: Sequence[Aggregation], epsilon: Fraction, delta: Fraction | None) -> list[Aggregation]:
+    """Return several aggregations with limits and bounds that are chosen by the profile: those of the same rows have
+    the same ones."""
+    from dither.tables.planning.profiled import with_settled
+
+    first: dict[int, Aggregation] = {}
+    for part in parts:
+        lead = _of_same_rows(part, parts)[0]
+        first.setdefault(id(lead), _settled(lead, epsilon, delta))
+    result = []
+    for part in parts:
+        lead = _of_same_rows(part, parts)[0]
+        settled = first[id(lead)]
+        if part is not lead:
+            query = with_settled(part.query, lead.query, settled.query.aggregates)
+            options = replace(part.options, max_rows=-(-settled.max_rows * settled.max_groups // part.max_groups))
+            settled = _settled(replace(part, query=query, options=options), epsilon, delta)
+        result.append(settled)
+    return result
 
 
 def _planned(
@@ -158,6 +246,7 @@ def _planned(
     left = epsilon - sum(choices.values(), Fraction(0))
     if asked.top is not None and delta is None:
         raise asked.needs_delta()
+    asked = _settled(asked, left, delta)
     result = asked.with_budget(left, _delta_left(asked, delta))
     if asked.top is not None and delta is not None:
         result = replace(result, top_keys=asked.top.at(choices[KEYS], delta / 2))
@@ -198,6 +287,8 @@ def _sharing(parts: Sequence[Aggregation], epsilon: Fraction, delta: Fraction | 
     """Return the plan of several aggregations, each with an equal share; limits of levels are chosen once, for all."""
     share = Fraction(1, len(parts))
     share_of_delta = None if delta is None else delta * share
+    if any(part.profiled is not None for part in parts):
+        parts = _settled_together(parts, epsilon * share, share_of_delta)
     plans = []
     for part in parts:
         choices = {name: epsilon * share * item for name, item in part.unstated.items()}
@@ -299,6 +390,7 @@ def plan_after_choices(charged: AggregationPlan, choices: automatic.Choices) -> 
     left = epsilon - sum(charged.automatic.values(), Fraction(0)) - choices.spent_again
     known = (charged.keys, charged.ties) if choices.keys is None else choices.keys
     settled = aggregation_of(query, charged.card, options, charged.shared_bounds, known)
+    settled = replace(settled, corrections=charged.corrections, expected=charged.expected)
     result = settled.with_budget(left, _delta_left(charged, delta[0] if delta else None))
     return replace(result, top=charged.top, top_keys=charged.top_keys)
 

@@ -35,6 +35,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 
@@ -46,8 +47,10 @@ _OF_ALL = 0.15
 _UNKNOWN_DRIFT = 0.25
 """By how many standard deviations of people's means those of people with few and with many rows differ, where it is not
 known."""
+_WITHIN = 0.3
+"""How means differ within a class of people by their number of rows, compared with how they differ between classes."""
 _BY_GROUP = 0.1
-_Z = 1.959964
+"""How values beyond bounds differ by group, compared with the square of how they differ by person."""
 _CUT = (0.0, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.08)
 """Shares of the values that bounds cut off."""
 
@@ -69,15 +72,33 @@ class Correction:
     relative_of_person: float = 0.0
     people_of_row: float = 1.0
     """How many people there are for each row that is counted."""
+    people: float = 1.0
+    """How many people a group of typical size has."""
+    bounds: tuple[float, float] | None = None
+    """Bounds of a mean that are narrower than those of the card, which is what follows."""
+    widest: tuple[float, float] = (0.0, 0.0)
+    middle: float = 0.0
+    """The mean of all values within the bounds."""
 
-    def limits_error(self, values: Floats, rows: Floats | float) -> Floats:
-        """Return the error (95 %) of corrected answers by what is not known of the limits, in groups of which so many
-        rows are counted."""
-        people = np.maximum(np.asarray(rows, dtype=np.float64) * self.people_of_row, 1.0)
+    def limits_error(self, values: Floats, rows: Floats | None, confidence: float = 0.95) -> Floats:
+        """Return the error of corrected answers by what is not known of the limits, in groups of which so many rows are
+        counted; None where that is not known.
+
+        Where the mean of a group is near a bound, many of its values may be beyond it: by Markov's inequality a share
+        of ``(mean - middle) / (bound - middle)`` at most, of values above the middle. Its fourth power is used, which
+        is small for groups that differ from others in usual ways, and 1 where all values may be beyond.
+        """
+        people = self.people if rows is None else np.maximum(rows * self.people_of_row, 1.0)
         size = np.abs(values)
         variance = self.deviation**2 + (self.relative * size) ** 2
         variance = variance + (self.of_person**2 + (self.relative_of_person * size) ** 2) / people
-        return _Z * np.sqrt(variance)
+        result: Floats = NormalDist().inv_cdf((1 + confidence) / 2) * np.sqrt(variance)
+        if self.bounds is not None:
+            for bound, widest in zip(self.bounds, self.widest, strict=True):
+                if bound not in (widest, self.middle):
+                    share = np.clip((values - self.shift - self.middle) / (bound - self.middle), 0, 1)
+                    result = result + share**4 * abs(widest - bound)
+        return result
 
 
 @dataclass(frozen=True)
@@ -131,7 +152,8 @@ class Known:
 
 def _typical(errors: Floats) -> Floats:
     """Return the geometric mean over the groups, which are the last axis."""
-    return np.exp(np.log(np.maximum(errors, 1e-300)).mean(axis=-1))
+    result: Floats = np.exp(np.log(np.maximum(errors, 1e-300)).mean(axis=-1))
+    return result
 
 
 def _uneven_means(people: People, limits: Floats, alike: float) -> Floats:
@@ -140,13 +162,14 @@ def _uneven_means(people: People, limits: Floats, alike: float) -> Floats:
     counted = np.minimum(sizes, limits)
     a = counted / (number * counted).sum(axis=(0, 1))
     b = sizes / (number * sizes).sum(axis=(0, 1))
-    return (number * (a - b) ** 2 * (alike + (1 - alike) / sizes)).sum(axis=(0, 1))
+    result: Floats = (number * (a - b) ** 2 * (alike + (1 - alike) / sizes)).sum(axis=(0, 1))
+    return result
 
 
 def _uneven_counts(people: People, limits: Floats, factor: Floats) -> Floats:
     """Return, for each limit, the variance of ``N - f min(N, R)``, divided by the squared mean of N."""
     number, sizes = people.expected[..., None] / people.number, people.sizes[..., None]
-    rest = (number * (sizes - factor * np.minimum(sizes, limits)) ** 2).sum(axis=(0, 1))
+    rest: Floats = (number * (sizes - factor * np.minimum(sizes, limits)) ** 2).sum(axis=(0, 1))
     return rest / (people.rows / people.number) ** 2
 
 
@@ -169,6 +192,7 @@ def choose_count(known: Known, epsilon: float, noise: float | None = None) -> Ch
         relative=float(relative[best]),
         relative_of_person=math.sqrt(float(uneven[best])),
         people_of_row=people.number / float(counted[best]),
+        people=float(np.median(k)),
     )
     return Choice(math.ceil(limits[best]), None, correction, float(errors[best]))
 
@@ -226,16 +250,18 @@ def _drift(known: Known, values: Values, limits: Floats, low: Floats, high: Floa
     left_out = 1 - people.counted(limits) / people.rows
     spread = values.deviation_of_values * math.sqrt(values.alike)
     if not values.classes:
-        unknown = _UNKNOWN_DRIFT * spread * left_out
-        return _Drift(np.zeros((len(limits), len(low))), np.repeat(unknown[:, None], len(low), axis=1))
+        unmeasured = _UNKNOWN_DRIFT * spread * left_out
+        return _Drift(np.zeros((len(limits), len(low))), np.repeat(unmeasured[:, None], len(low), axis=1))
     shares, rows = _class_weights(values, people, limits)
     means, noises = values.class_means(low, high)
     unknown = _UNKNOWN_DRIFT * spread
     certain = unknown**2 / np.maximum(unknown**2 + noises**2, 1e-300)
     shift = (shares - rows) @ (means * certain)
     of_noise = np.sqrt((shares - rows) ** 2 @ (noises * np.sqrt(certain)) ** 2)
-    of_groups = 0.0 if known.different < _DIFFERENT else known.different * unknown * left_out[:, None]
-    return _Drift(shift, np.hypot(np.hypot(of_noise, of_groups), known.different * shift))
+    within = _WITHIN * np.sqrt(rows @ (means * certain) ** 2) * left_out[:, None]
+    grouped = known.different if known.different >= _DIFFERENT else 0.0
+    of_groups = grouped * unknown * left_out[:, None]
+    return _Drift(shift, np.sqrt(of_noise**2 + of_groups**2 + within**2 + (known.different * shift) ** 2))
 
 
 def _clipped(values: Values, low: Floats, high: Floats) -> Floats:
@@ -300,6 +326,10 @@ def choose_mean(
         deviation=float(fixed[i, j]),
         of_person=float(by_person[i, j]),
         people_of_row=people.number / float(counted[i]),
+        people=float(np.median(k)),
+        bounds=(float(low[j]), float(high[j])),
+        widest=(max(bounds[0], float(values.points.min())), min(bounds[1], float(values.points.max()))),
+        middle=float(mean[j]),
     )
     return Choice(math.ceil(limits[i]), (float(low[j]), float(high[j])), correction, float(errors[i, j]))
 
@@ -355,6 +385,7 @@ def choose_variance(
         deviation=float(fixed[i, j] / unit[j]),
         of_person=float(by_person[i, j] / unit[j]),
         people_of_row=people.number / float(counted[i]),
+        people=float(np.median(k)),
     )
     return Choice(math.ceil(limits[i]), (float(low[j]), float(high[j])), correction, float(typical[i, j]))
 
@@ -379,7 +410,7 @@ def choose_sum(
     if values is None:
         values, free = Values.flat(bounds), False
     low, high = _bound_candidates(values, bounds, whole) if free else _fixed(bounds)
-    mean, square = values.held_moments(low, high)
+    mean = values.held_moments(low, high)[0]
     signed = bool((values.points < 0).any() and (values.points > 0).any())
     drift = _drift(known, values, limits, low, high)
     counted, k = people.counted(limits), known.in_groups()
@@ -387,10 +418,12 @@ def choose_sum(
     rows = counted + missing
     present = 1 - values.nulls
     true = rows[:, None] * values.mean
-    found = counted[:, None] * (mean + drift.mean)
-    gap = true - found
-    safe = (np.abs(found) > 0.1 * counted[:, None] * math.sqrt(float(values.shares @ values.points**2))) & (not signed)
-    factor = np.where(safe, true / np.where(safe, found, 1.0), 1.0)
+    estimated = counted[:, None] * (mean + drift.mean)
+    gap = true - estimated
+    safe = (np.abs(estimated) > 0.1 * counted[:, None] * math.sqrt(float(values.shares @ values.points**2))) & (
+        not signed
+    )
+    factor = np.where(safe, true / np.where(safe, estimated, 1.0), 1.0)
     factor = np.where((factor > 0.5) & (factor < 20), factor, 1.0)
     true = np.broadcast_to(true, gap.shape)
     cut = counted[:, None] * _clipped_in_groups(known, values, low, high)
@@ -409,16 +442,26 @@ def choose_sum(
     i, j = np.unravel_index(int(np.argmin(errors)), errors.shape)
     whole_sum = max(abs(float(true[i, j]) * present), 1e-300)
     relative = float(per_row[i, j]) / whole_sum
-    each = float(of_person[i]) * present / (whole_sum / people.number)
+    of_one = float(of_person[i]) * present / (whole_sum / people.number)
     of_signed = signed or relative > 3
     correction = Correction(
         factor=float(factor[i, j]),
         relative=0.0 if of_signed else relative,
         deviation=float(per_row[i, j]) if of_signed else 0.0,
-        relative_of_person=min(each, 10.0),
+        relative_of_person=min(of_one, 10.0),
         people_of_row=people.number / float(counted[i]),
+        people=float(np.median(k)),
     )
     return Choice(math.ceil(limits[i]), (float(low[j]), float(high[j])), correction, float(errors[i, j]))
+
+
+def choose_extreme(known: Known, bounds: tuple[float, float]) -> Choice:
+    """Return the limit of a smallest or largest value: that of which the noise is the smallest part of the rows that
+    are counted, and of those that are nearly as good the largest."""
+    limits, people = known.limits(), known.people
+    share = limits / people.counted(limits)
+    i = int(np.flatnonzero(share <= 1.05 * share.min())[-1])
+    return Choice(math.ceil(limits[i]), bounds, Correction(), (bounds[1] - bounds[0]) * min(float(share[i]) * 30, 1.0))
 
 
 def choose_quantile(
@@ -466,5 +509,6 @@ def choose_quantile(
         deviation=limited,
         of_person=math.sqrt(at * (1 - at) * float(_uneven_means(people, limits[i : i + 1], values.alike)[0])) / density,
         people_of_row=people.number / float(counted[i]),
+        people=float(np.median(k)),
     )
     return Choice(math.ceil(limits[i]), (low, high), correction, float(errors[i]))

@@ -99,6 +99,43 @@ def estimate(
     return np.asarray(answers.value).tolist(), errors
 
 
+def corrected(
+    plan: AggregationPlan, name: str, noisy: Mapping[Measure, NDArray[Any]], confidence: float
+) -> tuple[list[Any], list[float | None], list[float | None] | None]:
+    """Return the answer of each group, corrected for what limits and bounds leave out, its total error, and the part of
+    that which is not noise; None for that where nothing is known of it."""
+    parts, aggregate = plan.measures_of[name], plan.query.aggregates[name]
+    values, errors = estimate(plan, aggregate, parts, noisy, confidence)
+    correction = plan.corrections.get(name)
+    if correction is None:
+        return values, errors, None
+    known = np.array([math.nan if value is None else value for value in values], dtype=np.float64)
+    moved = known * correction.factor + correction.shift
+    if aggregate.kind in ("var", "std"):
+        moved = np.maximum(moved, 0.0)
+    of_limits = correction.limits_error(moved, _rows_counted(plan, parts, noisy), confidence)
+    of_noise = np.array([math.nan if error is None else error for error in errors]) * correction.factor
+    total = np.hypot(of_noise, of_limits)
+    if answer_type(plan, aggregate) == "integer":
+        answers: list[Any] = [None if math.isnan(value) else round(value) for value in moved.tolist()]
+        total = rounded_error(total)
+    else:
+        answers = _known(moved)
+    return answers, _known(total), _known(of_limits)
+
+
+def _rows_counted(
+    plan: AggregationPlan, parts: Part, noisy: Mapping[Measure, NDArray[Any]]
+) -> NDArray[np.float64] | None:
+    """Return the noisy number of rows that are counted in each group; None where it was not measured with them."""
+    moments = parts[0].moments
+    if parts[0].kind not in ("rows", "part", "people"):
+        return None
+    counting = parts if moments is None else parts[: moments.degree + 1]
+    result: NDArray[np.float64] = np.sum([np.asarray(noisy[part], dtype=np.float64) for part in counting], axis=0)
+    return result / parts[0].unit(plan.limits)
+
+
 def expected_error(plan: AggregationPlan, name: str, confidence: float = 0.95) -> float:
     """Return how far a count or a sum may be off by its noise, whatever the data are."""
     parts, aggregate = plan.measures_of[name], plan.query.aggregates[name]

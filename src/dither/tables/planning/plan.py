@@ -25,6 +25,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -69,6 +70,10 @@ from dither.tables.planning.top_keys import KEYS, TopKeys, TopQuestion, weights_
 from dither.tables.query.nodes import Dialect
 from dither.tables.query.relations import is_whole
 from dither.tables.query.tree import OF_PAIRS, Aggregate, Column, Query, private_tables, public_tables, show
+
+if TYPE_CHECKING:  # questions without a profile need neither
+    from dither.tables.planning.choose import Correction
+    from dither.tables.planning.profiled import ProfiledRows
 
 BINS = 8192
 
@@ -338,6 +343,12 @@ class Aggregation:
     bounds of aggregates; see :mod:`dither.tables.planning.automatic`."""
     top: TopQuestion | None = None
     """The question for the largest groups, if it is one: ``keys`` are those chosen, or stand-ins before the choice."""
+    profiled: ProfiledRows | None = None
+    """What the profile of the card says about its rows, by which limits and bounds that nobody stated are chosen."""
+    corrections: Mapping[str, Correction] = field(default_factory=dict)
+    """What follows for answers from what limits and bounds leave out, by their names."""
+    expected: Mapping[str, float] = field(default_factory=dict)
+    """The total error that is expected of answers in a group of typical size, as one standard deviation."""
 
     @property
     def find(self) -> Lookup:

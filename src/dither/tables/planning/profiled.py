@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -45,6 +45,9 @@ from dither.tables.query.tree import (
     conjuncts,
 )
 
+if TYPE_CHECKING:
+    from dither.tables.planning.plan import Aggregation
+
 CHOSEN = ("count", "count_value", "sum", "mean", "var", "std", "quantile", "min", "max", "mode", "histogram", *OF_PAIRS)
 """The kinds of aggregates that may have a limit of their own."""
 _OF_ROWS = ("count", "count_value", "histogram", "mode")
@@ -69,12 +72,15 @@ class ProfiledRows:
     """The columns of a relation that are numbers of rows of a person."""
     limits_free: bool = False
     """Whether the limit on rows is to be chosen."""
+    to_bound: frozenset[str] = frozenset()
+    """The names of the aggregates whose bounds are to be chosen whatever the card says: those in the question stand for
+    them."""
 
     def values(self, value: Expression, find: Lookup, bounds: tuple[float, float] | None) -> Values | None:
         """Return what is known of a value; None where that is nothing."""
         if isinstance(value, Column) and value.table is None and value.name in self.rows_of_person:
             return self._numbers_of_rows()
-        value = self._in_table(value)
+        value = self.in_table(value)
         used = columns(value)
         if len(used) != 1 or any(column.table is not None for column in used):
             return None
@@ -84,19 +90,19 @@ class ProfiledRows:
             return known if not isinstance(known, _Listed) else None
         return None if known is None else _mapped(known, value, column.name)
 
-    def _in_table(self, value: Expression) -> Expression:
+    def in_table(self, value: Expression) -> Expression:
         """Return an expression of a relation's columns as one of the table's."""
         if isinstance(value, Column):
             return self.renamed.get(value.name, value) if value.table is None else value
         if isinstance(value, Call):
-            return Call(value.op, tuple(map(self._in_table, value.args)))
+            return Call(value.op, tuple(map(self.in_table, value.args)))
         return value
 
     def _numbers_of_rows(self) -> Values:
         """Return the numbers of rows of people as values."""
         people = People.of_histogram(self.table.people) if self.table.people is not None else self.people
         points, shares = people.sizes.ravel(), people.expected.ravel() / people.number
-        deviations = np.repeat(people.deviation / 2 / people.number, len(points))
+        deviations = np.repeat(people.deviations / 2 / people.number, 2)
         filled = points[shares > 1e-4] if (shares > 1e-4).any() else points
         seen = points <= filled.max() * 1.2
         ends = float(filled.min()), float(filled.max())
@@ -122,7 +128,7 @@ class ProfiledRows:
         """Return the share of the rows that a condition keeps; None where some of it is not known."""
         result = 1.0
         for item in conjuncts(condition):
-            item = self._in_table(item)
+            item = self.in_table(item)
             used = columns(item)
             if len(used) != 1:
                 return None
@@ -225,14 +231,14 @@ def profiled_rows(query: Query, card: Card, limits_free: bool) -> ProfiledRows |
     return replace(rows, people=people.thinned(share), approximate=True)
 
 
-def _group_shares(asked: Any, rows: ProfiledRows) -> list[float] | None:
+def _group_shares(asked: Aggregation, rows: ProfiledRows) -> list[float] | None:
     """Return the share of the people in each group, None for all rows: by the profile of the columns of the groups,
     taken to be independent; evenly where it has none of a column."""
     if not asked.query.groups:
         return None
     result = np.ones(1)
     for group, listed in zip(asked.query.groups, asked.keys, strict=True):
-        value = rows._in_table(group.value)
+        value = rows.in_table(group.value)
         column = rows.table.columns.get(value.name) if isinstance(value, Column) and value.table is None else None
         if listed is None:
             number = _ASSUMED_GROUPS
@@ -277,7 +283,9 @@ class Settled:
     """The expected total error of each aggregate in a group of typical size, as one standard deviation."""
 
 
-def settle(asked: Any, rows: ProfiledRows, epsilon: Fraction, noise_of: Callable[[float], float] | None) -> Settled:
+def settle(
+    asked: Aggregation, rows: ProfiledRows, epsilon: Fraction, noise_of: Callable[[float], float] | None
+) -> Settled:
     """Return limits and bounds of the aggregates of an aggregation, for this epsilon.
 
     ``noise_of`` is the standard deviation of the noise in a measurement with a limit of 1 and a share of epsilon, where
@@ -295,9 +303,6 @@ def settle(asked: Any, rows: ProfiledRows, epsilon: Fraction, noise_of: Callable
     }
     if not items:
         return Settled({}, None, {}, {})
-    apart = len(
-        {(item.value, item.kind if item.value is None or item.kind in _BINNED else "") for item in items.values()}
-    )
     together = len({item.value for item in items.values() if item.value is not None or len(items) == 1} or {None})
     own = {
         name: _choose(item, known_of(item, known), float(epsilon) / len(items), noise_of)
@@ -313,12 +318,11 @@ def settle(asked: Any, rows: ProfiledRows, epsilon: Fraction, noise_of: Callable
             if _score(shared) < score:
                 best, score = shared, _score(shared)
         best = _with_common_bounds(best, items, known)
-    del apart
     aggregates = {name: _with_choice(items[name], choice, rows) for name, choice in best.items()}
     counted = [choice.rows for name, choice in best.items() if items[name].aggregate.kind in (*_OF_ROWS, "sum")]
     largest = max(counted, default=max(choice.rows for choice in best.values()))
     corrections = {
-        name: _allowed(items[name], choice.correction, asked)
+        name: _allowed(choice.correction, asked)
         for name, choice in best.items()
         if items[name].aggregate.kind in _CORRECTED
     }
@@ -351,14 +355,14 @@ class _Item:
     alone: bool
 
 
-def _item(name: str, aggregate: Aggregate, asked: Any, rows: ProfiledRows) -> _Item:
+def _item(name: str, aggregate: Aggregate, asked: Aggregation, rows: ProfiledRows) -> _Item:
     """Return an aggregate with what is known of its value, and the bounds within which its own are chosen."""
     value, find = aggregate.value, asked.find
     bounds, free, whole, values = (0.0, 1.0), False, False, None
     if value is not None and aggregate.kind in ("sum", "mean", "var", "std", "quantile", "min", "max", *OF_PAIRS):
         known = expressions.public_interval(value, find)
         whole = is_whole(value, lambda column: find(column)[1])
-        if isinstance(aggregate.bounds, tuple) and name not in asked.to_bound:
+        if isinstance(aggregate.bounds, tuple) and name not in rows.to_bound:
             bounds = aggregate.bounds
             values = rows.values(value, find, bounds)
         else:
@@ -395,10 +399,10 @@ def _choose(item: _Item, known: Known, epsilon: float, noise_of: Callable[[float
         return choose.choose_variance(known, item.values, item.bounds, epsilon, root=kind == "std", **about)
     if kind in OF_PAIRS:
         return choose.choose_mean(known, None, (0.0, 1.0), epsilon, noise=noise)
-    at = {"min": 0.02, "max": 0.98}.get(kind, min(max(float(item.aggregate.at), 0.005), 0.995))
-    return choose.choose_quantile(
-        known, item.values, item.bounds, epsilon, at, free=item.free and kind == "quantile", whole=item.whole
-    )
+    if kind in ("min", "max"):
+        return choose.choose_extreme(known, item.bounds)
+    at = min(max(float(item.aggregate.at), 0.005), 0.995)
+    return choose.choose_quantile(known, item.values, item.bounds, epsilon, at, free=item.free, whole=item.whole)
 
 
 def _with_common_bounds(choices: Mapping[str, Choice], items: Mapping[str, _Item], known: Known) -> dict[str, Choice]:
@@ -418,8 +422,8 @@ def _with_common_bounds(choices: Mapping[str, Choice], items: Mapping[str, _Item
         low = min(one[0] for one in ends if one is not None)
         high = max(one[1] for one in ends if one is not None)
         fixed = replace(item, bounds=(low, high), free=False, values=item.values)
-        found = _choose(fixed, replace(known, tried=(float(choice.rows),)), 1.0, None)
-        result[name] = replace(found, error=choice.error)
+        settled = _choose(fixed, replace(known, tried=(float(choice.rows),)), 1.0, None)
+        result[name] = replace(settled, error=choice.error)
     return result
 
 
@@ -437,7 +441,7 @@ def _with_choice(item: _Item, choice: Choice, rows: ProfiledRows) -> Aggregate:
     return result
 
 
-def _allowed(item: _Item, correction: Correction, asked: Any) -> Correction:
+def _allowed(correction: Correction, asked: Aggregation) -> Correction:
     """Return a correction, without the factor where groups of people are left out as well: how many is not known."""
     if asked.has_private_keys and correction.factor != 1.0:
         missing = 1 - 1 / correction.factor
@@ -445,17 +449,17 @@ def _allowed(item: _Item, correction: Correction, asked: Any) -> Correction:
     return correction
 
 
-def of_same_aggregates(settled: Settled, chosen_for: Query, query: Query) -> dict[str, Aggregate]:
-    """Return the aggregates of another aggregation of the same rows, with what was chosen for those that are alike."""
-    result = {}
+def with_settled(query: Query, chosen_for: Query, settled: Mapping[str, Aggregate]) -> Query:
+    """Return another aggregation of the same rows, with what was chosen for aggregates that are alike."""
+    aggregates = dict(query.aggregates)
     for name, item in query.aggregates.items():
         for other, before in chosen_for.aggregates.items():
-            if before == item and other in settled.aggregates:
-                result[name] = settled.aggregates[other]
-    return result
+            if before == item and other in settled:
+                aggregates[name] = settled[other]
+    return replace(query, aggregates=aggregates)
 
 
-def groups_of(asked: Any, rows: ProfiledRows) -> Sequence[float]:
+def groups_of(asked: Aggregation, rows: ProfiledRows) -> Sequence[float]:
     """Return the numbers of rows expected in the smallest, a typical and the largest group."""
     shares = np.sort(np.asarray(_group_shares(asked, rows) or [1.0]))
     sizes = shares * rows.people.rows

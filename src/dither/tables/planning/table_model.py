@@ -7,10 +7,10 @@ is computed.
 noise that may have led to it, each with its probability (:func:`dither.tables.planning.person_sizes.without_noise`).
 With the weight ``min(1, R / N)`` for the rows of a person with N rows, a person counts for ``min(N, R)`` rows.
 
-*Values* (:class:`Values`). Where bins are filled beyond doubt, and between them, the noisy numbers are used. Beyond, a
-bin is expected to hold half of what the one before it holds, with a standard deviation as large as that, and this is
-weighed against its noisy number, each by the inverse of its variance. Each bin is taken to have all of its values in its
-middle; the last bins on both sides, which take in what is beyond, end at the bounds of the card.
+*Values* (:class:`Values`). Neighboring bins are taken together until they hold more than noise alone would show, from
+the fullest bin on to both sides. What the noise hides beyond is expected to fall off from there (:func:`_runs`). Each
+run of bins is taken to have all of its values at one point; the last bins on both sides, which take in what is beyond,
+end at the bounds of the card.
 
 A person of whose N rows each is asked about with probability s has about ``N s`` of them, if any. So the rows that a
 condition keeps are those of fewer people, with fewer rows each (:meth:`People.thinned`).
@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -36,12 +37,20 @@ ALIKE = 0.25
 _LEAST_ALIKE = 0.05
 _FALSE_ALARM = 0.01
 """The probability with which noise alone fills any bin beyond doubt."""
-_NEXT = 1.5
-"""How many standard deviations of the noise a bin holds next to those that are filled, to be taken for filled."""
-_FALL = 0.3
-"""By which factor the first bin falls where the noise hides what bins hold; each next one falls by a factor that is
-:data:`_STEEPER` times that of the one before."""
-_STEEPER = 0.6
+_CERTAIN = 6.0
+"""How many standard deviations of the noise a bin of people holds, for its noisy number to be used as it is."""
+_OCTAVE = 4
+_SLOPE = 0.2
+"""By how much tails fall off otherwise, from one bin of people to the next, than the bins before them."""
+_SEEN = 3.5
+"""How many standard deviations of the noise neighboring bins hold together, or more bins are taken together."""
+_ENOUGH, _TAIL, _TRUNCATED = 10.0, 0.1, 1.8
+"""The values that tell how a tail falls off are at least so many standard deviations of the noise, and this share of
+the values on a side. What is hidden makes their mean distance too small, about by the last factor."""
+_LEAST = 0.25
+"""The least share of what is expected to be hidden that is taken to be there, whatever the noisy numbers say."""
+_LEAST_HIDDEN = 0.02
+"""Bins that are expected to hold less than this share of the noise's standard deviation are taken to be empty."""
 
 
 @dataclass(frozen=True)
@@ -54,15 +63,13 @@ class People:
     sizes: Floats
     possible: Floats
     weights: Floats
-    deviation: float = 0.0
-    """The standard deviation of the noise that each bin of the histogram was released with."""
-    last: int | None = None
-    """The last bin that is filled beyond doubt; None where there is none."""
+    deviations: Floats
+    """The standard deviation of the noise in each bin; 0 where the noisy number of a bin was not used."""
 
     @classmethod
     def of_one_row(cls, number: float) -> People:
         """Return people of one row each."""
-        return cls(np.ones((1, 2)), np.array([[max(number, 1.0)]]), np.ones(1), 0.0, 0)
+        return cls(np.ones((1, 2)), np.array([[max(number, 1.0)]]), np.ones(1), np.zeros(1))
 
     @classmethod
     def of_histogram(cls, histogram: NoisyHistogram) -> People:
@@ -70,13 +77,20 @@ class People:
         edges = np.asarray(histogram.edges, dtype=np.float64)
         weights = np.asarray(histogram.weights, dtype=np.float64)
         if len(edges) == len(EDGES) and np.array_equal(edges, EDGES):
-            found = without_noise(weights, math.sqrt(2) / histogram.deviation)
-            expected, probabilities, start = found.expected, found.weights, found.start
+            posterior = without_noise(weights, Fraction(math.sqrt(2) / histogram.deviation))
+            expected, probabilities, start = posterior.expected, posterior.weights, posterior.start
+            if start is not None:
+                probabilities = probabilities * _as_before(edges, weights, expected, start)
+                probabilities = probabilities / probabilities.sum()
         else:
             expected, probabilities, start = _thresholded(weights, histogram.deviation)
         lower = np.concatenate([[0.0], edges[:-1]]) + 1
         sizes = lower[:, None] * (np.maximum(edges, lower) / lower)[:, None] ** np.array([[0.25, 0.75]])
-        return cls(sizes, np.maximum(expected, 0.0), probabilities, histogram.deviation, start)
+        seen = np.arange(len(edges)) <= (-1 if start is None else start)
+        certain = weights > _CERTAIN * histogram.deviation
+        expected = np.where(certain, weights, expected)
+        seen |= certain
+        return cls(sizes, np.maximum(expected, 0.0), probabilities, np.where(seen, histogram.deviation, 0.0))
 
     @cached_property
     def number(self) -> float:
@@ -96,25 +110,53 @@ class People:
 
     def counted(self, limits: Floats) -> Floats:
         """Return for how many rows all people count together, with each of these limits."""
-        return np.maximum((self.expected[..., None] * np.minimum(self.sizes[..., None], limits)).sum(axis=(0, 1)), 1e-9)
+        counted = (self.expected[..., None] * np.minimum(self.sizes[..., None], limits)).sum(axis=(0, 1))
+        result: Floats = np.maximum(counted, 1e-9)
+        return result
 
     def left_out(self, limits: Floats) -> tuple[Floats, Floats]:
         """Return how many rows are beyond each limit, and the standard deviation of that: histograms that may be true
         differ, and the numbers of the bins that were seen have noise."""
         beyond = np.maximum(self.sizes[..., None] - limits, 0.0).mean(axis=1)
-        each = self.possible @ beyond
-        mean = self.weights @ each
-        variance = np.maximum(self.weights @ each**2 - mean**2, 0.0)
-        seen = beyond[: (0 if self.last is None else self.last + 1)]
-        return mean, np.sqrt(variance + self.deviation**2 * (seen**2).sum(axis=0))
+        missing = self.possible @ beyond
+        mean = self.weights @ missing
+        variance = self.weights @ (missing - mean) ** 2
+        return mean, np.sqrt(variance + self.deviations**2 @ beyond**2)
 
     def thinned(self, share: float) -> People:
-        """Return the people of whose rows each is kept with this probability."""
-        if share >= 1 or self.sizes.max() <= 1:
-            return replace(self, possible=self.possible * min(share, 1.0)) if share < 1 else self
+        """Return the people of whose rows a condition keeps this share: each row by itself, or all rows of some people;
+        which of both is not known."""
+        if share >= 1:
+            return self
+        if self.sizes.max() <= 1:
+            return replace(self, possible=self.possible * share)
         some = -np.expm1(self.sizes * math.log1p(-share))
         sizes = np.maximum(self.sizes * share / some, 1.0)
-        return replace(self, sizes=sizes, possible=self.possible * some.mean(axis=1))
+        nobody = np.zeros_like(self.possible)
+        thinned = np.concatenate([self.possible * some.mean(axis=1), nobody], axis=1)
+        whole = np.concatenate([nobody, self.possible * share], axis=1)
+        return People(
+            np.concatenate([sizes, self.sizes]),
+            np.concatenate([thinned, whole]),
+            np.concatenate([self.weights, self.weights]) / 2,
+            np.concatenate([self.deviations * some.mean(axis=1), self.deviations * share]) / math.sqrt(2),
+        )
+
+
+def _as_before(edges: Floats, weights: Floats, possible: Floats, start: int) -> Floats:
+    """Return how probable it is, up to a factor, that histograms fall off from the bin ``start`` on as they do, given
+    how the noisy one falls off before: about as fast, for an octave."""
+    if start < _OCTAVE + 1:
+        return np.ones(len(possible))
+    widths = np.log(edges / np.concatenate([[0.5], edges[:-1]]))
+    density = np.maximum(weights / widths, 1e-9)
+    late, early = density[start - 1 : start + 2].mean(), density[start - 1 - _OCTAVE : start + 2 - _OCTAVE].mean()
+    before = min(max(math.log(early / late) / _OCTAVE, 0.0), 1.5)
+    tails = np.maximum(possible / widths, 1e-300)
+    after = np.log(tails[:, start] / tails[:, start + _OCTAVE]) / _OCTAVE
+    distance = np.abs(after - before) / _SLOPE
+    result: Floats = np.exp(-0.5 * (distance**2 - (distance**2).min()))
+    return result
 
 
 def _thresholded(weights: Floats, deviation: float) -> tuple[Floats, Floats, int | None]:
@@ -125,12 +167,101 @@ def _thresholded(weights: Floats, deviation: float) -> tuple[Floats, Floats, int
     return np.maximum(kept, 0.0)[None, :], np.ones(1), last
 
 
-def _points(histogram: NoisyHistogram, bounds: tuple[float, float] | None) -> tuple[Floats, Floats]:
-    """Return the middles of the bins, within bounds, and their weights."""
+def _within(histogram: NoisyHistogram, bounds: tuple[float, float] | None) -> tuple[Floats, Floats]:
+    """Return the edges of the bins, within bounds, and their weights."""
     edges = np.asarray(histogram.edges, dtype=np.float64)
-    if bounds is not None:
-        edges = np.clip(edges, *bounds)
-    return (edges[1:] + edges[:-1]) / 2, np.asarray(histogram.weights, dtype=np.float64)
+    return edges if bounds is None else np.clip(edges, *bounds), np.asarray(histogram.weights, dtype=np.float64)
+
+
+def _filled(weights: Floats, deviation: float) -> float:
+    """Return what noise alone exceeds in any bin with a probability of at most :data:`_FALSE_ALARM`."""
+    return deviation / math.sqrt(2) * math.log(len(weights) / (2 * _FALSE_ALARM))
+
+
+@dataclass(frozen=True)
+class _Run:
+    """Neighboring bins taken together: where they are, what they hold, and how uncertain that is."""
+
+    low: float
+    high: float
+    point: float
+    weight: float
+    deviation: float
+    width: int
+    """The number of bins."""
+
+    @classmethod
+    def of(cls, edges: Floats, weights: Floats, deviation: float, first: int, last: int) -> _Run:
+        """Return the bins from the first up to the last one, which is not included."""
+        held = np.maximum(weights[first:last], 0.0)
+        middles = (edges[first + 1 : last + 1] + edges[first:last]) / 2
+        point = float(held @ middles / held.sum()) if held.sum() > 0 else float(middles.mean())
+        total = float(weights[first:last].sum())
+        return cls(
+            float(edges[first]), float(edges[last]), point, total, deviation * math.sqrt(last - first), last - first
+        )
+
+
+def _runs(
+    edges: Floats, weights: Floats, deviation: float, places: range, before: _Run
+) -> tuple[list[_Run], list[_Run]]:
+    """Return the runs of bins on one side that hold more than noise alone, each as short as that allows, and those
+    beyond the last of these, which the noise may hide.
+
+    What is hidden is expected to fall off exponentially from the density of the last run, by a distance that is the
+    mean of how far values are beyond a point, behind which there are enough of them. In each half of that distance,
+    what is expected has a standard deviation of as much again, and is weighed against the noisy number of the bins by
+    the inverse of the variances; what is found continues.
+    """
+    seen: list[_Run] = []
+    total, start, last = 0.0, 0, before
+    filled = [number for number, place in enumerate(places, 1) if weights[place] > _filled(weights, deviation)]
+    for number, place in enumerate(places, 1):
+        total += float(weights[place])
+        width = number - start
+        if number > max(filled, default=0) and width > 2 * (1 if not seen else last.width):
+            break
+        if total > (_SEEN + math.log2(width) / 2) * deviation * math.sqrt(width):
+            first, final = sorted((places[start], place))
+            last = _Run.of(edges, weights, deviation, first, final + 1)
+            seen.append(last)
+            start, total = number, 0.0
+    rest = places[start:]
+    if not rest:
+        return seen, []
+    side = [before, *seen]
+    end = last.high if rest.step > 0 else last.low
+    excess, behind = 0.0, 0.0
+    for run in reversed(side):
+        excess, behind = excess + run.weight * abs(run.point - end), behind + max(run.weight, 0.0)
+        if behind > max(_ENOUGH * deviation, _TAIL * sum(max(item.weight, 0.0) for item in side)):
+            break
+    point = abs(end - run.point)
+    distance = max(_TRUNCATED * (point - excess / max(behind, 1e-9)), (last.high - last.low) / 2, 1e-12)
+    length = max(last.high - last.low, 1e-12)
+    density = max(last.weight, deviation) / length * math.exp(-length / distance / 2)
+    numbers = np.asarray(rest)
+    starts, ends = edges[numbers], edges[numbers + 1]
+    near, far = (starts - end, ends - end) if rest.step > 0 else (end - ends, end - starts)
+    prior = density * distance * (np.exp(-near / distance) - np.exp(-far / distance))
+    hidden, factor, place = [], 1.0, 0
+    while place < len(prior):
+        until = max(int(np.searchsorted(far, near[place] + distance / 2)), place + 1)
+        window = slice(place, until)
+        mass = factor * float(prior[window].sum())
+        if mass < _LEAST_HIDDEN * deviation:
+            break
+        precision = 1 / mass**2 + 1 / (deviation**2 * (until - place))
+        measured = float(weights[numbers][window].sum()) / (deviation**2 * (until - place))
+        expected = max((1 / mass + measured) / precision, _LEAST * mass)
+        share = prior[window] / prior[window].sum()
+        deviations = share * precision**-0.5 / math.sqrt(float(share @ share))
+        for number, low, high in zip(range(until - place), starts[window].tolist(), ends[window].tolist(), strict=True):
+            hidden.append(
+                _Run(low, high, (low + high) / 2, expected * float(share[number]), float(deviations[number]), 1)
+            )
+        factor, place = factor * min(expected / mass, 1 / _LEAST), until
+    return seen, hidden
 
 
 @dataclass(frozen=True)
@@ -166,29 +297,22 @@ class Values:
     @classmethod
     def of_histogram(cls, histogram: NoisyHistogram, bounds: tuple[float, float] | None) -> Values | None:
         """Return the values by a noisy histogram; None where noise is all that is seen."""
-        points, weights = _points(histogram, bounds)
-        deviation = histogram.deviation
-        certain = deviation / math.sqrt(2) * math.log(len(weights) / (2 * _FALSE_ALARM))
-        filled = np.flatnonzero(weights > certain)
-        if filled.size == 0:
+        edges, weights = _within(histogram, bounds)
+        if not (weights > _filled(weights, histogram.deviation)).any():
             return None
-        first, last = int(filled[0]), int(filled[-1])
-        while first > 0 and weights[first - 1] > _NEXT * deviation:
-            first -= 1
-        while last + 1 < len(weights) and weights[last + 1] > _NEXT * deviation:
-            last += 1
-        expected, deviations = weights.copy(), np.full(len(weights), deviation)
-        for end, step in ((first, -1), (last, 1)):
-            beyond = np.arange(end + step, -1 if step < 0 else len(weights), step)
-            level = max(float(weights[[end, end - step] if first < last else [end]].mean()), deviation)
-            steps = np.arange(1, len(beyond) + 1)
-            prior = np.maximum(level * _FALL**steps * _STEEPER ** (steps * (steps - 1) / 2), 1e-12)
-            precision = 1 / prior**2 + 1 / deviation**2
-            expected[beyond] = (1 / prior + weights[beyond] / deviation**2) / precision
-            deviations[beyond] = 1 / np.sqrt(precision)
-        expected = np.maximum(expected, 0.0)
-        number = max(float(expected.sum()), 1.0)
-        return cls(points, expected / number, deviations / number, (float(points[first]), float(points[last])))
+        mode = int(np.argmax(weights))
+        middle = _Run.of(edges, weights, histogram.deviation, mode, mode + 1)
+        above = _runs(edges, weights, histogram.deviation, range(mode + 1, len(weights)), middle)
+        below = _runs(edges, weights, histogram.deviation, range(mode - 1, -1, -1), middle)
+        seen = [*reversed(below[0]), middle, *above[0]]
+        runs = [*reversed(below[1]), *seen, *above[1]]
+        number = max(sum(run.weight for run in runs), 1.0)
+        return cls(
+            np.array([run.point for run in runs]),
+            np.array([run.weight for run in runs]) / number,
+            np.array([run.deviation for run in runs]) / number,
+            (seen[0].low, seen[-1].high),
+        )
 
     @classmethod
     def of_column(
@@ -230,9 +354,9 @@ class Values:
         cls, histogram: NoisyHistogram, bounds: tuple[float, float] | None, ends: tuple[float, float]
     ) -> Values:
         """Return the values of some of the people, in the bins that any values are in; noise stays as it is."""
-        points, weights = _points(histogram, bounds)
-        edges = np.asarray(histogram.edges, dtype=np.float64)
-        inside = (edges[1:] > ends[0]) & (edges[:-1] <= ends[1])
+        edges, weights = _within(histogram, bounds)
+        points = (edges[1:] + edges[:-1]) / 2
+        inside = (edges[1:] > ends[0]) & (edges[:-1] < ends[1])
         number = max(float(weights[inside].sum()), histogram.deviation)
         deviations = np.full(int(inside.sum()), histogram.deviation / number)
         return cls(points[inside], weights[inside] / number, deviations, ends, people=number)
@@ -280,8 +404,7 @@ class Values:
         """Return quantiles, linear between the points."""
         order = np.argsort(self.points)
         below = np.cumsum(self.shares[order]) - self.shares[order] / 2
-        result: Floats = np.interp(q, below, self.points[order])
-        return result
+        return np.asarray(np.interp(q, below, self.points[order]))
 
     def held_moments(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
         """Return the mean and the mean square of the values held within each pair of bounds."""

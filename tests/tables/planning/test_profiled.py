@@ -1,0 +1,183 @@
+"""Questions of a table with a profile: what nobody stated is chosen by it, and answers are corrected."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import dither as dp
+from dither.guarantees import PureDP
+from dither.tables.card.profile import Profile
+from dither.tables.planning.profiled import profiled_rows
+from dither.tables.query.tree import PerPerson
+from support import each
+from tables.profiles import table_profile
+
+GENERATOR = np.random.default_rng(11)
+SIZES = np.ceil(GENERATOR.lognormal(2.5, 0.9, 1500)).astype(int)
+WHO = np.repeat(np.arange(len(SIZES)), SIZES)
+X = np.clip(GENERATOR.gamma(0.6, 25, len(WHO)) - 8, -40, 2000)
+TOWN = np.array(["a", "b", "c", "d"])[GENERATOR.integers(0, 4, len(WHO))]
+DATA = pa.table({"who": WHO, "x": X, "town": TOWN, "k": WHO % 5})
+EDGES = {"x": tuple(float(edge) for edge in (*range(-40, 100, 4), *range(100, 2001, 50)))}
+TABLE = table_profile(
+    WHO.tolist(),
+    {"x": X.tolist(), "town": TOWN.tolist()},
+    EDGES,
+    {"town": ["a", "b", "c", "d"]},
+    classes=(4, 16, 1 << 20),
+)
+PROFILE = Profile({"t": TABLE}, PureDP(1))
+CARD = {"bounds": {"x": (-40, 2000)}, "keys": {"town": ["a", "b", "c", "d"], "k": [0, 1, 2, 3, 4]}}
+
+
+def opened(profile=PROFILE, unit="who", **card):
+    limits = {"max_rows": "auto", "max_groups": "auto"} if unit else {}
+    table = dp.open(DATA, unit=unit, name="t", budget=dp.PureDP(3000), **{**limits, **CARD, **card})
+    table.card = replace(table.card, profile=profile)
+    return table
+
+
+@pytest.fixture(scope="module")
+def table():
+    with opened() as result:
+        yield result
+
+
+def planned(table, sql, **options):
+    return table.sql(sql).plan(options.pop("epsilon", 1.0), **options).parts[0]
+
+
+def test_limits_and_bounds_are_chosen_for_each_aggregate_without_a_cost(table):
+    plan = planned(table, "SELECT town, AVG(x) AS a FROM t GROUP BY town")
+    (mean,) = plan.query.aggregates.values()
+    assert plan.automatic == {}
+    assert 1 < mean.rows_per_person < 60
+    assert -40 <= mean.bounds[0] < 0 < mean.bounds[1] < 500
+    assert sum(noise.guarantee.exact[0] for noise in {id(n): n for n in plan.measures.values()}.values()) <= 1
+    count = planned(table, "SELECT town, COUNT(*) AS n FROM t GROUP BY town").query.aggregates["n"]
+    assert count.rows_per_person > 30
+    assert planned(table, "SELECT AVG(x) AS a FROM t").query == planned(table, "SELECT AVG(x) AS a FROM t").query
+
+
+def test_what_is_stated_stays(table):
+    stated = "SELECT AVG(x, contribution_bounds_per_row => (0, 50), rows_per_person => 3) AS a FROM t"
+    (mean,) = planned(table, stated).query.aggregates.values()
+    assert (mean.bounds, mean.rows_per_person) == ((0, 50), 3)
+    plan = planned(table, "SELECT AVG(x) AS a FROM t", max_rows=7)
+    assert plan.query.aggregates["a"].rows_per_person is None
+    assert plan.limits.total == 7
+    assert plan.query.aggregates["a"].bounds[1] < 2000
+
+
+def test_without_a_profile_nothing_changes(table):
+    with opened(None) as plain:
+        plan = planned(plain, "SELECT AVG(x) AS a FROM t")
+    assert plan.query.aggregates["a"].bounds is None
+    assert (plan.corrections, plan.profiled) == ({}, None)
+    assert "max_rows" in plan.automatic
+    with opened(Profile({"another": TABLE}, PureDP(1))) as other:
+        assert planned(other, "SELECT AVG(x) AS a FROM t").corrections == {}
+
+
+QUESTIONS = {
+    "SELECT town, AVG(x) AS a FROM t GROUP BY town": lambda x: x.mean(),
+    "SELECT town, STDDEV(x) AS a FROM t GROUP BY town": lambda x: x.std(ddof=1),
+    "SELECT town, COUNT(*) AS a FROM t GROUP BY town": len,
+    "SELECT town, SUM(x + 40) AS a FROM t GROUP BY town": lambda x: (x + 40).sum(),
+    "SELECT town, 2 * AVG(x) + 1 AS a FROM t GROUP BY town": lambda x: 2 * x.mean() + 1,
+    "SELECT town, a FROM (SELECT town, 2 * AVG(x) AS a FROM t GROUP BY town) AS q ORDER BY town": lambda x: (
+        2 * x.mean()
+    ),
+    "SELECT town, AVG(CASE WHEN x > 20 THEN 1 ELSE 0 END) AS a FROM t GROUP BY town": lambda x: (x > 20).mean(),
+    "SELECT town, AVG(x) AS a, COUNT(*) AS n FROM t GROUP BY town": lambda x: x.mean(),
+    "SELECT town, COUNT(*) AS a FROM t WHERE x > 10 GROUP BY town": lambda x: (x > 10).sum(),
+}
+
+
+@each("sql", QUESTIONS)
+def test_the_total_error_covers_the_raw_rows(sql, table):
+    """Also of columns that are computed from answers."""
+    inside, widths, off = [], [], []
+    for _ in range(8):
+        answer = table.sql(sql).release(1.0, again=True, force=True)
+        for row, error in zip(answer.dicts(), answer.error("a"), strict=True):
+            true = float(QUESTIONS[sql](X[row["town"] == TOWN]))
+            inside.append(abs(row["a"] - true) <= error)
+            widths.append(error)
+            off.append(abs(row["a"] - true))
+    assert np.mean(inside) >= 0.9
+    assert np.median(widths) < 6 * np.quantile(off, 0.95)
+
+
+def test_the_parts_of_an_error_are_its_noise_and_its_limits(table):
+    answer = table.sql("SELECT town, AVG(x) AS a FROM t GROUP BY town").release(1.0, again=True)
+    parts = answer.parts("a")
+    for total, noise, limits in zip(answer.error("a"), *parts, strict=True):
+        assert noise > 0 < limits
+        assert total == pytest.approx(np.hypot(noise, limits))
+    assert dp.Answer.restored(answer.stored()).parts("a") == parts
+
+
+def test_a_biased_question_is_corrected(table):
+    """One row of each person, and values of at most 20: the mean is far too low, and the answer is not."""
+    sql = "SELECT AVG(x, contribution_bounds_per_row => (-40, 20)) AS a FROM t"
+    values = [table.sql(sql).release(20.0, again=True, max_rows=1)["a"][0] for _ in range(5)]
+    clipped = np.clip(X, -40, 20).mean()
+    assert X.mean() - clipped > 1
+    assert abs(np.median(values) - X.mean()) < 0.3 * (X.mean() - clipped)
+
+
+def test_rows_asked_about_follow_from_conditions_and_relations(table):
+    def about(sql):
+        question = table.sql(sql)
+        return profiled_rows(question.query, question.card, True)
+
+    every, some = about("SELECT COUNT(*) FROM t"), about("SELECT COUNT(*) FROM t WHERE town = 'a'")
+    assert some.people.rows == pytest.approx(every.people.rows / 4, rel=0.05)
+    assert some.approximate
+    assert not every.approximate
+    unknown = about("SELECT COUNT(*) FROM t WHERE k + x > 3")
+    assert 0 < unknown.people.rows < every.people.rows
+    sql = "SELECT AVG(n) FROM (SELECT who, COUNT(*) AS n FROM t GROUP BY who) AS p"
+    per_person = about(sql)
+    assert isinstance(table.sql(sql).query.source, PerPerson)
+    assert per_person.people.sizes.max() == 1
+    mean = planned(table, sql).query.aggregates
+    (chosen,) = mean.values()
+    assert np.quantile(SIZES, 0.95) < chosen.bounds[1] < SIZES.max() * 3
+
+
+def test_levels_have_the_same_choices(table):
+    plan = table.sql("SELECT town, AVG(x) AS a, COUNT(*) AS n FROM t GROUP BY ROLLUP (town)").plan(1.0)
+    chosen = [
+        {name: (item.bounds, item.rows_per_person) for name, item in part.query.aggregates.items()}
+        for part in plan.parts
+    ]
+    assert chosen[0] == chosen[1]
+    answer = table.sql("SELECT town, COUNT(*) AS n FROM t GROUP BY ROLLUP (town)").release(5.0, again=True)
+    assert all(error is not None for error in answer.error("n"))
+
+
+def test_rows_that_are_people_get_bounds(table):
+    values = np.clip(GENERATOR.normal(40, 10, 4000), 0, 120)
+    profile = Profile(
+        {"t": table_profile(None, {"x": values.tolist()}, {"x": tuple(map(float, range(0, 121, 3)))})}, PureDP(1)
+    )
+    rows = pa.table({"x": values})
+    with dp.open(rows, name="t", bounds={"x": (0, 120)}, budget=dp.PureDP(100)) as people:
+        people.card = replace(people.card, profile=profile)
+        (mean,) = planned(people, "SELECT AVG(x) AS a FROM t").query.aggregates.values()
+        assert mean.rows_per_person is None or mean.rows_per_person == 1
+        assert 0 < mean.bounds[0] < 20 < 60 < mean.bounds[1] < 100
+        answer = people.sql("SELECT AVG(x) AS a FROM t").release(1.0)
+        assert abs(answer["a"][0] - values.mean()) <= 3 * answer.error("a")[0]
+
+
+@each("epsilon", [1e-3, 1e-2, 50.0])
+def test_any_epsilon_can_be_planned(epsilon, table):
+    for sql in QUESTIONS:
+        assert planned(table, sql, epsilon=epsilon).guarantee.exact[0] <= epsilon

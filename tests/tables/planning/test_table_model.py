@@ -1,0 +1,107 @@
+"""What is expected of rows by a profile: numbers of rows of people, and values."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dither.tables.card.profile import NoisyHistogram
+from dither.tables.planning.table_model import People, Values
+from support import each
+from tables.profiles import PEOPLE_EDGES, table_profile
+
+EDGES = tuple(float(edge) for edge in range(0, 105, 5))
+
+
+def rows_of(sizes, value):
+    """Return the rows of people with these numbers of rows."""
+    who = np.repeat(np.arange(len(sizes)), sizes)
+    return who, [value(person, i) for i, person in enumerate(who)]
+
+
+def people_of(sizes, scale=0.01):
+    counts = np.bincount(np.searchsorted(np.array(PEOPLE_EDGES), sizes), minlength=len(PEOPLE_EDGES))
+    return People.of_histogram(NoisyHistogram(PEOPLE_EDGES, tuple(map(float, counts)), scale=scale))
+
+
+SIZES = {
+    "one row": np.ones(500, dtype=int),
+    "constant": np.full(500, 37),
+    "light": 1 + np.random.default_rng(1).poisson(9, 2000),
+    "log-normal": np.ceil(np.random.default_rng(2).lognormal(3, 1, 3000)).astype(int),
+}
+
+
+@each("name", SIZES)
+def test_what_people_count_for_is_what_they_do(name):
+    sizes, limits = SIZES[name], np.array([1.0, 3, 10, 40, 200])
+    people = people_of(sizes)
+    assert people.number == pytest.approx(len(sizes), rel=0.02)
+    assert people.rows == pytest.approx(sizes.sum(), rel=0.05)
+    true = np.minimum(sizes[:, None], limits).sum(axis=0)
+    assert people.counted(limits) == pytest.approx(true, rel=0.07)
+    assert people.left_out(limits)[0] == pytest.approx(sizes.sum() - true, rel=0.15, abs=0.02 * sizes.sum())
+
+
+def test_what_is_left_out_is_as_uncertain_as_the_histogram():
+    """Of many noisy histograms: the spread of the estimates is no larger than is said, and not much smaller."""
+    sizes, limits, scale = SIZES["log-normal"], np.array([20.0]), 5.0
+    generator = np.random.default_rng(3)
+    counts = np.bincount(np.searchsorted(np.array(PEOPLE_EDGES), sizes), minlength=len(PEOPLE_EDGES))
+    found = []
+    for _ in range(60):
+        noisy = counts + generator.laplace(0, scale, len(counts))
+        people = People.of_histogram(NoisyHistogram(PEOPLE_EDGES, tuple(noisy.tolist()), scale=scale))
+        found.append([float(item[0]) for item in people.left_out(limits)])
+    estimates, said = np.array(found).T
+    off = estimates - np.maximum(sizes - 20, 0).sum()
+    assert 0.6 < np.sqrt((off**2).mean()) / np.median(said) < 1.4
+
+
+def test_a_condition_keeps_rows_or_people():
+    """Half of the rows of everybody, or all rows of half of the people: both are possible."""
+    people = people_of(np.full(1000, 64)).thinned(0.5)
+    assert people.rows == pytest.approx(32_000, rel=0.1)
+    assert people.number == pytest.approx(750, rel=0.05)
+    missing, deviation = people.left_out(np.array([48.0]))
+    assert missing[0] == pytest.approx(500 * 16 / 2, rel=0.3)
+    assert deviation[0] == pytest.approx(missing[0], rel=0.3)
+
+
+def values_of(sizes, value, scale=0.01, edges=EDGES, classes=(4, 16, 1 << 20), bounds=(0.0, 100.0)):
+    who, x = rows_of(sizes, value)
+    table = table_profile(who, {"x": x}, {"x": edges}, classes=classes, scale=scale)
+    result = Values.of_column(table, "x", bounds, people_of(sizes))
+    assert result is not None
+    return result, np.array(x), who
+
+
+def test_values_are_those_of_a_person_chosen_by_chance():
+    sizes = np.tile([1, 2, 50], 300)
+    values, x, who = values_of(sizes, lambda who, i: float(sizes[who]) + i % 10)
+    weights = 1 / sizes[who]
+    assert values.mean == pytest.approx((x * weights).sum() / weights.sum(), abs=1.0)
+    low, high = np.array([0.0, 20]), np.array([30.0, 40])
+    held = [(np.clip(x, a, b) * weights).sum() / weights.sum() for a, b in zip(low, high, strict=True)]
+    assert values.held_moments(low, high)[0] == pytest.approx(held, abs=1.0)
+    # classes: people with 1 and 2 rows, nobody, those with 50 rows
+    assert values.class_means(np.array([0.0]), np.array([100.0]))[0][2, 0] > 20
+
+
+def test_what_the_noise_hides_beyond_the_last_filled_bin_is_little_and_uncertain():
+    weights = [0.0] * 4 + [400.0, 900.0, 300.0] + [0.0] * 13
+    seen = Values.of_histogram(NoisyHistogram(EDGES, tuple(weights), scale=10.0), (0, 100))
+    assert seen is not None
+    assert seen.ends == (20, 35)
+    beyond = seen.points > 35
+    assert 0 < seen.shares[beyond].sum() < 0.1
+    assert np.all(np.diff(seen.deviations[beyond]) <= 0)
+    assert Values.of_histogram(NoisyHistogram(EDGES, (3.0,) * 20, scale=10.0), (0, 100)) is None
+
+
+def test_values_of_a_function_are_those_of_its_points():
+    values, _, _ = values_of(np.full(200, 5), lambda _, i: float(i % 100))
+    late = values.mapped(lambda points: np.where(points > 90, 1.0, np.where(points < 10, np.nan, 0.0)))
+    assert late.mean == pytest.approx(10 / 90, abs=0.02)
+    assert late.nulls == pytest.approx(0.1, abs=0.02)
+    assert values.mapped(lambda points: points * np.nan).nulls == 1.0

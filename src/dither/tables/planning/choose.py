@@ -420,9 +420,8 @@ def choose_sum(
     true = rows[:, None] * values.mean
     estimated = counted[:, None] * (mean + drift.mean)
     gap = true - estimated
-    safe = (np.abs(estimated) > 0.1 * counted[:, None] * math.sqrt(float(values.shares @ values.points**2))) & (
-        not signed
-    )
+    size = math.sqrt(float(values.shares @ values.points**2))
+    safe = (np.abs(estimated) > 0.1 * counted[:, None] * size) & (not signed)
     factor = np.where(safe, true / np.where(safe, estimated, 1.0), 1.0)
     factor = np.where((factor > 0.5) & (factor < 20), factor, 1.0)
     true = np.broadcast_to(true, gap.shape)

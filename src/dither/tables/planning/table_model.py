@@ -4,7 +4,7 @@ Everything here is post-processing of released numbers (:mod:`dither.tables.card
 is computed.
 
 *People* (:class:`People`). The noisy histogram of people by their number of rows is replaced by histograms without
-noise that may have led to it, each with its probability (:func:`dither.tables.planning.person_sizes.without_noise`).
+noise that may have led to it, each with its probability (:func:`dither.tables.planning.automatic.without_noise`).
 With the weight ``min(1, R / N)`` for the rows of a person with N rows, a person counts for ``min(N, R)`` rows.
 
 *Values* (:class:`Values`). Neighboring bins are taken together until they hold more than noise alone would show, from

@@ -146,6 +146,7 @@ def select_model(
     inputs.check_lengths(len(labels), count)
 
     def compute() -> int:
+        """Return the index of the model selected by the scores of all records."""
         with silenced():
             scores = _scores(models, rows, labels, width, together)
         return covered(mechanism.select_index)(scores, source=source)

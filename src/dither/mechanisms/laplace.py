@@ -71,6 +71,7 @@ class Laplace(Additive):
     def __post_init__(self) -> None:
         sensitivities = coordinates_of(self.sensitivity)
         own_epsilon = arguments.epsilon(self.epsilon)
+        # these shares of epsilon make the sum of the variances smallest
         weights = shares(self.split, [float(sensitivity) ** (2 / 3) for sensitivity in sensitivities])
         pairs = zip(sensitivities, weights, strict=True)
         scales = [up(sensitivity / (own_epsilon * weight)) for sensitivity, weight in pairs]

@@ -48,6 +48,7 @@ class Staircase(Additive):
     def __post_init__(self) -> None:
         sensitivities = coordinates_of(self.sensitivity)
         own_epsilon = arguments.epsilon(self.epsilon)
+        # these shares of epsilon make the sum of the variances smallest
         weights = shares(self.split, [float(sensitivity) ** (2 / 3) for sensitivity in sensitivities])
         if self.gamma is not None and not 0 < exactly(self.gamma, "gamma") < 1:
             raise InvalidArgument(

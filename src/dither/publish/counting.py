@@ -367,7 +367,7 @@ class Counting:
         epsilon = self.split(guarantee).histogram
 
         def recorded(contexts: Sequence[StatementContext], notes: pipeline.ReleaseNotes) -> bytes:
-            """Return the bytes to record, computed while reading of rows is guarded against failures."""
+            """Compute the bytes to record, with failures while rows are read handled by the pipeline."""
 
             def counted(run: Callable[[Statement], Any]) -> bytes:
                 """Count the tables, after the limit on a person's rows is learned where a share is set aside

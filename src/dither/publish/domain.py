@@ -341,6 +341,15 @@ def finest(tables: Iterable[Levels]) -> Levels:
     return tuple(max(levels) for levels in zip(*tables, strict=True))
 
 
+def common_margin(first: Levels, second: Levels) -> Levels:
+    """Return the finest table that is a margin of both.
+
+    >>> common_margin((1, 0, 2), (2, 1, 1))
+    (1, 0, 1)
+    """
+    return tuple(map(min, first, second))
+
+
 def contains(table: Levels, margin: Levels) -> bool:
     """Return whether one table is a margin of the other."""
     return all(coarse <= fine for fine, coarse in zip(table, margin, strict=True))

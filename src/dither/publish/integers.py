@@ -67,7 +67,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dither.publish.domain import Domain, Integers, Levels, contains, finest
+from dither.publish.domain import Domain, Integers, Levels, common_margin, contains, finest
 from dither.publish.reconstruct import Estimates
 from dither.publish.residuals import Floats, Numbers, margin, margins
 from dither.publish.totals import PublicTotals, joining_order, nearest_table, place_in
@@ -329,7 +329,7 @@ def _join(
     """Return whole counts of the smallest table that both are margins of, from the counts of both."""
     domain = estimates.domain
     both = finest([first, second])
-    common = tuple(map(min, first, second))
+    common = common_margin(first, second)
     row, column = place_in(domain, both, first), place_in(domain, both, second)
     block_of_row, block_of_column = place_in(domain, first, common), place_in(domain, second, common)
     sums = np.bincount(block_of_row, rows.ravel(), minlength=domain.size(common))
@@ -353,7 +353,7 @@ def scaled_to(estimates: Estimates, table: Levels, start: Floats, exact: dict[Le
     domain, residuals = estimates.domain, estimates.residuals
     known = [
         *dict.fromkeys(
-            tuple(map(min, table, wanted))
+            common_margin(table, wanted)
             for wanted in estimates.tables
             if all(levels in estimates.parts for levels in margins([wanted]) if residuals.size(levels))
         )

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from dither.errors import InvalidArgument
-from dither.publish.domain import Domain, Integers, Levels, contains, finest
+from dither.publish.domain import Domain, Integers, Levels, common_margin, contains, finest
 from dither.publish.residuals import Floats, Residuals, margin, margins
 
 MAX_SOLVED_CELLS = 20_000
@@ -48,7 +48,7 @@ def joining_order(tables: Sequence[Levels]) -> list[Levels] | None:
     while len(left) > 1:
         for table in reversed(left):
             others = [other for other in left if other != table]
-            common = tuple(map(min, table, finest(others)))
+            common = common_margin(table, finest(others))
             if any(contains(other, common) for other in others):
                 left = others
                 order.append(table)
@@ -187,7 +187,7 @@ class PublicTotals:
         """
         reduced: dict[Levels, Integers] = {}
         for table, counts in self.tables.items():
-            common = _common(table, levels)
+            common = common_margin(table, levels)
             reduced[common] = margin(domain, counts, table, common)
         kept = {
             table: counts
@@ -224,17 +224,12 @@ def public_totals(domain: Domain, totals: Mapping[Sequence[str] | str, Any] | No
             raise _disagreement(domain, levels, levels, levels)
         tables[levels] = counts
     for first, second in itertools.combinations(tables, 2):
-        common = _common(first, second)
+        common = common_margin(first, second)
         if np.any(margin(domain, tables[first], first, common) != margin(domain, tables[second], second, common)):
             raise _disagreement(domain, first, second, common)
     if not tables or joining_order([*tables]) is not None:
         return PublicTotals(tables)
     return PublicTotals(tables, common_table(domain, tables))
-
-
-def _common(first: Levels, second: Levels) -> Levels:
-    """Return the finest common margin of two tables."""
-    return tuple(min(pair) for pair in zip(first, second, strict=True))
 
 
 def _disagreement(domain: Domain, first: Levels, second: Levels, common: Levels) -> InvalidArgument:

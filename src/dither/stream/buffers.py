@@ -62,13 +62,15 @@ def _powers(decay: Floats, count: int) -> Floats:
 
 
 def squared_column(horizon: int, decays: Floats, weights: Floats) -> float:
-    """Return the sum of ``c_k^2`` over the horizon."""
+    """Return the sum of ``c_k^2`` over the horizon, the squared norm of a column of the filter."""
     pair = decays[:, None] + decays[None, :] - decays[:, None] * decays[None, :]
     return 1 + float(weights @ _powers(pair, horizon - 1) @ weights)
 
 
 def squared_response(horizon: int, rates: Floats, gains: Floats) -> float:
-    """Return the sum of ``b_k^2`` over the horizon, b being the running sum of the inverse.
+    """Return the sum of ``b_k^2`` over the horizon, with b_k the running sums of the inverse filter's coefficients.
+
+    It is the variance of the last running sum for fresh noise of variance 1.
 
     With ``a_i = w_i / (1 - t_i)``: ``b_k = 1 - sum of a_i + sum of a_i t_i^k``.
     """

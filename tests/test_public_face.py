@@ -103,8 +103,8 @@ DECIDED = {
         uniform_integer uniform_integers Variate
     """,
     "sensitivity": """
-        count distance_to_exceed histogram linear local_median local_order max mean median min smooth_iqr smooth_max
-        smooth_mean smooth_median smooth_min smooth_order smooth_quantile smooth_trimmed_mean std sum var
+        count distance_to_exceed histogram linear local_median local_order max mean median min sampled smooth_iqr
+        smooth_max smooth_mean smooth_median smooth_min smooth_order smooth_quantile smooth_trimmed_mean std sum var
     """,
     "stats": """
         count Estimate EstimateFloat EstimateInt Histogram histogram iqr max mean median min mode quantile quantiles

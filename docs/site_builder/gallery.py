@@ -36,6 +36,7 @@ WHEN = {
     "local_sensitivity_leaks": "Somebody suggests noise that is fitted to the data at hand.",
     "local_shuffled_central": "You decide whom the people of a survey have to trust.",
     "mars": "Impossible answers, such as negative counts, trouble you.",
+    "mean_of_a_sample": "You want to know what a released mean says about the population.",
     "mean_three_ways": "You wonder whether to add noise to a mean or to choose it.",
     "noisy_std": "You need a standard deviation.",
     "pareto_noises": "Your data have a heavy tail, and you choose between mean and median.",

@@ -253,3 +253,23 @@ def pareto() -> Computed:
         stated=moved[-1] < 10,
         corrected=rms(c) < 0.1,
     )
+
+
+@claims("Issue 2, general sensitivity")
+def general_sensitivity() -> Computed:
+    alpha, n = 3.0, 1000
+
+    def beyond(width: float) -> float:
+        """P(|X - X'| > width) of two Pareto records."""
+        law = stats.pareto(alpha)
+        return float(2 * integrate.quad(lambda x: law.pdf(x) * law.sf(x + width), 1, np.inf)[0])
+
+    width = float(optimize.brentq(lambda w: beyond(w) - 0.01, 0.1, 100))
+    losses = [(value - 1) / width for value in (10.0, 100.0, 1000.0)]
+    return Computed(
+        f"mean of {n} Pareto records, α = 3: random neighbours differ by more than {width / n:.5f} with probability 0.01; "
+        "a record of 10, 100, 1000 instead of 1, ε = 1: loss "
+        + ", ".join(f"{loss:.1f}" for loss in losses)
+        + ", without limit.",
+        stated=None,
+    )

@@ -89,6 +89,16 @@ def mean_three_ways(figures: dict[str, Any]) -> None:
         assert 2 <= round(40 * share) <= 38
 
 
+def mean_of_a_sample(figures: dict[str, Any]) -> None:
+    assert figures["distance"] < band(figures["draws"], 1) + 0.02  # Dvoretzky, Kiefer, Wolfowitz and Massart
+    exponential, laplace, mean = (np.array(values) * np.sqrt(figures["sizes"]) for values in figures["errors"].values())
+    assert figures["repeats"] == 60
+    # squares of 60 normal draws: beyond these factors with probability 1e-12
+    assert np.all((exponential > 0.4) & (exponential < 2))
+    assert np.all((mean > 0.16 / 2.5) & (mean < 0.16 * 2))
+    assert np.all(laplace[1:] < exponential[1:])
+
+
 def density_four_ways(figures: dict[str, Any]) -> None:
     assert figures["sizes"][-1] == 10_000
     for name, values in figures["mean"].items():
@@ -338,6 +348,7 @@ CHECKS = {
         pricing,
         election,
         mean_three_ways,
+        mean_of_a_sample,
         density_four_ways,
         density_dimensions,
         top_snps,

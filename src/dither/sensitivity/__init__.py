@@ -10,6 +10,7 @@ from dither.sensitivity.known import count, histogram, mean, median, std, sum
 from dither.sensitivity.known import maximum as max
 from dither.sensitivity.known import minimum as min
 from dither.sensitivity.known import variance as var
+from dither.sensitivity.sampled import sampled
 from dither.sensitivity.smooth import (
     distance_to_exceed,
     linear,
@@ -36,6 +37,7 @@ __all__ = [
     "mean",
     "median",
     "min",
+    "sampled",
     "smooth_iqr",
     "smooth_max",
     "smooth_mean",

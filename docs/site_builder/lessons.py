@@ -128,7 +128,7 @@ LESSONS = (
         ),
     ),
     Lesson(
-        "exponential-mechanism", "The exponential mechanism, and a mean three ways", 1, "Utility function", "Example, the mean",
+        "exponential-mechanism", "The exponential mechanism, and a mean three ways", 1, "Utility function", "Example, the mean, over the sample",
         "The most general way to choose privately, and what happens when it is asked for a mean.",
         Exercise(
             "The score −|mean − t| over the whole line gives noise Lap(2/(nε)). What does that really cost, for n = 100 and ε = 1?",

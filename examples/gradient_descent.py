@@ -64,7 +64,7 @@ def illustration(repeats: int) -> dict[str, Any]:
     """The three lines of the plot in document 2, and how far from the mean they end, over and over."""
     data = np.random.default_rng(33).exponential(size=1000)
     X, mean = np.ones((1000, 1)), float(data.mean())
-    constant, falling = Schedule(GAMMA), Schedule(GAMMA, rho=0.5)
+    constant, falling = Schedule(GAMMA), Schedule(GAMMA, rho=0.5, skip=1)
     first = X[:200], data[:200]
     lines = {
         "online, constant": online(Squared(), *first, start=0.0, batch=1, schedule=constant),

@@ -27,6 +27,7 @@ WHEN = {
     "clinic_year": "You show numbers every day, and they must stay private all year.",
     "density_four_ways": "You want a whole distribution, not a few numbers of it.",
     "density_dimensions": "You want a whole distribution of several columns.",
+    "descent_illustration": "You want to see what one path of stochastic descent shows, and what it does not.",
     "election": "You want to name a winner and not to publish the votes.",
     "fresh_noise_averages_away": "Somebody promises an epsilon for every day, with new noise every day.",
     "gradient_descent": "You want to see descent and its bounds before noise is added.",

@@ -267,8 +267,8 @@ def general_sensitivity() -> Computed:
     width = float(optimize.brentq(lambda w: beyond(w) - 0.01, 0.1, 100))
     losses = [(value - 1) / width for value in (10.0, 100.0, 1000.0)]
     return Computed(
-        f"mean of {n} Pareto records, α = 3: random neighbours differ by more than {width / n:.5f} with probability 0.01; "
-        "a record of 10, 100, 1000 instead of 1, ε = 1: loss "
+        f"mean of {n} Pareto records, α = 3: random neighbours differ by more than {width / n:.5f} with "
+        "probability 0.01; a record of 10, 100, 1000 instead of 1, ε = 1: loss "
         + ", ".join(f"{loss:.1f}" for loss in losses)
         + ", without limit.",
         stated=None,

@@ -257,6 +257,17 @@ def gradient_descent(figures: dict[str, Any]) -> None:
         assert np.all(excess[10:] <= sgd["bounds"][name][10:])
 
 
+def descent_illustration(figures: dict[str, Any]) -> None:
+    assert figures["reached"] == pytest.approx(1 - 0.8**29)
+    assert figures["rms"] == pytest.approx({"constant": 1 / 3, "falling": 0.0890260}, rel=1e-6)
+    assert figures["gradients"] == {"GD": 29_000, "SGD": 199}
+    for name, seen in figures["ends"].items():  # the data have a fixed seed: no chance is left
+        assert seen == pytest.approx(figures["rms"][name], rel=0.2)
+    assert [len(trace.iterates) for trace in figures["traces"].values()] == [30, 200, 200, 200]
+    middle, spread = figures["laws"]["falling"]
+    assert abs(figures["traces"]["falling, random"].last[0] - middle[-1]) < 12 * spread[-1]
+
+
 def theorem_37(figures: dict[str, Any]) -> None:
     first, last = figures["counts"]
     for name, rows in figures["costs"].items():
@@ -343,6 +354,7 @@ CHECKS = {
     check.__name__: check
     for check in (
         gradient_descent,
+        descent_illustration,
         theorem_37,
         heavy_hitter,
         pricing,

@@ -34,23 +34,29 @@ Gradient = Callable[[Floats, int], Floats]
 
 @dataclass(frozen=True)
 class Schedule:
-    """Step sizes ``gamma[h] = first (1 + h)^-rho``; constant for rho = 0.
+    """Step sizes ``gamma[h] = first (1 + skip + h)^-rho``; constant for rho = 0.
+
+    ``skip`` leaves out the first sizes.
 
     >>> Schedule(0.1, rho=0.5).steps(4)
     array([0.1       , 0.07071068, 0.05773503, 0.05      ])
+    >>> Schedule(0.1, rho=0.5, skip=1).steps(3)
+    array([0.07071068, 0.05773503, 0.05      ])
     """
 
     first: float = 1.0
     rho: float = 0.0
+    skip: int = 0
 
     def __post_init__(self) -> None:
         arguments.positive(self.first, "first")
+        arguments.whole(self.skip, "skip", 0)
         if not 0 <= self.rho <= 1:
             raise InvalidArgument("rho", "a number from 0 to 1", self.rho, "pass rho=0.5")
 
     def steps(self, count: int) -> Floats:
         """Return the first ``count`` step sizes."""
-        return np.asarray(self.first * (1.0 + np.arange(count)) ** -self.rho)
+        return np.asarray(self.first * (1.0 + self.skip + np.arange(count)) ** -self.rho)
 
 
 @dataclass(frozen=True, eq=False)

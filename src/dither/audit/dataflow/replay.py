@@ -92,7 +92,7 @@ class Replay:
     ended: str = ""
     """The type of the error that all runs raised, if they did; nothing after it was checked."""
     incomparable: tuple[str, ...] = ()
-    """What could not be decomposed, each with its place: nothing is known about it."""
+    """What could not be decomposed, each with its location: nothing is known about it."""
 
     @property
     def passed(self) -> bool:
@@ -152,30 +152,30 @@ def replay(
         raise WrongType("claim", "a guarantee", type(claim).__name__, "pass claim=dither.PureDP(1)")
     releases: list[Release] = []
     findings: dict[_Finding, None] = {}
-    unknown: dict[_Place, str] = {}
+    unknown: dict[_Location, str] = {}
     incomparable: dict[str, None] = {}
     recorded, ended = 0, ""
     for round_number in range(arguments.whole(rounds, "rounds")):
         one, other = (x, x_neighbor) if round_number % 2 == 0 else (x_neighbor, x)
         pair = _Pair.of(pipeline, one, other)
         differences = pair.differences(claim)
-        if differences and all(finding.place[0] in pair.effects for finding in differences):
+        if differences and all(finding.location[0] in pair.effects for finding in differences):
             pair = _Pair.of(pipeline, one, other)  # some libraries warn, or fill a cache, only once, whatever the data
             differences = pair.differences(claim)
         releases, recorded = releases or pair.player.releases, recorded or len(pair.recorder.log)
         ended, incomparable = pair.ended, incomparable | dict.fromkeys(pair.opaque)
-        if {finding.place for finding in differences} - {finding.place for finding in findings}:
+        if {finding.location for finding in differences} - {finding.location for finding in findings}:
             # what differs between runs on the same data, as the time of day does, is no evidence of a leak
             varying = pair.repeated(pipeline, one, other)
             differences = pair.differences(claim, varying)
-            unknown |= {finding.place: finding.text for finding in differences if finding.varies}
+            unknown |= {finding.location: finding.text for finding in differences if finding.varies}
         findings |= dict.fromkeys(differences)
-    leaks = dict.fromkeys(finding.text for finding in findings if finding.place not in unknown)
+    leaks = dict.fromkeys(finding.text for finding in findings if finding.location not in unknown)
     incomparable |= {f"{text}, and with the same data": None for text in unknown.values()}
     return Replay(tuple(releases), tuple(leaks), recorded, ended, tuple(incomparable))
 
 
-_Place = tuple[str, int | str]
+_Location = tuple[str, int | str]
 """What differs, and where: the index of a release, or the location within an output."""
 _RELEASE, _SOURCE, _COUNT, _ERROR, _RESULT = "release", "source", "the number of releases", "an error", "the result"
 _TOTAL = "the total"
@@ -184,7 +184,7 @@ _TOTAL = "the total"
 class _Finding(NamedTuple):
     """A difference between two runs, or a release that is not private."""
 
-    place: _Place
+    location: _Location
     text: str
     varies: bool = False
     """Whether it may differ on the same data too."""
@@ -194,7 +194,7 @@ class _Varying:
     """The differences between runs on one data set with identical releases, as the time of day makes them: no leaks."""
 
     def __init__(self) -> None:
-        self._places: set[_Place] = set()
+        self._locations: set[_Location] = set()
         self._leaves: dict[str, set[int]] = {}
         self._ends: dict[str, int] = {}
         """From where on nothing corresponds."""
@@ -204,13 +204,13 @@ class _Varying:
         shorter = min(len(one.moved), len(other.moved))
         for index, (a, b) in enumerate(zip(one.moved, other.moved, strict=False)):
             if a != b and not abs(a - b) <= ROUNDING * max(1.0, a):
-                self._places.add((_RELEASE, index))
+                self._locations.add((_RELEASE, index))
         first, second = one.outcome, other.outcome
         if len(one.moved) != len(other.moved) or (first is None) != (second is None):
             self._ends[_RELEASE] = min(self._ends.get(_RELEASE, shorter), shorter)
         elif first is not None and second is not None:
             if bool(first.raised) != bool(second.raised):
-                self._places.add((_ERROR, ""))
+                self._locations.add((_ERROR, ""))
             for name in {*first.parts, *second.parts}:
                 leaves = self._leaves.setdefault(name, set())
                 for index, parted in differing(first.part(name), second.part(name)):
@@ -223,12 +223,12 @@ class _Varying:
         """Return whether the releases of two runs on one data set do not correspond: then nothing after them does."""
         return _RELEASE in self._ends
 
-    def covers(self, place: _Place) -> bool:
+    def covers(self, location: _Location) -> bool:
         """Return whether a release, or whether an error is raised, varies between runs on one data set."""
-        name, where = place
+        name, where = location
         if name == _RELEASE:
-            return place in self._places or int(where) >= self._ends.get(_RELEASE, int(where) + 1)
-        return self.releases or place in self._places
+            return location in self._locations or int(where) >= self._ends.get(_RELEASE, int(where) + 1)
+        return self.releases or location in self._locations
 
     def leaf(self, name: str, index: int) -> bool:
         """Return whether a leaf of an output varies between runs on one data set."""
@@ -313,7 +313,7 @@ class _Pair:
         returned.
         """
         varying = varying or _Varying()
-        released = [finding._replace(varies=varying.covers(finding.place)) for finding in self.player.findings]
+        released = [finding._replace(varies=varying.covers(finding.location)) for finding in self.player.findings]
         differences = [*self.recorder.findings, *released]
         if self.first is None or self.second is None:
             return differences
@@ -345,10 +345,10 @@ def _different(name: str, says: str, one: _Outcome, other: _Outcome, varying: _V
     """
     first, second = one.part(name), other.part(name)
     certain = first_difference(first, second, lambda index: varying.leaf(name, index))
-    place = first_difference(first, second) if certain is None else certain
-    if place is None:
+    location = first_difference(first, second) if certain is None else certain
+    if location is None:
         return []
-    where = place if name == _RESULT else ""
+    where = location if name == _RESULT else ""
     return [_Finding((name, where), f"{says}{where}, {_UNCHANGED}", certain is None)]
 
 

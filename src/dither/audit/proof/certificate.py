@@ -227,8 +227,8 @@ class Certificate:
     def _repr_html_(self) -> str:
         """Return the certificate for a notebook: the verdict, and the certified curve of delta over epsilon."""
         end = min(2 * max(self.at, 0.1), 20.0)
-        places = [end * i / 40 for i in range(41)]
-        curve = [("from above", places, [self.curve(place)[1] for place in places])]
+        points = [end * i / 40 for i in range(41)]
+        curve = [("from above", points, [self.curve(point)[1] for point in points])]
         picture = chart.lines(curve, title="Certified delta at each epsilon", x_label="ε", y_label="δ")
         return markup.block(markup.code(str(self)), markup.picture(picture))
 

@@ -334,7 +334,7 @@ def test_a_release_prints_and_writes_and_is_the_same_again(folder):
     assert "each day" not in run("daily", "--window", "1", "--through", "2026-01-07").output
     assert dp.ledger.open(folder / "ledger.sqlite").left("visits") == dp.ApproxDP(1, 1e-6 - 1e-7)
     with dp.open("visits.toml") as table:
-        assert table.ledger.verify().people
+        assert table.ledger.verify().entries
 
 
 def test_a_dry_run_charges_nothing(folder):

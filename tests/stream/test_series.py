@@ -157,7 +157,7 @@ def test_people_pay_when_they_first_take_part(tmp_path):
         assert _spent(tmp_path) == [0, 1]  # person 3 was not there yet
         series.release(through="2026-01-04")
         assert _spent(tmp_path) == [0, 1, 1]
-        assert table.ledger.verify().people
+        assert table.ledger.verify().entries
     one = witness.mechanism.lanes[0].unit
     assert (np.concatenate(witness.increments)[:, 0] / one).tolist() == [1, 2, 0, 1]
 

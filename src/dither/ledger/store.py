@@ -202,7 +202,8 @@ class LedgerStore:
         return self._built[build]
 
     def rows(self, statement: Statement, values: Mapping[str, object] | None = None) -> list[Any]:
-        """Return all rows of a query, outside of any other transaction of this process."""
+        """Return all rows of a query; other threads wait meanwhile, and errors of the database become those of the
+        ledger."""
         with self._lock, self._translated():
             rows: list[Any] = self.run(statement, values).fetchall()
             return rows

@@ -151,7 +151,8 @@ class Price:
 
 
 def exact_cost(price: Guarantee | Price, unit: Unit) -> tuple[Fraction, Fraction]:
-    """Return loss and delta that a release costs an account which adds up this unit, as exact numbers."""
+    """Return loss and delta, exactly, that a release costs an account in this unit; refuse a cost in rho for an
+    account in epsilon."""
     known = price.rho if isinstance(price, Price) else None
     guarantee = price.guarantee if isinstance(price, Price) else price
     if unit == "rho" and known is not None:

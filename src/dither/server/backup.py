@@ -329,7 +329,8 @@ def _has(ledger: Ledger, receipt: Receipt) -> bool:
 
 
 def _close_limits(ledger: Ledger, signed_by: str, reason: str) -> None:
-    """Set every limit to what is known to be spent, since lost charges may have spent all that seems to be left."""
+    """Lower every limit to what is known to be spent, and people's, whose spending is private, to almost nothing:
+    lost charges may have spent all that seems to be left."""
     for account in ledger.accounts():
         if account.limit is None or (account.kind == "analyst" and not account.name):
             continue

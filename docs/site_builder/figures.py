@@ -260,8 +260,8 @@ def reset() -> Figure:
     days = list(range(1, 366, 4))
     p = dp.RandomizedResponse(epsilon=1).probability
     text = (
-        "A phone answers the same yes-or-no question by randomized response every day, within a budget that is full again every morning. Who sees the answers and "
-        "guesses by majority is soon right; the answers of k days cost k·ε. One answer that is remembered and repeated costs ε once."
+        "A phone answers the same yes-or-no question by randomized response every day, within a budget that is full again every morning. A guess by the "
+        "majority of the answers is soon right; the answers of k days cost k·ε. One answer that is remembered and repeated costs ε once."
     )
     lines = [
         ("fresh answers: guess by majority", days, [majority(k, p) for k in days]),

@@ -99,7 +99,7 @@
       if (2 * i >= k) total += Math.exp(term) * (2 * i === k ? 0.5 : 1);
       term += Math.log((k - i) / (i + 1)) + Math.log(p / (1 - p));
     }
-    return total;
+    return Math.min(1, total);
   };
 
   /* document 1: the utility −|mean − l| on [0, 1] really costs this */
@@ -390,7 +390,7 @@
           title: "A budget that is full again every day", label: "days", x: [1, 365], y: [0.5, 1],
           lines: [{ name: "fresh answers: guess by majority", x, y: x.map((k) => majority(k, p)) }, { name: "one answer, remembered", x, y: x.map(() => p) }],
           points: [[days, right]],
-          says: `${days} days cost ε = ${number(days * epsilon, 4)}; who sees all fresh answers to one yes-or-no question is right in ${percent(right)} of cases, who sees one in ${percent(p)}`,
+          says: `${days} days cost ε = ${number(days * epsilon, 4)}; a guess from all fresh answers to one yes-or-no question is right in ${percent(right)} of cases, from one answer in ${percent(p)}`,
         };
       },
     },

@@ -143,7 +143,7 @@ def three_queries() -> Computed:
     second = parts[2] * sensitivity(np.median, values, 3) / 4
     total = dp.parallel(dp.sequential(dp.PureDP(0.25), dp.PureDP(0.5)), dp.PureDP(0.6)).epsilon
     return Computed(
-        "4 and 3 records in 0…4, all neighbours, ε = 0.25, 0.5, 0.6: a record of the first part loses "
+        "4 and 3 records in 0…4, all neighbors, ε = 0.25, 0.5, 0.6: a record of the first part loses "
         f"{first:.4f}, of the "
         f"second {second:.4f}; the library says {total:g}.",
         stated=max(first, second) <= total == 0.75 and first > 0.7,
@@ -267,7 +267,7 @@ def general_sensitivity() -> Computed:
     width = float(optimize.brentq(lambda w: beyond(w) - 0.01, 0.1, 100))
     losses = [(value - 1) / width for value in (10.0, 100.0, 1000.0)]
     return Computed(
-        f"mean of {n} Pareto records, α = 3: random neighbours differ by more than {width / n:.5f} with "
+        f"mean of {n} Pareto records, α = 3: random neighbors differ by more than {width / n:.5f} with "
         "probability 0.01; a record of 10, 100, 1000 instead of 1, ε = 1: loss "
         + ", ".join(f"{loss:.1f}" for loss in losses)
         + ", without limit.",

@@ -129,7 +129,7 @@ def exponential() -> Computed:
         for e in (0.1, 1, 3)
     }
     return Computed(
-        "4 counts of 4 records, all neighbours, loss over ε at ε = 0.1, 1, 3: "
+        "4 counts of 4 records, all neighbors, loss over ε at ε = 0.1, 1, 3: "
         + ", ".join(f"{v:.4f}" for v in result.values())
         + ".",
         stated=max(result.values()) <= 1,
@@ -193,7 +193,7 @@ def noisy_max() -> Computed:
         values = np.array(scores)
         better.append(float((flip.probabilities(values) - exponential.probabilities(values)) @ values))
     return Computed(
-        f"3 counts of 4 records, ε = 1, all neighbours: loss {loss:.4f}; expected score minus the exponential "
+        f"3 counts of 4 records, ε = 1, all neighbors: loss {loss:.4f}; expected score minus the exponential "
         "mechanism's, "
         f"all scores 0…4: from {abs(min(better)):.4f} to {max(better):.4f}.",
         stated=loss <= 1 + 1e-9 and min(better) > -1e-9,

@@ -19,7 +19,7 @@ MODULES = (
     *("selection_lecture", "laplace_slides", "ethics_lecture"),
 )
 
-HEAD = """# Claims of the sources, checked
+HEAD = """# Claims of the documents, checked
 
 The methods here come from five lecture documents. They contradict each other in places, and some of what they say is
 wrong. This page lists what they claim, in our words, with our verdict and the computation behind it. It is written by
@@ -34,7 +34,7 @@ page with what comes out. Nothing is drawn at random: all figures are enumeratio
 * *open*: neither shown nor refuted here; the obstacle is given in numbers.
 * *fails*: false as stated, in a case that is given; the correction is checked too.
 
-Left out: opinions, news, motivation, and definitions without a claim. Neighbours differ in one *replaced* record,
+Left out: opinions, news, motivation, and definitions without a claim. Neighbors differ in one *replaced* record,
 except in document 4, where one is *added or removed*.
 """
 

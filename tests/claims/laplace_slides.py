@@ -147,7 +147,7 @@ def histogram() -> Computed:
         for pairs in (added(3, 5), replaced(3, 5))
     ]
     return Computed(
-        f"5 cells, up to 3 records, all neighbours: {far[0]}; if one is replaced {far[1]}.", stated=far == [1, 2]
+        f"5 cells, up to 3 records, all neighbors: {far[0]}; if one is replaced {far[1]}.", stated=far == [1, 2]
     )
 
 
@@ -186,7 +186,7 @@ def noisy_max() -> Computed:
     several = [((0, 5, 5), (1, 6, 6)), ((0, 9, 0), (0, 10, 1)), ((3, 3, 3), (4, 4, 3))]
     wrong = loss(list(replaced(60, 2)))
     return Computed(
-        f"ε = 1, all neighbours: {two:.4f} for 2 counts, {three:.4f} for 3, {loss(several):.4f} when one person is in "
+        f"ε = 1, all neighbors: {two:.4f} for 2 counts, {three:.4f} for 3, {loss(several):.4f} when one person is in "
         f"several; if one record is replaced {wrong:.4f}.",
         stated=max(two, three, loss(several)) <= 1 + 1e-9 and wrong > 1.9,
     )

@@ -24,7 +24,7 @@ def exponential_theorem() -> Computed:
     loss = worst_loss(lambda c: m.probabilities(np.array(c)), replaced(5, 3))
     far = [abs((0.0 - place) ** 2 - (0.1 - place) ** 2) for place in (1.0, 10.0, 100.0)]
     return Computed(
-        f"3 counts of 5 records, all neighbours, ε = 1: largest loss {loss:.4f}. Square utility of a mean over the "
+        f"3 counts of 5 records, all neighbors, ε = 1: largest loss {loss:.4f}. Square utility of a mean over the "
         f"line, n = 10: it moves by {far[0]:.2f}, {far[1]:.2f}, {far[2]:.2f} at 1, 10, 100: no finite sensitivity.",
         stated=far[2] < 1,
         corrected=loss <= 1,
@@ -207,7 +207,7 @@ def ks_privacy() -> Computed:
             f, g = ([sum(p <= u and q <= v for p, q in (c, *rest)) / 3 for u, v in points] for c in (a, b))
             plane = max(plane, max(abs(s - t) for s, t in zip(f, g, strict=True)))
     return Computed(
-        f"4 records, 3 points, 3 cells, all neighbours: Δ·n = {moved * 4:.4f}, loss {loss:.4f} at ε = 1; in two "
+        f"4 records, 3 points, 3 cells, all neighbors: Δ·n = {moved * 4:.4f}, loss {loss:.4f} at ε = 1; in two "
         f"dimensions n times the largest change of F_x is {plane * 3:.4f}.",
         stated=moved <= 0.25 + 1e-12 and loss <= 1 + 1e-12 and plane <= 1 / 3 + 1e-12,
     )

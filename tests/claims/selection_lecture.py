@@ -31,7 +31,7 @@ def heavy_hitter() -> Computed:
     changes = [np.abs(_likes((a, c)) - _likes((b, c))) for a, b, c in itertools.product(subsets, repeat=3)]
     one, whole = max(int(c.max()) for c in changes), max(int(c.sum()) for c in changes)
     return Computed(
-        f"3 sites, 2 users, all neighbours: one score {one}, the list {whole}.", stated=one == 1 and whole == 3
+        f"3 sites, 2 users, all neighbors: one score {one}, the list {whole}.", stated=one == 1 and whole == 3
     )
 
 
@@ -93,7 +93,7 @@ def theorem() -> Computed:
     weight = max(float(np.abs(np.subtract(x, y)).max()) / 2 for x, y in pairs)
     sums = max(abs(math.log(np.exp(np.array(x) / 2).sum() / np.exp(np.array(y) / 2).sum())) for x, y in pairs)
     return Computed(
-        f"3 counts of 6 records, ε = 1, all neighbours: weight {weight:.4f}, sum {sums:.4f}, loss {loss:.4f}.",
+        f"3 counts of 6 records, ε = 1, all neighbors: weight {weight:.4f}, sum {sums:.4f}, loss {loss:.4f}.",
         stated=weight <= 0.5 and sums <= 0.5 and loss <= 1,
     )
 
@@ -107,7 +107,7 @@ def infinite_theorem() -> Computed:
 
     loss = max(float(np.abs(np.log(law(a) / law(a + 1))).max()) for a in range(-5, 5))
     return Computed(
-        f"integers, score −min(|y − x|, 2|y|), Δ = 1, ε = 1, neighbours x, x + 1: largest loss {loss:.4f}.",
+        f"integers, score −min(|y − x|, 2|y|), Δ = 1, ε = 1, neighbors x, x + 1: largest loss {loss:.4f}.",
         stated=loss <= 1,
     )
 

@@ -97,7 +97,7 @@ def missing_attribute(owner: object, name: str, columns: Collection[str] = ()) -
 class NotIterable:
     """A table or a question: it holds no rows, so it has no length, no items and nothing to iterate over.
 
-    ``_completed`` are the names that are offered to whoever types: what is asked with; none for all names.
+    ``_completed`` are the names that completion offers, those of methods that ask questions; empty for all names.
     """
 
     _completed: ClassVar[tuple[str, ...]] = ()

@@ -257,9 +257,9 @@ class TableAccounts:
         A question is charged to everybody with a row that it is about who can pay. So everybody whom this one is about
         was asked to pay for each earlier question about the same table without WHERE, GROUP BY and joins, and for each
         with the same WHERE and GROUP BY. Let S be the sum of those that cost at most as much as this one. If S and this
-        cost are more than a person may spend, nobody can pay: whoever paid all of them has spent S, and whoever could
-        not pay one of them has too little left for this one, which costs as much or more. Only questions about the same
-        version of the card count, and none with joins, since a public table may have changed. An answer that is
+        cost are more than a person may spend, no person can pay: one who paid all of them has spent S, and one who
+        could not pay one of them has too little left for this one, which costs as much or more. Only questions about
+        the same version of the card count, and none with joins, since a public table may have changed. An answer
         recorded under ``key`` is given again for free.
         """
         people = next((a for a in self._charged_accounts(None) if a.kind == "people"), None)
@@ -288,7 +288,7 @@ class TableAccounts:
         person.
 
         Who has too little left is private. That a question costs so much is public, and so is the sum of all costs:
-        nobody has spent more than it. ``paid`` says that the question is in the sum already.
+        no person has spent more. ``paid`` says that the question is in the sum already.
         """
         if self.card.each_person is None:
             return ()

@@ -124,7 +124,7 @@ class Card:
     ``name`` is the table's name in SQL and the dataset's in the ledger. ``source`` says where the rows are: a path or
     glob of Parquet or CSV files, ``file.duckdb::table``, ``postgresql://…::table`` or ``spark::table``. ``unit`` is the
     column that names the person, or None if every row is a person of their own. ``max_groups`` and ``max_rows`` bound
-    what one person contributes: at most so many groups, at most so many rows in each.
+    how many groups one person contributes to, and how many rows to each.
 
     ``tables`` are further tables of the same people, by their names in SQL. A card that has them may have no rows of
     its own: ``source`` and ``columns`` are then empty, and ``name`` is that of the dataset alone. Budget and limits
@@ -161,7 +161,7 @@ class Card:
     min_epsilon: float = field(default=MIN_EPSILON, repr=False)
     """The least epsilon of a question: one that costs next to nothing is of use to an attacker only."""
     max_incidents: int = field(default=MAX_INCIDENTS, repr=False)
-    """After so many errors while rows were read, the table is closed until its steward reopens it."""
+    """How many errors while rows are read close the table, until its steward reopens it."""
     receipt: str | None = field(default=None, repr=False)
     """A file that keeps the last receipt: a ledger that does not hold it is refused."""
     incident_log: str | None = field(default=None, repr=False)

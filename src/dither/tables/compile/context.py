@@ -343,7 +343,7 @@ class StatementContext:
         asked = exp.to_table("asked")
         chosen = self._first(select(pair, asked, group_by=pair))
         equal = [binary("=", plain_column(name, "a"), plain_column(name, "c")) for name in ["u", *self.names]]
-        # a line has one partner at most, and lines of nobody have none
+        # a line has one partner at most, and lines without a person have none
         kept = join(relation(chosen, "c"), all_of(equal), "LEFT" if self.null_people else "SEMI")
         every = exp.Column(this=exp.Star(), table=exp.to_identifier("a"))
         null = binary("or", nodes.is_null(plain_column("u", "a")), nodes.is_not_null(plain_column("u", "c")))

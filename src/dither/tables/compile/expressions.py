@@ -160,8 +160,8 @@ def bounded(low: float, high: float) -> tuple[float, float]:
     if max(abs(low), abs(high)) > MOST or not LEAST <= float(high) - float(low) <= MOST:
         raise InvalidArgument(
             "bounds",
-            "at most 1e150 in size, and between 1e-250 and 1e150 apart",
-            "others",
+            "bounds of at most 1e150 in size, whose difference is between 1e-250 and 1e150",
+            "other bounds",
             "state bounds in a handier unit",
         )
     return float(low), float(high)
@@ -290,7 +290,9 @@ def wider(find: Lookup) -> Lookup:
 def literal(value: Value) -> TypedSql:
     """Return a constant as typed SQL with its range; refuse numbers beyond what arithmetic is safe for."""
     if isinstance(value, float) and (not math.isfinite(value) or abs(value) > MOST or 0 < abs(value) < 1 / MOST):
-        raise InvalidArgument("number", "one between 1e-150 and 1e150 in size", "another", "leave it out")
+        raise InvalidArgument(
+            "number", "a number between 1e-150 and 1e150 in size", "a larger or smaller one", "leave it out"
+        )
     kind = literal_type(value)
     known = Range.constant(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
     return TypedSql(nodes.literal(value), kind or "text", known)

@@ -5,7 +5,7 @@ every other row stays the same, bit for bit, on every engine.
 
 *Why.* By induction over the nodes of :data:`~dither.tables.query.tree.Source`.
 
-* Rows of a private table are those that have a person; the others belong to nobody.
+* Rows of a private table are those that have a person; others are excluded.
 * A projection computes from one row and from public tables.
 * Which rows of a person are kept where they are limited depends on the rows of that person alone: the first in the
   order of all columns that are read of them, so that only rows that are the same in these are interchangeable.

@@ -65,8 +65,8 @@ ROWS = "dither_rows"
 class SourceColumn:
     """A column of the source: what the engine calls its type, and what a card may call it, the likeliest first.
 
-    ``unit_types`` are the types as which the column may name people: each of its values is a value of its own there, so
-    that nobody is dropped, and no two people are made one. ``collated`` says that text may have a collation.
+    ``unit_types`` are the types as which the column may name people: distinct values stay distinct, so that no person
+    is dropped and no two people become one. ``collated`` says that text may have a collation.
     """
 
     native: str
@@ -284,7 +284,7 @@ class Engine(ABC):
         """Return the source's usable columns with the types that a draft of a card states; those of a CSV file are
         text.
 
-        The column of the unit has a type that tells all its values apart, where there is one.
+        The column of the unit has a type in which distinct values stay distinct, where there is one.
         """
         return {
             name: present.unit_types[0] if name == unit and present.unit_types else present.types[0]

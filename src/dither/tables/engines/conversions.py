@@ -145,7 +145,7 @@ def unit_text(x: exp.Expr, canonical: exp.Expr, dialect: Dialect, *, is_double: 
 
     ``canonical`` is the column as text, NULL where it is not valid. A text that no function of ours may be given (one
     that is not valid, or too long) is stood for by its SHA-256. Two doubles that are equal have one text; whole numbers
-    have that of a BIGINT. NaN, which stands for a missing number, is nobody.
+    have that of a BIGINT. NaN, which stands for a missing number, names no person.
 
     >>> nodes.render(unit_text(nodes.column("x"), nodes.column("x"), "spark"), "spark")[:31]
     'COALESCE(CASE WHEN OCTET_LENGTH'

@@ -10,7 +10,7 @@ A line ends with LF or CRLF. It is a record if
 
 A line break within quotes is therefore not supported: the quote is open at the end of its line. A line that is not a
 record is *malformed*. A file with malformed lines is refused before any question (:func:`malformed`); should they
-appear later, they belong to nobody and are left out. A blank line is neither, except where the file has one column:
+appear later, they are excluded. A blank line is neither, except where the file has one column:
 there it is a record whose cell is empty.
 
 The lines are found here, in bytes, and only whole records are handed to Arrow's parser. The parser therefore never

@@ -133,7 +133,7 @@ class PostgreSQLEngine(Engine):
         value = super()._unit_column(name, present, column)
         if not present.native.startswith("numeric"):
             return value
-        number = exp.NEQ(this=nodes.column(name), expression=exp.Literal.string("NaN"))  # which is nobody
+        number = exp.NEQ(this=nodes.column(name), expression=exp.Literal.string("NaN"))  # which names no person
         return exp.Case(default=exp.null()).when(number, value)
 
     def _name(self, view: str, query: exp.Expr) -> exp.Expr:

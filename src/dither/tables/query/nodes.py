@@ -4,7 +4,7 @@ Everything that dither sends to an engine is built here or from what is here, an
 What these forms rely on is tested on all three engines in ``tests/tables/query/test_nodes.py``; the sessions that
 make it so (UTC, ANSI mode, plain string literals) are set up in :mod:`dither.tables.engines`.
 
-No expression built here fails on a value: what has no answer is NULL. An engine's error would be seen by whoever asks.
+No expression built here fails on a value: what has no answer is NULL. An analyst would see the engine's error.
 
 Nodes are shared, not copied: a value that an expression uses twice is one node with two users. :func:`render` copies
 the whole statement once, which makes a tree of it; :func:`count_characters` says how long that will be.

@@ -64,15 +64,15 @@ Describe = Callable[[Expression, Card, Expression | None, tuple[Join, ...]], Col
 
 
 MAX_DEGREE = 3
-"""Rows of so many tables may be combined by person: with r rows in each, somebody has up to r^3."""
+"""How many tables may be combined by person: with r rows in each, a person may have r^3 rows."""
 MAX_COPIES = 256
-"""So many times may one row of a person be read by UNION ALL, and by joins of what it makes."""
+"""How often one row of a person may be read by UNION ALL, and by joins of its result."""
 MAX_COUNT = 1 << 31
 """The largest count of a person's rows: one that is larger counts as this."""
 LARGEST_STEPS = float(1 << 62)
 """How many steps of a value without bounds may be added as a BIGINT."""
 PART_BITS = 27
-"""Doubles are added up as three whole numbers of so many bits."""
+"""How many bits each of the three whole numbers has as which a double is added up."""
 MOST_VALUES = 1 << 25
 """How many of them, or of other whole numbers of 26 bits, are added up: of more there is no sum."""
 
@@ -93,8 +93,8 @@ class ComputedColumn(ColumnCard):
 class RelationSchema:
     """What is public about a private relation.
 
-    ``columns`` contain the person, under the name of the card's unit. ``one_row`` is whether nobody has two rows.
-    ``people`` are columns that hold the person or NULL, ``numbers`` those that number the rows of a person from 1 on.
+    ``columns`` contain the person, under the name of the card's unit. ``one_row`` says that each person has at most one
+    row. ``people`` are columns that hold the person or NULL, ``numbers`` those that number a person's rows from 1 on.
 
     Somebody with r rows has at most ``copies * r**degree`` rows in the relation. Both are limited, and so is r where
     rows are combined (:mod:`dither.tables.planning.work`), since what an engine does for one person should not

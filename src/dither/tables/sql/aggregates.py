@@ -4,7 +4,7 @@
 COUNT(*), COUNT(1)                                        rows
 COUNT(x)                                                  rows where x is not NULL
 COUNT(DISTINCT u), u the column of people                 people
-COUNT(DISTINCT x), x anything else                        different values, so many of each person
+COUNT(DISTINCT x), x anything else                        distinct values, limited for each person
 COUNTIF(c), … FILTER (WHERE c)                            rows, or values, where c holds
 SUM, AVG, MIN, MAX, MEDIAN                                themselves, of numbers
 VAR, VARIANCE, VAR_SAMP; STD, STDDEV, STDDEV_SAMP         with divisor n - 1 (VAR_POP and STDDEV_POP are refused)

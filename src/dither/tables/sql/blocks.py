@@ -256,7 +256,7 @@ class PrivateBlock:
         unit = self.base_card.unit
         if unit is None or spelling(name, self.base_card.columns) != unit:
             fix = f"write privacy_unit_column = {unit}" if unit else "leave it out: every row is a person of its own"
-            raise refuse_sql("the card's column of people", clip(name) or "something else", fix)
+            raise refuse_sql("the card's column of people", clip(name) or "an expression", fix)
 
     def shape(self) -> Shape | InvalidArgument | None:
         """Return what is done with the noisy answer where dither's own operations compute it. None: the block has
@@ -377,7 +377,9 @@ class PrivateBlock:
             column = self._group(item)
             group = None if column is None else column.find(exp.Column)
             if group is None:
-                raise refuse_sql("GROUPING of a column of GROUP BY", "something else", "name a column of GROUP BY")
+                raise refuse_sql(
+                    "GROUPING of a column of GROUP BY", "a column that is not grouped", "name a column of GROUP BY"
+                )
             bit = _quoted_column(_GROUPING + group.name) if self.asked_by_level else exp.Literal.number(0)
             twice = exp.Mul(this=exp.Literal.number(2), expression=exp.Paren(this=result))
             result = exp.Add(this=twice, expression=bit)

@@ -86,7 +86,9 @@ def render(tree: exp.Query, *noisy: str) -> str:
     try:
         return without_failures(tree).sql("duckdb", unsupported_level=ErrorLevel.RAISE)
     except UnsupportedError:
-        raise refuse_sql("SQL of DuckDB on the answer", "something else", "simplify the outer query") from None
+        raise refuse_sql(
+            "SQL of DuckDB on the answer", "SQL that DuckDB does not have", "simplify the outer query"
+        ) from None
 
 
 def _check_node(node: exp.Expr, tables: Collection[str]) -> None:

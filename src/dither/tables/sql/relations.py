@@ -12,7 +12,7 @@ person.
 row by the rows of the same person alone. Of any other subquery the result would depend on several people, and is
 refused. ``x IN (SELECT key FROM public_table)`` asks a public table.
 
-NOT IN is as in SQL where the list has no NULL: rows without a person belong to nobody, and a column of the person that
+NOT IN is as in SQL where the list has no NULL: rows without a person are excluded, and a column of the person that
 may be NULL is refused there.
 """
 
@@ -889,7 +889,7 @@ def _with_existence(rows: Rows, node: exp.Exists, negated: bool, card: Card) -> 
     correlated: list[exp.Expr] = []
     for item in waiting:
         if any(item is other for other in people):
-            if not scope.is_plain(item):  # a person that an outer join makes NULL is equal to nobody
+            if not scope.is_plain(item):  # a person that an outer join makes NULL equals no other
                 correlated.append(item)
         elif is_subquery_condition(item):
             inner = with_condition(inner, item, card)
@@ -969,7 +969,7 @@ def _public_column(query: exp.Expr, card: Card) -> tuple[str, str] | None:
         return None
     fix = "write x IN (SELECT key FROM public_table), and join the table to say more"
     if len(query.expressions) != 1 or not isinstance(query.expressions[0], exp.Column):
-        raise refuse_sql("one column of a public table in IN (SELECT …)", "something else", fix)
+        raise refuse_sql("one column of a public table in IN (SELECT …)", "an expression or several columns", fix)
     for name, part in query.args.items():
         if part and name not in ("expressions", "from_", "distinct"):
             raise refuse_sql("IN (SELECT column FROM public_table)", f"{name.strip('_').upper()} inside", fix)

@@ -229,7 +229,7 @@ def _refuse_sign(word: str) -> None:
             fix = f"write {_SIGNS[sign]} instead"
             raise refuse_sql("the signs of SQL", f"{sign} (U+{ord(sign):04X})", fix)
         if unicodedata.category(sign) in ("Cf", "Zs", "Zl", "Zp", "Cc") and sign not in " \t\r\n\f\v":
-            raise refuse_sql("the signs of SQL", f"U+{ord(sign):04X}, which nobody sees", "write a space instead")
+            raise refuse_sql("the signs of SQL", f"the invisible character U+{ord(sign):04X}", "write a space instead")
 
 
 def _split_options(tokens: list[Token], text: str) -> tuple[list[Token], dict[str, exp.Expr]]:

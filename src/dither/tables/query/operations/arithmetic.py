@@ -513,13 +513,14 @@ def quotient(left: int, right: int) -> int | None:
 
 ROUNDING = (
     Operation(
-        "round", "(x, digits): to so many digits after the point, halves away from 0; without them a whole number",
+        "round",
+        "(x, digits): rounded to that many digits after the point, halves away from 0; without them a whole number",
         2, 2, _check_round, _compile_round, round_half_away, "ROUND(x, 1)",
         special_functions=(Function("ROUND", (1, 2), "ROUND(x, 2)", _read_round("round")),),
         examples=("ROUND(x)", "ROUND(n * 7, -1)", "ROUND(n, 2)", "ROUND(ABS(x), 3)"), range_rule="its ends, rounded",
     ),
     Operation(
-        "trunc", "(x, digits): cut off after so many digits, toward 0; a whole number where there are none",
+        "trunc", "(x, digits): cut off after that many digits, toward 0; a whole number where there are none",
         2, 2, _check_round, _compile_round, truncate, "TRUNC(x)",
         special_functions=tuple(
             Function(name, (1, 2), "TRUNC(x, 2)", _read_round("trunc")) for name in ("TRUNC", "TRUNCATE")

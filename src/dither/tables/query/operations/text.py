@@ -354,7 +354,7 @@ TEXT = (
     _trim("ltrim", "the text without spaces at its start", str.lstrip),
     _trim("rtrim", "the text without spaces at its end", str.rstrip),
     Operation(
-        "substr", "(x, first, count), constants: so many characters from the first on, which is 1; LEFT(x, count)",
+        "substr", "(x, first, count), constants: count characters from the first on, which is 1; LEFT(x, count)",
         3, 3, _check_substr, _compile_substr, lambda text, start, count: text[start - 1 : start - 1 + count],
         "SUBSTR(s, 1, 1)",
         special_functions=(
@@ -366,7 +366,7 @@ TEXT = (
         examples=("SUBSTRING(s, 2)", "LEFT(s, 1)", "SUBSTR(s, 3, 5)", "LEFT(s, 0)"),
     ),
     Operation(
-        "right", "(x, count), a constant: so many characters from the end",
+        "right", "(x, count), a constant: count characters from the end",
         2, 2, _check_right, _compile_right, lambda text, count: text[max(len(text) - count, 0) :], "RIGHT(s, 1)",
         special_functions=(
             Function("RIGHT", 2, "RIGHT(s, 3)", lambda args, read: Call("right", tuple(map(read, args)))),

@@ -21,6 +21,7 @@ EXAMPLES = {
     "rows_as_people": {"column": "who"},
     "limits": {"rows": 5, "groups": 2},
     "limit_of_aggregate": {"name": "m", "rows": 4},
+    "by_profile": {"released": "2026-03-01"},
     "top_keys": {"people": 51.9, "divided": True, "asked": 10, "shown": 7},
     "join_limit": {"rows": 3, "relation": "visits", "exists": False},
     "undercount_share": {"of": "rows", "of_parts": ["group", "sum"]},

@@ -29,8 +29,8 @@ NoteKind = Literal[
     "undercount_not_measured", "distinct_limited", "means_limited", "left_out", "left_out_later", "undetected",
     "bias_unused", "people_without_budget",
     # what was chosen privately, and bounds
-    "rows_chosen", "rows_chosen_later", "groups_chosen", "bounds_chosen", "bounds_not_found", "bounds_forecast",
-    "bounds_stated", "person_values_clamped",
+    "by_profile", "rows_chosen", "rows_chosen_later", "groups_chosen", "bounds_chosen", "bounds_not_found",
+    "bounds_forecast", "bounds_stated", "person_values_clamped",
     # groups
     "null_keys", "keys_beyond_bounds", "small_groups", "top_keys", "other_groups", "levels", "empty_groups",
     "value_without_rows", "value_without_values", "null_values",
@@ -355,6 +355,10 @@ SENTENCES: dict[NoteKind, str | Callable[[Mapping[str, Any]], str]] = {
     "undetected": lambda v: f"Up to about {v['people']:,} heavy contributors could go undetected.",
     "bias_unused": _bias_unused,
     "people_without_budget": _people_without_budget,
+    "by_profile": lambda v: (
+        f"Limits and bounds follow from the profile{'' if v['released'] is None else ' of ' + v['released']}; the ± "
+        "includes what they leave out, if the rows are much as they were."
+    ),
     "rows_chosen": lambda v: (
         f"Each person counts for at most {counted(v['rows'], 'row')}, chosen privately with ε = {v['epsilon']:.3g}."
     ),

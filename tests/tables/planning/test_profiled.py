@@ -181,3 +181,49 @@ def test_rows_that_are_people_get_bounds(table):
 def test_any_epsilon_can_be_planned(epsilon, table):
     for sql in QUESTIONS:
         assert planned(table, sql, epsilon=epsilon).guarantee.exact[0] <= epsilon
+
+
+FORECAST = {
+    **{sql: of for sql, of in QUESTIONS.items() if "2 *" not in sql and "n FROM" not in sql},
+    "SELECT town, MEDIAN(x) AS a FROM t GROUP BY town": np.median,
+}
+
+
+@each("sql", FORECAST)
+def test_errors_are_forecast_before_anything_is_paid(sql, table):
+    """By a number for the smallest, a typical and the largest group, near the errors that answers then have."""
+    explained = table.sql(sql).explain(1.0)
+    forecast = explained.typical_error("a")
+    (line,) = [line for line in explained.lines if line["answer"] == "a"]
+    assert "(95 %), noise and limits" in line["expected"]
+    off, said = [], []
+    for _ in range(6):
+        answer = table.sql(sql).release(1.0, again=True, force=True)
+        said += answer.error("a")
+        off += [abs(row["a"] - float(FORECAST[sql](X[row["town"] == TOWN]))) for row in answer.dicts()]
+    assert 0.6 < forecast / np.median(said) < 1.6
+    assert 0.5 < forecast / np.quantile(off, 0.95) < 6
+    assert [note.kind for note in answer.notes if note.kind == "by_profile"] == ["by_profile"]
+    assert not {"limits", "undercount_unknown", "means_limited"} & {note.kind for note in answer.notes}
+
+
+@each(
+    ("sql", "error"),
+    [
+        ("SELECT town, AVG(x) AS a FROM t GROUP BY town", 2.0),
+        ("SELECT town, AVG(x) AS a FROM t GROUP BY town", "40%"),
+        ("SELECT town, MEDIAN(x) AS a FROM t GROUP BY town", 2.0),
+        ("SELECT town, AVG(CASE WHEN x > 20 THEN 1 ELSE 0 END) AS a FROM t GROUP BY town", 0.05),
+        ("SELECT town, COUNT(*) AS a FROM t GROUP BY town", "20%"),
+    ],
+)
+def test_an_error_that_is_good_enough_has_its_epsilon(sql, error, table):
+    question = table.sql(sql)
+    (part,) = question.plan(error=error).parts
+    epsilon = float(part.guarantee.exact[0])
+    expected = part.expected["a"]
+    wanted = error if isinstance(error, float) else float(error[:-1]) / 100 * expected.answer
+    assert expected.typical <= wanted
+    assert epsilon < 50
+    less = question.plan(epsilon * 0.8).parts[0].expected["a"]
+    assert less.typical > 0.98 * (wanted if isinstance(error, float) else float(error[:-1]) / 100 * less.answer)

@@ -107,9 +107,10 @@ def answer(
         for name, share in ranked.shares.items():
             rounded = answer_type(plan, plan.query.aggregates[name]) == "integer"
             values = [_middle(ranked.aggregate, place[share], rounded) for place in places]
+            forecast = plan.expected[name].typical if name in plan.expected else None
             result.answers[name] = values
             result.errors[name] = [
-                None if spans is None else _farthest(ranked.aggregate, value, spans[i][share])
+                forecast if spans is None else _farthest(ranked.aggregate, value, spans[i][share])
                 for i, value in enumerate(values)
             ]
     for count, lines in _binned(plan, frame, run, plan.counts):

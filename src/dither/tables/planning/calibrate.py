@@ -408,8 +408,7 @@ def _for_error(at: Callable[[float], QuestionPlan], error: float | str, least: f
 
     def reaches(epsilon: float) -> bool:
         result = at(epsilon)
-        kinds = {item.kind for part in result.parts for item in part.query.aggregates.values()}
-        if not kinds & set(SIMPLE):
+        if not any(part.counts or _with_errors(part) for part in result.parts):
             raise InvalidArgument(
                 "error",
                 "a count, a sum or a histogram, whose error does not depend on the data",
@@ -441,10 +440,12 @@ def _wanted_errors(planned: QuestionPlan, error: float | str) -> list[float]:
 
 def _wanted_errors_of(planned: AggregationPlan, error: float | str) -> list[float]:
     """Return the same of one private aggregation."""
-    names = [name for name in planned.measures_of if planned.query.aggregates[name].kind in SIMPLE]
+    names = _with_errors(planned)
     if not isinstance(error, str):
         return [arguments.positive(error, "error")] * (len(names) + len(planned.counts))
     share, rows = percentage(error), planned.card.rows
+    if names and not planned.counts and set(names) <= set(planned.expected):
+        return [share * planned.expected[name].answer for name in names]
     if rows is None:
         fix = "write rows = 100000 in the card, about as many as there are, or give the error as a number"
         raise InvalidArgument("error", "a percentage of what is public before asking", "no rows", fix)
@@ -477,13 +478,20 @@ def _with_noise(planned: QuestionPlan, error: float | str, affordable: QuestionP
     return planned
 
 
+def _with_errors(planned: AggregationPlan) -> list[str]:
+    """Return the answers whose errors are known before: counts and sums, and all that a profile forecasts."""
+    kinds = {name: item.kind for name, item in planned.query.aggregates.items()}
+    simple = [name for name in planned.measures_of if kinds[name] in SIMPLE]
+    return list(dict.fromkeys([*simple, *planned.expected]))
+
+
 def widths(planned: QuestionPlan, confidence: float = 0.95) -> list[float]:
     """Return how far each count, sum and histogram of a plan may be off."""
     result = []
     for part in planned.parts:
-        for name in part.measures_of:
-            if part.query.aggregates[name].kind in SIMPLE:
-                result.append(expected_error(part, name, confidence))
+        for name in _with_errors(part):
+            known = part.expected.get(name)
+            result.append(expected_error(part, name, confidence) if known is None else known.typical)
         for count in part.counts:
             one = 1 << part.bin_limits(count.aggregate).bits()
             error = float(count.mechanism.error(confidence, integer=True)) / one

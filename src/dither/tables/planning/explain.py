@@ -355,12 +355,22 @@ def plan_notes(plan: AggregationPlan) -> tuple[Note, ...]:
     """Return what an explanation and an answer say about one private aggregation of a question."""
     about_rows = (*limitations(plan), *combined_notes(plan), *unit_notes(plan.card), *null_notes(plan))
     return (
+        *profile_notes(plan),
         *about_rows,
         *held_notes(plan),
         *(unseen_bounds_notes(plan) if plan.automatic else ()),
         *interval_notes(plan),
         *empty_group_notes(plan),
     )
+
+
+def profile_notes(plan: AggregationPlan) -> tuple[Note, ...]:
+    """Return what an answer says about the profile that its limits, bounds and corrections follow from."""
+    profile = base_of(plan.card).profile
+    if not plan.corrections or profile is None:
+        return ()
+    released = None if profile.released is None else f"{profile.released:%Y-%m-%d}"
+    return (Note("by_profile", {"released": released}),)
 
 
 def limitations(
@@ -384,6 +394,8 @@ def limitations(
     some_groups = plan.limits.exceeded or plan.selection is not None
     if kinds == {"people"} and not some_groups:
         return ()
+    if plan.corrections and kinds <= {*_CORRECTED, "people"} and plan.selection is None:
+        return ()  # what limits do is in the answers, and in their ±
     own = {name: item.rows_per_person for name, item in plan.query.aggregates.items() if item.rows_per_person}
     of_question = limits_are_stated and (len(own) < len(plan.query.aggregates) or plan.selection is not None)
     result = [Note("limits", stated_limits(plan))] if of_question else []
@@ -477,7 +489,8 @@ def interval_notes(plan: AggregationPlan) -> tuple[Note, ...]:
                 width = _bin_width(plan, name, ranked.aggregate)
                 result.append(Note("quantile_rank", {"name": name, "rows": gaps[share], "bin_width": width}))
     chosen: list[BinChoice | Quantiles] = [*plan.choices, *plan.quantiles]
-    if any(item.interval is None for item in chosen):
+    forecast = all(name in plan.expected for ranked in plan.quantiles for name in ranked.shares)
+    if any(item.interval is None for item in (plan.choices if forecast else chosen)):
         result.append(Note("no_interval"))
     return tuple(result)
 
@@ -512,6 +525,7 @@ ASSUMED_ROWS = 10_000
 """How many rows a group has, for the question whether its answer would be noise alone, where the card states none."""
 
 
+_CORRECTED = ("count", "count_value", "sum", "mean", "var", "std", "quantile")
 _COUNTED = ("count", "count_value", "count_distinct", "people")
 
 
@@ -615,6 +629,17 @@ class Explanation:
         """What whoever asks may still spend; None for nothing, and where it is not known."""
         return self.remaining.guarantee
 
+    def typical_error(self, name: str) -> float | None:
+        """Return the ± (95 %) that is expected of an answer in a group of typical size; None where it depends on the
+        data, and no profile tells.
+
+        >>> import dither as dp, pyarrow as pa
+        >>> with dp.open(pa.table({"age": [30, 40] * 50}), budget=dp.PureDP(1)) as people:
+        ...     print(people.agg(n=dp.count()).explain(epsilon=1).typical_error("n"))
+        3.0
+        """
+        return next((line["error"] for line in self.lines if line["answer"] == name), None)
+
     def __str__(self) -> str:
         output = [f"cost: {self.cost}; left: {self.remaining}"]
         output += [f"would be refused: {self.refused}"] if self.refused else []
@@ -698,8 +723,14 @@ def _lines(plan: AggregationPlan, suffix: str) -> list[dict[str, Any]]:
         simple = kind in SIMPLE
         bounds_to_choose = BOUNDS_OF + name in plan.automatic
         per_limit = _times(limit, bounds_to_choose, kind)
-        error = expected_error(plan, name) if simple else None
-        expected = _plus_minus(error, per_limit) if error is not None else _expected_for_sizes(plan, name, per_limit)
+        error: float | None
+        if name in plan.expected:
+            error, expected = plan.expected[name].typical, _for_groups(plan, name)
+        elif simple:
+            error = expected_error(plan, name)
+            expected = _plus_minus(error, per_limit)
+        else:
+            error, expected = None, _expected_for_sizes(plan, name, per_limit)
         in_values = parts[0].kind == "sum"  # other noise is in rows, whatever the bounds are
         mechanism = _noise(plan.measures[parts[0]], parts[0], plan) + (per_limit if in_values else of_rows)
         mechanism += f" in each of {len(parts)} parts" if len(parts) > 1 else ""
@@ -715,7 +746,10 @@ def _lines(plan: AggregationPlan, suffix: str) -> list[dict[str, Any]]:
             epsilon = ranked.rank.mechanism.epsilon
             mechanism = f"the exponential mechanism among {ranked.bins:,} values, ε = {epsilon:.4g} in each level"
             expected = f"its rank within {two_digits(rank_errors[share] / one)} rows{of_rows} (95 %)"
-            lines.append(_line(name + suffix, f"the quantile {float(share):g}", mechanism, None, expected))
+            error = None
+            if name in plan.expected:
+                error, expected = plan.expected[name].typical, _for_groups(plan, name)
+            lines.append(_line(name + suffix, f"the quantile {float(share):g}", mechanism, error, expected))
     for count in plan.counts:
         one = 1 << plan.bin_limits(count.aggregate).bits()
         error = float(count.mechanism.error(0.95, integer=True)) / one
@@ -808,6 +842,17 @@ def _noise(noise: Noise, measure: Measure, plan: AggregationPlan) -> str:
     deviation = two_digits(math.sqrt(variance_of(noise)) / measure.unit(plan.limits))
     units = {"people": " people", "distinct": " values", "sum": ""}.get(measure.kind, " rows")
     return f"{kind} with a standard deviation of {deviation}{units}"
+
+
+def _for_groups(plan: AggregationPlan, name: str) -> str:
+    """Return the total ± that is expected by the profile, in a typical, the smallest and the largest group."""
+    smallest, typical, largest = map(two_digits, plan.expected[name].errors)
+    sizes = (
+        ""
+        if smallest == typical == largest
+        else f" in a typical group, {smallest} in the smallest, {largest} in the largest"
+    )
+    return f"± {typical}{sizes} (95 %), noise and limits"
 
 
 def _expected_for_sizes(plan: AggregationPlan, name: str, times: str) -> str:

@@ -73,7 +73,7 @@ from dither.tables.query.tree import OF_PAIRS, Aggregate, Column, Query, private
 
 if TYPE_CHECKING:  # questions without a profile need neither
     from dither.tables.planning.choose import Correction
-    from dither.tables.planning.profiled import ProfiledRows
+    from dither.tables.planning.profiled import GroupErrors, ProfiledRows
 
 BINS = 8192
 
@@ -347,8 +347,8 @@ class Aggregation:
     """What the profile of the card says about its rows, by which limits and bounds that nobody stated are chosen."""
     corrections: Mapping[str, Correction] = field(default_factory=dict)
     """What follows for answers from what limits and bounds leave out, by their names."""
-    expected: Mapping[str, float] = field(default_factory=dict)
-    """The total error that is expected of answers in a group of typical size, as one standard deviation."""
+    expected: Mapping[str, GroupErrors] = field(default_factory=dict)
+    """The total errors that are expected of answers by the profile."""
 
     @property
     def find(self) -> Lookup:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -51,6 +51,8 @@ if TYPE_CHECKING:
 CHOSEN = ("count", "count_value", "sum", "mean", "var", "std", "quantile", "min", "max", "mode", "histogram", *OF_PAIRS)
 """The kinds of aggregates that may have a limit of their own."""
 _OF_ROWS = ("count", "count_value", "histogram", "mode")
+_IN_DEVIATIONS = 2.05
+"""The error (95 %) in standard deviations: between 1.96 of normal noise and 2.12 of Laplace noise."""
 _EPOCH = datetime(1970, 1, 1)
 _UNKNOWN_SHARE = 0.3
 """The share of the rows that a condition is taken to keep, of which the profile says nothing."""
@@ -272,6 +274,21 @@ def _private_shares(layers: Any, people: float) -> Floats:
     return np.array(shares) if shares else np.full(_ASSUMED_GROUPS, 1 / _ASSUMED_GROUPS)
 
 
+class GroupErrors(NamedTuple):
+    """Expected total errors (95 %) in the smallest group, in one of typical size, and in the largest; and about how
+    large the answer itself is in a typical one."""
+
+    smallest: float
+    typical: float
+    largest: float
+    answer: float
+
+    @property
+    def errors(self) -> tuple[float, float, float]:
+        """The errors alone."""
+        return self.smallest, self.typical, self.largest
+
+
 @dataclass(frozen=True)
 class Settled:
     """What was chosen for an aggregation: its aggregates, a limit for what has none of its own, and corrections."""
@@ -279,8 +296,8 @@ class Settled:
     aggregates: Mapping[str, Aggregate]
     rows: int | None
     corrections: Mapping[str, Correction]
-    expected: Mapping[str, float]
-    """The expected total error of each aggregate in a group of typical size, as one standard deviation."""
+    expected: Mapping[str, GroupErrors]
+    """The expected total error of each aggregate."""
 
 
 def settle(
@@ -292,7 +309,8 @@ def settle(
     that is not Laplace noise.
     """
     query: Query = asked.query
-    known = Known.of(rows.people, _group_shares(asked, rows), rows.approximate)
+    group_shares = _group_shares(asked, rows)
+    known = Known.of(rows.people, group_shares, rows.approximate)
     stated = float(asked.limits.total) if asked.card.unit is not None or query.source is not None else 1.0
     if not rows.limits_free:
         known = replace(known, tried=(stated,))
@@ -308,7 +326,7 @@ def settle(
         name: _choose(item, known_of(item, known), float(epsilon) / len(items), noise_of)
         for name, item in items.items()
     }
-    best, score = own, _score(own)
+    best, score, parts = own, _score(own), len(items)
     if len(items) > 1 and rows.limits_free and not any(item.aggregate.rows_per_person for item in items.values()):
         for limit in known.limits().tolist():
             one = replace(known, tried=(limit,))
@@ -316,7 +334,7 @@ def settle(
                 name: _choose(item, one, float(epsilon) / max(together, 1), noise_of) for name, item in items.items()
             }
             if _score(shared) < score:
-                best, score = shared, _score(shared)
+                best, score, parts = shared, _score(shared), max(together, 1)
         best = _with_common_bounds(best, items, known)
     aggregates = {name: _with_choice(items[name], choice, rows) for name, choice in best.items()}
     counted = [choice.rows for name, choice in best.items() if items[name].aggregate.kind in (*_OF_ROWS, "sum")]
@@ -330,8 +348,41 @@ def settle(
         aggregates,
         largest if rows.limits_free else None,
         corrections,
-        {name: choice.error for name, choice in best.items()},
+        {
+            name: _group_errors(items[name], choice, known, group_shares or [1.0], float(epsilon) / parts, noise_of)
+            for name, choice in best.items()
+            if items[name].aggregate.kind in _CORRECTED
+        },
     )
+
+
+def _group_errors(
+    item: _Item,
+    choice: Choice,
+    known: Known,
+    shares: Sequence[float],
+    epsilon: float,
+    noise_of: Callable[[float], float] | None,
+) -> GroupErrors:
+    """Return the errors that are expected of one aggregate with what was chosen for it."""
+    fixed = item if choice.bounds is None else replace(item, bounds=choice.bounds, free=False)
+    ordered = np.sort(np.asarray(shares))
+    errors = []
+    for share in (ordered[0], float(np.median(ordered)), ordered[-1]):
+        one = replace(known, tried=(float(choice.rows),), groups=np.array([max(float(share), 1e-9)]))
+        errors.append(_IN_DEVIATIONS * _choose(fixed, one, epsilon, noise_of).error)
+    return GroupErrors(errors[0], errors[1], errors[2], _answer(fixed, known.people.rows * float(np.median(ordered))))
+
+
+def _answer(item: _Item, rows: float) -> float:
+    """Return about how large an answer is in a group of so many rows, whatever its sign."""
+    kind, values = item.aggregate.kind, item.values or Values.flat(item.bounds)
+    if kind in ("count", "count_value"):
+        return rows
+    if kind in ("var", "std"):
+        return values.deviation_of_values ** (2 if kind == "var" else 1)
+    size = float(values.quantile(float(item.aggregate.at))) if kind == "quantile" else values.mean
+    return abs(size) * (rows if kind == "sum" else 1)
 
 
 _BINNED = ("quantile", "min", "max", "mode", "histogram")
@@ -457,10 +508,3 @@ def with_settled(query: Query, chosen_for: Query, settled: Mapping[str, Aggregat
             if before == item and other in settled:
                 aggregates[name] = settled[other]
     return replace(query, aggregates=aggregates)
-
-
-def groups_of(asked: Aggregation, rows: ProfiledRows) -> Sequence[float]:
-    """Return the numbers of rows expected in the smallest, a typical and the largest group."""
-    shares = np.sort(np.asarray(_group_shares(asked, rows) or [1.0]))
-    sizes = shares * rows.people.rows
-    return [float(sizes[0]), float(np.median(sizes)), float(sizes[-1])]

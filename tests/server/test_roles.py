@@ -30,6 +30,8 @@ budget.dataset     steward auditor                  audit
 plans.list         steward                          publish
 plans.explain      steward                          publish
 plans.release      steward                          publish
+profiles.forecast  steward                          publish
+profiles.release   steward                          publish
 users.list         steward                          steward
 users.change       steward                          -
 grants.list        steward auditor                  steward
@@ -100,6 +102,8 @@ CALLS = {
     ("plans", "list"): ("plans.list", ()),
     ("plans", "explain"): ("plans.explain", ("x",)),
     ("plans", "release"): ("plans.release", ("x",)),
+    ("profiles", "forecast"): ("profiles.forecast", ("nowhere", {"epsilon": 1})),
+    ("profiles", "release"): ("profiles.release", ("nowhere", {"epsilon": 1})),
     ("users", "list"): ("users.list", ()),
     ("users", "add"): ("users.change", ("Bad Name",), {"roles": ["reader"]}),
     ("users", "change"): ("users.change", ("nobody",)),
@@ -127,7 +131,7 @@ is on the page before anybody signs in."""
 
 
 def test_every_use_case_is_listed(site):
-    groups = ("tables", "questions", "answers", "budgets", "plans", "users", "accounts", "chain")
+    groups = ("tables", "questions", "answers", "budgets", "plans", "profiles", "users", "accounts", "chain")
     methods = {
         (group, name)
         for group in groups

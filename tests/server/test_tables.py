@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from contextlib import ExitStack
 from dataclasses import replace
 
@@ -194,6 +195,43 @@ def test_a_plan_is_explained_and_released(own):
     assert own.service.answers.answer(own.people["rea"], job.answer_id).answer == record.answer
     with pytest.raises(NotFound):
         plans.explain(sam, "visits")
+
+
+def test_a_profile_is_forecast_bought_once_and_then_public(own):
+    profiles, tables, sam = own.service.profiles, own.service.tables, own.people["sam"]
+    assert tables.card(own.people["ann"], "visits").card.profile is None
+    forecast = profiles.forecast(sam, "visits", {"epsilon": 0.5})
+    assert (forecast.cost, forecast.measuring) == ("ε = 0.5", False)
+    assert forecast.people_seen > 10
+    for wrong in ({"epsilon": -1}, {"epsilon": 1, "columns": ["nothing"]}, {"epsilon": 1, "analyst": "ann"}):
+        with pytest.raises(ValueError, match=r"epsilon|columns|analyst"):
+            profiles.release(sam, "visits", wrong)
+    job = profiles.release(sam, "visits", {"epsilon": 0.5})
+    job = wait(own, "sam", job)
+    assert (job.state, job.kind) == ("answered", "profile"), job.problem
+    profile = tables.card(own.people["ann"], "visits").card.profile
+    assert str(profile.cost) == "ε = 0.5"
+    assert profile.tables["visits"].total.value > 0
+    record = own.service.answers.answer(sam, job.answer_id)
+    assert set(record.answer["column"]) >= set(profile.tables["visits"].columns)
+    assert all(error > 0 for error in record.answer.error("people"))
+    again = wait(own, "sam", profiles.release(sam, "visits", {"epsilon": 0.5}))
+    assert again.answer_id == job.answer_id
+    newer = wait(own, "sam", profiles.release(sam, "visits", {"epsilon": 0.5, "again": True}))
+    assert newer.answer_id != job.answer_id
+    assert tables.card(own.people["ann"], "visits").card.profile != profile
+    entries = own.service.chain.entries(own.people["aud"], "visits")
+    keys = [entry.key for entry in entries if entry.kind == "charge" and entry.key.startswith("profile")]
+    assert len(keys) == len(set(keys)) == 2
+
+
+def test_a_profile_is_not_shown_and_not_used_before_its_tick(own):
+    jobs = own.service.context.jobs
+    jobs._measuring["visits"] = math.inf
+    assert own.service.profiles.forecast(own.people["sam"], "visits", {"epsilon": 1}).measuring
+    assert own.service.tables.card(own.people["sam"], "visits").card.profile is None
+    jobs._measuring["visits"] = own.service.context.clock.now()
+    assert not jobs.is_measuring("visits")
 
 
 def test_budgets_of_a_dataset_say_who_asked(own):

@@ -215,9 +215,11 @@ class Context:
         if logged:
             self.events.write(who.name, action, subject)
 
-    def computed(self, task: Mapping[str, Any], what: str) -> dict[str, Any]:
-        """Run a task in the worker process for explanations, which reads no rows; raise what the worker refuses."""
-        event = self.explaining.call(task, self.config.time_limit)
+    def computed(self, task: Mapping[str, Any], what: str, table: str) -> dict[str, Any]:
+        """Run a task about a table in the worker process for explanations, which reads no rows; raise what the worker
+        refuses."""
+        message = {**task, "keep_profile": self.jobs.is_measuring(table)}
+        event = self.explaining.call(message, self.config.time_limit)
         if event is None:
             raise ServerUnavailable(what, "one that can be planned within the limits", "one that cannot", "simplify it")
         if "problem" in event:

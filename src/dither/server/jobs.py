@@ -78,7 +78,7 @@ def tick_after(began_at: float, now: float, tick: float) -> float:
 
 
 JobState = Literal["waiting", "answered", "refused", "failed", "cancelled"]
-JobKind = Literal["question", "publication"]
+JobKind = Literal["question", "publication", "profile"]
 
 
 @dataclass(frozen=True)
@@ -158,6 +158,7 @@ class Jobs:
         self._queues: dict[tuple[str, str], deque[Task]] = {}  # by analyst and table; the first task is running
         self._cancel_at: dict[str, float] = {}  # by job, when it was cancelled in this process
         self._began_at: dict[str, float] = {}  # by job, when a worker began it
+        self._measuring: dict[str, float] = {}  # by table, until when its newest profile is not shown
         self._stopping = threading.Event()
         self._correct_dates()
         waiting = _jobs.c.state == "waiting"
@@ -220,6 +221,8 @@ class Jobs:
             known.written.result()  # the first request may still be storing it, or fail to
             return self.get(known.job, asked.user)
         job, now = started.job, self._clock.now()
+        if asked.kind == "profile":
+            self._measuring[asked.dataset] = math.inf
         row = {
             "id": job, "user": asked.user, "dataset": asked.dataset, "kind": asked.kind, "question": asked.question,
             "server": self.server, "request": asked.request, "state": "waiting", "asked_at": now,
@@ -227,6 +230,7 @@ class Jobs:
         try:
             self._store.run(_jobs.insert().values(**row), *log)
         except BaseException as error:
+            self._measuring.pop(asked.dataset, None)
             self._forget(job, asked)
             started.written.set_exception(error)
             raise
@@ -243,6 +247,8 @@ class Jobs:
                     if self._stopping.is_set():  # it is left to the next server
                         raise
                     visible_at = self._written(lambda: self._give_up(job, began_at))
+                if asked.kind == "profile":
+                    self._measuring[asked.dataset] = visible_at
                 if event.get("charged") or (how in ("died", "late") and key is not None):  # rows may have been read
                     self._clock.wait(visible_at, self._stopping)
             finally:
@@ -250,7 +256,7 @@ class Jobs:
                 self._advance(asked)
 
         task = Task(
-            asked.message,
+            {**asked.message, "keep_profile": self.is_measuring(asked.dataset)},
             ended,
             begin=lambda: self._begin(job, asked.dataset),
             stop_at=lambda: self._stop_at(job),
@@ -416,6 +422,11 @@ class Jobs:
             ids.append(row["id"] if known is None else known.id)
             moments.append(row["at"] if known is None else known.at)
         return ids, max(moments)
+
+    def is_measuring(self, dataset: str) -> bool:
+        """Return whether a profile of a table is measured in this process, or waits for its tick: it is not shown, and
+        nothing is planned with it, before."""
+        return self._clock.now() < self._measuring.get(dataset, 0.0)
 
     @property
     def under_way(self) -> int:

@@ -27,8 +27,10 @@ from dither.server.limits import ConcurrencyLimit
 from dither.server.roles import Principal, authorize, may
 from dither.server.store import iso
 from dither.tables.answer import Answer
-from dither.tables.codec import fields, is_storable, text
+from dither.tables.card.model import Card
+from dither.tables.codec import fields, from_json, is_storable, text
 from dither.tables.planning.explain import Explanation
+from dither.tables.planning.profile_plan import ProfilePlan, plan_profile
 from dither.wire.protocol import MAX_KEY
 from dither.wire.requests import QUESTION, options_from_json, options_to_json, question_words
 from dither.wire.results import answer_from_json, explanation_from_json
@@ -132,7 +134,8 @@ class Questions:
                 "options": options_to_json(options_from_json(dict(options))), "analyst": who.name,
             }  # fmt: skip
         with self._explaining.taken(who.name):  # each holds a thread, and they stand in one queue
-            return explanation_from_json(context.computed(task, "question")["explanation"])  # no event: people try
+            event = context.computed(task, "question", table)  # not in the event log: people try
+        return explanation_from_json(event["explanation"])
 
     def ask(
         self, who: Principal, table: str, question: QuestionInput, options: Mapping[str, Any], key: str | None = None
@@ -288,7 +291,7 @@ class Plans:
         with context.acting(who, "plans.explain", plan):
             path, table = self._place(plan)
             task = {"do": "explain_plan", "card": context.folder.get(table).document, "plan": path, "analyst": who.name}
-            event = context.computed(task, "plan")
+            event = context.computed(task, "plan", table)
             return PlanPreview(plan, table, event["cost"], event["text"], event["left"], event["refused"])
 
     def release(self, who: Principal, plan: str, key: str | None = None) -> Job:
@@ -313,6 +316,67 @@ class Plans:
         if plan not in plans:
             raise NotFound.of("plan")
         return plans[plan]
+
+
+# -- profiles -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ProfileForecast:
+    """What a profile would cost, and about how many people must have values in one bin to be told from noise."""
+
+    table: str
+    cost: str
+    people_seen: float
+    measuring: bool
+
+
+class Profiles:
+    """Profiles of tables: forecasting and buying one. The newest one is part of what is public about a table."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def forecast(self, who: Principal, table: str, options: Mapping[str, Any]) -> ProfileForecast:
+        """Return what a profile would cost and show; read no rows and charge nothing."""
+        context = self._context
+        with context.acting(who, "profiles.forecast", table):
+            plan = _planned_profile(context.folder.get(table).card, _profile_options(options))
+            return ProfileForecast(table, str(plan.guarantee), plan.people_seen, context.jobs.is_measuring(table))
+
+    def release(self, who: Principal, table: str, options: Mapping[str, Any]) -> Job:
+        """Buy a profile, and return its job. The bars of each table become an answer, and the profile is used for every
+        question from the tick on at which the job ends."""
+        context = self._context
+        with context.acting(who, "profiles.release", table):
+            served, stated = context.folder.get(table), _profile_options(options)
+            _planned_profile(served.card, stated)  # whatever can be refused by the card is refused here
+            request = _digest([who.name, served.identity, "profile", stated])
+            if stated.get("again"):
+                request = _digest([request, secrets.token_hex(16)])
+            task = {"do": "release_profile", "card": served.document, "options": stated, "analyst": who.name}
+            asked = Asked(who.name, table, "profile", "a profile", stated, request, task)
+            return _recorded(context, asked) or context.jobs.start(
+                asked, context.events.line(who.name, "profiles.release", table)
+            )
+
+
+_PROFILE_OPTIONS: Mapping[str, Any] = {
+    "epsilon": float | None, "delta": float | None, "rho": float | None, "columns": tuple[str, ...] | None,
+    "without": tuple[str, ...], "again": bool, "force": bool,
+}  # fmt: skip
+"""The options of a profile, as :meth:`dither.Table.profile` takes them, with their types."""
+
+
+def _profile_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a profile, refused where they are others or of other types."""
+    given = fields(dict(options), "options", (), tuple(_PROFILE_OPTIONS))
+    return {name: from_json(item, _PROFILE_OPTIONS[name], f"options.{name}") for name, item in given.items()}
+
+
+def _planned_profile(card: Card, options: Mapping[str, Any]) -> ProfilePlan:
+    """Return the plan of a profile with these options."""
+    return plan_profile(card, **{name: item for name, item in options.items() if name not in ("again", "force")})
 
 
 def _names(wanted: Any) -> str:

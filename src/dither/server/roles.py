@@ -72,6 +72,8 @@ ACTIONS: dict[str, Rule] = {
     "plans.list": _rule("steward", "publish", "list the plans of publications"),
     "plans.explain": _rule("steward", "publish", "explain a plan"),
     "plans.release": _rule("steward", "publish", "release a plan"),
+    "profiles.forecast": _rule("steward", "publish", "see what a profile would show and cost"),
+    "profiles.release": _rule("steward", "publish", "buy a profile of a table"),
     "users.list": _rule("steward", "steward", "list users"),
     "users.change": _rule("steward", None, "add and change users"),
     "grants.list": _rule("steward auditor", "steward", "list grants"),

@@ -13,7 +13,7 @@ from dither.server.auth import Authentication, OwnAccount
 from dither.server.config import Config
 from dither.server.context import Context
 from dither.server.pool import Clock
-from dither.server.questions import Answers, Plans, Questions
+from dither.server.questions import Answers, Plans, Profiles, Questions
 from dither.server.tables import Budgets, Chain, Tables
 from dither.server.users import Users
 
@@ -30,6 +30,7 @@ class Service:
     answers: Answers
     budgets: Budgets
     plans: Plans
+    profiles: Profiles
     users: Users
     accounts: OwnAccount
     chain: Chain
@@ -40,7 +41,7 @@ class Service:
         context = Context.start(config, Clock() if clock is None else clock)
         return cls(
             config, context, Authentication(context), Tables(context), Questions(context), Answers(context),
-            Budgets(context), Plans(context), Users(context), OwnAccount(context), Chain(context),
+            Budgets(context), Plans(context), Profiles(context), Users(context), OwnAccount(context), Chain(context),
         )  # fmt: skip
 
     def stop(self) -> None:

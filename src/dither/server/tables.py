@@ -6,7 +6,7 @@ import json
 import secrets
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
@@ -32,6 +32,7 @@ from dither.tables import codec
 from dither.tables.card import toml
 from dither.tables.card.accounts import TableAccounts
 from dither.tables.card.model import Card
+from dither.tables.profile import recorded_profile
 from dither.wire.results import card_from_json, card_to_json
 
 
@@ -246,6 +247,10 @@ class Tables:
             served = context.folder.get(table)
             with self._reading.taken(who.name):  # one with public tables waits for the process of explanations
                 public = self._public(served)
+            if context.jobs.is_measuring(table):
+                public = replace(public, profile=None)
+            else:
+                public = replace(public, profile=recorded_profile(served.card, context.folder.ledger(table)))
             left, is_open = self._state(served.card, who)
             gaps = tuple(toml.gaps(served.card)) if may(who, "tables.gaps") else ()
             return TableCard(public, left, granted, is_open, gaps, *self._limits(table, who))
@@ -279,7 +284,8 @@ class Tables:
         """Return the public part of a card, with the values of public tables as their keys."""
         if not served.card.public:
             return card_from_json(card_to_json(served.card))
-        return card_from_json(self._context.computed({"do": "card", "card": served.document}, "card")["card"])
+        task = {"do": "card", "card": served.document}
+        return card_from_json(self._context.computed(task, "card", served.name)["card"])
 
     def _limits(self, table: str, who: Principal) -> tuple[Guarantee | None, Guarantee | None, Guarantee | None]:
         """Return limit and remaining budget of the account that pays for a principal's questions, and the limit of

@@ -16,16 +16,22 @@ import resource
 import signal
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from dither.errors import DataIncident
+from dither.guarantees import Guarantee
 from dither.ledger import Charge, Ledger
 from dither.publish import plan_file
+from dither.release.pipeline import PROFILE_KEY
 from dither.server import errors
 from dither.server.cards import aligned, served_card
 from dither.tables.answer import Answer
 from dither.tables.card.accounts import TableAccounts
+from dither.tables.card.profile import TableProfile
+from dither.tables.card.profile_charts import table_charts
 from dither.tables.planning.group_keys import MOST_VALUES
+from dither.tables.profile import recorded_profile
 from dither.tables.table import Table
 from dither.tables.table import open as open_table
 from dither.wire.requests import options_from_json, question_from_json
@@ -85,7 +91,7 @@ class Worker:
         ledger: AnnouncedLedger | None = None
         self._number = task["number"]
         try:
-            table, ledger = self._table(task["card"])
+            table, ledger = self._table(task["card"], bool(task.get("keep_profile")))
             ledger.charged = False
             return {"event": "end", **_ACTIONS[task["do"]](table, task), "charged": ledger.charged}
         except BaseException as error:
@@ -98,17 +104,21 @@ class Worker:
         """Tell the server that a charge under this key is about to be made."""
         self._send({"event": "charging", "key": key, "number": self._number})
 
-    def _table(self, document: dict[str, str]) -> tuple[Table, AnnouncedLedger]:
+    def _table(self, document: dict[str, str], keep_profile: bool) -> tuple[Table, AnnouncedLedger]:
         """Return the open table of a card as the server sent it, and its announcing ledger; a changed card is opened
-        anew."""
+        anew. It has the newest profile, unless the one it has is to be kept, as long as another one is measured."""
         path = document["path"]
         if path in self._tables:
             before, table, ledger = self._tables[path]
             if before == document:
+                if not keep_profile:
+                    table.card = replace(table.card, profile=recorded_profile(table.card, table.ledger))
                 return table, ledger
             del self._tables[path]
             table.close()
         table = open_table(aligned(served_card(document)))
+        if keep_profile:
+            table.card = replace(table.card, profile=None)
         accounts = AnnouncedAccounts(table.accounts, self._announce)
         table.accounts = accounts
         self._tables[path] = document, table, accounts.announced
@@ -162,6 +172,27 @@ def _release_plan(table: Table, task: Mapping[str, Any]) -> Event:
     return {"answers": documents, "cost": str(publication.cost), "parts": named}
 
 
+def _release_profile(table: Table, task: Mapping[str, Any]) -> Event:
+    """Release a profile, and return the bars of each table as an answer."""
+    profile = table.profile(**task["options"], analyst=task["analyst"])
+    entry = table.ledger.newest_answer(table.card.name, PROFILE_KEY)
+    receipt = "" if entry is None else str(entry.receipt)
+    answers = [_bars(item, profile.cost, receipt) for item in profile.tables.values()]
+    return {"answers": list(map(answer_to_json, answers)), "cost": str(profile.cost), "parts": [*profile.tables]}
+
+
+def _bars(table: TableProfile, cost: Guarantee, receipt: str) -> Answer:
+    """Return the charts of a table as an answer: a row for each bar."""
+    rows, errors = [], []
+    for name, chart in table_charts(table).items():
+        (mark,) = chart.marks
+        for label, value, error in zip(chart.categories, mark.y, mark.errors, strict=True):
+            rows.append((name or "(rows per person)", label, value))
+            errors.append(error)
+    columns: tuple[str, ...] = ("column", "value", "people")
+    return Answer(columns, ("text", "text", "number"), tuple(rows), {"people": tuple(errors)}, cost, receipt=receipt)
+
+
 def _published(publication: Any, names: tuple[str, ...]) -> Answer:
     """Return a table of a publication as an answer: its keys, its values with their ±, and its whole counts."""
     result = publication.table(*names)
@@ -193,7 +224,7 @@ def _type(kind: Any) -> Any:
 
 _ACTIONS: dict[str, Callable[[Table, Mapping[str, Any]], Event]] = {
     "open": _open, "explain": _explain, "ask": _ask, "card": _card,
-    "explain_plan": _explain_plan, "release_plan": _release_plan,
+    "explain_plan": _explain_plan, "release_plan": _release_plan, "release_profile": _release_profile,
 }  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import quote
 
 from markupsafe import Markup
 from starlette.concurrency import run_in_threadpool
@@ -21,9 +22,12 @@ from dither.server.pages.forms import DEFAULT_EPSILON, AskedOptions, asked_optio
 from dither.server.pages.render import Visit, download, fragment, get, post
 from dither.server.questions import AnswerRecord
 from dither.server.tables import TableCard, TableSummary
+from dither.tables.card.model import Card
+from dither.tables.card.profile_charts import charts
 
 PAGE_LENGTH = 50
 MAX_CHARTS = 4
+_PROFILE_EPSILON = "1"
 _WAIT_SECONDS = 8.0
 """How long the page waits for an answer before it shows that the question is under way."""
 TITLES = {
@@ -47,9 +51,48 @@ def table(visit: Visit) -> Response:
     """Show the public information about a table."""
     shown = visit.service.tables.card(visit.who, visit.part("table"))
     units = dict.fromkeys(item.unit for item in shown.card.private_tables.values() if item.unit is not None)
-    context = {"card": shown.card, "shown": shown, "unit": " or ".join(units)}
+    context = {"card": shown.card, "shown": shown, "unit": " or ".join(units), "profile": _profile(shown.card)}
+    context |= {"can_buy": visit.may("profiles.release"), "epsilon": _PROFILE_EPSILON}
     words = {"tables": forms.tables_in_words(shown.card), "contribution": forms.contribution(shown.card)}
     return visit.page("table.html", **context, **words)
+
+
+def _profile(card: Card) -> dict[str, Any] | None:
+    """Return the newest profile of a card for a template: for each table a title and its charts as pictures; None
+    without one."""
+    if card.profile is None:
+        return None
+    pictures = {
+        card.profile.heading(name): [Markup(svg(chart, width=440)) for chart in of_table.values()]
+        for name, of_table in charts(card.profile).items()
+    }
+    return {"pictures": pictures, "facts": card.profile.facts()}
+
+
+def profile_forecast(visit: Visit) -> Response:
+    """Show what a profile of a table would cost and show, with the button that buys it."""
+    table, epsilon, without = visit.part("table"), visit.asked("epsilon", _PROFILE_EPSILON, 40), visit.asked("without")
+    forecast = visit.service.profiles.forecast(visit.who, table, _profile_options(epsilon, without))
+    left = visit.service.tables.card(visit.who, table).left
+    return visit.page("profile.html", forecast=forecast, left=left, epsilon=epsilon, without=without)
+
+
+def buy_profile(visit: Visit) -> Response:
+    """Buy a profile; the same one again is recorded and free unless it is to be measured anew."""
+    options = _profile_options(visit.text("epsilon", 40), visit.text("without", 2000))
+    try:
+        job = visit.service.profiles.release(
+            visit.who, visit.part("table"), options | ({"again": True} if visit.text("again", 10) else {})
+        )
+    except DitherError as error:
+        return visit.page("error.html", problem=problem_of(error), heading="The profile was not bought")
+    return RedirectResponse(f"/jobs/{job.id}", 303)
+
+
+def _profile_options(epsilon: str, without: str) -> dict[str, Any]:
+    """Return the options of a profile from the fields of a form."""
+    names = [part.strip() for part in without.split(",") if part.strip()]
+    return {"epsilon": forms.number(epsilon, "ε"), **({"without": names} if names else {})}
 
 
 def _askable(visit: Visit) -> list[TableSummary]:
@@ -215,7 +258,8 @@ def job(visit: Visit) -> Response:
     """Show a waiting question, or how it ended; an answered one redirects to its answer."""
     result = visit.service.questions.job(visit.who, visit.part("job"))
     if result.state == "answered":  # each table of a publication is an answer
-        return RedirectResponse("/history" if result.kind == "publication" else f"/answers/{result.answer_id}", 303)
+        places = {"publication": "/history", "profile": f"/tables/{quote(result.table)}#profile"}
+        return RedirectResponse(places.get(result.kind, f"/answers/{result.answer_id}"), 303)
     return visit.page("job.html", job=result, titles=TITLES)
 
 
@@ -356,6 +400,8 @@ def release_plan(visit: Visit) -> Response:
 ROUTES = [
     get("/tables", tables),
     get("/tables/{table}", table),
+    get("/tables/{table}/profile", profile_forecast),
+    post("/tables/{table}/profile", buy_profile),
     get("/ask", ask),
     post("/ask", ask_form),
     post("/ask/explain", explain_form),

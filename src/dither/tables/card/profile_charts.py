@@ -56,7 +56,7 @@ def table_charts(table: TableProfile) -> dict[str, Chart]:
     for name, column in table.columns.items():
         rows = list(column_bars(column))
         of_keys = column.values is None and column.keys is None and column.private_keys is not None
-        title = f"{name}: keys by their number of people" if of_keys else f"{name}: people by value"
+        title = f"{name}: keys by people" if of_keys else f"{name}: people by value"
         result[name] = _chart(title, rows, [*_unseen(rows), *_facts(column)])
     return result
 

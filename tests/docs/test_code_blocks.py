@@ -196,7 +196,14 @@ def run_command(words: list[str], dither: Callable[..., str]) -> None:
         assert EXPECTED[arguments[0]] in dither(*arguments)
 
 
-EXPECTED = {"explain": "cost", "query": "left", "budget": "spent", "series": "cost", "report": "left to the steward"}
+EXPECTED = {
+    "profile": "cost: ε = ",
+    "explain": "cost",
+    "query": "left",
+    "budget": "spent",
+    "series": "cost",
+    "report": "left to the steward",
+}
 
 # -- printed output -----------------------------------------------------------------------------------------------
 

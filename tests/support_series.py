@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -64,10 +65,11 @@ OPTIONS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def series_of(table: Any, **changes: Any) -> Any:
-    """A series of that table: three aggregates by region."""
+def series_of(table: Any, own: tuple[int | None, int | None] = (None, None), **changes: Any) -> Any:
+    """A series of that table: three aggregates by region, a count and a sum with these limits of their own."""
     days = table.over("day", **{**OPTIONS, **changes})
-    return days.group_by("region").agg(n=dp.count(), who=dp.people(), total=dp.sum("x"))
+    n, total = dp.count(rows_per_person=own[0]), dp.sum("x", rows_per_person=own[1])
+    return days.group_by("region").agg(n=n, who=dp.people(), total=total)
 
 
 class Witness:
@@ -153,9 +155,14 @@ def moment(value: date) -> datetime:
 
 def by_hand(rows: Sequence[Visit], first: int, last: int, spec: Any) -> dict[tuple[int, int, int], list[int]]:
     """What each person adds in each period and group, computed in Python: (who, day, region) to numbers."""
-    limits, (_, _, total) = spec.limits, spec.measures
-    grid = total.moments.grid
-    one, top = 1 << limits.bits(), total.top
+    limits, (count, _, total) = spec.limits, spec.measures
+    grid, top = total.moments.grid, total.top
+    of_total = replace(limits, rows_per_person=total.rows_per_person)
+
+    def weight(measure: Any, rows: int) -> int:
+        most = measure.rows_per_person or spec.max_rows
+        one = 1 << replace(limits, rows_per_person=measure.rows_per_person).bits()
+        return one if rows <= most else one * most // rows
 
     def steps(x: float | None) -> int:
         if x is None or x != x:
@@ -169,13 +176,13 @@ def by_hand(rows: Sequence[Visit], first: int, last: int, spec: Any) -> dict[tup
             persons.setdefault((row.who, day), []).append(row)
     result = {}
     for (who, day), own in persons.items():
-        weight = one if len(own) <= spec.max_rows else one * spec.max_rows // len(own)
         regions = {row.region for row in own}
         share = (1 << limits.of_people.bits()) // len(regions)
         for region in regions:
             here = [row for row in own if row.region == region]
             added = sum(steps(row.x) for row in here)
-            size = (abs(added) * weight) >> (limits.bits() - max(0, min(limits.bits(top), 16 - top.bit_length())))
+            places = max(0, min(of_total.bits(top), 16 - top.bit_length()))
+            size = (abs(added) * weight(total, len(own))) >> (of_total.bits() - places)
             place = (who, day, REGIONS.index(str(region)))
-            result[place] = [len(here) * weight, share, size if added >= 0 else -size]
+            result[place] = [len(here) * weight(count, len(own)), share, size if added >= 0 else -size]
     return result

@@ -622,7 +622,7 @@ def lines_of(rows, tmp_path, first=1, last=12, **changes):
 
 
 @pytest.mark.slow
-@each("changes", [{}, {"max_rows": 1}, {"late": "arrival", "arrived": "loaded"}])
+@each("changes", [{}, {"max_rows": 1}, {"own": (1, 7)}, {"own": (9, None)}, {"late": "arrival", "arrived": "loaded"}])
 @each("seed", range(6))
 def test_lines_are_those_by_hand_and_bounded(seed, changes, tmp_path):
     for day, rows in random_history(seed)[0][:2]:

@@ -28,6 +28,13 @@ def csv_to_budget(names: dict[str, Any]) -> None:
     assert len(names["answer"].rows) == 12
 
 
+def profile(names: dict[str, Any]) -> None:
+    measured = names["profile"].tables["data"].columns
+    assert list(measured) == ["region", "delay"]
+    assert abs(sum(measured["region"].keys.weights) - 4000) < 400
+    assert measured["delay"].by_rows is not None
+
+
 def asking_well(names: dict[str, Any]) -> None:
     assert abs(names["answer"]["mean"][0] - 40) < 10
 
@@ -116,6 +123,7 @@ AFTER_SITE: dict[str, Callable[[dict[str, Any]], None]] = {
     "tutorials/csv-to-budget.md": csv_to_budget,
     "tutorials/asking-well.md": asking_well,
     "tutorials/publish-tables.md": publish_tables,
+    "howto/profile.md": profile,
     "tutorials/dashboard.md": dashboard,
     "tutorials/collect-without-trust.md": collect_without_trust,
     "tutorials/serve-to-colleagues.md": serve_to_colleagues,

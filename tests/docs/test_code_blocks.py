@@ -111,6 +111,7 @@ FOLDERS: dict[str, Callable[[Path], None]] = {
     "audit.md": function_to_audit,
     "publishing.md": publishing,
     "server.md": shop,
+    "howto/profile.md": shop,
     "tutorials/audit-code.md": function_to_audit,
     "index.md": visits_file,
 }
@@ -197,7 +198,7 @@ def run_command(words: list[str], dither: Callable[..., str]) -> None:
 
 
 EXPECTED = {
-    "profile": "cost: ε = ",
+    "profile": "cost: ",
     "explain": "cost",
     "query": "left",
     "budget": "spent",

@@ -6,7 +6,7 @@ certified as well, and everything that is composed of mechanisms can be replayed
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
@@ -17,7 +17,7 @@ import numpy as np
 from dither import density, local, stats
 from dither.audit.outputs.observe import observe_runs
 from dither.audit.suite import small_releases as small
-from dither.guarantees import ApproxDP, Guarantee, PureDP
+from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dither.local import LocalProtocol
 from dither.mechanisms import (
     BoundedLaplace,
@@ -286,6 +286,7 @@ def _tables() -> Iterator[Subject]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    from dither.tables.codec import to_json
     from dither.tables.table import open as open_table
 
     people = np.arange(60) % 20
@@ -316,6 +317,18 @@ def _tables() -> Iterator[Subject]:
 
         claim = ApproxDP(1, 1e-6)
         yield Subject(f"table, {name}", "table", claim, one, other, repeated_runs(draw), measured=False)
+    without = heavy.filter(pc.not_equal(heavy["who"], 7))
+    promised: Guarantee
+    for name, promised, cost in (("pure", PureDP(1), {"epsilon": 1}), ("normal noise", ZCDP(0.5), {"rho": 0.5})):
+
+        def profile(x: Any, budget: Guarantee = promised, cost: Mapping[str, Any] = cost) -> Any:
+            bounds, keys = {"amount": (0, 10)}, {"town": ["t0", "t1"]}
+            with open_table(x, unit="who", bounds=bounds, keys=keys, budget=budget) as table:
+                return to_json(table.profile(**cost).tables)
+
+        yield Subject(
+            f"profile of a table, {name}", "table", promised, heavy, without, repeated_runs(profile), measured=False
+        )
 
 
 def _publishing() -> Iterator[Subject]:

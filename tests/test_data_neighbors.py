@@ -80,6 +80,7 @@ SCORES: dict[str, Callable[[list[Any]], Any]] = {
 }
 NO_RECORDS = {
     "SmoothNoise", "ProposeTestRelease",  # a number and its sensitivity, or distance
+    "density.ks_distance", "sensitivity.sampled",  # not private, and says so; draws from a public law
     "stats.Estimate", "stats.EstimateFloat", "stats.EstimateInt", "stats.Histogram", "density.Density",
     "sensitivity.count", "sensitivity.histogram", "sensitivity.linear", "sensitivity.max", "sensitivity.mean",
     "sensitivity.median", "sensitivity.min", "sensitivity.std", "sensitivity.sum", "sensitivity.var",

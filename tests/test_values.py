@@ -105,7 +105,7 @@ VALUES: dict[type, Callable[[], Any]] = {
     learn.NoisyDescent: lambda: learn.NoisyDescent(3, 0.1, 1.0, 1.0, 10),
     Receipt: lambda: Receipt(1, "ab" * 32),
     Released: lambda: Released(1, b"1", "june", RECEIPT, False),
-    Verified: lambda: Verified(1, RECEIPT, True),
+    Verified: lambda: Verified(1, RECEIPT),
     Entry: lambda: Entry(1, "2026", "charge", "visits", None, None, "", None, b"1"),
     Account: lambda: Account("visits", "dataset", "visits", "1", "epsilon", None, (0, 0)),
     EstimateInt: lambda: one_estimate(EstimateInt),

@@ -793,8 +793,10 @@ def _groups(plan: AggregationPlan) -> str:
         people = two_digits(plan.top_keys.people)
         spread = "each person spread over all of their groups" if plan.card.unit is not None else "each a row"
         expected = plan.top.expected(plan.top_keys)
-        found = "" if expected is None else f"; about {expected} are expected to be shown"
-        return f"groups: private; the {plan.top.k} largest of those of a noisy {people} people on, {spread}{found}"
+        expected_text = "" if expected is None else f"; about {expected} are expected to be shown"
+        return (
+            f"groups: private; the {plan.top.k} largest of those of a noisy {people} people on, {spread}{expected_text}"
+        )
     if every is not None:
         return f"groups: {len(every)}, all public; each is shown, whether anybody is in it or not"
     assert plan.selection is not None

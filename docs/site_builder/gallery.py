@@ -39,6 +39,7 @@ WHEN = {
     "mars": "Impossible answers, such as negative counts, trouble you.",
     "mean_of_a_sample": "You want to know what a released mean says about the population.",
     "mean_three_ways": "You wonder whether to add noise to a mean or to choose it.",
+    "network_weights": "You want to publish a trained network.",
     "noisy_std": "You need a standard deviation.",
     "pareto_noises": "Your data have a heavy tail, and you choose between mean and median.",
     "pricing": "A small change of the answer may be a large change of what it is worth.",

@@ -165,3 +165,21 @@ def reset() -> Computed:
         "with probability " + ", ".join(f"{v:.6f}" for v in right.values()) + ".",
         stated=right[1] < 0.74 and right[365] > 0.999999,
     )
+
+
+@claims("2, motivation")
+def noise_on_weights() -> Computed:
+    weights, bound = 65, 8.0
+    kept = {}
+    for epsilon in (1.0, 100.0, 10_000.0):
+        scale = 2 * bound * weights / epsilon
+        kept[epsilon] = float(stats.laplace.cdf(bound, scale=scale))
+    survive = {epsilon: share**weights for epsilon, share in kept.items()}
+    return Computed(
+        "65 weights of ±B, the interval's ends: the noise keeps the sign of one with probability "
+        + ", ".join(f"{v:.4f}" for v in kept.values())
+        + " at ε = 1, 100, 10,000, and all 65 with "
+        + ", ".join(f"{v:.1e}" for v in survive.values())
+        + ".",
+        stated=kept[1.0] < 0.51 and survive[100.0] < 1e-6 and survive[10_000.0] > 0.99,
+    )

@@ -268,6 +268,18 @@ def descent_illustration(figures: dict[str, Any]) -> None:
     assert abs(figures["traces"]["falling, random"].last[0] - middle[-1]) < 12 * spread[-1]
 
 
+def network_weights(figures: dict[str, Any]) -> None:
+    laplace, public, training = figures["result"].values()
+    assert figures["plain"] > 0.97
+    assert max(laplace) < 0.7
+    assert min(public) > 0.85
+    assert 0.94 < training[-1] < figures["plain"] + 0.005
+    assert figures["needed"] > 1000
+    for epsilon, guarantee in zip(figures["epsilons"], figures["guarantees"], strict=True):
+        assert guarantee.epsilon <= epsilon * (1 + 1e-9)
+        assert guarantee.delta <= 1e-5 * (1 + 1e-9)
+
+
 def theorem_37(figures: dict[str, Any]) -> None:
     first, last = figures["counts"]
     for name, rows in figures["costs"].items():
@@ -356,6 +368,7 @@ CHECKS = {
         gradient_descent,
         descent_illustration,
         theorem_37,
+        network_weights,
         heavy_hitter,
         pricing,
         election,

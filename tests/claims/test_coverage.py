@@ -13,7 +13,7 @@ from support import each
 ROWS: dict[str, dict[str, list[str]]] = tomllib.loads(
     Path(__file__).with_name("coverage.toml").read_text(encoding="utf-8")
 )
-STATEMENTS = {"1": 29, "2": 86, "3": 23, "4": 20, "5": 14}
+STATEMENTS = {"1": 29, "2": 86, "3": 23, "4": 20, "5": 15}
 
 
 def public(name: str) -> Any:

@@ -304,6 +304,7 @@ def test_a_plan_reads_nothing_and_says_how_keys_are_chosen():
         left = table.left.exact
     assert "the 5 largest of those of a noisy 52 people on" in told
     assert "keys for ε = 0.4" in told
+    assert "for normal noise" not in told  # what delta is for
     assert left[0] == 1000
 
 
@@ -379,6 +380,8 @@ def test_it_takes_a_delta():
 OTHERS = [
     "SELECT side, COUNT(*) AS n FROM data GROUP BY side ORDER BY n DESC LIMIT 1",
     "SELECT k, COUNT(*) AS n FROM data GROUP BY k ORDER BY n DESC",
+    "SELECT k, COUNT(*) AS n FROM data GROUP BY k ORDER BY n DESC LIMIT 0",
+    "SELECT k, COUNT(*) AS n FROM data GROUP BY k ORDER BY n DESC LIMIT 1001",
     "SELECT k, COUNT(*) AS n FROM data GROUP BY k ORDER BY n LIMIT 2",
     "SELECT k, COUNT(*) AS n FROM data GROUP BY k ORDER BY k LIMIT 2",
     "SELECT k, AVG(x) AS m FROM data GROUP BY k ORDER BY m DESC LIMIT 2",

@@ -822,6 +822,7 @@ def _bounding(plan: AggregationPlan) -> tuple[str, str]:
         if (
             len(exact) > 1
             and plan.selection is None
+            and plan.top is None
             and not any(isinstance(n, Gaussian) for n in plan.measures.values())
         ):
             learned += f"; δ = {float(exact[1]):g} is for normal noise, if that turns out to be better"

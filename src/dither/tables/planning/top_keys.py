@@ -65,6 +65,8 @@ KEYS = "keys"
 _ASSUMED_GROUPS = 8
 """How many groups a person has, where nothing says so, for the choice of the noise."""
 _MOST_STAND_INS = 100
+MOST_GROUPS = 1000
+"""The most groups that are asked for as the largest: more of them are shown as any groups with private keys are."""
 
 GroupKeys = tuple[PublicKeys, tuple[Tie, ...]]
 """Keys of each column, and which of them occur together."""
@@ -134,6 +136,8 @@ class TopQuestion:
         shape = query.shape
         others = options.other or options.error is not None or query.post is not None
         if others or query.more or query.rolled_up or None not in keys or not shape.limit or not shape.order:
+            return None
+        if shape.limit > MOST_GROUPS:
             return None
         first = shape.order[0]
         value = shape.columns.get(first.value.name, first.value) if isinstance(first.value, Column) else None

@@ -64,6 +64,9 @@ QUESTIONS = [
     "SELECT DATE_TRUNC('quarter', day) AS q, COUNT(*) AS n FROM visits WHERE age / 2 > 10 AND region LIKE 'n%' "
     "GROUP BY DATE_TRUNC('quarter', day)",
     "SELECT SUM(COALESCE(age, 1) * COALESCE(age, 1) * COALESCE(age, 1)) AS s FROM visits WHERE amount < 10",
+    # the largest group by private keys, and an aggregate with a limit of its own
+    "SELECT region, COUNT(*) AS n, AVG(amount, rows_per_person => 2) AS m FROM visits "
+    "WHERE region = 'north' OR age > 60 GROUP BY region ORDER BY n DESC LIMIT 1",
 ]
 
 
@@ -74,8 +77,8 @@ def test_the_same_session(kind, request, tmp_path):
         (tmp_path / item).mkdir()
         told = card(item, request, tmp_path / item, budget=dp.ApproxDP(4600, 0.1))
         with dp.open(told) as table:
-            answers = [table.sql(sql).release(900, max_groups=12) for sql in QUESTIONS]
-            assert [table.sql(sql).release(900, max_groups=12) for sql in QUESTIONS] == answers
+            answers = [table.sql(sql).release(750, max_groups=12) for sql in QUESTIONS]
+            assert [table.sql(sql).release(750, max_groups=12) for sql in QUESTIONS] == answers
             assert str(table.left).startswith("(ε, δ) = (100,")
             result[item] = answers
     for mine, theirs in zip(result[kind], result["duckdb"], strict=True):

@@ -98,8 +98,8 @@ def check(path: str) -> None:
             gaps = [gap for gap in toml.gaps(table.card) if not gap.startswith("no ledger")]
             for gap in gaps:
                 item(gap)
-            item(_profile_state(path, table.card))
             echo(f"{path}: {_complete(gaps)}; left: {table.backend.remaining(table)}")
+            item(_profile_state(path, table.card), "")
         return
     card = toml.read(path)
     _print_tables(card.tables)
@@ -127,17 +127,19 @@ def check(path: str) -> None:
             f"{name}: {people.rows:,} rows name their person NA, - or the like, and count as one person. Fix: leave "
             "these cells empty: rows without a person are excluded"
         )
-    item(profile)
     sources = "sources" if card.tables else "source"
     wrong = sum(cells.markers < cells.unread for cells in unread)
     agree = f"{wrong} column(s) with cells that cannot be read" if wrong else f"{sources} and card agree"
     echo(f"{path}: {_complete(gaps)}; {agree}")
+    item(profile, "")
 
 
 def _profile_state(path: str, card: Card) -> str:
     """Describe the newest profile of a card, or say how to buy one."""
     if card.profile is None:
-        return f"no profile yet: with one, limits and bounds are chosen well for free: dither profile {path} --dry-run"
+        if is_url(path):
+            return "no profile yet: with one later answers are better; a steward buys it on the page of the table"
+        return f"no profile yet: with one later answers are better; dither profile {path} --dry-run shows what it costs"
     missing = [
         f"{name}.{column}" if card.tables else column
         for name, table in card.private_tables.items()

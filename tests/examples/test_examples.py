@@ -280,6 +280,25 @@ def network_weights(figures: dict[str, Any]) -> None:
         assert guarantee.delta <= 1e-5 * (1 + 1e-9)
 
 
+def daily_reset(figures: dict[str, Any]) -> None:
+    for day, exact in figures["exact"].items():
+        assert abs(figures["seen"][day] - exact) <= band(figures["phones"], 6)
+        assert figures["costs"][day] == pytest.approx(0.5 * day)
+        assert exact <= 1 / (1 + math.exp(-0.5 * day))  # no guess about an even bit is better under m epsilon
+    assert abs(figures["kept"] - figures["exact"][1]) <= band(figures["phones"], 6)
+    assert figures["exact"][365] > 0.999
+    assert figures["sure"] == 87
+
+
+def census_curve(figures: dict[str, Any]) -> None:
+    assert figures["epsilons"][0] == 0.1
+    for name, rows in figures["rms"].items():
+        # 8000 squares of Laplace draws: 10 deviations of their mean
+        assert rows[0][3] == pytest.approx(figures["theory"][name][0][3], rel=0.13)
+        assert figures["wrong"][name] == sorted(figures["wrong"][name], reverse=True)
+    assert figures["theory"]["even"][1][2] < figures["theory"]["all on blocks"][1][2]
+
+
 def theorem_37(figures: dict[str, Any]) -> None:
     first, last = figures["counts"]
     for name, rows in figures["costs"].items():
@@ -368,6 +387,8 @@ CHECKS = {
         gradient_descent,
         descent_illustration,
         theorem_37,
+        daily_reset,
+        census_curve,
         network_weights,
         heavy_hitter,
         pricing,

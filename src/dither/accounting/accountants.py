@@ -30,7 +30,7 @@ from dither.guarantees import ZCDP, ApproxDP, Guarantee, PureDP
 from dither.present import chart, markup
 
 _BITS = 96
-_MANY = 64
+_MANY = 64  # parts of a sum, above which long denominators are rounded away
 
 
 class Accountant:
@@ -105,9 +105,14 @@ class Basic(Accountant):
     def _leaf_epsilons(
         self, event: Event, delta: float | Fraction | None, fraction: Fraction
     ) -> tuple[Event, Callable[[Event], Fraction], Fraction | None]:
-        """Return the tree, a function that returns the epsilon of a leaf, and delta (None if all leaves are pure).
+        """Prepare the epsilons of the leaves of ``event``, each at its share of the total ``delta``.
 
-        Of what the leaves' own deltas leave of it, ``fraction`` is shared among the leaves that need a delta.
+        Leaves that come with a delta of their own (``own_delta``) use that. Of the rest of ``delta``, the part
+        ``fraction`` (from 0 to 1) is divided evenly among the leaves that have a finite epsilon only at a delta that
+        they must be given.
+
+        Returns the checked event, a function from a leaf to its epsilon, and the total delta, which is None if every
+        leaf is purely epsilon-DP.
         """
         tree = self._checked(event)
         own_delta = tree.fold(lambda leaf: leaf.own_delta, _sum, max)
@@ -214,8 +219,11 @@ class Renyi(Accountant):
         return ApproxDP(in_floats(event, lambda: self._epsilon(event, exact)), exact)
 
     def _epsilon(self, event: Event, exact: Fraction) -> Fraction:
-        """Return the smallest epsilon over all orders, from the sum of the leaves' divergences, in floats
-        rounded up."""
+        """Return the smallest epsilon over all Rényi orders at delta = ``exact``, computed in floats and rounded up.
+
+        The divergences of the leaves of ``event`` add up at every order a, and ``slope`` is what the conversion from
+        Rényi-DP to (epsilon, delta)-DP adds: ``(ln(1/delta) + a ln(1 - 1/a) - ln(a - 1)) / (a - 1)``.
+        """
 
         def leaf(item: Event) -> Floats:
             """Return the divergences of a leaf at all orders."""
@@ -381,6 +389,7 @@ def _sum(parts: list[tuple[Fraction, int]]) -> Fraction:
     """Return the exact sum; where there are many parts with long denominators, each is rounded up first."""
     if len(parts) > _MANY:
         parts = [(x if x.denominator < 1 << 64 else Fraction(up(x)), count) for x, count in parts]
+        # a sample of the denominators says whether exact addition stays cheap
         scale = math.lcm(*(x.denominator for x, _ in parts[:_MANY]))
         if scale.bit_length() > 1024:
             parts = [(Fraction(up(x)), count) for x, count in parts]

@@ -99,9 +99,12 @@ def in_floats(event: Event, compute: Callable[[], T]) -> T:
 
 
 def _delta_at(losses: Losses, deviation: float, epsilon: float) -> float:
-    """Return delta at an epsilon, by repeated composition with care around the delta found so far.
+    """Return an upper bound on delta at ``epsilon`` for the sum of ``losses`` and a normal loss.
 
-    Near the largest losses the first composition, with care around the epsilon, is valid but coarse.
+    ``deviation`` is the standard deviation of the normal loss, 0 for none. A composition chooses its lattice for the
+    epsilon or delta that it is told to be accurate around. Near the largest losses the one made for this epsilon is
+    valid but coarse, so composition is repeated for the delta found so far until the bound no longer halves, 12 times
+    at most.
     """
     best = compose(losses, deviation, epsilon=epsilon).delta(epsilon)
     guess = min(best, 1e-3)

@@ -69,7 +69,11 @@ def laplace_rho(epsilon: Fraction) -> Fraction:
 
 @lru_cache(maxsize=65536)
 def discrete_laplace_rho(scale: Fraction, sensitivity: int) -> Fraction:
-    """Return the rho of discrete Laplace noise: ``(D - 2 t (1 - t^D) / (1 - t^2)) / b`` with t = exp(-1/b), rounded up.
+    """Return the smallest rho (zCDP) of discrete Laplace noise, rounded up.
+
+    ``scale`` is the scale b of the noise, which has probabilities in proportion to ``exp(-|k| / b)``, and
+    ``sensitivity`` the largest change D of the integer it is added to. With t = exp(-1/b) the rho is the mean of the
+    privacy loss, ``(D - 2 t (1 - t^D) / (1 - t^2)) / b``.
 
     >>> discrete_laplace_rho(Fraction(2), 1) == pure_rho(Fraction(1, 2))
     True

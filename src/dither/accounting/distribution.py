@@ -48,7 +48,7 @@ from dither.accounting.pairs import UNIT, Floats, LossPair, normal_tail
 from dither.errors import NotPrivate
 from dither.exact.search import bisect_floats, crossing
 
-_SHARE = 2e-4
+_SHARE = 2e-4  # of epsilon, the error that the lattice may add
 _BEYOND = 2.0**-20
 _MAX_CELLS = 1 << 17
 _STEEPEST = 2.0
@@ -150,7 +150,16 @@ def _transformed(
     infinite: float,
     deviation: float,
 ) -> Composed:
-    """Return the product of the losses' spectra, within a window that Chernoff's bound allows."""
+    """Return the distribution of the sum of all losses on the lattice of spacing ``h``, by fast Fourier transform.
+
+    Loss i of ``losses`` occurs ``losses[i][1]`` times; its tilted masses are ``masses[i]``, the first of them at
+    ``first[i] * h``. The sum is computed within a window outside of which Chernoff's bound leaves at most exp(-35) of
+    the mass on either side; ``sketch`` suggests the exponents of that bound. ``tilt`` is the t of the module,
+    ``moments`` the logarithm of the moment generating function of the lattice losses there, ``infinite`` the
+    probability of an infinite loss, and ``deviation`` the standard deviation of the normal loss that is added in
+    closed form (0 for none). ``error`` collects the errors listed in the module, for which the result's delta is
+    raised.
+    """
     times = [count for _, count in losses]
     ends = []
     for sign in (-1, 1):
@@ -202,28 +211,35 @@ class _Sketch:
     """
 
     def __init__(self, losses: Losses, deviation: float, tail: float) -> None:
+        """Evaluate each loss on a coarse grid.
+
+        ``losses`` are pairs (loss, how many times it occurs), ``deviation`` is the standard deviation of the normal
+        loss, 0 for none, and ``tail`` the mass that a grid may leave out at its ends. ``_losses`` and ``_log_masses``
+        have one row for each loss, filled up with masses of 0 where its grid has fewer points. ``_most`` is the
+        largest tilt to try: beyond it only the largest losses count.
+        """
         grids = [pair.grid(tail) for pair, _ in losses]
         widest = max(grid.size for grid in grids)
-        self._l = np.zeros((len(losses), widest))
-        self._p = np.full((len(losses), widest), -np.inf)
+        self._losses = np.zeros((len(losses), widest))
+        self._log_masses = np.full((len(losses), widest), -np.inf)
         with np.errstate(divide="ignore"):
             for row, ((pair, _), grid) in enumerate(zip(losses, grids, strict=True)):
-                self._l[row, : grid.size] = grid
-                self._p[row, : grid.size] = np.log(pair.on(grid)[0])
-        self._n = np.array([float(times) for _, times in losses])
+                self._losses[row, : grid.size] = grid
+                self._log_masses[row, : grid.size] = np.log(pair.on(grid)[0])
+        self._counts = np.array([float(times) for _, times in losses])
         self._square = deviation * deviation
-        self.count = float(self._n.sum())
-        ranges = self._l.max(axis=1) - self._l.min(axis=1)
+        self.count = float(self._counts.sum())
+        ranges = self._losses.max(axis=1) - self._losses.min(axis=1)
         self._most = 1e6 / float(ranges.max())
 
     def moments(self, t: float) -> tuple[float, float]:
         """Return the logarithm of the moment generating function of the sum at t, and its derivative."""
-        exponents = self._p + t * self._l
+        exponents = self._log_masses + t * self._losses
         top = exponents.max(axis=1, keepdims=True)
         weights = np.exp(exponents - top)
         sums = weights.sum(axis=1)
-        log_moment = float(self._n @ (top[:, 0] + np.log(sums)))
-        mean = float(self._n @ ((weights * self._l).sum(axis=1) / sums))
+        log_moment = float(self._counts @ (top[:, 0] + np.log(sums)))
+        mean = float(self._counts @ ((weights * self._losses).sum(axis=1) / sums))
         return log_moment + self._square * t * (1 + t) / 2, mean + self._square * (0.5 + t)
 
     def tilt(self, delta: float | None, epsilon: float) -> float:
@@ -240,7 +256,12 @@ class _Sketch:
         return lowest if lowest > 1e-6 else 0.0
 
     def window(self, tilt: float, sign: int) -> float:
-        """Return the s for which ``(ln M(tilt +- s) - ln M(tilt) + 35) / s`` is smallest; without the normal loss."""
+        """Return the exponent s of Chernoff's bound for one end of the window of the Fourier transform.
+
+        ``sign`` is 1 for the upper end and -1 for the lower. The s returned makes ``(ln M(tilt + sign s) - ln M(tilt)
+        + 35) / s`` smallest, which is how far that end must be from 0; M is the moment generating function of the
+        lattice losses, without the normal loss.
+        """
         square, self._square = self._square, 0.0
         start = self.moments(tilt)[0]
 
@@ -255,9 +276,13 @@ class _Sketch:
 
 
 def _spacing(losses: Losses, sketch: _Sketch, tilt: float, tail: float, delta: float | None, epsilon: float) -> float:
-    """Return the spacing h of the lattice of losses.
+    """Return the spacing h of the lattice of losses: as wide as the error that it adds to epsilon allows.
 
-    If all losses are multiples of one number it is that number, and no mass is split.
+    The error is about ``(tilt + 1) n h^2 / 12`` for n losses (see the module), and at most a relative ``_SHARE`` is
+    allowed, of ``epsilon`` or, if ``delta`` is not None, of the epsilon at that delta, guessed by the moment bound of
+    ``sketch`` at ``tilt``. ``tail`` is the mass that the range of a loss may leave out. If all losses are multiples of
+    one number, h is that number, unless it is far below the h allowed, and then no mass is split. The number of cells
+    is limited by ``_MAX_CELLS`` and ``_MAX_MEMORY``.
     """
     log_moment, mean = sketch.moments(tilt)
     guess = max(epsilon, 0.1 * mean)

@@ -40,7 +40,10 @@ def _phi(x: Fraction, bits: int) -> tuple[Fraction, Fraction]:
 
 
 def _budget(value: float | Fraction, name: str, at_least_zero: bool = False) -> Fraction:
-    """Return an epsilon or a delta as an exact number."""
+    """Return an epsilon or a delta as an exact number, or refuse ``value`` if it is not above 0.
+
+    ``name`` is the parameter's name for the error, and ``at_least_zero`` allows 0.
+    """
     exact = value if isinstance(value, Fraction) else decimal(value, name)
     if exact < 0 or (exact == 0 and not at_least_zero):
         expected = "a number of at least 0" if at_least_zero else "a number above 0"
@@ -127,7 +130,11 @@ def gaussian_epsilon(r: float | Fraction, delta: float | Fraction) -> Fraction:
 
 @lru_cache(maxsize=65536)
 def _epsilon_exact(r: Fraction, delta: Fraction) -> Fraction:
-    """Return the smallest epsilon that is proved to suffice, to a relative 2^-36, searched from floats."""
+    """Return the smallest epsilon at which Gaussian noise is proved to be (epsilon, ``delta``)-DP, to a relative 2^-36.
+
+    ``r`` is the standard deviation of the noise over the l2 sensitivity. The search in floats gives a start, and exact
+    arithmetic decides near it. The result is 0 if delta suffices even at epsilon 0.
+    """
     fast, exact_delta = float(r), _possible(delta)
     if _delta_floats(0.0, fast) <= exact_delta:
         return Fraction(0)

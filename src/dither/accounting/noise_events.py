@@ -349,7 +349,10 @@ def _least(total: Floats, orders: Floats, epsilon: float, rho: Fraction) -> Floa
 
 
 def _ratio(value: object, name: str) -> Fraction:
-    """Return noise over sensitivity as an exact number, at least a millionth."""
+    """Return noise over sensitivity as an exact number, or refuse it outside of 1e-6 to about 1e120 (2^400).
+
+    ``value`` is the number as the user passed it, and ``name`` the parameter's name for the error.
+    """
     exact = decimal(value, name)
     if not Fraction(1, 10**6) <= exact < 1 << 400:
         raise InvalidArgument(

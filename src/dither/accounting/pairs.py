@@ -125,6 +125,12 @@ class AtomsPair(LossPair):
     """
 
     def __init__(self, losses: Sequence[Fraction], masses: Sequence[float], infinite: float = 0.0) -> None:
+        """Compute the tail sums of P and Q from the atoms.
+
+        ``losses`` are the possible finite losses ``ln(P/Q)`` in increasing order, ``masses`` the probability of each
+        under P (under Q it is ``mass * exp(-loss)``), and ``infinite`` the probability under P of what is impossible
+        under Q.
+        """
         self.losses, self.infinite = tuple(losses), infinite
         self._places = np.array([float(loss) for loss in losses])
         p = np.array(masses, dtype=np.float64)
@@ -177,6 +183,11 @@ class SampledPair(LossPair):
     """
 
     def __init__(self, base: LossPair, rate: float, *, adding: bool) -> None:
+        """Mix the pair ``base`` of the release with itself for Poisson samples.
+
+        ``rate`` is the probability, below 1, that a person is in the sample, and ``adding`` chooses the direction: the
+        person is added (True) or removed (False), see the class.
+        """
         self._base, self._rate, self._adding = base, rate, adding
         self.slack = 2 * base.slack + 64 * UNIT
         self.infinite = 0.0 if adding else rate * base.infinite
@@ -194,9 +205,10 @@ class SampledPair(LossPair):
         return (-last, -first) if self._adding else (first, last)
 
     def tails(self, at: Floats) -> tuple[Floats, Floats]:
-        """Return the tails of the mixture; see the class.
+        """Return ``P(L > l)`` and ``Q(L > l)`` of the mixture for each loss l in ``at``; see the class.
 
-        By symmetry ``Q(L < l) = P(L > -l)``, which the second direction uses.
+        The loss m of the mixture is turned back into the loss of the base, ``ln(1 + (e^m - 1) / rate)``. By symmetry
+        of the base ``Q(L < l) = P(L > -l)``, which the second direction uses.
         """
         m = -at if self._adding else at
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -237,6 +249,11 @@ class EnvelopePair(LossPair):
     """
 
     def __init__(self, pairs: Sequence[LossPair]) -> None:
+        """Take the envelope of these ``pairs``: ``low`` and ``high`` bound all of their losses.
+
+        ``slack`` is the relative error of the tails. ``_lost`` is what a comparison in floats may be off by: twice the
+        error of each of two curves.
+        """
         self._pairs = tuple(pairs)
         self.low, self.high = min(pair.low for pair in pairs), max(pair.high for pair in pairs)
         self.infinite = max(pair.infinite for pair in pairs)

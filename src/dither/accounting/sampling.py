@@ -37,6 +37,11 @@ class PoissonSampled(Event):
     rate: Fraction
 
     def __init__(self, event: Event, rate: float | Fraction, neighbors: Neighbors = AddRemove) -> None:
+        """Describe the release ``event`` on a Poisson sample of the people.
+
+        ``rate`` is the probability, from 0 to 1, with which each person is in the sample. ``neighbors`` must be
+        ``AddRemove``: anything else is refused, see the class.
+        """
         if relation(neighbors) is not AddRemove or require_event(event).relation is ReplaceOne:
             raise NotPrivate(
                 "neighbors",

@@ -130,6 +130,12 @@ class Shuffled(Event):
     def __init__(
         self, epsilon: float | Fraction, n: int, *, response_categories: int | None = None, distinct: bool = False
     ) -> None:
+        """Describe ``n`` shuffled reports; the parameters are those of :func:`shuffled`.
+
+        ``epsilon`` is the guarantee of each report, ``response_categories`` the k of k-ary randomized response or None
+        for any other randomizer, and ``distinct`` whether no report is likely for two different values, which is so
+        where ``response_categories`` is given.
+        """
         k = response_categories
         if not isinstance(distinct, bool):
             raise WrongType("distinct", "True or False", type(distinct).__name__, "leave it out")
@@ -187,6 +193,11 @@ class ShufflePair(LossPair):
     """
 
     def __init__(self, losses: Floats, masses: Floats, error: float) -> None:
+        """Sort the losses and compute the tail sums of P and Q.
+
+        ``losses`` and ``masses`` (under P) are arrays of equal length in any order. ``error`` is the relative error of
+        the masses, by which they are raised.
+        """
         order = np.argsort(losses)
         self._places, self._masses = losses[order], masses[order] * (1 + error)
         self.low, self.high = float(self._places[0]), float(self._places[-1])
@@ -210,7 +221,13 @@ class ShufflePair(LossPair):
 
 @lru_cache(maxsize=32)
 def _pair(epsilon0: float, n: int, categories: int | None, distinct: bool, atoms: int) -> ShufflePair:
-    """Return the pair with the smaller curve where it matters: at half of epsilon."""
+    """Return a dominating pair of the shuffled reports, by clones or by the blanket.
+
+    The two analyses are compared where the curve of the clones falls to a delta of 1e-6, and the smaller one is taken.
+    ``epsilon0`` is the guarantee of each of ``n`` reports, ``categories`` the k of k-ary randomized response (None for
+    another randomizer, for which there is no blanket), ``distinct`` whether reports are likely for one value only, and
+    ``atoms`` about how many losses a pair may have.
+    """
     clones = clone_pair(epsilon0, n, distinct=distinct, atoms=atoms)
     if categories is None or categories == 2:
         return clones
@@ -221,7 +238,11 @@ def _pair(epsilon0: float, n: int, categories: int | None, distinct: bool, atoms
 
 
 def clone_pair(epsilon0: float, n: int, *, distinct: bool = False, atoms: int = _MAX_ATOMS) -> ShufflePair:
-    """Return the pair of the clones.
+    """Return the pair of losses by the analysis of clones (see the module).
+
+    ``epsilon0`` is the guarantee of each of ``n`` reports, ``distinct`` whether no report is likely for two different
+    values, and ``atoms`` about how many losses the pair may have. Factors such as ``1 - 2.0**-50`` round a probability
+    down.
 
     >>> clone_pair(1.0, 1).delta(0.5) < 0.29
     True
@@ -241,12 +262,16 @@ def clone_pair(epsilon0: float, n: int, *, distinct: bool = False, atoms: int = 
 
 
 def blanket_pair(epsilon0: float, n: int, categories: int, *, atoms: int = _MAX_ATOMS) -> ShufflePair:
-    """Return the pair of k-ary randomized response with its blanket.
+    """Return the pair of losses of k-ary randomized response by the analysis of the blanket (see the module).
+
+    ``epsilon0`` is the guarantee of each of ``n`` reports, ``categories`` is k, and ``atoms`` about how many losses
+    the pair may have. Of the reports, those are counted that are 0 or 1, the two values that the person may have: a of
+    the t of them are 0, and N reports in all are uniform, the person's own included.
 
     Of T ~ Bin(n - 1, 2 g / k) others' uniform reports that are 0 or 1, and U others ~ Bin(n - 1 - T, ...), only the
     totals t and N with the person's own report are seen. Given both, and t >= 1, a has the law of ``X + Bin(t - 1,
-    1/2)``, where X is a fair coin with probability ``r / (r + K / 2)``, r = N / t, and else 1 under P and 0 under Q. So
-    for the same r more coins are better, for the same t a larger r is, and a block is no worse than its smallest t
+    1/2)``, where X is a fair coin with probability ``r / (r + K / 2)``, r = N / t, and else 1 under P and 0 under Q.
+    So for the same r more coins are better, for the same t a larger r is, and a block is no worse than its smallest t
     with its smallest r. With t = 0 nothing is revealed: such a report counts as one with t = 1 if 1 is in its block.
 
     >>> blanket_pair(1.0, 100, 5).delta(0.4) < clone_pair(1.0, 100, distinct=True).delta(0.4)
@@ -311,8 +336,12 @@ def _fewer(n: int, rate: float) -> int:
 
 
 def _binomial(n: int, rate: float) -> tuple[int, Floats, float]:
-    """Return the first value of a window, the masses in it and their relative error; masses are rounded up but for
-    that."""
+    """Return the binomial law of ``n`` trials of probability ``rate`` within a window around its mode.
+
+    The result is the first value of the window, the probabilities of it and of those that follow, and their relative
+    error. They are divided by their sum in the window, so each is at least the true one, apart from that error. If the
+    mean is above ``_MAX_MEAN``, n is reduced first, which is never too favorable.
+    """
     n = _fewer(n, rate)
     mean = n * rate
     width = _half_width(mean)
@@ -329,9 +358,11 @@ def _binomial(n: int, rate: float) -> tuple[int, Floats, float]:
 
 
 def _halves(m: Floats, half_width: int) -> tuple[Floats, Floats, float]:
-    """Return values of Bin(m, 1/2) in a window around m/2 for each m, their masses, and the relative error.
+    """Return, for each number of coins in ``m``, the law of the number of heads in a window around m/2.
 
-    Values outside of 0 to m have mass 0.
+    The window extends ``half_width`` to either side. The result is an array of values and one of their probabilities,
+    each with one row for each m and ``2 half_width + 1`` columns, and the relative error of the probabilities. Values
+    outside of 0 to m have mass 0.
     """
     offsets = np.arange(half_width + 1, dtype=np.float64)
     middle = np.floor(m / 2)[:, None]

@@ -160,7 +160,11 @@ def _power_room(b: float, gamma: float, epsilon: float) -> float:
 
 
 def _power_fits(s: Fraction, beta: Fraction, gamma: Fraction, epsilon: Fraction) -> bool:
-    """Return whether the closed formula proves, in enclosures, a loss of at most epsilon."""
+    """Return whether noise with density ``1/(1 + |z|^gamma)`` is proved to be epsilon-DP, by the module's formula.
+
+    ``s`` is the scale of the noise for a smooth sensitivity of 1 and ``beta`` the smoothness. The formula is checked
+    at b = -beta, 0 and beta, with every logarithm and exponential enclosed by rational bounds.
+    """
     scale = Fraction(log(s, _BITS)[0], _ONE)
     for b in (-beta, Fraction(0), beta):
         near, far = epsilon - b, epsilon / (gamma - 1) + b
@@ -176,7 +180,11 @@ def _power_fits(s: Fraction, beta: Fraction, gamma: Fraction, epsilon: Fraction)
 
 
 def _power_loss(s: Fraction, beta: Fraction, gamma: Fraction) -> float:
-    """Return the least epsilon of the closed formula, found in floats and then proved."""
+    """Return the smallest epsilon of noise with density ``1/(1 + |z|^gamma)``, found in floats and then proved.
+
+    ``s`` is the scale of the noise for a smooth sensitivity of 1 and ``beta`` the smoothness. The result of the search
+    is raised by a relative 2^-48, doubled until exact arithmetic confirms it.
+    """
     width, exponent = float(beta), float(gamma)
     needed = [(b, exponent * (min(b, 0.0) - math.log(s))) for b in (-width, 0.0, width)]
 
@@ -202,10 +210,11 @@ def _largest_ratio(b: float, d2: float) -> float:
 
 
 def _smallest_scale(holds: Callable[[Fraction], bool], start: float) -> Fraction:
-    """Return the smallest scale s, to a relative 2^-26, for which the bound holds: by doubling, then bisection.
+    """Return the smallest scale s for which ``holds(s)``, to a relative 2^-26, by doubling and bisection.
 
-    The scale that is returned was checked. There is none where beta alone, without a shift, costs more than epsilon and
-    delta.
+    ``holds`` must be true for all scales above the smallest. ``start`` is the first scale tried. The scale that is
+    returned was checked. Where beta alone costs more than epsilon and delta no scale suffices, which is an error after
+    120 doublings.
     """
     high, most = Fraction(start), Fraction(start) * 2**120
     while not holds(high):
@@ -225,7 +234,11 @@ def _smallest_scale(holds: Callable[[Fraction], bool], start: float) -> Fraction
 
 @lru_cache(maxsize=256)
 def smooth_scale(kind: str, epsilon: Fraction, delta: Fraction, beta: Fraction, gamma: Fraction = _CAUCHY) -> Fraction:
-    """Return the smallest scale for this law, guarantee and beta.
+    """Return the smallest scale of noise, for a smooth sensitivity of 1, that keeps the guarantee.
+
+    ``kind`` is the law of the noise: ``"laplace"``, ``"gaussian"`` or one of :data:`POWERS`; ``epsilon`` and ``delta``
+    are the guarantee (delta is not used by the heavy-tailed laws of POWERS), ``beta`` is the smoothness of the
+    sensitivity, and ``gamma`` the exponent of the law ``"power"``.
 
     >>> float(smooth_scale("cauchy", Fraction(1), Fraction(0), Fraction(1, 6))) < 6
     True
@@ -256,11 +269,15 @@ def widest_beta(kind: str, gamma: Fraction = _CAUCHY) -> Fraction:
 def smooth_calibration(
     kind: str, epsilon: Fraction, delta: Fraction, gamma: Fraction = _CAUCHY
 ) -> tuple[Fraction, Fraction]:
-    """Return the beta and scale for which ``scale / beta`` is smallest.
+    """Return the beta, and the scale for it, for which ``scale / beta`` is smallest.
 
-    The smooth sensitivity of an order statistic of spread-out data is in proportion to 1/beta (the best k is
-    1/beta, and records k apart are k gaps apart), so this makes the noise smallest whatever the gaps. The
-    search is in floats; what it ends at is certified.
+    ``kind`` is the law of the noise (``"laplace"``, ``"gaussian"`` or one of :data:`POWERS`), ``epsilon`` and
+    ``delta`` are the guarantee, and ``gamma`` is the exponent of the law ``"power"``.
+
+    The smooth sensitivity of an order statistic of spread-out data is in proportion to 1/beta (the best k is 1/beta,
+    and records k apart are k gaps apart), so this makes the noise smallest whatever the gaps. The search is in floats;
+    what it ends at is certified. It stops short of the largest possible beta (:func:`widest_beta`), where the scale
+    becomes infinite.
 
     >>> beta, scale = smooth_calibration("cauchy", Fraction(1), Fraction(0))
     >>> heavy_smooth_loss(scale, beta, 1) <= 1
@@ -279,7 +296,11 @@ def smooth_calibration(
 
 
 def _float_scale(kind: str, epsilon: float, delta: float, gamma: float) -> Callable[[float], float]:
-    """Return the scale as a function of beta, in floats."""
+    """Return a function from beta to the smallest scale, in floats: a fast version of :func:`smooth_scale`.
+
+    ``kind``, ``epsilon``, ``delta`` and ``gamma`` are as there. It only guides the choice of beta, so its errors cost
+    no privacy.
+    """
 
     def scale(beta: float) -> float:
         """Return the scale for a beta in floats, by a closed formula or by bisection."""

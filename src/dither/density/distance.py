@@ -87,6 +87,13 @@ def _sample(data: Any) -> Floats:
 
 
 def _between_samples(x: Floats, y: Floats) -> float:
+    """Return the largest difference of the distribution functions of two samples, given as rows of coordinates.
+
+    Coordinates are replaced by their ranks in both samples together, from 1. With c the greatest common divisor of the
+    sizes n and m, a record of ``x`` weighs m/c and one of ``y`` -n/c, so that sums of weights are integers: a
+    difference of the distribution functions times ``n m / c``. Both signs are searched, as the difference may be
+    positive or negative.
+    """
     n, m = len(x), len(y)
     both = np.concatenate([x, y])
     ranks = np.column_stack([np.unique(column, return_inverse=True)[1] + 1 for column in both.T]).astype(np.int64)
@@ -142,6 +149,12 @@ def _largest_sum(ranks: Integers, weights: Integers, along: list[Integers], best
 
 
 def _largest_in_grid(ranks: Integers, weights: Integers, along: list[Integers]) -> int:
+    """Return the maximum of :func:`_largest_sum` by computing the sum at every cell of the box.
+
+    ``ranks`` are the records' coordinates, ``weights`` their weights, and ``along`` holds for each axis a function of
+    that coordinate alone, as an array. The cumulative sums along all axes are the sums of weights with ranks at most
+    t, to which the functions of the coordinates are added.
+    """
     sums = np.zeros([len(line) for line in along], dtype=np.int64)
     np.add.at(sums, tuple(ranks.T), weights)
     for axis in range(sums.ndim):
@@ -150,6 +163,7 @@ def _largest_in_grid(ranks: Integers, weights: Integers, along: list[Integers]) 
 
 
 def _check_size(lines: tuple[Floats, ...]) -> None:
+    """Refuse a product grid of more than ``_MAX_CELLS`` cells; ``lines`` are the coordinates on each axis."""
     cells = math.prod(len(line) for line in lines)
     if cells > _MAX_CELLS:
         raise InvalidArgument(

@@ -21,7 +21,9 @@ _BITS = 80
 
 
 def noisy_counts(counts: Integers, mechanism: Laplace, source: Source) -> Integers:
-    """Return each count with discrete Laplace noise.
+    """Return an array of ``counts`` of any shape with discrete Laplace noise on each, drawn from ``source``.
+
+    ``mechanism`` has the sensitivity of the whole histogram and epsilon. No ledger is charged: the caller has paid.
 
     >>> from dither.randomness import SeededSource
     >>> noisy_counts(np.array([5, 7]), Laplace(sensitivity=2, epsilon=1), SeededSource(1)).shape
@@ -45,8 +47,9 @@ def perturbed(noisy: Integers) -> Floats:
 def smallest_theta(cells: int, records: int, points: int, epsilon: Fraction) -> Fraction:
     """Return the least weight of the uniform law with which ``points`` draws are epsilon-DP, rounded up.
 
-    A draw falls into a cell with probability ``(1 - theta) count/n + theta/m``; replacing a record changes a
-    count by 1, so the ratio is at most ``1 + (1 - theta) m / (n theta)``, and k draws cost ``k ln`` of that
+    The draws are from a mixture of the histogram of ``records`` records over ``cells`` cells with the uniform law. A
+    draw falls into a cell with probability ``(1 - theta) count/n + theta/m`` (n records, m cells); replacing a record
+    changes a count by 1, so the ratio is at most ``1 + (1 - theta) m / (n theta)``, and k draws cost ``k ln`` of that
     (Wasserman and Zhou 2010): epsilon at ``theta = m / (m + n (exp(epsilon/k) - 1))``.
 
     >>> float(smallest_theta(10, 1000, 50, Fraction(1))) < 0.34
@@ -87,8 +90,10 @@ def default_bins(records: int, epsilon: float) -> int:
 
 
 def default_smoothed(records: int, epsilon: float) -> tuple[int, int]:
-    """Bins m and points k that make ``1/(2m) + 1/sqrt(k) + theta`` smallest, theta about ``m k / (n epsilon)``.
+    """Return the number m of bins and k of points of the smoothed histogram for n = ``records`` at ``epsilon``.
 
+    They make ``1/(2m) + 1/sqrt(k) + theta`` smallest over m from 2 to 64: the width of a bin, the sampling error of
+    the points, and the weight theta of the uniform law (:func:`smallest_theta`), which is about ``m k / (n epsilon)``.
     For given m, ``k = (n epsilon / (2 m))^(2/3)``.
 
     >>> default_smoothed(1000, 1.0)
@@ -103,11 +108,11 @@ def default_smoothed(records: int, epsilon: float) -> tuple[int, int]:
 
 
 def default_ks(records: int, epsilon: float) -> tuple[int, int]:
-    """Cells V and points k: ``k = (n min(epsilon, 1))^(2/3)``, the rate of Wasserman and Zhou 2010, and ``V = 4
-    sqrt(k)`` up to 200.
+    """Return the number V of cells and k of points of the Kolmogorov-Smirnov mechanism for n = ``records``.
 
-    More cells show finer detail but allow the release more deviation; measured on smooth, skewed and
-    heaped data, this lies between what suits the first and the last.
+    ``k = (n min(epsilon, 1))^(2/3)`` is the rate of Wasserman and Zhou 2010, and ``V = 4 sqrt(k)``, at least 2, at
+    most k and at most 200. More cells show finer detail but allow the release more deviation; measured on smooth,
+    skewed and heaped data, this lies between what suits the first and the last.
 
     >>> default_ks(1000, 1.0), default_ks(100_000, 1.0)
     ((40, 100), (185, 2154))

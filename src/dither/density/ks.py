@@ -40,7 +40,7 @@ from dither.randomness import Source, exponential_race, geometric, uniform_integ
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-_GOOD_ENOUGH = 1.6
+_GOOD_ENOUGH = 1.6  # upper over lower bound on the weight of all blocks: proposals for one accepted draw
 _MAX_BLOCKS = 80
 
 
@@ -158,7 +158,11 @@ class Forward:
 
 
 def forward(problem: PathProblem, threshold: int, weights: Floats) -> Forward:
-    """Sum over all paths inside the band, edge by edge.
+    """Compute the logarithm of the sum of the weights of all paths inside the band, cell by cell.
+
+    ``threshold`` is the T of the module, which gives the band of ``problem``; ``weights[c]`` is the logarithm of the
+    weight of c points in one cell. ``logs[j]`` of the result holds, for each number of points that the first j + 1
+    cells may have, the logarithm of the sum over the paths that lead there. If the band is empty the total is -inf.
 
     >>> problem = PathProblem((1, 2), 2)
     >>> result = forward(problem, 2, problem.log_weights())      # all 4 placements of 2 points in 2 cells
@@ -187,10 +191,11 @@ def forward(problem: PathProblem, threshold: int, weights: Floats) -> Forward:
 def rounding(problem: Problem, width: int, size: float) -> float:
     """Return a bound on the sum of the relative errors of the recursion's sums, and of the blocks' weights.
 
-    One sum: adding logarithms of size at most s rounds to 2^-50 s in all, exp and log are within 2^-46
-    (assumption A of the laws, exponents below 745), w terms are added with a relative 2^-53 each, and what
-    underflows is below w exp(-745). The rest of 2^-48 s is for the weights of the cells, known to a few units
-    in the last place, which the draws of the last block do not use, and for the weights of the blocks.
+    ``problem`` gives the number of cells, ``width`` is the largest number w of terms in one sum, and ``size`` the
+    largest absolute logarithm s. One sum: adding logarithms of size at most s rounds to 2^-50 s in all, exp and log
+    are within 2^-46 (assumption A of the laws, exponents below 745), w terms are added with a relative 2^-53 each, and
+    what underflows is below w exp(-745). The rest of 2^-48 s is for the weights of the cells, known to a few units in
+    the last place, which the draws of the last block do not use, and for the weights of the blocks.
 
     >>> rounding(PathProblem((1, 2), 2), 3, 10.0) < 1e-11
     True
@@ -217,7 +222,14 @@ def _log_geometric(start: int, end: int | None, rate: float) -> float:
 
 
 def blocks(problem: Problem, rate: float, weights: Floats) -> list[Block]:
-    """Cut the thresholds into blocks until the bound on their weights is near the weights themselves."""
+    """Cut the thresholds 0, 1, ... into blocks whose upper bounds on the weight are near the weights themselves.
+
+    ``rate`` is the r in the weight ``exp(-r T)`` of a threshold, and ``weights`` are the logarithms of the weights of
+    the numbers of points in a cell. A block's ``upper`` takes the recursion at its right end, its ``lower`` at its
+    left end. The block with the largest gap is halved until the sums of both differ by a factor of at most
+    ``_GOOD_ENOUGH``, which is about how many proposals one accepted draw takes, or there are ``_MAX_BLOCKS``. Blocks
+    of weight 0 are left out.
+    """
     n = problem.records
     computed: dict[int, Inner] = {}
 
@@ -277,7 +289,12 @@ def _log_sum(logs: list[float]) -> float:
 
 
 def draw_path(inner: Forward, weights: Floats, source: Source) -> Integers:
-    """Return a path inside the band, backwards, each step in proportion to the weight of what leads to it."""
+    """Draw one path inside the band, exactly in proportion to its weight, with randomness from ``source``.
+
+    ``inner`` is the recursion of :func:`forward`, and ``weights[c]`` the logarithm of the weight of c points in a
+    cell. The path is drawn from its last cell backwards, each cumulative count in proportion to the weight of all
+    paths that lead to it and on to the next. The result are the cumulative counts.
+    """
     cells = len(inner.band)
     path = np.empty(cells, dtype=np.int64)
     path[-1] = inner.band[-1][0]
@@ -290,7 +307,10 @@ def draw_path(inner: Forward, weights: Floats, source: Source) -> Integers:
 
 
 def set_aside(problem: Problem, epsilon: Fraction) -> float:
-    """4 eta, from sizes known beforehand: the same for all data of as many records.
+    """Return 4 eta, the part of epsilon reserved for rounding errors (see the module).
+
+    It depends on the numbers of points, cells and records of ``problem`` and on ``epsilon`` only, so it reveals
+    nothing of the data when the number of records is public.
 
     >>> set_aside(PathProblem((50, 100), 10), Fraction(1)) < 1e-9
     True
@@ -304,7 +324,12 @@ def set_aside(problem: Problem, epsilon: Fraction) -> float:
 
 
 def release(problem: Problem, epsilon: Fraction, source: Source) -> tuple[Integers, float]:
-    """Return cumulative counts of the release, and the 4 eta that was set aside.
+    """Draw the release of the Kolmogorov-Smirnov mechanism; it is epsilon-DP.
+
+    The result are the cumulative counts of the released points in the cells of ``problem``, and the part 4 eta of
+    ``epsilon`` that was reserved for rounding errors; an epsilon that is not larger is refused. A block of thresholds
+    is drawn, a threshold in it, and a path; the path is kept if its score is at most the threshold, and otherwise all
+    is drawn again. The last block has no upper end: there paths are uniform.
 
     >>> from dither.randomness import SeededSource
     >>> path, spare = release(PathProblem((50, 100), 10), Fraction(1), SeededSource(1))

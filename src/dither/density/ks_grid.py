@@ -98,7 +98,11 @@ class GridProblem(Problem):
         return limits
 
     def forward(self, threshold: int, weights: Floats) -> GridForward:
-        """Sum over all placements inside the band, slice by slice.
+        """Compute the logarithm of the sum of the weights of all placements inside the band, slice by slice.
+
+        ``threshold`` is the T that gives the band, and ``weights[c]`` the logarithm of the weight of c points in one
+        cell. ``logs[i]`` of the result holds, for each state of slice i inside the band, the logarithm of the sum over
+        the placements that lead to it. If the band is empty the total is -inf.
 
         >>> problem = GridProblem(np.array([[1, 1], [1, 2]]), 3)
         >>> result = problem.forward(2, problem.log_weights())      # all 20 placements of 3 points in 4 cells
@@ -127,7 +131,13 @@ class GridProblem(Problem):
         return [(low, high) for low, (_, high) in zip(lows, band, strict=True)]
 
     def scores(self, inner: GridForward, slice_number: int, after: Integers, weights: Floats) -> Floats:
-        """Return the logarithms in proportion to which the state of a slice is drawn, given the next one."""
+        """Return, for every state of one slice, the logarithm of the weight with which it is drawn.
+
+        ``inner`` is the recursion of :meth:`forward`, ``slice_number`` the slice, ``after`` the state that was drawn
+        for the next slice, and ``weights[c]`` the logarithm of the weight of c points in one cell. The weight is that
+        of all placements that lead to the state, times that of the cells between it and ``after``; it is 0 (-inf)
+        where a cell would have a negative number of points.
+        """
         low, _ = inner.band[slice_number]
         logs = inner.logs[slice_number]
         states = np.indices(logs.shape).reshape(logs.ndim, -1) + low[:, np.newaxis]
@@ -138,7 +148,11 @@ class GridProblem(Problem):
         return result
 
     def draw(self, inner: GridForward, weights: Floats, source: Source) -> Integers:
-        """Return cumulative counts inside the band, backwards, in proportion to the weight of what leads to them."""
+        """Draw cumulative counts inside the band, exactly in proportion to their weight.
+
+        ``inner`` is the recursion of :meth:`forward`, ``weights[c]`` the logarithm of the weight of c points in one
+        cell, and ``source`` the randomness. Slices are drawn from the last one backwards, each given the next.
+        """
         path: list[Integers] = []
         for (low, _), logs, number in reversed(list(zip(inner.band, inner.logs, itertools.count()))):
             scores = self.scores(inner, number, path[-1], weights) if path else logs.ravel()
@@ -174,7 +188,12 @@ class GridForward:
 
 
 def _filled(values: Floats, moved: Integers, weights: Floats) -> Floats:
-    """Return the logarithms after one cell is filled: a sum over c points in it, which move some numbers by c."""
+    """Return the states' log weights after one more cell is filled: a convolution with the weights of the cell.
+
+    ``values`` has one axis for each vertex of the slice, and holds the logarithm of the weight of each state (numbers
+    of points below the vertices). c points in the cell increase the numbers where ``moved`` is 1 by c, with weight
+    ``exp(weights[c])``.
+    """
     room = min(size for size, moves in zip(values.shape, moved, strict=True) if moves)
     top = np.full(values.shape, -np.inf)
     parts = []

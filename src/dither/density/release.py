@@ -63,6 +63,10 @@ def release(
     (:mod:`dither.density.ks_grid` has the cost): ``(points + 1)^D`` at most 2^18, D the product of the numbers of bins
     of all axes but the longest.
 
+    ``x`` holds the records, one column or rows of several. ``neighbors`` is the neighboring relation, ``nan`` what
+    happens to missing values (``"refuse"``, ``"lower"``: counted as the lower bound, or ``"drop"``), and ``source``
+    the randomness, by default that of the operating system.
+
     >>> import dither as dp
     >>> release([0.2, 0.4, 0.9] * 100, bounds=(0, 1), epsilon=1, method="ks", bins=10, points=20).method
     'ks'
@@ -111,6 +115,12 @@ def release(
 def _ks_weights(
     cells: NDArray[np.int64], shape: tuple[int, ...], k: int, epsilon: Fraction, source: Source
 ) -> NDArray[np.float64]:
+    """Return the released share of each cell by the Kolmogorov-Smirnov mechanism, as an array of ``shape``.
+
+    ``cells`` is the flat cell index of each record, ``k`` the number of points to release, ``epsilon`` the guarantee
+    and ``source`` the randomness. The mechanism works on cumulative counts with the longest axis first, so axes are
+    transposed and transposed back, and its cumulative result is turned into counts by differences along each axis.
+    """
     counts = np.bincount(cells, minlength=math.prod(shape)).reshape(shape)
     order = [int(axis) for axis in np.argsort([-size for size in shape], kind="stable")]  # the longest axis first
     cumulative = counts.transpose(order)
@@ -127,6 +137,12 @@ def _ks_weights(
 def _columns(
     x: Any, bounds: Any, neighbors: Neighbors, nan: NanPolicy
 ) -> tuple[list[NDArray[np.float64]], list[tuple[float, float]]]:
+    """Return the records as one array of floats for each column, and the (lower, upper) bounds of each column.
+
+    ``x`` is a table (a two-dimensional array or a data frame) with one pair in ``bounds`` for each column, or one
+    column with one pair. ``neighbors`` and ``nan`` say how missing values are treated; ``"drop"`` is refused for
+    tables, where it would remove cells of a row.
+    """
     if getattr(x, "ndim", 1) == 2 or hasattr(x, "columns") or hasattr(x, "column_names"):
         rows = as_table(x, name="x")
         if bounds is None or not hasattr(bounds, "__len__") or len(bounds) != rows.shape[1] or len(bounds) == 0:
@@ -149,7 +165,14 @@ def _columns(
 def _sizes(
     method: str, bins: Any, points: Any, n: int, epsilon: float, dimensions: int, neighbors: Neighbors
 ) -> tuple[tuple[int, ...], int]:
-    """Return the shape of the grid, and the number of points."""
+    """Return the shape of the grid (bins on each axis), and the number of points to draw.
+
+    ``bins`` and ``points`` are what the user passed; None is replaced by the default rule of ``method`` for ``n``
+    records at ``epsilon``, or by 100 bins where n is private (``neighbors`` is ``AddRemove``). ``dimensions`` is the
+    number of columns: the default total number of cells is divided among the axes, except that for ``"ks"`` all axes
+    but the first get 3 bins (2 beyond two dimensions), and its points are limited by :func:`ks_grid.most_points`. The
+    histogram methods draw no points and get 1.
+    """
     if method == "ks":
         cells, k = histograms.default_ks(n, epsilon)
         if bins is None and dimensions > 1:

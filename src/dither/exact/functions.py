@@ -105,6 +105,9 @@ def log(x: Fraction, bits: int) -> Enclosure:
 def divide(numerator: Enclosure, denominator: Enclosure, bits: int) -> Enclosure:
     """Enclose the quotient of two non-negative enclosures, the second one positive.
 
+    ``numerator`` and ``denominator`` are pairs of integers (low, high) in a common unit; the result is (low, high) in
+    units of ``2**-bits``. The low end is rounded down, the high end up.
+
     >>> divide((1, 1), (3, 3), 4)
     (5, 6)
     """
@@ -134,7 +137,7 @@ def root_up(x: Fraction, bits: int) -> Fraction:
 
 @lru_cache(maxsize=64)
 def pi(bits: int) -> Enclosure:
-    """Enclose ``pi * 2**bits`` by Machin's formula.
+    """Enclose ``pi * 2**bits`` by Machin's formula, ``pi = 16 arctan(1/5) - 4 arctan(1/239)``.
 
     >>> low, high = pi(100)
     >>> low <= Fraction(math.pi) * 2**100 + 2**48 and high - low <= 2
@@ -158,9 +161,11 @@ def pi(bits: int) -> Enclosure:
 
 
 def normal_tail(z: Fraction, bits: int) -> Enclosure:
-    """Enclose ``P(|N(0,1)| > z) * 2**bits`` for ``z >= 0``.
+    """Enclose ``P(|N(0,1)| > z) * 2**bits`` for ``z >= 0``, by a pair of integers.
 
-    P(|N| <= z) = sqrt(2/pi) exp(-z^2/2) * sum over k of z^(2k+1) / (1*3*...*(2k+1)), all terms positive.
+    P(|N| <= z) = sqrt(2/pi) exp(-z^2/2) * sum over k of z^(2k+1) / (1*3*...*(2k+1)), all terms positive: the sum is
+    computed once with every step rounded down and once with every step rounded up. 24 guard bits absorb the rounding,
+    and ``growth`` bits the size of the sum, as 1.4427 is 1/ln 2.
 
     >>> low, high = normal_tail(Fraction(196, 100), 53)
     >>> abs(low / 2**53 - 0.04999579) < 1e-8
@@ -228,10 +233,11 @@ def _hypergeometric(a: Fraction, x: Enclosure, work_bits: int) -> Enclosure:
 
 
 def _lower_part(v: Fraction, gamma: Fraction, bits: int, upper: bool) -> Enclosure:
-    """Enclose, for 0 < v <= 1, the integral over (0, v) of 1/(1+t^g), or, ``upper``, over (1/v, infinity).
+    """Enclose, for 0 < ``v`` <= 1, an integral of ``1/(1 + t^gamma)``, in units of ``2**-bits``.
 
-    With a = 1/g, respectively 1 - 1/g, both are v^(g a) / (g a) / (1 + v^g) * 2F1(1, 1; 1 + a; v^g / (1 + v^g))
-    (substitute t -> 1/t for the second; Pfaff's transformation of 2F1(1, a; 1 + a; -v^g)).
+    It goes over (0, v), or, if ``upper``, over (1/v, infinity). With a = 1/g, respectively 1 - 1/g, both are v^(g a) /
+    (g a) / (1 + v^g) * 2F1(1, 1; 1 + a; v^g / (1 + v^g)) for g = gamma (substitute t -> 1/t for the second; Pfaff's
+    transformation of 2F1(1, a; 1 + a; -v^g)). 24 guard bits absorb the rounding.
     """
     work_bits = bits + 24
     a = 1 - 1 / gamma if upper else 1 / gamma

@@ -88,7 +88,10 @@ def bisect_floats(
 
 
 def _geometric_mean(low: float, high: float) -> float:
-    """Return the geometric mean of two bounds without overflow; a sixteenth of the larger one if the smaller is 0."""
+    """Return the geometric mean of ``low`` and ``high`` without overflow, the point where a bisection cuts.
+
+    If ``low`` is 0, for which the mean would be 0, it is a sixteenth of ``high``.
+    """
     if low <= 0:
         return high / 16
     product = low * high
@@ -175,13 +178,13 @@ def largest_integer(condition: Callable[[int], bool], guess: int) -> int:
 
 
 def certified(start: float, condition: Callable[[Fraction], bool]) -> Fraction:
-    """Return the smallest number, to a relative 2^-36, for which an increasing condition is *proved*.
-
-    The search starts from ``start``.
+    """Return the smallest number, to a relative 2^-36, for which an increasing ``condition`` is *proved*.
 
     ``start`` comes from a search in floats and is right but for their rounding; the condition is decided in exact
-    arithmetic. What is returned satisfies the condition, because it was tried. The condition must hold for all large
-    numbers and fail for some positive number: otherwise the search does not end.
+    arithmetic. As a rule it holds at ``start (1 + 2^-40)`` and fails at ``start (1 - 2^-40)``, and two evaluations
+    suffice; otherwise the bracket is widened and bisected. What is returned satisfies the condition, because it was
+    tried. The condition must hold for all large numbers and fail for some positive number: otherwise the search does
+    not end.
 
     >>> float(certified(1.4, lambda x: x * x >= 2))**2 - 2 < 1e-9
     True
@@ -201,10 +204,11 @@ def certified(start: float, condition: Callable[[Fraction], bool]) -> Fraction:
 
 
 def crossing(excess: Callable[[float], float], low: float, high: float, tolerance: float) -> float:
-    """Return where a decreasing function becomes 0 or less, to a relative ``tolerance``, from above.
+    """Return where the decreasing function ``excess`` becomes 0 or less, to a relative ``tolerance``, from above.
 
-    False position, with a bisection whenever that is slow: fewer evaluations than bisection where each of them is
-    expensive. ``excess(high) <= 0`` is known; what is returned was evaluated and is at most 0 there, or is ``high``.
+    The root is between ``low`` and ``high``; ``excess(high) <= 0`` is known. False position, with a bisection whenever
+    that is slow (every third step): fewer evaluations than bisection where each of them is expensive. What is returned
+    was evaluated and is at most 0 there, or is ``high``.
 
     >>> round(crossing(lambda x: 2 - x * x, 0.0, 10.0, 1e-12), 9)
     1.414213562
@@ -232,9 +236,10 @@ def crossing(excess: Callable[[float], float], low: float, high: float, toleranc
 
 
 def minimize(function: Callable[[float], float], low: float, high: float, *, steps: int) -> float:
-    """Return where a function that first falls and then rises is smallest, by golden-section search.
+    """Return where a function that first falls and then rises is smallest between ``low`` and ``high``.
 
-    For choices of which every one is valid and some are better: nothing is claimed about the place returned.
+    Golden-section search: each of the ``steps`` keeps 0.618 of the interval. For choices of which every one is valid
+    and some are better: nothing is claimed about the point returned.
 
     >>> round(minimize(lambda x: (x - 2) ** 2, 0.0, 10.0, steps=60), 6)
     2.0

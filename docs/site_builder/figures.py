@@ -270,6 +270,18 @@ def reset() -> Figure:
     return Figure(_lines(lines, title="A daily reset, ε = 1 a day", x_label="days", y_label="right guesses"), text)
 
 
+def census() -> Figure:
+    """The error of a count against ε."""
+    epsilons = [10 ** (i / 20) for i in range(-20, 21)]
+    shares = [min(1.0, dp.Laplace(sensitivity=1, epsilon=e / 10).error(integer=True) / 50) for e in epsilons]
+    text = (
+        "A statistical office publishes ten tables, among which ε is divided, and each person is in one cell of each. What is shown is how far a count of 50 people may be off in 95 % "
+        "of releases, as a share of it. Society chooses a point of this curve; better accounting and tables that add up move the whole curve down."
+    )
+    lines = [("± of a count of 50 people, as a share of it", epsilons, shares)]
+    return Figure(_lines(lines, title="Ten tables of a census", x_label="ε of all tables together"), text)
+
+
 def majority(k: int, p: float) -> float:
     """The probability that the majority of k answers is right, each with probability p; a tie is broken by a coin."""
     terms = (math.comb(k, i) * p**i * (1 - p) ** (k - i) / (2 if 2 * i == k else 1) for i in range((k + 1) // 2, k + 1))
@@ -349,6 +361,7 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "laplace": laplace, "power": power, "exponential": exponential, "composition": composition, "smooth": smooth,
     "mixed": mixed, "bounded": bounded, "steps": steps, "ks": ks, "descent": descent, "utility": utility,
     "pareto": pareto, "heavy": heavy, "pricing": pricing, "noisymax": noisymax, "reset": reset, "means": means,
+    "census": census,
 }  # fmt: skip
 """Every figure; the script moves all of them."""
 

@@ -201,6 +201,7 @@ FIGURE_OF = {
     (3, "Example 1.2"): "pricing", (3, "Example 1.5"): "heavy",
     (4, "Laplace mechanism"): "laplace", (4, "Report noisy max"): "noisymax",
     (5, "5, m times"): "composition", (5, "7, a budget reset every day"): "reset",
+    (5, "7, Census 2020"): "census",
 }  # fmt: skip
 """The figure of a result, by document and number."""
 

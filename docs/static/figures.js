@@ -102,6 +102,9 @@
     return Math.min(1, total);
   };
 
+  /* the least w with P(|noise| > w) at most 0.05, for whole-number Laplace noise of scale 1/epsilon */
+  const countError = (epsilon) => Math.max(0, Math.ceil(Math.log((0.05 * (1 + Math.exp(-epsilon))) / 2) / -epsilon - 1 - 1e-12));
+
   /* document 1: the utility −|mean − l| on [0, 1] really costs this */
   const meanCost = (n, epsilon) => {
     const rate = (n * epsilon) / 2, mass = (m) => 2 - Math.exp(-rate * m) - Math.exp(-rate * (1 - m));
@@ -394,6 +397,22 @@
         };
       },
     },
+    census: {
+      controls: [
+        { ...EPSILON, max: 10 }, { name: "tables", label: "tables", min: 1, max: 40, step: 1, value: 10 },
+        { name: "block", label: "people in a block", min: 1, max: 500, step: 1, value: 50 },
+      ],
+      draw: ({ epsilon, tables, block }) => {
+        const x = range(-1, 1, 81), error = (e) => countError(e / tables), curve = x.map((v) => error(10 ** v));
+        const shown = curve.map((w) => Math.min(1, w / block)), here = error(epsilon);
+        return {
+          title: "Privacy and accuracy of a census", label: "ε of all tables together", logx: true, x: [-1, 1], y: [0, 1],
+          lines: [{ name: `± of a count of ${block} people, as a share of it`, x, y: shown }],
+          points: [[Math.log10(epsilon), Math.min(1, here / block)]],
+          says: `ε = ${number(epsilon)} over ${tables} tables: every count is within ± ${here} in 95 % of releases, ${number((100 * here) / block)} % of a block of ${block}; half the error costs twice the ε`,
+        };
+      },
+    },
     means: {
       controls: [
         EPSILON, { name: "n", label: "records n", min: 10, max: 1000, step: 10, value: 100 },
@@ -482,7 +501,7 @@
   }
 
   if (typeof document === "undefined") {
-    module.exports = { FIGURES, erfc, gaussianDelta, localAt, pieces, laplaceWins, boundedScale, majority, meanCost }; /* for the tests, which compare them with Python */
+    module.exports = { FIGURES, erfc, gaussianDelta, localAt, pieces, laplaceWins, boundedScale, countError, majority, meanCost }; /* for the tests, which compare them with Python */
     return;
   }
   const start = () => document.querySelectorAll("figure[data-figure]").forEach(bring);

@@ -305,6 +305,17 @@ def test_a_majority_of_daily_answers(epsilon, days):
         assert right(31) == pytest.approx(0.997034, abs=1e-6)
 
 
+@pytest.mark.parametrize(("epsilon", "tables", "block"), [(1.0, 10, 50), (0.1, 40, 500), (10, 1, 1)])
+def test_the_error_of_a_count_of_a_census(epsilon, tables, block):
+    spec = draw("census", {"epsilon": epsilon, "tables": tables, "block": block})
+    line = spec["lines"][0]
+    for i in (0, 20, 40, 60, 80):
+        error = dp.Laplace(sensitivity=1, epsilon=10 ** line["x"][i] / tables).error(integer=True)
+        assert line["y"][i] == pytest.approx(min(1.0, error / block))
+    here = dp.Laplace(sensitivity=1, epsilon=epsilon / tables).error(integer=True)
+    assert f"within ± {here:g} in 95 %" in spec["says"]
+
+
 @pytest.mark.parametrize(("epsilon", "n", "mean"), [(1.0, 100, 0.4), (0.1, 10, 0.0), (3.0, 1000, 1.0)])
 def test_the_three_laws_of_a_mean(epsilon, n, mean):
     spec = draw("means", {"epsilon": epsilon, "n": n, "mean": mean})

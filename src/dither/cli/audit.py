@@ -33,7 +33,11 @@ RELATIONS = {"add-remove": AddRemove, "replace-one": ReplaceOne}
 
 
 def audit_subjects(options: AuditOptions) -> None:
-    """Audit everything built in, or the known-broken suite; exit with 1 if any verdict is not the expected one."""
+    """Audit every built-in mechanism, or with ``options.broken`` the suite of mechanisms that are known to be broken.
+
+    ``options.only`` restricts the audit to names that contain it. The command exits with 1 if a verdict is not the
+    expected one: built-in mechanisms must not be refuted, broken ones must be.
+    """
     wanted = (options.only or "").lower()
     offered = _known_broken() if options.broken else subjects()
     chosen = [subject for subject in offered if wanted in subject.name.lower()]
@@ -57,7 +61,13 @@ def audit_subjects(options: AuditOptions) -> None:
 
 
 def audit_function(target: str, options: AuditOptions) -> None:
-    """Audit one function of a file; exit with 1 if it is refuted."""
+    """Audit one function of a file; exit with 1 if it is refuted.
+
+    ``target`` is ``FILE.py:NAME``. The pairs of neighboring datasets come from the function named by ``options.pairs``,
+    or are made within ``options.bounds``. The claim that is tested is ``options.epsilon`` with ``options.delta``;
+    without an epsilon, the privacy loss is only measured. Beside the measurement, each pair is replayed with the noise
+    held fixed, which finds what the function reads or releases besides its noise.
+    """
     function, make_pairs = _load(target, options.pairs)
     if options.neighbors not in RELATIONS:
         raise InvalidArgument("--neighbors", " or ".join(RELATIONS), repr(options.neighbors), "choose one of them")
@@ -97,7 +107,11 @@ def audit_function(target: str, options: AuditOptions) -> None:
 
 
 def _replayed(function: Callable[[Any], Any], triples: list[Any], claim: Guarantee | None) -> dict[str, list[str]]:
-    """Return the findings of a replay for each pair of neighbors; pairs that release nothing by dither are left out."""
+    """Return the findings of a replay for each pair of neighbors; pairs that release nothing by dither are left out.
+
+    ``triples`` has (name, records, neighboring records); ``claim`` is the guarantee that the replay checks, None for
+    none. The result maps the name of each pair that failed to its findings.
+    """
     result = {}
     for name, x, neighbor in triples:
         replayed = replay(function, x, neighbor, claim=claim)
@@ -107,7 +121,12 @@ def _replayed(function: Callable[[Any], Any], triples: list[Any], claim: Guarant
 
 
 def _row(target: str, result: Any, claim: Guarantee | None, leaks: dict[str, list[str]]) -> Row:
-    """Return the row of an audit about a function, from the search for a distinguishing pair and from leaks."""
+    """Return the row of an audit's table about a function of the user.
+
+    ``target`` is the function's ``FILE.py:NAME``, ``result`` the outcome of the search for a distinguishing pair, and
+    ``leaks`` the findings of the replay by name of pair. Without a ``claim``, the row shows the epsilon that was
+    measured in its stead. The row is refuted by the measurement or by any finding.
+    """
     numbers = [] if claim is None else [float(number) for number in claim.exact]
     lines = [f"{name}: {finding}" for name, findings in leaks.items() for finding in findings]
     measured = {**result.worst.to_dict(), "confidence": result.confidence, "pair": result.name}
@@ -148,7 +167,7 @@ def _outputs(options: AuditOptions, target: str | None = None) -> Outputs:
 
 
 def _write(result: Audit, outputs: Outputs, options: AuditOptions) -> None:
-    """Write the files that were asked for, and say so."""
+    """Write the JSON and HTML files that ``options`` ask for through ``outputs``, and print their names."""
     text = json.dumps(result.to_dict(), indent=1) + "\n"
     outputs.write("--json", lambda path: Path(path).write_text(text, encoding="utf-8"))
     outputs.write("--html", lambda path: write_html(path, result))
@@ -175,7 +194,12 @@ def _known_broken() -> list[Subject]:
 
 
 def _load(target: str, pairs: str | None) -> tuple[Callable[[Any], Any], Callable[[], Any] | None]:
-    """Load the function named FILE.py:name, and the function of that file that returns pairs of neighbors, if named."""
+    """Load a function of a file, and the function of that file that returns pairs of neighbors.
+
+    ``target`` is ``FILE.py:NAME``; ``pairs`` is the name of the second function, None if there is none, and then the
+    second result is None as well. The file is executed. Refuse names that are missing, and functions with other
+    required arguments than the data (or, for ``pairs``, with any).
+    """
     file_name, _, name = target.rpartition(":")
     path = Path(file_name)
     if not file_name.endswith(".py") or not name.isidentifier() or not path.is_file():

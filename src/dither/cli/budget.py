@@ -88,7 +88,11 @@ def _print_remote(url: str) -> None:
 
 
 def report(options: ReportOptions) -> None:
-    """Print the deployment record of a card as Markdown, or write it as .md, .html or .json."""
+    """Print the deployment record of a card as Markdown, or write it as .md, .html or .json.
+
+    ``options.deployment`` is the path of the card; ``options.output`` is the file to write, whose ending chooses the
+    format, and None prints Markdown. The ledger is left out where the card names none or it does not exist yet.
+    """
     from dither.present import html
     from dither.present.pages.deployment import deployment
 
@@ -115,7 +119,11 @@ def _kept(path: str, card: Card) -> bool:
 
 
 def _show(ledger: Ledger, target: LedgerTarget, options: BudgetOptions, outputs: Outputs) -> None:
-    """Print accounts and incidents, and the history, a verification, an export or a plot as the options ask."""
+    """Print accounts and incidents, and the history, a verification, an export or a plot as the options ask.
+
+    ``target`` says which ledger and dataset the command is about; its ``dataset`` is None for all of them. ``outputs``
+    holds the files that were checked before anything is printed.
+    """
     dataset = target.dataset
     accounts = ledger.accounts(dataset)
     _accounts(accounts)
@@ -145,7 +153,12 @@ def _target(named: str, dataset: str | None) -> LedgerTarget:
 
 
 def _open(target: LedgerTarget, receipt: str | None, *, read_only: bool) -> Ledger:
-    """Open the ledger; refuse one that does not hold the receipt that was passed, or the one that was kept."""
+    """Open the ledger of a command; refuse one that does not hold a receipt that was given or kept.
+
+    ``receipt`` is the text that the user passed (None: none); the kept one is in the receipt file of ``target``. A
+    ledger that lacks the entry of a receipt is an older copy, in which charges are missing. With ``read_only`` nothing
+    can be charged or changed.
+    """
     given = None if receipt is None else Receipt.read(receipt)
     kept = None if target.receipt is None else read_receipt(target.receipt)
     try:
@@ -174,7 +187,12 @@ def _no_ledger(kept: Receipt | None) -> LedgerError:
 
 
 def _change(target: LedgerTarget, change: BudgetOptions) -> None:
-    """Change a limit or reopen a dataset, if the options ask for it."""
+    """Change a limit or reopen a dataset, if the options ask for it.
+
+    ``target`` says which ledger and dataset; ``change`` holds the options: the new limit (``limit``), whose it is
+    (``analyst``, ``each_person``, or the whole dataset's), whether to reopen, and who signs for what reason. Without a
+    limit and without reopening, nothing is done, and options that only make sense beside them are refused.
+    """
     if change.limit is None and not change.reopen:
         for option, given in (("--analyst", change.analyst), ("--each-person", change.each_person or None),
                               ("--signed-by", change.signed_by), ("--reason", change.reason)):  # fmt: skip
@@ -213,8 +231,12 @@ def _change(target: LedgerTarget, change: BudgetOptions) -> None:
 
 
 def _check_new_limit(ledger: Ledger, dataset: str, limit: Guarantee, change: BudgetOptions) -> None:
-    """Refuse a new limit that no card could state and, without --force, one that is spent already or drops the
-    delta."""
+    """Refuse a new limit that cannot hold or is likely a mistake, before the ledger is changed.
+
+    ``change`` says whose limit it is: an analyst's, each person's, or the whole dataset's. Refused are a limit for a
+    kind of account that the dataset does not have and, unless ``change.force`` is given, a limit without the delta that
+    the present one has, or one below what is spent already.
+    """
     result = {(account.kind, account.name): account for account in ledger.accounts(dataset)}
     whole, people = result["dataset", ""], result.get(("people", ""))
     if change.analyst is not None:
@@ -253,7 +275,11 @@ def _check_new_limit(ledger: Ledger, dataset: str, limit: Guarantee, change: Bud
 
 
 def _remind(target: LedgerTarget, limit: Guarantee, change: BudgetOptions) -> None:
-    """Remind the steward to state the new limit in the card, which is refused until it does."""
+    """Remind the steward to state the new limit in the card: a card is refused while its budget differs from the
+    ledger's.
+
+    Nothing is printed without a card, for the limit of one analyst (which no card states), or where the card agrees.
+    """
     card = target.card
     if card is None or change.analyst is not None:
         return
@@ -288,7 +314,11 @@ def _not_a_limit() -> InvalidArgument:
 
 
 def _incidents(ledger: Ledger, accounts: list[Account], target: LedgerTarget) -> None:
-    """Print which datasets had incidents, and which are closed because of them."""
+    """Print which of the datasets in ``accounts`` had incidents, and which are closed because of them.
+
+    An incident is an error while rows were read. The number that closes a dataset comes from the card of ``target``, or
+    is the default without a card.
+    """
     most = target.card.max_incidents if target.card is not None else DEFAULT_MAX_INCIDENTS
     for account in (account for account in accounts if account.kind == "dataset" and account.incidents):
         closure = Closure.of(ledger.incidents_by_analyst(account.owner), most)
@@ -309,7 +339,11 @@ def _accounts(result: list[Account]) -> None:
 
 
 def _history(ledger: Ledger, dataset: str | None, accounts: list[Account]) -> None:
-    """Print the entries of the history, a line each, as they are read."""
+    """Print the entries of a ledger's history, one per line, as they are read.
+
+    ``dataset`` restricts them to one dataset, None prints all. ``accounts`` is only used for the width of the column
+    with dataset names.
+    """
     names = max((len(account.owner) for account in accounts), default=0)
     rows = (
         (entry.seq, entry.at[:19].replace("T", " "), entry.kind, entry.dataset, _details(entry), entry.key or "")

@@ -72,10 +72,12 @@ TOO_MUCH = "SELECT COUNT(DISTINCT customer) AS customers FROM visits"
 
 
 def make_visits(rows: int) -> Any:
-    """Generate the table of visits; it is the same every time, since it follows from row numbers.
+    """Generate the demo's table of visits with ``rows`` rows; it is the same every time, since it follows from row
+    numbers.
 
     Customers live in one region and seldom shop in another; some come far more often than others; a few products are
-    bought by nearly everybody, many by hardly anybody; amounts have a long tail.
+    bought by nearly everybody, many by hardly anybody; amounts have a long tail. The constants that shape these laws
+    were chosen by eye.
 
     >>> make_visits(1000).num_rows, make_visits(1000).equals(make_visits(1000))
     (1000, True)
@@ -100,7 +102,11 @@ def make_visits(rows: int) -> Any:
 
 
 def _mixed(count: int, stream: int) -> NDArray[np.float64]:
-    """Return numbers between 0 and 1 that look random, by mixing 1, 2, … (splitmix64); they are never used as noise."""
+    """Return ``count`` numbers between 0 and 1 that look random, as the splitmix64 generator mixes 1, 2, …, count.
+
+    Each ``stream`` (a small whole number) gives another sequence. The numbers are only used for made-up data, never as
+    noise.
+    """
     x = (np.arange(1, count + 1, dtype=np.uint64) + np.uint64(stream << 40)) * np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -116,7 +122,9 @@ def _name(i: int) -> str:
 
 
 def run(rows: int, folder: str) -> None:
-    """Make the shop, ask the questions, and show the answers beside the true numbers."""
+    """Make a shop with ``rows`` visits in ``folder``, ask the demo's questions, and show the answers beside the true
+    numbers.
+    """
     place = Path(folder)
     _clear(place)
     card, visits = str(place / "visits.toml"), make_visits(rows)
@@ -180,10 +188,10 @@ def run(rows: int, folder: str) -> None:
 
 
 def _clear(place: Path) -> None:
-    """Create the demo's folder, or empty one that a demo has made; refuse any other.
+    """Create the demo's folder ``place``, or empty one that an earlier demo has made; refuse any other.
 
-    A folder with anything else in it is refused: a table of real people, and the ledger that protects them, could
-    have the same names.
+    A folder with anything else in it is refused: a table of real people, and the ledger that protects them, could have
+    the same names.
     """
     demo_files = {MARKER, *FILES, *(f"{LEDGER}{ending}" for ending in LEDGER_ENDINGS), *RECEIPTS}
     try:
@@ -226,7 +234,12 @@ def _command(*arguments: str) -> None:
 
 
 def _beside_truth(visits: Any, card: str, sql: str, how: dict[str, Any], columns: Sequence[str]) -> Any:
-    """Print the recorded answer, which is free, beside DuckDB's result on the rows, and return it."""
+    """Print an answer beside DuckDB's result on the rows, and return the answer.
+
+    The question ``sql`` was asked before with the options ``how``, so that its recorded answer is free. ``columns``
+    names the answer's columns that are shown, each followed by the true number; group keys come first. ``visits`` is
+    the table of rows, ``card`` the path of the card.
+    """
     with session.open(card) as table:
         answer = table.sql(sql).release(**how)
     names, truth = _truth(visits, sql.partition(" ORDER BY ")[0])
@@ -247,7 +260,9 @@ def _beside_truth(visits: Any, card: str, sql: str, how: dict[str, Any], columns
 
 
 def _truth(visits: Any, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """Return column names and rows of a question's result without privacy."""
+    """Return the column names and the rows of the result of ``sql`` on the table ``visits``, computed by DuckDB without
+    privacy.
+    """
     with duckdb.connect() as engine:
         engine.register("visits", visits)
         result = engine.execute(sql)

@@ -87,8 +87,11 @@ class Outputs:
         self._reserved: dict[str, tuple[Path, Path]] = {}
 
     def add(self, option: str, path: str | None, endings: tuple[str, ...] = ()) -> None:
-        """Check that the file of an option may be written, and reserve room for it; None for an option that was not
-        passed."""
+        """Check that the file of an option may be written, and reserve a temporary file beside it.
+
+        ``option`` is the flag, as ``--output``; ``path`` is what was passed, None if nothing was; ``endings`` are the
+        endings a file name may have, without dots, and empty allows any.
+        """
         if path is None:
             return
         target = Path(path)
@@ -132,7 +135,11 @@ class Outputs:
         self.add("--plot", path, ("png", "svg", "pdf", "jpg", "webp"))
 
     def write_plot(self, draw: Callable[[Any], object], width: float = 7.0) -> None:
-        """Draw the plot on new axes by ``draw``, and write it, if the option was passed."""
+        """Draw a plot by ``draw``, which is passed new axes, and write it to the file of ``--plot``, if that option was
+        passed.
+
+        ``width`` is the figure's width in inches.
+        """
 
         def save(room: str) -> None:
             """Draw and save the figure."""
@@ -151,7 +158,10 @@ class Outputs:
         self._reserved = {}
 
     def _check(self, option: str, target: Path) -> None:
-        """Refuse a file that exists without --force, that is protected, or whose folder cannot be written."""
+        """Refuse a file that exists without --force, that is protected, or whose folder cannot be written.
+
+        ``option`` is the flag that named the file ``target``; it is part of the errors.
+        """
         try:
             about = target.stat()
         except FileNotFoundError:
@@ -172,7 +182,12 @@ class Outputs:
             raise InvalidArgument(option, "a new file", "one that exists", "choose another name, or pass --force")
 
     def _what_it_is(self, target: Path, about: os.stat_result | None) -> str:
-        """Return why a file must never be overwritten; empty if it may."""
+        """Return why the file ``target`` must never be overwritten, as a phrase; empty if it may be.
+
+        ``about`` is the file's status, None if it does not exist. Protected are the files of cards (sources, ledgers,
+        keys and receipts) by name and, by their first bytes, databases, receipts and keys; a card is recognized by its
+        columns.
+        """
         if any(_same(target, item) for item in (*self._protected, *_of_cards_beside(target, self._protected))):
             named = "a source, card, ledger, key or receipt"
             return f"the name of {named}" if about is None else f"one that exists and is {named}"
@@ -227,7 +242,11 @@ def _same(one: Path, other: Path) -> bool:
 
 
 def _give_name(option: str, room: Path, target: Path) -> None:
-    """Move a finished file to its name, unless that name was taken meanwhile."""
+    """Move the finished temporary file ``room`` to its name ``target``, unless that name was taken meanwhile.
+
+    A hard link is made first because, unlike a rename, it fails if the name exists. ``option`` is the flag for the
+    error.
+    """
     try:
         os.link(room, target)
     except FileExistsError:
@@ -281,7 +300,11 @@ def read_card(path: str) -> Card:
 
 
 def open_table(path: str, *, card: Card | None = None, receipt: str | None = None, read_only: bool = False) -> Table:
-    """Open the table of a card; its ledger has to hold the kept receipt and the one that was passed."""
+    """Open the table of a card; its ledger has to hold the kept receipt and the one that was passed.
+
+    ``path`` is the card's file, and ``card`` its content where it was read before. ``receipt`` is text that the user
+    passed, None for none. With ``read_only`` nothing can be charged, so that no receipt needs to be kept.
+    """
     card = read_card(path) if card is None else card
     if not read_only:
         check_receipt(path, card)
@@ -325,7 +348,10 @@ def refuse_on_server(option: str, given: object) -> None:
 
 
 def check_receipt(path: str, card: Card) -> None:
-    """Refuse to charge if the new receipt could not be kept: an older copy of the ledger would then go unnoticed."""
+    """Refuse to charge if the new receipt could not be kept beside the card at ``path``, or where the card says.
+
+    Without the kept receipt, an older copy of the ledger would go unnoticed.
+    """
     kept = receipt_file(path, card)
     if _cannot_start(card.ledger):
         return  # the ledger itself will be refused, and says why

@@ -53,7 +53,12 @@ def run(command: Callable[[], object]) -> int:
 
 
 def explained(error: BaseException) -> tuple[str, int]:
-    """Return the line to print about an error (empty for none), and the exit status."""
+    """Return the line to print about an error (empty for none), and the exit status of the command.
+
+    The statuses are 130 for an interruption (128 plus the number of SIGINT, as shells do), the parser's own for a
+    command line that it cannot read, and 2 for everything else. A failure inside a release also says whether it was
+    charged.
+    """
     if isinstance(error, QuestionFailed):
         cause = error.__cause__
         assert cause is not None
@@ -136,9 +141,10 @@ Kind = Literal["question", "publication", "series", "profile"]
 
 @contextmanager
 def explaining_failures(ledger: str, dataset: str, kind: Kind, question: str | None = None) -> Iterator[None]:
-    """Run a release in this block; an error is raised with what the ledger says about its charge.
+    """Run a release in this block; if it fails, raise an error that says whether the ledger has charged for it.
 
-    ``question`` is the SQL by which the charge of a question is recognized.
+    ``ledger`` is the ledger's address, ``dataset`` and ``kind`` say what is released. ``question`` is the SQL by which
+    the charge of a question is recognized, None for other releases.
     """
     before = _last_entry(ledger)
     try:
@@ -162,7 +168,12 @@ def _last_entry(address: str) -> int | None:
 
 
 def _charge_since(address: str, dataset: str, kind: Kind, question: str | None, before: int | None) -> str | None:
-    """Describe the charge for this release made after entry ``before``; None if there is none."""
+    """Describe the newest charge for this release made after entry number ``before``; None if there is none.
+
+    ``address`` is the ledger's, ``kind`` the kind of release and ``question`` the SQL of a question (None for other
+    kinds). If the ledger cannot be read now or could not be read before (``before`` is None), the text says that the
+    charge is unknown.
+    """
     from dither.ledger.accounts import promised  # with it SQLAlchemy, which most commands do not need
 
     paid: dict[int, str] = {}

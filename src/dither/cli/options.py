@@ -322,7 +322,11 @@ def _is_simple(hint: Any) -> bool:
 
 
 def _read(given: Any, hint: Any, flag: str) -> Any:
-    """Parse the value of an option by its type: one of its choices, a number, or text."""
+    """Parse the value of an option by its type: one of its choices, a number, or text.
+
+    ``given`` is the text from the command line (None if the option was not passed, a list for an option that may be
+    repeated), ``hint`` the type annotation of its field, and ``flag`` its name for the error.
+    """
     if typing.get_origin(hint) is tuple:
         return tuple(given)
     if given is None or _is_simple(hint):

@@ -96,7 +96,7 @@ def busy(doing: str) -> AbstractContextManager[object]:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print a table, folded to the width of a terminal, or at full width elsewhere."""
+    """Print a table with the titles ``header``: folded to the width of a terminal, or at full width elsewhere."""
     cells = [[cell(part) for part in row] for row in rows]
     lines = text_table(header, cells)
     if is_terminal():
@@ -115,7 +115,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
 
 
 def item(text: object, mark: str = "- ") -> None:
-    """Print a paragraph after a mark, folded to the width of a terminal, or on one line elsewhere."""
+    """Print the paragraph ``text`` after a ``mark``, folded to the width of a terminal, or on one line elsewhere."""
     whole = cell(text)
     if is_terminal():
         width = max(40, shutil.get_terminal_size().columns)
@@ -124,7 +124,10 @@ def item(text: object, mark: str = "- ") -> None:
 
 
 def stream(header: Sequence[str], rows: Iterable[Sequence[object]], widths: Sequence[int]) -> None:
-    """Print the rows of a long table as they come: in columns on a terminal, separated by tabs elsewhere."""
+    """Print the rows of a long table as they come: in columns on a terminal, separated by tabs elsewhere.
+
+    ``widths`` has the width of each column in characters; rows are not known beforehand, so it cannot follow from them.
+    """
     separator, room = ("  ", widths) if is_terminal() else ("\t", [0] * len(header))
     for row in chain([header], rows):
         parts = (cell(part).ljust(width) for part, width in zip(row, room, strict=True))

@@ -29,7 +29,11 @@ _MEASURED: dict[Kind, str] = {
 
 
 def run(path: str, options: ProfileOptions) -> None:
-    """Show the newest profile where no cost is stated; otherwise forecast one, or buy it and show it."""
+    """Show the newest profile where no cost is stated; otherwise forecast one, or buy it and show it.
+
+    ``path`` is the file of a card or the address of a table on a server, whose profiles can only be shown here. A cost
+    is ``options.epsilon`` or ``options.rho``; ``options.dry_run`` forecasts, at epsilon 1 where no cost is stated.
+    """
     buys = options.epsilon is not None or options.rho is not None
     if is_url(path):
         if buys:
@@ -78,7 +82,11 @@ def _columns(options: ProfileOptions) -> dict[str, list[str]]:
 
 
 def _show(profile: Profile | None, path: str, options: ProfileOptions, outputs: Outputs | None = None) -> None:
-    """Print a profile, and write its page; say how to buy one where there is none."""
+    """Print a profile as text or JSON, and write its page if ``options.report`` asks for it.
+
+    ``profile`` is None where none was bought: the error says how to buy one for the card at ``path``. ``outputs`` is
+    None where no file can be written.
+    """
     if profile is None:
         fix = f"dither profile {path} --dry-run shows what one would show, --epsilon 1 buys it"
         raise InvalidArgument("profile", "a profile in the ledger", "none", fix)
@@ -94,7 +102,10 @@ def _show(profile: Profile | None, path: str, options: ProfileOptions, outputs: 
 
 
 def _print_forecast(plan: ProfilePlan) -> None:
-    """Print what would be measured, with the ± of each number in people, and what would be seen."""
+    """Print what the profile of a ``plan`` would measure, with the ± of each number in people, and its cost.
+
+    The ± is 1.96 standard deviations of the noise, a 95 % interval of a normal law.
+    """
     kinds = dict.fromkeys(part.kind for part in plan.parts)
     rows = [(_MEASURED[kind], f"± {two_digits(1.96 * plan.deviation(kind))}") for kind in kinds]
     table(["what", "each number, in people"], rows)

@@ -33,7 +33,9 @@ MOST_LINES = 20
 
 
 def explain_plan(path: str, options: PublishOptions) -> None:
-    """Print the expected ± of every table of a plan; nothing is read or charged."""
+    """Print the expected ± of every table of the plan in the file ``path``, as text or JSON; nothing is read or
+    charged.
+    """
     with _opened(path, options, read_only=True) as (plan, _):
         explanation = plan.explain(**options.cost, analyst=options.analyst)
     if options.json:
@@ -43,7 +45,11 @@ def explain_plan(path: str, options: PublishOptions) -> None:
 
 
 def publish(path: str, options: PublishOptions) -> None:
-    """Release a plan, and write its files or print its tables."""
+    """Release the plan in the file ``path``, and write its files or print its tables.
+
+    The files that ``options.output`` and ``options.report`` ask for are checked before the charge, and written after
+    it.
+    """
     if options.format not in FORMATS:
         raise InvalidArgument("--format", "csv or parquet", repr(options.format[:20]), "leave it out for csv")
     with _opened(path, options, read_only=False) as (plan, card):
@@ -64,7 +70,11 @@ def publish(path: str, options: PublishOptions) -> None:
 
 
 def draft(card: str, output: str | None, about: str | None, force: bool) -> None:
-    """Write a draft of a plan for a card."""
+    """Write a draft of a plan for the card at the path ``card``.
+
+    ``output`` is the file to write, None for ``<card>_plan.toml`` beside the card. ``about`` is a column to base the
+    plan on, None for none, and ``force`` allows an existing file to be overwritten.
+    """
     description = read_card(card)
     path = output if output is not None else str(Path(card).with_name(f"{Path(card).stem}_plan.toml"))
     from_plan = os.path.relpath(card, Path(path).absolute().parent)
@@ -77,7 +87,11 @@ def draft(card: str, output: str | None, about: str | None, force: bool) -> None
 
 @contextmanager
 def _opened(path: str, options: PublishOptions, *, read_only: bool) -> Iterator[tuple[Plan, str]]:
-    """Open the plan and its table, and yield the plan with the path of its card."""
+    """Open the plan in the file ``path`` and the table of its card, and yield the plan with the path of its card.
+
+    ``options`` may replace entries of the plan (``changes``) and hold a receipt, which is not looked at with
+    ``read_only``.
+    """
     place = Path(path)
     given, folder = {**read_plan(place), **options.changes}, place.absolute().parent
     card = str(card_path(given, folder))
@@ -98,7 +112,8 @@ def _option(name: str) -> str:
 
 @contextmanager
 def _folder(path: str | None) -> Iterator[None]:
-    """Create the output folder for the block; remove it again if nothing was written."""
+    """Create the output folder ``path`` for the block, unless it is None; remove it afterwards if nothing was
+    written."""
     if path is None:
         yield
         return
@@ -119,7 +134,11 @@ def _folder(path: str | None) -> Iterator[None]:
 
 
 def _write_publication(publication: Publication, outputs: Outputs, options: PublishOptions) -> None:
-    """Write the files of a publication, or print its tables if there is no output folder."""
+    """Write the files of a publication to ``options.output``, or print its tables if there is no output folder.
+
+    With an output folder, what is printed goes to standard error, except the description that ``options.json`` asks
+    for.
+    """
     if options.output is not None:
         files = writers(publication, options.format)
         for name, write in files.items():
@@ -147,7 +166,11 @@ def _write_publication_page(path: str, publication: Publication, plan: Plan) -> 
 
 
 def _print_table(publication: Publication, names: tuple[str, ...]) -> None:
-    """Print the first rows of a published table."""
+    """Print the first rows of the published table whose columns are ``names``, with half the width of each interval as
+    its ±.
+
+    An error of 0 means that the number was public. Where the publication has whole counts, they are a last column.
+    """
     from dither.present.text import rounded, two_digit_decimals, two_digits
 
     table = publication.table(*names)
@@ -214,7 +237,7 @@ def _tables_as_json(publication: Publication) -> dict[str, Any]:
 
 
 def explain_synthesis(path: str, options: SynthesizeOptions) -> None:
-    """Print columns, bins, tables and cost of a synthesis; nothing is read or charged."""
+    """Print columns, bins, tables and cost of a synthesis for the card at ``path``; nothing is read or charged."""
     check_rows(options.rows)
     with open_table(path, read_only=True) as table:
         for line in _synthetic_plan(table, options).explain(analyst=options.analyst).splitlines():
@@ -222,7 +245,10 @@ def explain_synthesis(path: str, options: SynthesizeOptions) -> None:
 
 
 def synthesize(path: str, options: SynthesizeOptions) -> None:
-    """Release synthetic records, and write or print them. What can fail without them is tried before the charge."""
+    """Release synthetic records for the card at ``path``, and write or print them.
+
+    What can fail without the records, as a file name that is taken, is tried before the charge.
+    """
     check_rows(options.rows)
     card = read_card(path)
     with Outputs(force=options.force, protected=of_card(path, card)) as outputs:
@@ -265,7 +291,9 @@ def _synthetic_plan(table: Table, options: SynthesizeOptions) -> SyntheticPlan:
 def _write_records(
     released: SyntheticRecords, plan: SyntheticPlan, outputs: Outputs, options: SynthesizeOptions
 ) -> None:
-    """Write or print the records, write their page, and print the cost."""
+    """Write the ``released`` records or print them, write their page if ``options.report`` asks for it, and print the
+    cost.
+    """
     records = released.table
     ending = Path(options.output or "").suffix.lower().lstrip(".")
     outputs.write("--output", lambda room: write_table(records, room, ending))
@@ -304,7 +332,8 @@ def _write_records_page(room: str, released: SyntheticRecords, plan: SyntheticPl
 
 
 def explain_series(card: str, name: str, options: SeriesOptions) -> None:
-    """Print the cost of a series and its ± over time; nothing is read or charged."""
+    """Print the cost of the series ``name`` of a card and its ± over time, as text or JSON; nothing is read or
+    charged."""
     with open_table(card, read_only=True) as table:
         explanation = named_series(table, name).explain(window=options.window, analyst=options.analyst)
     if options.json:
@@ -320,7 +349,7 @@ def explain_series(card: str, name: str, options: SeriesOptions) -> None:
 
 
 def release_series(card: str, name: str, options: SeriesOptions) -> None:
-    """Release a series through a period, and print or write its points."""
+    """Release the series ``name`` of a card up to the period ``options.through``, and print or write its points."""
     with open_table(card, receipt=options.receipt, read_only=False) as table:
         series = named_series(table, name)
         with Outputs(force=options.force, protected=of_card(card, table.card)) as outputs:

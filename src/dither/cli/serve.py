@@ -55,7 +55,9 @@ def words(item: copies.Restored) -> str:
 
 
 def backup(folder: str, into: str, options: BackupOptions) -> None:
-    """Copy the ledgers and the server's database of a folder, and print their receipts."""
+    """Copy the ledgers and the server's database of ``folder`` to the folder ``into``, and print the receipts of the
+    copies.
+    """
     config = read_config(folder, options.config, database=options.database)
     manifest = copies.backup(config, into, keys=options.keys)
     for saved in manifest.ledgers:
@@ -66,7 +68,10 @@ def backup(folder: str, into: str, options: BackupOptions) -> None:
 
 
 def restore(source: str, folder: str, options: RestoreOptions) -> None:
-    """Restore what is missing or damaged, and print what was lost; exit with 1 if a ledger is refused for it."""
+    """Restore what is missing or damaged in ``folder`` from the backup ``source``, and print what was lost.
+
+    Exit with 1 if a ledger was not restored because charges would be lost, which ``options.accept_loss`` allows.
+    """
     config = read_config(folder, options.config, database=options.database)
     result = copies.restore(
         config, source, keys=options.keys, accept_loss=options.accept_loss, signed_by=options.signed_by or "",

@@ -42,6 +42,8 @@ def init(sources: list[str], options: InitOptions) -> None:
 
     The card is public and follows from the schema alone. The proposals follow from rows, so they are printed for the
     steward and written to no file.
+
+    ``sources`` are files or addresses of tables; with several, each becomes a section named after its file.
     """
     named: dict[str, object] = {}
     for source in sources:
@@ -66,7 +68,11 @@ def init(sources: list[str], options: InitOptions) -> None:
 
 
 def _print_proposals(sources: Mapping[str, object], unit: str | None) -> None:
-    """Print the types and formats that fit almost all cells of text columns, for the steward to choose from."""
+    """Print the types and formats that fit almost all cells of text columns, for the steward to choose from.
+
+    ``sources`` maps the name of each table to its source; ``unit`` is the column of person keys, which is not looked
+    at, None if it is not known.
+    """
     from dither.tables.engines import connect
     from dither.tables.engines.conversions import proposed_types
 
@@ -91,7 +97,11 @@ def _stem(source: str) -> str:
 
 
 def check(path: str) -> None:
-    """Validate a card, of this machine or of a server, and list what is missing."""
+    """Validate the card at ``path``, a file or the address of a table on a server, and list what is missing.
+
+    For a file, all cells are read, to report those that do not fit the card. These reports are for the steward: they
+    are not private.
+    """
     if is_url(path):
         with open_remote(path) as table:
             _print_tables(table.card.private_tables)
@@ -203,8 +213,11 @@ def explain(path: str, sql: str, options: ReleaseOptions) -> None:
 
 
 def query(path: str, sql: str, options: ReleaseOptions, output: OutputOptions) -> None:
-    """Ask a question, and print, write or plot its answer. What can fail without the answer is tried before the
-    charge."""
+    """Ask the question ``sql``, and print, write or plot its answer.
+
+    ``path`` is the file of a card or the address of a table on a server. ``options`` are those of the release,
+    ``output`` the files and formats. What can fail without the answer is tried before the charge.
+    """
     format = output.format
     if format is not None and format not in FORMATS:
         raise InvalidArgument("--format", "json, csv or parquet", str(format), "choose one of these")
@@ -240,8 +253,10 @@ def query(path: str, sql: str, options: ReleaseOptions, output: OutputOptions) -
 
 
 def _plotted_column(path: str | None, plan: QuestionPlan) -> str | None:
-    """Return the column that a plot of the answer will show, the first with one noisy number per group; None without
-    a plot."""
+    """Return the column that a plot of the answer will show, the first with one noisy number per group.
+
+    ``path`` is the file of the plot; without one the result is None. An answer without such a column is refused.
+    """
     if path is None:
         return None
     by_sql = output_columns(plan)
@@ -272,7 +287,12 @@ def _print(answer: Answer) -> None:
 def _write(
     outputs: Outputs, output: OutputOptions, answer: Answer, plotted: str | None, explanation: Any, table: Any, sql: str
 ) -> None:
-    """Print the answer, and write the files that were asked for."""
+    """Print the answer, and write the files that were asked for.
+
+    ``output`` has the user's options, ``outputs`` the files reserved for them; ``plotted`` is the column of the plot,
+    and None if there is none. The page about the answer also shows ``explanation`` (None: none), the history of the
+    ledger where ``table`` is on this machine, and the question ``sql``.
+    """
     outputs.write("--output", lambda room: answer.write(room, output.format))
     if output.output is not None or output.format is not None:  # stdout is for what a program reads, or for nothing
         echo(answer.summary(), err=True)

@@ -228,6 +228,7 @@ class Account:
         return max((Fraction(taken, left) if left > 0 else inf for taken, left in parts if taken), default=0.0)
 
     def __str__(self) -> str:
+        """Return a phrase for errors that says whose account it is, as ``analyst 'ana' in dataset 'visits'``."""
         return {
             "dataset": f"dataset {self.owner!r}",
             "analyst": f"analyst {self.name!r} in dataset {self.owner!r}",
@@ -298,7 +299,10 @@ def opened(
 
 
 def add(store: LedgerStore, account: Account) -> None:
-    """Insert a new account, in the transaction that is under way."""
+    """Insert a new account into the ``store``, in the transaction that is under way.
+
+    An account without a limit has no ``room``, which is stored as NULL.
+    """
     store.run(
         schema.OPEN,
         {
@@ -495,7 +499,12 @@ class AccountLimits:
 
 
 def create(store: LedgerStore, dataset: str, limits: AccountLimits) -> Receipt:
-    """Open the accounts of a new dataset, in the transaction that is under way."""
+    """Open the accounts of a new dataset with their ``limits``, in the transaction that is under way.
+
+    These are the dataset's own account, the template for analysts' accounts where ``limits.each_analyst`` is given, and
+    the account of each person, unless another dataset of the same population has opened it before. Return the receipt
+    of the entry in the history.
+    """
     if find(store, dataset, "dataset") is not None:
         raise InvalidArgument("dataset", "a new name", "one that has accounts already", "choose another, or use those")
     whose = limits.people_of(dataset)
@@ -531,7 +540,7 @@ def ensure(store: LedgerStore, dataset: str, limits: AccountLimits) -> bool:
 
 
 def check_limits(store: LedgerStore, dataset: str, limits: AccountLimits) -> None:
-    """Refuse limits that differ from those of the existing accounts of a dataset."""
+    """Refuse ``limits`` that differ from those of the existing accounts of a dataset in the ``store``."""
     whole = known(store, dataset)
     template = find(store, dataset, "analyst")
     people = find(store, whole.population, "people") if whole.population else None
@@ -573,7 +582,11 @@ def check_uncharged(store: LedgerStore, dataset: str) -> None:
 def admit(
     store: LedgerStore, dataset: str, analyst: str, limit: Guarantee, filter: Filter, signed_by: str | None = None
 ) -> Receipt:
-    """Open an account for one analyst in a dataset, in the transaction that is under way; ``signed_by`` granted it."""
+    """Open an account for one analyst in a dataset, in the transaction that is under way.
+
+    ``limit`` is what the analyst may spend, ``filter`` the rule by which its charges are added up, and ``signed_by``
+    who granted the account (None: it was not signed). Return the receipt of the entry in the history.
+    """
     known(store, dataset)
     if find(store, dataset, "analyst", analyst) is not None:
         raise InvalidArgument("analyst", "one without an account", "one who has it", "use change_limit to change it")
@@ -593,7 +606,12 @@ def change_limit(
     limit: Guarantee,
     signed: Mapping[str, str],
 ) -> Receipt:
-    """Change the limit of a dataset, of an analyst or of each person, in the transaction that is under way."""
+    """Change one limit of a dataset in the ``store``, in the transaction that is under way.
+
+    It is the limit of ``analyst`` if one is named, otherwise each person's with ``each_person``, otherwise the
+    dataset's. ``signed`` has the entries ``signed_by`` and ``reason`` for the history. Return the receipt of the entry
+    in the history.
+    """
     account = known(store, dataset)
     if analyst is not None:
         account = known(store, dataset, "analyst", analyst)

@@ -76,7 +76,7 @@ def read_receipt(path: str | os.PathLike[str]) -> Receipt | None:
 
 
 def keep_receipt(path: str | os.PathLike[str], receipt: Receipt) -> None:
-    """Write a receipt to a file, durably and whole, unless the file holds a later one.
+    """Write a receipt to the file ``path``, durably and whole, unless the file holds a later one.
 
     Kept on another disk than the ledger, it detects that an older copy was restored. The file has one line, ``str`` of
     the receipt.
@@ -165,10 +165,12 @@ def append(
     charge: int | None = None,
     answer: bytes | None = None,
 ) -> Receipt:
-    """Append an entry to the history, in the transaction that is under way.
+    """Append an entry to the history, in the transaction that is under way; return its number and hash as a receipt.
 
-    ``last`` is number and hash of the entry before, where the caller has read them. ``charge`` is the number of the
-    charge that this entry belongs to.
+    ``kind`` is the kind of entry (as ``charge``, ``answer`` or ``limit``) and ``body`` its details. ``last`` is number
+    and hash of the entry before, where the caller has read them. ``key`` is the key of a request, ``charge`` the number
+    of the charge that this entry belongs to, and ``answer`` an encoded answer; None where the entry has none. The hash
+    covers all of these and the hash of the entry before, so that no entry can be changed unnoticed.
     """
     seq, before = last or last_entry(store)
     seq, at, text = seq + 1, now(), canonical(body)

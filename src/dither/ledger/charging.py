@@ -85,7 +85,12 @@ class Closure:
 
 
 def check_open(store: LedgerStore, account: Account, max_incidents: int, analyst: str | None = None) -> None:
-    """Refuse a dataset that incidents since the last reopening have closed, for this analyst or for everybody."""
+    """Refuse a request to a dataset that incidents since its last reopening have closed.
+
+    ``account`` is the dataset's. It is closed for ``analyst`` after ``max_incidents`` incidents of that analyst, and
+    for everybody after ``EVERYBODY`` times as many incidents in all. Where no analysts are named (None), all requests
+    count as those of one.
+    """
     if account.incidents < max_incidents:
         return
     most, count = EVERYBODY * max_incidents, account.incidents
@@ -166,11 +171,12 @@ def charge_body(dataset: str, price: Price, analyst: str | None, asked: str) -> 
 def find_recorded(
     store: LedgerStore, dataset: str, key: str, paid: Guarantee, request: str, *, lenient: bool = False
 ) -> Charge | None:
-    """Return the charge of a request with the answer that was recorded under its key; None if there is none.
+    """Return the charge of a request with the answer that was recorded under its ``key``; None if there is none.
 
-    ``request`` is the hash that :func:`charge_body` gives. A key that was used for another request is refused, or, with
-    ``lenient``, treated as one without an answer. A charge whose answer was never recorded is not reused: asking again
-    is charged again, so that the noise of one charge is never drawn twice.
+    ``paid`` is the cost as it was stated, which the result repeats; ``request`` is the hash that :func:`charge_body`
+    gives. A key that was used for another request is refused, or, with ``lenient``, treated as one without an answer. A
+    charge whose answer was never recorded is not reused: asking again is charged again, so that the noise of one charge
+    is never drawn twice.
     """
     rows = store.rows(schema.CHARGED, {"dataset": dataset, "key": key})
     if not rows:
@@ -191,10 +197,12 @@ def find_recorded(
 def check_payable(
     store: LedgerStore, dataset: str, price: Price, analyst: str | None, max_incidents: int, people: bool
 ) -> str:
-    """Return the population whose people would pay for a request; refuse one that the dataset or the analyst cannot
-    pay.
+    """Return the population whose people would pay for a request, empty if people have no accounts; refuse a request
+    that the dataset or the analyst cannot pay.
 
-    It is called before the keys of any person are read, and depends on the request alone. The charge checks again.
+    ``price`` is the cost in the units of accounts, ``max_incidents`` the number of incidents that closes the dataset,
+    and ``people`` says whether the request names its people. It is called before the keys of any person are read, and
+    depends on the request alone. The charge checks again.
     """
     paying = _paying(store.rows(*_touched(dataset, analyst)), dataset, analyst)[0]
     check_open(store, paying[0], max_incidents, analyst)
@@ -206,7 +214,11 @@ def check_payable(
 
 
 def _check_people(population: str, named: bool) -> None:
-    """Refuse a release that does not name its people where they have accounts, or names them where they have none."""
+    """Refuse a release that does not name its people where they have accounts, or names them where they have none.
+
+    ``population`` is the population of the dataset, empty if its people have no accounts; ``named`` says whether the
+    release names them.
+    """
     if population and not named:
         raise InvalidArgument("people", "the people of this release", "none", "pass people=, the column of person keys")
     if named and not population:
@@ -238,9 +250,11 @@ def pay(
 ) -> Charge:
     """Check every account with this charge included, append the charge to the history, and update the accounts.
 
-    All of it is part of the transaction that is under way. ``body`` is that of :func:`charge_body`, to which the
-    charged accounts are added. ``unread`` says that the keys of the people could not be read, so that only the dataset
-    and the analyst are charged.
+    All of it is part of the transaction that is under way. ``price`` is the cost in the units of accounts;
+    ``contributors`` are the people of the release, None where they have no accounts or were not read. ``body`` is that
+    of :func:`charge_body`, to which the charged accounts are added. More than ``max_incidents`` incidents close the
+    dataset. ``unread`` says that the keys of the people could not be read, so that only the dataset and the analyst are
+    charged.
     """
     rows = store.run(*_touched(dataset, analyst)).fetchall()
     paying, fresh = _paying(rows, dataset, analyst)
@@ -273,9 +287,12 @@ def _touched(dataset: str, analyst: str | None) -> tuple[Any, dict[str, object]]
 
 
 def _paying(rows: list[Any], dataset: str, analyst: str | None) -> tuple[list[Account], Account | None]:
-    """Return the accounts that pay, from the rows of :func:`_touched`, and the one of them that is still to be opened.
+    """Return the accounts that pay, and the one of them that is still to be opened (None if they all exist).
 
-    They are the dataset's and, where analysts have accounts, the analyst's; None: no account is to be opened.
+    ``rows`` are those of :func:`_touched`: the columns of an account, then whether analysts have accounts in this
+    dataset, and number and hash of the newest entry. The paying accounts are the dataset's and, where analysts have
+    accounts, the analyst's. An analyst without an account gets one with the limit of the template, the account of kind
+    ``analyst`` whose name is empty.
     """
     touched = {(account.kind, account.name): account for account in (accounts.read(row[:-3]) for row in rows)}
     whole = touched.get(("dataset", ""))
@@ -304,10 +321,14 @@ def people_pay(
     seq: int,
     body: dict[str, Any],
 ) -> NDArray[np.bool_]:
-    """Charge the people who can pay, in the transaction that is under way, and return a mask of their rows.
+    """Charge the people who can pay, in the transaction that is under way, and return a mask of the rows that may be
+    used.
 
-    The seal of the charge before is checked first, and named in the new one, so that accounts put back to an earlier
-    state do not fit the history. ``body`` gets the seal of this charge, which is entry ``seq``.
+    ``account`` is that of each person in the population, ``contributors`` are the people of the rows. The seal of the
+    charge before is checked first, and named in the new one, so that accounts put back to an earlier state do not fit
+    the history. ``body``, the charge's entry in the history, gets the seal of this charge, which is entry ``seq``. The
+    seal is made from a checksum of all people's accounts, which is a sum over people and so can be updated by adding
+    this charge's part.
     """
     key, population = store.secret.people, account.owner
     if account.sealed:

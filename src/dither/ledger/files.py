@@ -144,7 +144,11 @@ def journal_file(path: Path) -> Path:
 
 
 def prepared(path: Path, given: Secret | None, create: bool) -> tuple[Secret, bool]:
-    """Return the secret of the ledger at a path, and whether this call made the ledger."""
+    """Return the secret of the ledger at a path, and whether this call made the ledger.
+
+    ``given`` is a secret that the caller holds, None if it is in the key file beside the ledger; ``create`` allows a
+    missing ledger to be made.
+    """
     try:
         created = not os.path.lexists(path) and _make(path, given, create)
         check(path)
@@ -185,7 +189,13 @@ def _is_mount(path: Path) -> bool:
 
 
 def _make(path: Path, given: Secret | None, create: bool) -> bool:
-    """Make a ledger and its key file; return False if another process did so first, True otherwise."""
+    """Make a ledger at ``path``, and its key file; return False if another process did so first, True otherwise.
+
+    ``given`` is the caller's secret, None to draw one and keep it in the key file. Without ``create`` the missing
+    ledger is an error. The ledger is written under the name ``.part`` and renamed after its key is on disk, so that an
+    interrupted call leaves either a finished pair or one that the next call can finish. A key file without its ledger
+    means that a ledger was lost: it is not replaced by an empty one, in which nothing was spent.
+    """
     key, part = key_file(path), path.with_name(path.name + ".part")
     if not path.parent.is_dir():
         raise _refused("a folder that exists", "a missing one", "make it first, or choose another")
@@ -229,7 +239,9 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _write_ledger(path: Path, secret: Secret) -> None:
-    """Write a ledger without accounts, readable for its owner only."""
+    """Write a ledger without accounts to the new file ``path``, readable for its owner only; it holds the secret's
+    fingerprint.
+    """
     os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, _PRIVATE))
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA journal_mode = MEMORY")
@@ -241,9 +253,10 @@ def _write_ledger(path: Path, secret: Secret) -> None:
 
 
 def write_durably(path: Path, content: bytes, *, part: Path | None = None, mode: int = _PRIVATE) -> None:
-    """Write a file, whole or not at all, and put it on disk together with its name.
+    """Write ``content`` to the file ``path``, whole or not at all, and put it on disk together with its name.
 
-    ``part`` is where it is written first; by default beside it, under a name that no other writer has.
+    ``part`` is where it is written first; by default beside it, under a name that no other writer has. ``mode`` are the
+    permissions of the file.
     """
     fresh = part or path.with_name(f"{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
     fresh.unlink(missing_ok=True)

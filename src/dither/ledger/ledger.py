@@ -66,8 +66,12 @@ class LedgerScope(Stateful):
         return self._ledger.left(self._dataset, self._analyst)
 
     def spend(self, what: Any, compute: Callable[[], Any], *, private: bool, recordable: bool = True) -> Any:
-        """Charge for one release of ``what``, then compute it; record it if the scope has a key, or return what was
-        recorded under that key before."""
+        """Charge for one release of ``what``, then compute it by ``compute``; record it if the scope has a key, or
+        return what was recorded under that key before.
+
+        ``private`` is False for noise from a seed, which is refused. ``recordable`` is False for a session that gives
+        its answers later, and so has no result to record.
+        """
         _refuse_seeded(private)
         if not recordable and self._key is not None:
             raise InvalidArgument(
@@ -105,7 +109,12 @@ class Allowance(Stateful):
         self._left = {unit: exact_cost(price, unit) for unit in sorted({stated_unit, *charge.units})}
 
     def spend(self, what: Any, compute: Callable[[], Any], *, private: bool, recordable: bool = True) -> Any:
-        """Deduct one release from the allowance, and compute it; refuse it where the allowance does not cover it."""
+        """Deduct the release of ``what`` from the allowance, and compute it by ``compute``; refuse it where the
+        allowance does not cover it.
+
+        ``private`` is False for noise from a seed, which is refused. ``recordable`` has no effect here: the whole
+        computation is recorded, and not each of its releases.
+        """
         _refuse_seeded(private)
         price = Price.of(what)
         with self._lock:
@@ -243,8 +252,11 @@ def _room(limit: dict[str, Any]) -> Amount:
 
 
 def _check_people(store: LedgerStore, seals: Mapping[str, _Seal], stored: Mapping[str, Account]) -> None:
-    """Refuse accounts of people whose sum is not the one that their last charge sealed; ``stored`` has the account of
-    each population."""
+    """Refuse accounts of people that are not those which their last charge has sealed.
+
+    ``seals`` has the newest seal in the history for each population, ``stored`` the account of each population. The
+    checksum of all its people's accounts is computed again, and compared with the stored one and with the seal.
+    """
     key = store.secret.people
     for population, seal in seals.items():
         total = _people.total(store, key, population)
@@ -284,7 +296,11 @@ class Ledger:
         create: bool = True,
         read_only: bool = False,
     ) -> None:
-        """Open or create a ledger, and check its last entry; see :func:`open`."""
+        """Open or create a ledger at ``place``, and check its last entry; see :func:`open`.
+
+        ``place`` is a file or the address of a database; ``secret`` is the key of the ledger, None where it is in a
+        file beside it. ``create`` allows a missing ledger to be made, ``read_only`` refuses every change.
+        """
         self._store = LedgerStore(place, secret=secret, create=create, read_only=read_only)
         self._store.recheck = self._recheck
         try:
@@ -335,8 +351,12 @@ class Ledger:
     def admit(
         self, dataset: str, analyst: str, *, limit: Guarantee, filter: Filter = "sum", signed_by: str | None = None
     ) -> Receipt:
-        """Open an account for one analyst. From the first such account on, every charge has to name an analyst who
-        has one, or for whom ``each_analyst`` opens one. ``signed_by`` stays in the history."""
+        """Open an account for one analyst of a dataset, with a ``limit`` and the ``filter`` by which charges are added
+        up.
+
+        From the first such account on, every charge has to name an analyst who has one, or for whom ``each_analyst``
+        opens one. ``signed_by`` stays in the history.
+        """
         name, who = checked_name(dataset, "dataset"), checked_name(analyst, "analyst")
         with self._store.transaction():
             return accounts.admit(self._store, name, who, limit, filter, signed_by)
@@ -351,8 +371,9 @@ class Ledger:
         analyst: str | None = None,
         each_person: bool = False,
     ) -> Receipt:
-        """Change the limit of a dataset, of one analyst, or of each person. What was spent stays spent; who signed and
-        why stays in the history.
+        """Change the limit of a dataset, of one ``analyst``, or with ``each_person`` of each person.
+
+        What was spent stays spent. ``signed_by`` and ``reason`` stay in the history.
         """
         name, signed = checked_name(dataset, "dataset"), checked_signature(signed_by, reason)
         who = None if analyst is None else checked_name(analyst, "analyst")
@@ -438,8 +459,12 @@ class Ledger:
         return charging.find_recorded(self._store, name, key, price.guarantee, digest, lenient=True) is not None
 
     def _read_people(self, people: Any, population: str) -> tuple[_people.Contributors | None, bool]:
-        """Return the people a release concerns, and whether reading them failed; that error may hold data, and is
-        dropped. An error of ``people`` that is no function is the caller's mistake, and is raised."""
+        """Return the people a release concerns (None if it names none), and whether reading them failed.
+
+        ``people`` has the person of each row, or is a function that returns them; ``population`` is where they have
+        accounts. An error of a function may hold data, and is dropped: the result is then (None, True). An error of any
+        other ``people`` is the caller's mistake, and is raised.
+        """
         try:
             return _people.contributors(people, population, self._store.secret.people), False
         except Exception:
@@ -534,10 +559,14 @@ class Ledger:
     ) -> Released:
         """Charge for a computation, run it, record its result, and only then return it.
 
-        ``compute`` is called without arguments, or, where people have accounts, with a mask of the rows of
-        ``people`` that may be used. What it releases through dither's mechanisms may not cost more than ``cost``
-        in all: that is checked. If it fails, or the process dies, the charge stays, and asking again with the same
-        key pays again; nothing was released before it was recorded.
+        ``cost`` is a guarantee or what has one, as a mechanism. With a ``key``, asking the same ``request`` again
+        returns the recorded result for free. ``analyst`` is who pays beside the dataset, and ``people`` has the person
+        of each row where people have accounts. The dataset is closed after ``max_incidents`` incidents.
+
+        ``compute`` is called without arguments, or, where people have accounts, with a mask of the rows of ``people``
+        that may be used. What it releases through dither's mechanisms may not cost more than ``cost`` in all: that is
+        checked. If it fails, or the process dies, the charge stays, and asking again with the same key pays again;
+        nothing was released before it was recorded.
         """
         if not callable(compute):
             raise WrongType("compute", "a function", type(compute).__name__, "pass a function")
@@ -565,8 +594,10 @@ class Ledger:
     ) -> SeriesRecord:
         """Return the record of a series of releases. It is charged once, for its whole horizon, by the first call.
 
-        ``check`` is called before that charge, to refuse what can be refused for free. Where people have accounts,
-        each pays at first participation.
+        ``cost`` is a guarantee or what has one, ``key`` the name of the series in its dataset, and ``request`` what
+        identifies it: another request under the same key is refused. ``analyst`` pays beside the dataset; the dataset
+        is closed after ``max_incidents`` incidents. ``check`` is called before that charge, to refuse what can be
+        refused for free. Where people have accounts, each pays at first participation.
         """
         named, asked = checked_name(key, "key"), canonical_request(request)
         paid = charged_series(
@@ -643,7 +674,10 @@ class Ledger:
             return chain.checked(self._store, max(numbers)) if numbers else None
 
     def export(self, path: str | PathLike[str], dataset: str | None = None) -> None:
-        """Write the history to a file, as JSON (with the accounts) or CSV, by the ending of its name."""
+        """Write the history to the file ``path``, as JSON (with the accounts) or CSV, by the ending of its name.
+
+        ``dataset`` restricts it to one dataset; None writes all.
+        """
         ending = str(path).rpartition(".")[2].lower()
         if ending == "json":
             report.write_json(path, self.history(dataset), self.accounts(dataset))

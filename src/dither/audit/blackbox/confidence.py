@@ -97,9 +97,10 @@ def approximate_epsilon(
 ) -> Floats:
     """Return an approximation of :func:`epsilon_lower_bound` for arrays, by Wilson's score interval.
 
-    It may be negative.
-
-    It is used to choose among candidate rules, never to state a result.
+    ``right`` and ``wrong`` count the right and wrong guesses of each rule among ``trials`` runs, ``failure`` is the
+    probability with which the bound may fail, and ``sides`` is how many of the two data sets a rule guesses. The
+    result is ``ln(success / error)``, less what ``delta`` may contribute; it may be negative, and is -infinity where
+    nothing is guessed. It is used to choose among candidate rules, never to state a result.
     """
     guesses = np.asarray(right + wrong, dtype=np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -110,7 +111,10 @@ def approximate_epsilon(
 
 
 def _wilson_upper(count: Any, total: Any, failure: float) -> Any:
-    """Return the upper end of Wilson's score interval for a binomial probability (Wilson 1927), for arrays."""
+    """Return the upper end of Wilson's score interval for a binomial probability (Wilson 1927), for arrays.
+
+    ``count`` of ``total`` trials were successes; the end is exceeded with probability about ``failure``.
+    """
     from scipy.special import ndtri
 
     z2 = float(ndtri(failure)) ** 2
@@ -149,7 +153,10 @@ def mu_lower_bound(hits: int, neighbor_runs: int, false_alarms: int, trials: int
 def approximate_mu(hits: Any, neighbor_runs: float, false_alarms: Any, trials: float, failure: float) -> Floats:
     """Return an approximation of :func:`mu_lower_bound` for arrays, by Wilson's score interval.
 
-    It is used to choose a threshold, never to state a result.
+    ``hits`` of ``neighbor_runs`` runs on the neighbor and ``false_alarms`` of ``trials`` runs on x were guessed to be
+    of the neighbor. Upper ends of the false alarm rate (level) and of the miss rate, each failing with probability
+    ``failure / 2``, give ``mu = -Phi^-1(level) - Phi^-1(miss rate)``, with Phi the standard normal distribution
+    function; -infinity where that is not finite. It is used to choose a threshold, never to state a result.
     """
     from scipy.special import ndtri
 
@@ -169,7 +176,12 @@ def gdp_epsilon(mu: float, delta: float) -> float:
 
 
 def mu_estimate(hits: int, neighbor_runs: int, false_alarms: int, trials: int) -> float:
-    """Return a point estimate of mu from the observed frequencies, with half an output added to keep it finite."""
+    """Return a point estimate of the parameter mu of Gaussian DP: ``Phi^-1(power) - Phi^-1(level)``.
+
+    The power is the frequency of ``hits`` among ``neighbor_runs`` runs on the neighbor, the level that of
+    ``false_alarms`` among ``trials`` runs on x. Half an output is added to each count to keep the estimate finite; 0 is
+    returned where it still is not.
+    """
     from scipy.special import ndtri
 
     level, power = (false_alarms + 0.5) / (trials + 1), (hits + 0.5) / (neighbor_runs + 1)

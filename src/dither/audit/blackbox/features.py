@@ -195,7 +195,11 @@ def _uniform(outputs: list[Any]) -> Array | None:
 def _as_columns(
     path: str, column: dict[int, Leaf], size: int, constants: dict[str, Any]
 ) -> Iterator[tuple[str, Array]]:
-    """Yield the column of the numbers at a path, if there are any, and the column of the kinds of its leaves."""
+    """Yield the columns of one location in the outputs: the kinds of its leaves, and its numbers, if there are any.
+
+    ``column`` has the leaf at ``path`` for each run that has one, by the number of the run; ``size`` is the number of
+    runs. Where all runs have one kind of leaf, no column of kinds is needed: the kind is stored in ``constants``.
+    """
     kinds = {leaf.kind for leaf in column.values()}
     if len(kinds) == 1 and len(column) == size:
         constants[f"{path} kind"] = kinds.pop()

@@ -90,6 +90,7 @@ class Measurement:
         return markup.block(markup.lines(str(self).splitlines()), markup.picture(power) if lines else "")
 
     def __str__(self) -> str:
+        """Return the bound, the estimate, the verdict on the claim and the guessing rule, a line each."""
         at = f" at delta = {self.delta:g}" if self.delta else ""
         condition = f", if it is Gaussian DP (mu >= {self.mu:.4g})" if self.mu is not None else ""
         lines = [
@@ -210,7 +211,10 @@ def measure(
 
 
 def _claim(claim: float | Guarantee | None, delta: float) -> tuple[float | None, float]:
-    """Return the claimed epsilon and its delta."""
+    """Return the claimed epsilon (None: there is no claim) and the delta at which epsilon is measured.
+
+    The delta is that of a claim of ApproxDP or PureDP, which ``delta`` may not contradict, and else ``delta``.
+    """
     allowed = 0.0 if delta == 0 else float(arguments.delta(delta))
     if isinstance(claim, (PureDP, ApproxDP)):
         claimed_delta = claim.delta if isinstance(claim, ApproxDP) else 0.0
@@ -249,8 +253,12 @@ def _learning_fraction(runs: int) -> float:
 def _look(
     runs: Runs, trials: int, failure: float, level: float, delta: float, claim: float | None, mode: str
 ) -> Measurement:
-    """Learn regions on the first part of the runs and return the largest bound that one of them gives on the rest; the
-    failure probability of each is fixed before the rest is examined."""
+    """Learn regions on the first part of the runs and return the largest bound that one of them gives on the rest.
+
+    ``failure`` is the probability with which this look may fail. Of two regions, the second, for rare events, gets the
+    share ``_RARE_SHARE`` of it; the shares are fixed before the rest is examined. The other parameters are passed on to
+    :func:`_bound_for_region`.
+    """
     training, test_runs = runs.split(round(runs.labels.size * _learning_fraction(trials)))
     fresh_ratio = test_runs.labels.size / max(1, training.labels.size)
     regions = learn_regions(training.outputs, training.labels, failure, delta, mode, fresh_ratio)
@@ -273,7 +281,22 @@ def _bound_for_region(
     claim: float | None,
     mode: str,
 ) -> Measurement:
-    """Return the measurement that fresh runs give for a fixed region."""
+    """Return the measurement that fresh runs give for a fixed region.
+
+    Parameters
+    ----------
+    test_runs
+        Runs that were not used to learn the region.
+    trials
+        The number of runs per data set, which is reported.
+    failure
+        The probability with which the bound may fail. It is divided equally between ``alpha`` and ``power``, which are
+        Clopper-Pearson bounds.
+    level
+        The confidence that is reported.
+    delta, claim, mode
+        As for :func:`measure`; the mode decides whether the bound is that of Gaussian DP.
+    """
     scores = region.score(test_runs.outputs)
     guesses = region.guesses(test_runs.outputs, scores)
     labels, total = test_runs.labels, test_runs.labels.size
@@ -310,7 +333,11 @@ def _bound_for_region(
 
 
 def _points(scores: NDArray[np.float64], labels: NDArray[np.bool_]) -> tuple[tuple[float, float], ...]:
-    """Return the observed (alpha, power) of the tests "the score is at least t"."""
+    """Return the observed (alpha, power) of the tests "the score is at least t", for about 64 thresholds t.
+
+    ``labels`` are True for runs on the neighbor: alpha is the frequency of such scores on x, and power that on the
+    neighbor. Runs whose score is NaN count as below every threshold. () if one data set has no usable score.
+    """
     scores, labels = scores[:_MAX_PLOTTED], labels[:_MAX_PLOTTED]
     usable = ~np.isnan(scores)
     x_scores, neighbor_scores = np.sort(scores[usable & ~labels]), np.sort(scores[usable & labels])

@@ -142,7 +142,10 @@ class AtomScore(ContentEquality):
 
     @classmethod
     def of(cls, view: OutputView, column: Array, labels: Labels) -> AtomScore:
-        """Learn the ratios from labeled values."""
+        """Learn the log-likelihood ratio of every value of ``column`` that occurs more than once.
+
+        ``labels`` are True for the runs on the neighbor. A value that occurs once says nothing about the other runs.
+        """
         values, codes, counts = np.unique(column, return_inverse=True, return_counts=True)
         repeated = counts > 1
         neighbor_counts = np.bincount(codes[labels], minlength=values.size)
@@ -285,10 +288,23 @@ class Objective:
 def learn_regions(
     outputs: Outputs, labels: Labels, failure: float, delta: float = 0.0, mode: str = "region", fresh_ratio: float = 1.0
 ) -> list[Region]:
-    """Learn one or two regions to test on fresh runs, best first.
+    """Learn one or two regions to test on fresh runs: the best in general, and the best for rare events.
 
-    ``labels`` are True for runs on the neighbor, and ``fresh_ratio`` is the number of fresh runs to come relative to
-    this sample.
+    For every candidate score, the cuts with the largest lower bound are searched on held-out scores. The second
+    objective, which the mode "gaussian" does not have, allows rare events for which only fresh runs give enough
+    evidence.
+
+    Parameters
+    ----------
+    labels
+        True for the runs on the neighbor.
+    failure
+        The probability with which a bound may fail. Only a thousandth of it is used here, since the best of many cuts
+        looks better than it is.
+    delta, mode
+        As for :func:`dither.audit.measure`.
+    fresh_ratio
+        The number of fresh runs to come, relative to this sample.
     """
     objectives: list[Objective] = [Objective(_SELECTION_FACTOR * failure, delta)]
     if mode != "gaussian":
@@ -331,7 +347,12 @@ def _transferred(region: Region, held_out_scores: Floats, scores: Floats) -> Reg
 
 
 def _candidates(outputs: Outputs, labels: Labels) -> Iterator[tuple[Score, Floats]]:
-    """Yield candidate scores, each with the held-out score of every run (learned on the other half of the sample)."""
+    """Yield candidate scores, each with the held-out score of every run (learned on the other half of the sample).
+
+    For each view of the outputs these are: the value itself, with the sign that makes large values speak for the
+    neighbor; the score of exact values; and the log-likelihood ratios of bins. At the end comes a blend of the ratios
+    that separate the two data sets best. ``labels`` are True for the runs on the neighbor.
+    """
     even = np.arange(labels.size) % 2 == 0
     ratios: list[tuple[float, LikelihoodRatioScore, Floats]] = []
     for view in views(outputs, labels):
@@ -369,7 +390,11 @@ def _candidates(outputs: Outputs, labels: Labels) -> Iterator[tuple[Score, Float
 
 
 def _atoms(view: OutputView, column: Array, labels: Labels, even: Labels) -> Iterator[tuple[Score, Floats]]:
-    """Yield the score of exact values with its held-out scores, if some value was observed more than once."""
+    """Yield the score of exact values with its held-out scores, if some value was observed more than once.
+
+    ``column`` is what ``view`` extracts from the outputs, and ``even`` marks one half of the runs: each half is scored
+    by the ratios that were learned on the other.
+    """
     values = exact_values(column)
     atoms = AtomScore.of(view, values, labels)
     if not atoms.values.size:
@@ -385,7 +410,11 @@ def held_out_only(scores: Floats, view: OutputView) -> Floats:
 
 
 def _rank_difference(column: Array, labels: Labels, usable: Labels) -> float:
-    """Return a median test statistic: positive if large values are more frequent on the neighbor than on x."""
+    """Return a median test statistic: positive if large values are more frequent on the neighbor than on x.
+
+    Each ``usable`` (finite) value of ``column`` counts as 1 above the median, -1 below it and 0 at it. ``labels`` are
+    True for the runs on the neighbor.
+    """
     with np.errstate(over="ignore"):  # the mean of two of the largest floats
         middle = np.median(column[usable])
     above = (column > middle) * 1.0 - (column < middle) * 1.0
@@ -402,7 +431,11 @@ def _blend(
 
 
 def _weights(matrix: Floats, labels: Labels) -> Floats:
-    """Fit a ridge-penalized logistic regression of the labels on the scores, by Newton's method."""
+    """Fit a ridge-penalized logistic regression of the labels on the scores, by eight steps of Newton's method.
+
+    ``matrix`` has a row for each run and a column for each score. The exponent is limited to 30, where the probability
+    is 0 or 1 to the precision of floats, and a step to 2 in each weight, so that separable data do not diverge.
+    """
     matrix, target = matrix[:_BLEND_RUNS], labels[:_BLEND_RUNS].astype(np.float64)
     weights = np.full(matrix.shape[1], 1.0 / matrix.shape[1])
     for _ in range(8):
@@ -440,7 +473,12 @@ def _sorted(scores: Floats, labels: Labels) -> Ranking:
 def _best_cuts(
     scores: Floats, labels: Labels, objectives: list[Objective], mode: str
 ) -> list[tuple[float, float, float]]:
-    """Return the best value of each objective, with the two cuts of the score that attain it."""
+    """Return the best rule for each objective, as ``(value, low, high)``.
+
+    The rule guesses x for scores up to ``low`` and the neighbor for scores from ``high`` on.
+    ``scores`` are held-out scores of the runs and ``labels`` are True for runs on the neighbor. In the ``mode``
+    "gaussian" one threshold separates the two guesses; otherwise runs between the cuts are not guessed.
+    """
     ranking = _sorted(scores, labels)
     if mode == "gaussian":
         return [_best_threshold(ranking, labels, objective.failure) for objective in objectives]
@@ -450,7 +488,10 @@ def _best_cuts(
 def _best_interval(ranking: Ranking, labels: Labels, objective: Objective) -> tuple[float, float, float]:
     """Return the best rule that guesses x below one cut of the sorted scores and the neighbor above another.
 
-    The result is the value of the objective and the thresholds ``low`` and ``high``.
+    The result is the value of the objective and the thresholds ``low`` and ``high``, which are infinite where a data
+    set is never guessed. ``ranking`` is that of :func:`_sorted`: the sorted scores, the number of neighbors before
+    each, and the indices where the score changes. A coarse grid of cuts is tried first, then finer ones around the
+    best.
     """
     ranked, before, changes = ranking
     size, total = ranked.size, before[-1]
@@ -484,7 +525,9 @@ def _refined(changes: NDArray[np.intp], tried: NDArray[np.intp], best: int) -> N
 def _best_threshold(ranking: Ranking, labels: Labels, failure: float) -> tuple[float, float, float]:
     """Return the best rule that guesses the neighbor above one cut and x below it, judged by its bound on mu.
 
-    The result is that bound and the thresholds ``low`` and ``high``.
+    The result is that bound, which fails with probability ``failure``, and the thresholds ``low`` and ``high``: the
+    neighboring scores of ``ranking`` (:func:`_sorted`) on either side of the cut. The bound is -infinity if all scores
+    are equal.
     """
     ranked, before, changes = ranking
     total, size = int(before[-1]), ranked.size

@@ -93,7 +93,11 @@ def run_function(fn: Any, batch: bool, features: Callable[[Any], Any] | None = N
 def _sides(
     draw: Callable[[Any, int], Any], pair: DataSets, labels: Labels, features: Callable[[Any], Any] | None
 ) -> Any:
-    """Return the outputs of both data sets, each computed in one call, in the order of the labels."""
+    """Return the outputs of both data sets, each computed in one call, in the order of the labels.
+
+    ``pair`` has x and its neighbor; a label is True where the neighbor is to be used. ``draw`` returns a number of
+    outputs for one data set, and ``features``, if given, is applied to them.
+    """
     sizes = int((~labels).sum()), int(labels.sum())
     parts = [draw(x, size) for x, size in zip(pair, sizes, strict=True) if size]
     if features is not None:
@@ -210,7 +214,11 @@ _worker: tuple[Draw, DataSets] | None = None
 
 
 def _start_worker(draw: Draw, data: DataSets, first: Any) -> None:
-    """Prepare a worker process, and report the hashes of its first outputs so that copied generators are noticed."""
+    """Prepare a worker process that calls ``draw`` on the two data sets.
+
+    The hashes of its first outputs are put into the queue ``first``. The hashes are how the parent notices that several
+    workers have a copy of one random generator.
+    """
     global _worker
     _worker = draw, data
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and ends the workers
@@ -247,6 +255,7 @@ class ProgressBar:
     """A progress bar on standard error."""
 
     def __init__(self, total: int, text: str) -> None:
+        """Show a bar labeled ``text`` that is complete after ``total`` steps."""
         from rich.console import Console
         from rich.progress import Progress
 

@@ -69,7 +69,10 @@ def standard_neighbors(
 
 
 def _bases(low: Any, high: Any, count: int) -> Iterator[tuple[str, Any]]:
-    """Yield named data sets with extreme distributions, to each of which one record is added or changed."""
+    """Yield named data sets of ``count`` records with extreme distributions between the bounds ``low`` and ``high``.
+
+    One record is added to each of them, or changed, to make a pair. The last has a thousand records.
+    """
     middle = type(low)((low + high) / 2)
     yield "all at the lower bound", np.full(count, low)
     yield "all at the upper bound", np.full(count, high)
@@ -82,7 +85,10 @@ def _bases(low: Any, high: Any, count: int) -> Iterator[tuple[str, Any]]:
 
 
 def _added(low: Any, high: Any, count: int) -> Iterator[Pair]:
-    """Yield pairs of which the second data set has one record more, at a bound."""
+    """Yield pairs of which the second data set has one record more, at one of the bounds ``low`` and ``high``.
+
+    ``count`` is the number of records of most data sets.
+    """
     empty = np.full(0, low)
     yield Pair("nothing, one record at the lower bound", empty, np.array([low]))
     yield Pair("nothing, one record at the upper bound", empty, np.array([high]))
@@ -93,7 +99,10 @@ def _added(low: Any, high: Any, count: int) -> Iterator[Pair]:
 
 
 def _replaced(low: Any, high: Any, count: int) -> Iterator[Pair]:
-    """Yield pairs in which one record is moved to a bound."""
+    """Yield pairs in which one record is moved to one of the bounds ``low`` and ``high``.
+
+    ``count`` is the number of records of most data sets. Data sets that lie at that bound altogether are left out.
+    """
     yield Pair("a single record, lower to upper bound", np.array([low]), np.array([high]))
     for bound, value in (("lower", low), ("upper", high)):
         for name, base in _bases(low, high, count):
@@ -105,7 +114,11 @@ def _replaced(low: Any, high: Any, count: int) -> Iterator[Pair]:
 
 
 def _unusual(low: Any, high: Any, count: int, neighbors: Neighbors) -> Iterator[Pair]:
-    """Yield pairs that differ in a value which a column may contain in spite of its bounds, such as NaN."""
+    """Yield pairs that differ in a value which a column may contain in spite of its bounds, such as NaN.
+
+    The other ``count`` records lie at the bound ``low``, are NaN, or are the limits of an integer type, where a
+    difference overflows. ``neighbors`` says whether the value is added or replaces a record.
+    """
     usual = np.full(count, float(low))
     numbers = {"NaN": np.nan, "infinity": np.inf, "minus infinity": -np.inf, "1e308": 1e308, "minus zero": -0.0}
     for name, value in numbers.items():
@@ -123,7 +136,10 @@ def _unusual(low: Any, high: Any, count: int, neighbors: Neighbors) -> Iterator[
 
 
 def _with_record(name: str, base: Any, value: Any, neighbors: Neighbors) -> Pair:
-    """Return a pair in which ``value`` is added to a data set, or replaces its last record."""
+    """Return a pair in which ``value`` is added to the data set ``base``, or replaces its last record.
+
+    ``neighbors`` says which of the two; ``name`` describes the value in the name of the pair.
+    """
     if neighbors is AddRemove:
         return Pair(f"{name}, added", base, np.append(base, np.array([value], dtype=base.dtype)))
     changed = base.copy()
@@ -136,7 +152,9 @@ def multi_row_neighbors(
 ) -> list[Pair]:
     """Return pairs of lists of rows ``{"id": ..., "value": ...}`` in which one person has many rows.
 
-    They are for functions whose guarantee is per person rather than per row.
+    They are for functions whose guarantee is per person rather than per row. Values lie at the ``bounds``; ``rows`` is
+    the number of rows of that person. Under ``AddRemove`` the person is in one data set only; under ``ReplaceOne`` the
+    person's values change, or all rows but one are removed.
 
     >>> import dither as dp
     >>> [pair.name for pair in multi_row_neighbors((0, 1), dp.AddRemove)]
@@ -224,6 +242,7 @@ class Search:
         return {"pair": self.name, "worst": worst, "refuted": self.refuted, "tried": self.table()}
 
     def __str__(self) -> str:
+        """Return the name of the worst pair, its measurement, and how many pairs were tried and measured."""
         count = sum(item.measured is not None for item in self.tried)
         return (
             f"worst of {len(self.tried)} pairs, {count} of them measured: {self.name}\n"
@@ -266,6 +285,10 @@ def search(
         Triples (name, x, x_neighbor), or a function that returns them. By default the arrays of
         :func:`dither.audit.standard_neighbors`, which needs ``bounds`` and ``neighbors``; ``unusual=False`` leaves out
         NaN and similar values.
+    confidence
+        The probability with which the statement holds.
+    finalists
+        The number of pairs, at most, that are measured at full length.
 
     >>> import dither as dp
     >>> mean = lambda x: dp.stats.mean(x, bounds=(0, 1), epsilon=1)
@@ -307,7 +330,11 @@ def _with_delta(options: dict[str, Any], claim: Any) -> dict[str, Any]:
 
 
 def _pairs(make_pairs: Any, bounds: Any, neighbors: Neighbors | None, unusual: bool) -> list[tuple[str, Any, Any]]:
-    """Return the pairs to try, made by ``make_pairs`` or the standard ones, each as ``(name, x, x_neighbor)``."""
+    """Return the pairs to try as triples ``(name, x, x_neighbor)``: those of ``make_pairs``, or else the standard ones.
+
+    ``make_pairs`` is a sequence of triples or a function that returns one. If it is None, ``bounds`` and ``neighbors``
+    are required, and ``unusual`` says whether NaN and similar values are among the records.
+    """
     if make_pairs is None:
         if neighbors is None or bounds is None:
             missing = "neighbors" if neighbors is None else "bounds"

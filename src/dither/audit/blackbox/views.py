@@ -45,7 +45,10 @@ UNORDERED_TRANSFORMS = frozenset(
 
 
 def lowest_bit(values: Array) -> Floats:
-    """Return the exponent of the lowest set bit.
+    """Return the exponent of the lowest set bit of each number; 2000 where there is none (zero, NaN and infinities).
+
+    Floats are read from their memory: 52 bits of mantissa, to which normal numbers add a leading one, and 11 bits of
+    exponent, whose offset for the lowest bit of the mantissa is 1075.
 
     >>> lowest_bit(np.array([1.0, 0.75, 2.0**-60, 12.0, 0.0])).tolist()
     [0.0, -2.0, -60.0, 2.0, 2000.0]
@@ -79,7 +82,9 @@ def fraction(values: Array) -> Floats:
 
 
 def number_class(values: Array) -> Floats:
-    """Return a code for the class of each number: ordinary, NaN, either infinity, either zero, integer.
+    """Return a code for the class of each number.
+
+    The codes are 0 ordinary, 1 NaN, 2 infinity, 3 minus infinity, 4 zero, 5 minus zero, 6 integer.
 
     >>> number_class(np.array([0.5, np.nan, np.inf, -np.inf, 0.0, -0.0, 3.0])).tolist()
     [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
@@ -239,7 +244,8 @@ def chi_square_score(codes: Array, labels: Labels) -> float:
 def bit_z_scores(values: Array, labels: Labels, *, stored: bool) -> NDArray[np.float64]:
     """Return the two-sample z-score of the proportion of ones for each of the 64 bits of a number, lowest bit first.
 
-    The bits are those of the integer part or, if ``stored``, of the representation in memory.
+    The bits are those of the integer part or, if ``stored``, of the representation in memory. ``labels`` are True for
+    the runs on the neighbor; a large score says that the bit has different proportions on the two data sets.
     """
     words = _stored_words(values) if stored else integer_part(values)
     ones = np.unpackbits(words.astype("<i8").view(np.uint8).reshape(-1, 8), axis=1, bitorder="little")
@@ -264,6 +270,10 @@ def proportion_z_scores(ones: Array, labels: Labels) -> NDArray[np.float64]:
 def strongest_parities(matrix: Bits, labels: Labels, count: int = 3) -> list[list[int]]:
     """Return the subsets of the first dozen columns whose parities distinguish the two data sets best.
 
+    ``matrix`` has a row of bits for each run, and ``labels`` are True for the runs on the neighbor. The difference of
+    the mean of ``(-1)^parity`` between the data sets is computed for all subsets at once by the fast Walsh-Hadamard
+    transform. Of the ``count`` largest, those of at least two columns are returned.
+
     >>> from dither.randomness import SYSTEM
     >>> free = (SYSTEM.words(1600) % 2).astype(np.uint8).reshape(400, 4)
     >>> free[:, 3] = (free[:, 0] + free[:, 1] + (np.arange(400) >= 200)) % 2
@@ -283,9 +293,12 @@ def strongest_parities(matrix: Bits, labels: Labels, count: int = 3) -> list[lis
 
 
 def constant_parities(matrix: Bits, labels: Labels, count: int = 3) -> list[list[int]]:
-    """Return sets of columns whose parity is constant on one data set and not on the other.
+    """Return at most ``count`` sets of columns whose parity is constant on one data set and not on the other.
 
-    They are the null space modulo 2 of the runs on either data set.
+    ``matrix`` has a row of bits for each run, and ``labels`` are True for the runs on the neighbor. The sets are the
+    null space modulo 2 of the runs on either data set, with a column of ones for parities that are always odd; 40 more
+    rows than columns are required, so that chance relations have probability at most about 2^-40. Sets are ordered by
+    how often the other data set violates them, which must be in more than 5 % of its runs.
 
     >>> from dither.randomness import SYSTEM
     >>> free = (SYSTEM.words(60_000) % 2).astype(np.uint8).reshape(600, 100)
@@ -519,7 +532,11 @@ def joint_views(outputs: Outputs, labels: Labels, columns: list[tuple[str, Array
 
 
 def _parts(widths: tuple[tuple[str, int], ...]) -> dict[str, list[tuple[str, int]]]:
-    """Return the columns within each of the outermost parts of the output."""
+    """Return the columns within each of the outermost parts of the output, by the name of the part.
+
+    A column is its name, which is a path such as ``[0].a``, and its width. The outermost part is the first step of the
+    path; only the first 16 parts are used.
+    """
     result: dict[str, list[tuple[str, int]]] = {}
     for name, width in widths:
         for end in range(1, len(name)):
@@ -539,7 +556,12 @@ def _positions(numeric: list[tuple[str, Array]]) -> Iterator[Position]:
 
 
 def _projections(outputs: Outputs, labels: Labels, positions: tuple[Position, ...]) -> Iterator[JointSummary]:
-    """Yield the linear discriminant between the two data sets, and differences of pairs of coordinates."""
+    """Yield summaries of several numbers at once: Fisher's linear discriminant of the data sets, and differences.
+
+    The discriminant is learned on the first runs, from at most 48 of the ``positions`` (the numbers in the outputs).
+    The first six positions are also subtracted in pairs; where there are more, so is their alternating sum.
+    ``labels`` are True for the runs on the neighbor.
+    """
     selected = positions[:_MAX_DISCRIMINANT]
     training_runs = min(_MAX_TRAINING_RUNS, labels.size // 2)
     numbers, labels = numeric_matrix(outputs.rows(0, training_runs), selected), labels[:training_runs]
@@ -570,8 +592,12 @@ def _projections(outputs: Outputs, labels: Labels, positions: tuple[Position, ..
 def _parities(
     outputs: Outputs, labels: Labels, columns: list[tuple[str, Array]], positions: tuple[Position, ...]
 ) -> Iterator[Parity | Pattern]:
-    """Yield parities of bits that distinguish the two data sets on a sample of the runs, and the pattern of the first
-    bits."""
+    """Yield parities of bits that distinguish the data sets on a sample of the runs, and a pattern of bits.
+
+    ``columns`` are the named parts of the outputs, of which texts give a hashed bit each, and ``positions`` the numbers
+    in them, which give low bits of the integer part and, for the first eight, all 52 stored bits of the mantissa. Bits
+    that do not vary in the sample are left out. ``labels`` are True for the runs on the neighbor.
+    """
     step = max(1, labels.size // _SCREENED_RUNS)
     sample, chosen = outputs.select(np.arange(0, labels.size, step)), labels[::step]
     text_names = [name for name, column in columns if column.dtype == object][:_MAX_POSITIONS]
@@ -725,7 +751,11 @@ def _is_varying(column: Array) -> bool:
 
 
 def _vector_views(name: str, column: Array, labels: Labels) -> Iterator[View]:
-    """Yield views of a column of vectors: summaries, a projection, its strongest coordinates and their bits."""
+    """Yield views of a column of vectors: summaries, a projection, its strongest coordinates and their bits.
+
+    ``name`` is that of ``column``, which has a row for each run; ``labels`` are True for runs on the neighbor. The
+    projection weights each coordinate by its difference of means over its variance, learned on the first half.
+    """
     yield from (View(name, transform) for transform in VECTOR_SUMMARIES)
     training_runs = labels.size // 2
     numbers, first = (
@@ -751,7 +781,12 @@ def _mean(rows: Array) -> Floats:
 
 
 def _bit_views(name: str, column: Array, labels: Labels, indices: list[int | None]) -> Iterator[View]:
-    """Yield the bits and residues that clearly distinguish the two data sets on a sample of the runs."""
+    """Yield the bits and residues that clearly distinguish the two data sets on a sample of the runs.
+
+    ``indices`` are the coordinates of the column ``name`` to examine (None: it has one number for each run), and
+    ``labels`` are True for runs on the neighbor. At most three views of each kind are returned: of the bits in memory,
+    of the bits of the integer part, and of residues, each with a z-score above 3.5.
+    """
     rows = min(_SCREENED_ROWS, max(500, _SCREENED // max(1, len(indices))))
     result: list[tuple[float, View]] = []
     sample, chosen = column[:rows], labels[:rows]
@@ -773,8 +808,11 @@ def _bit_views(name: str, column: Array, labels: Labels, indices: list[int | Non
 
 
 def _text_views(name: str, column: Array, labels: Labels) -> Iterator[View]:
-    """Yield the characters, words and numbers of texts that clearly distinguish the data sets on a sample of
-    the runs.
+    """Yield the characters, words and numbers of texts that clearly distinguish the data sets on a sample of the runs.
+
+    ``name`` is that of the ``column`` of texts, and ``labels`` are True for runs on the neighbor. Characters are
+    counted from the beginning and from the end, and each is tested by its lowest bit and by a bit of a multiplicative
+    hash, words by five bits of a hash. Nothing is yielded where the texts are short or hardly vary.
     """
     texts, chosen = [str(text) for text in column[:_TEXTS]], labels[:_TEXTS]
     longest = min(_LETTERS, max(map(len, texts), default=0))
@@ -801,7 +839,12 @@ def _text_views(name: str, column: Array, labels: Labels) -> Iterator[View]:
 
 
 def _separation(column: Array, labels: Labels) -> Floats:
-    """Return a rough standardized distance between the two data sets in each coordinate, used to rank coordinates."""
+    """Return a rough standardized distance between the two data sets in each coordinate, used to rank coordinates.
+
+    ``column`` has a row for each run, and ``labels`` are True for runs on the neighbor. The distance of labels is the
+    l1 distance of their frequencies (hashed to 1,024 values); that of numbers is the largest difference of means among
+    the value, its distance from the median, and whether it is finite.
+    """
     if column.dtype == object:
         codes = np.fromiter((label_hash(label) & 1023 for label in column), np.int64, column.size)
         first, second = (np.bincount(codes[chosen], minlength=codes.max() + 1) for chosen in (labels, ~labels))

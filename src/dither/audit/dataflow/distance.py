@@ -88,7 +88,12 @@ def is_supported(mechanism: Any) -> bool:
 
 @input_change.register
 def _additive_change(mechanism: Additive, one: Arguments, other: Arguments) -> InputChange:
-    """Return the l1, l2 (normal noise) or largest change of the coordinates, in units of the sensitivities."""
+    """Return how far the values ``one`` and ``other`` of a noisy release differ, and the privacy loss of that.
+
+    The ratio is the change divided by the sensitivity: in l1 norm for Laplace noise and l2 norm for normal noise where
+    sensitivities bound coordinates jointly, and the largest of the coordinates otherwise. The loss is divided by the
+    scales of the noise: mu squared for normal noise, epsilon otherwise.
+    """
     changes, noise = _coordinate_changes(one["value"], other["value"]), mechanism.noise
     copies = len(changes) if noise.joint else 1
     ratios = [change / limit for change, limit in zip(changes, noise.sensitivities * copies, strict=True)]
@@ -116,7 +121,10 @@ def _bounded_change(mechanism: BoundedLaplace, one: Arguments, other: Arguments)
 
 @input_change.register
 def _response_change(mechanism: RandomizedResponse, one: Arguments, other: Arguments) -> InputChange:
-    """Return the number of reports whose true category changes, each of which costs epsilon."""
+    """Return the number of reports whose true category differs between ``one`` and ``other``, as the ratio.
+
+    The sensitivity of randomized response is one report, and each costs the whole epsilon.
+    """
     _same_container(one["value"], other["value"])
     first, second = (np.atleast_1d(np.asarray(item["value"], dtype=object)) for item in (one, other))
     if first.shape != second.shape:
@@ -127,7 +135,10 @@ def _response_change(mechanism: RandomizedResponse, one: Arguments, other: Argum
 
 @input_change.register(LocalProtocol)
 def _local_change(mechanism: LocalProtocol[Any], one: Arguments, other: Arguments) -> InputChange:
-    """Return the number of reports whose encoded value changes, each of which costs epsilon."""
+    """Return the number of reports whose encoded value differs between ``one`` and ``other``, as the ratio.
+
+    The sensitivity of a local protocol is one report, and each costs the whole epsilon.
+    """
     first, second = mechanism.encode(one["values"]), mechanism.encode(other["values"])
     if first.shape != second.shape:
         raise ShapeMismatch("as many reports")
@@ -137,7 +148,10 @@ def _local_change(mechanism: LocalProtocol[Any], one: Arguments, other: Argument
 
 @input_change.register
 def _sets_change(mechanism: PaddedSets, one: Arguments, other: Arguments) -> InputChange:
-    """Return the number of reports whose set changes, each of which costs epsilon."""
+    """Return the number of reports whose set differs between ``one`` and ``other``, as the ratio.
+
+    The sensitivity of a local protocol is one report, and each costs the whole epsilon.
+    """
 
     def codes(own: Any) -> frozenset[int]:
         return frozenset(mechanism.encode(list(own)).tolist() if len(own) else ())
@@ -152,7 +166,11 @@ def _sets_change(mechanism: PaddedSets, one: Arguments, other: Arguments) -> Inp
 @input_change.register(SelectionMechanism)
 @input_change.register(TopK)
 def _score_change(mechanism: Any, one: Arguments, other: Arguments) -> InputChange:
-    """Return the change of the scores of candidates, of all integers, or of an interval."""
+    """Return the change of the scores from ``one`` to ``other``: of candidates, of all integers, or of an interval.
+
+    Scores that are a function of integers are compared on a range around both centers. The largest rise and the largest
+    fall are given to :func:`_selection_change`, which relates them to the sensitivity.
+    """
     if "score" in one:  # over all integers
         centers = one["center"], other["center"]
         integers = range(min(centers) - _INTEGERS, max(centers) + _INTEGERS)
@@ -189,8 +207,10 @@ def _selection_change(mechanism: Any, up: float, down: float) -> InputChange:
 
 @input_change.register
 def _smooth_change(mechanism: SmoothNoise, one: Arguments, other: Arguments) -> InputChange:
-    """Return the change of the answer in units of the smaller smooth sensitivity, or that of the sensitivities
-    if larger.
+    """Return the change of the answer, or that of the smooth sensitivities if it is larger.
+
+    The first is in units of the smaller sensitivity; the second is the logarithm of their ratio in units of ``beta``.
+    Both are at most 1 for neighbors. Any change costs the whole guarantee of the mechanism.
     """
     change = abs(_number(one["value"]) - _number(other["value"]))
     sizes = sorted(_number(item["smooth_sensitivity"]) for item in (one, other))
@@ -203,7 +223,10 @@ def _smooth_change(mechanism: SmoothNoise, one: Arguments, other: Arguments) -> 
 
 @input_change.register
 def _proposed_change(mechanism: ProposeTestRelease, one: Arguments, other: Arguments) -> InputChange:
-    """Return the change of the distance or, where the test can pass, of the answer in units of the bound."""
+    """Return the change of the distance or, where the test can pass, of the answer in units of the bound.
+
+    The larger of the two is the ratio, at most 1 for neighbors. Any change costs the whole guarantee of the mechanism.
+    """
     change = abs(_number(one["value"]) - _number(other["value"]))
     # where some neighbor is farther away than the bound, the distance is 0
     test_passes = min(one["distance"], other["distance"]) > 0
@@ -252,7 +275,10 @@ def monotone_violation(session: SparseVectorSession, queries: Sequence[tuple[Arg
 def _keys_change(mechanism: KeySelection, one: Arguments, other: Arguments) -> InputChange:
     """Return the change of the counts of common keys, and of those that only one data set has.
 
-    A key of one data set only is released with probability at most delta / groups.
+    ``lines`` of the arguments have the numbers of each key, and ``noises`` the noise of each of these numbers; a key is
+    released if its number of people is large enough. The ratio is the largest of: keys of one data set only, in units
+    of the groups that a person may be in; their number of people; and the change of any number of a common key. A key
+    of one data set only is released with probability at most delta / groups.
     """
     first, second, noises = one["lines"], other["lines"], one["noises"]
     people = list(noises).index(Measure("people"))
@@ -290,7 +316,8 @@ def _top_keys_change(mechanism: TopKeys, one: Arguments, other: Arguments) -> In
 def _marginals_change(mechanism: MarginalMechanism, one: Arguments, other: Arguments) -> InputChange:
     """Return the largest l1 norm of a table's change, which is declared, and the squared distance of the residuals.
 
-    The cost is that of the noise, which is added to the residuals.
+    The ratio is the norm in units of the declared contribution of a person. The cost is that of the noise, which is
+    added to the residuals. A ratio above 1 is returned as clearly above 1, however little it exceeds it.
     """
     first, second = one["counts"], other["counts"]
     if [*first] != [*second] or any(np.shape(first[levels]) != np.shape(second[levels]) for levels in first):
@@ -324,7 +351,10 @@ def _request_change(mechanism: Request, one: Arguments, other: Arguments) -> Inp
 
 
 def _full_guarantee(mechanism: Any, ratio: float) -> tuple[float, float, float]:
-    """Return the whole guarantee as (epsilon, mu squared, delta), if the input changed at all."""
+    """Return the whole guarantee as (epsilon, mu squared, delta), or zeros if the input did not change (``ratio`` 0).
+
+    It is for mechanisms whose cost of a smaller change is not computed.
+    """
     if ratio == 0:
         return 0.0, 0.0, 0.0
     numbers = [float(number) for number in mechanism.guarantee.exact]
@@ -381,7 +411,10 @@ def _released_number(value: Any) -> Any:
 
 
 def _same_container(one: Any, other: Any) -> None:
-    """Refuse containers that differ in what is returned along with the noise: type, index or name."""
+    """Refuse containers that differ in what is returned along with the noise: type, index or name.
+
+    Lists, tuples and single numbers have nothing of the kind. Raises ShapeMismatch.
+    """
     first, second = (
         [] if scalar(item) is not None or isinstance(item, (list, tuple))
         else [type(item), np.asarray(item).dtype.kind == "f", getattr(item, "index", None), getattr(item, "name", None)]
@@ -408,7 +441,9 @@ def _largest(ratios: Sequence[Fraction]) -> float:
 def _piecewise_change(one: Sequence[Any], other: Sequence[Any]) -> tuple[float, float]:
     """Return the largest rise and the largest fall of a piecewise quadratic score between two data sets.
 
-    The difference of two pieces is extremal at their ends or at its vertex.
+    ``one`` and ``other`` are triples of start, stop and the coefficients of the score between them. On every stretch
+    without an end inside, the difference of the two pieces is extremal at the ends or at its vertex; it is evaluated
+    exactly.
     """
     ends = sorted({float(end) for pieces in (one, other) for start, stop, _ in pieces for end in (start, stop)})
     up = down = 0.0
@@ -449,8 +484,10 @@ def series_ratio(mechanism: SeriesMechanism, releases: Sequence[tuple[Arguments,
 
 
 def series_cost(mechanism: SeriesMechanism, releases: Sequence[tuple[Arguments, Arguments]]) -> tuple[float, float]:
-    """Return epsilon and mu squared of the whole series if this is the first release that differs, and zeros
-    otherwise.
+    """Return epsilon and mu squared of the whole series if this is the first release that differs, and zeros otherwise.
+
+    ``releases`` are the arguments on both data sets, in order of release and with the present one last. The guarantee
+    covers all releases together, so it is counted once.
     """
     differs = [np.any(np.asarray(a["increments"]) != np.asarray(b["increments"])) for a, b in releases]
     if not differs[-1] or any(differs[:-1]):

@@ -116,6 +116,7 @@ class Replay:
         }
 
     def __str__(self) -> str:
+        """Return the leaks and what could not be compared, a line each; if there are none, how far the inputs moved."""
         if not self.passed:
             unknown = [f"CANNOT BE COMPARED {part}" for part in self.incomparable]
             return "\n".join([*(f"LEAK {finding}" for finding in self.findings), *unknown])
@@ -280,7 +281,11 @@ class _Pair:
         return cls(recorder, player, first, _outcome(pipeline, other, player), seed, put_back)
 
     def repeated(self, pipeline: Callable[[Any], Any], one: Any, other: Any) -> _Varying:
-        """Repeat both runs on unchanged data with the recorded releases, and return what varies between repetitions."""
+        """Repeat both runs on unchanged data with the recorded releases, and return what varies between repetitions.
+
+        ``one`` is the data set of the recorded run and ``other`` that of the replayed run. What varies, such as the
+        time of day, does not depend on the data.
+        """
         varying = _Varying()
         recorded = _Run([0.0] * len(self.recorder.log), self.first)
         for x, run in ((one, recorded), (other, self.player.run(self.second))):
@@ -307,10 +312,11 @@ class _Pair:
         return [f"{name}: {part}" for name, item in parts.items() for part in item.opaque]
 
     def differences(self, claim: Guarantee | None, varying: _Varying | None = None) -> list[_Finding]:
-        """Return everything that depends on the data.
+        """Return everything that depends on the data: releases, the number of releases, errors, results and effects.
 
         Where an output differs in several locations, the first that does not vary between runs on one data set is
-        returned.
+        returned. ``varying`` has the locations that do (None: nothing varies). If nothing else is found, the sum of the
+        releases' costs is compared with ``claim``, unless that is None.
         """
         varying = varying or _Varying()
         released = [finding._replace(varies=varying.covers(finding.location)) for finding in self.player.findings]
@@ -339,9 +345,10 @@ class _Pair:
 
 
 def _different(name: str, says: str, one: _Outcome, other: _Outcome, varying: _Varying) -> list[_Finding]:
-    """Return the finding that a part of two outcomes differs, if it does.
+    """Return the finding that a part of two outcomes differs, as a list of one, or an empty list.
 
-    It names the first location that does not vary between runs on one data set, where there is one.
+    ``name`` is the name of the part and ``says`` begins the sentence about it. It names the first location that does
+    not vary between runs on one data set (``varying``), where there is one.
     """
     first, second = one.part(name), other.part(name)
     certain = first_difference(first, second, lambda index: varying.leaf(name, index))
@@ -370,7 +377,10 @@ def _overspent(changes: list[InputChange], claim: Guarantee) -> list[_Finding]:
 
 
 def _outcome(pipeline: Callable[[Any], Any], x: Any, witness: _Recorder | _Player) -> _Outcome | None:
-    """Return the result or error of one run and what it left behind; None if its releases do not correspond."""
+    """Return the result or error of one run and what it left behind; None if its releases do not correspond.
+
+    ``pipeline`` is run on a copy of ``x``, while ``witness`` records its releases or replaces them by recorded ones.
+    """
     with observed_by(witness), drawn_from(witness.coins), _inherited_by_threads(witness.coins):
         try:
             observed = observe(pipeline, _copied(x), keep=Frozen.of)
@@ -389,7 +399,11 @@ def _outcome(pipeline: Callable[[Any], Any], x: Any, witness: _Recorder | _Playe
 
 @contextmanager
 def _inherited_by_threads(coins: _SharedCoins) -> Iterator[None]:
-    """Observe threads that are started inside, and tasks of pools, like the thread that starts them."""
+    """Observe threads that are started inside, and tasks of pools, like the thread that starts them.
+
+    Meanwhile ``Thread.start`` and ``ThreadPoolExecutor.submit`` are replaced by versions that hand on the observer, and
+    ``coins`` as the source of noise.
+    """
     threads: Any = Thread
     pools: Any = ThreadPoolExecutor
     start, submit = threads.start, pools.submit
@@ -517,7 +531,11 @@ class _Recorder:
         self.diverged = False
 
     def see(self, what: Any, name: str, given: Mapping[str, Any], compute: Callable[[], Any]) -> Any:
-        """Compute a release, and record it unless a release inside of it was recorded."""
+        """Compute a release, and record it unless a release inside of it was recorded.
+
+        ``what`` is the mechanism or function and ``name`` its method, ``given`` are the arguments, and ``compute``
+        carries out the release, whose outcome is returned. A source of noise that is not private is a finding.
+        """
         if type(given.get("source")) not in _PRIVATE:
             label = f"release {len(self.log) + 1}, {_Record(what, name, {}, None).name}"
             text = f"{label}: its noise is drawn from a source that is not private"
@@ -542,6 +560,7 @@ class _Player:
     """The observer of the second run, which replaces every release by the recorded one."""
 
     def __init__(self, coins: _SharedCoins, log: list[_Record]) -> None:
+        """Prepare to replace the releases of a run by those of ``log``; all other noise is drawn from ``coins``."""
         self.coins, self._log = coins, log
         self.releases, self.findings = list[Release](), list[_Finding]()
         self.diverged = False
@@ -549,7 +568,12 @@ class _Player:
         self._advances: dict[str, list[Any]] = {}
 
     def see(self, what: Any, name: str, given: Mapping[str, Any], compute: Callable[[], Any]) -> Any:
-        """Compare a release with the record, and return the recorded outcome; end the run if they do not correspond."""
+        """Compare a release with the record, and return the recorded outcome; end the run if they do not correspond.
+
+        ``what`` is the mechanism or function and ``name`` its method, ``given`` are the arguments, and ``compute``
+        carries out the release. It is called only for releases that are composed of others, and to start a session of
+        questions. An input that moved farther than the declared sensitivity is a finding.
+        """
         if self.diverged:
             raise _Diverged
         index = len(self.releases)

@@ -195,7 +195,12 @@ def leaves(output: Any) -> Iterator[tuple[str, Leaf]]:
 
 
 def _walk(output: Any) -> Iterator[tuple[str, str, Leaf]]:
-    """Yield every leaf with its path, and with a path that contains no value and may be shown."""
+    """Yield every leaf of ``output`` with its path, and with a path that contains no value and may be shown.
+
+    The walk is depth-first with an explicit stack, so that deep outputs cannot overflow Python's. A container inside
+    itself and a shared object that was seen before become leaves that say so; what cannot be decomposed, and everything
+    after the first 2^22 parts, becomes an opaque leaf.
+    """
     stack: list[tuple[str, str, Any]] = [("", "", output)]
     inside: dict[int, int] = {}  # the depth of every container that is being visited
     known: dict[int, tuple[int, Any]] = {}  # objects that were decomposed, kept alive so that ids are not reused
@@ -274,8 +279,9 @@ def difference(one: Any, other: Any) -> str | None:
 
 
 def differing(one: Frozen, other: Frozen) -> Iterator[tuple[int, bool]]:
-    """Yield the index of every leaf that differs, and whether the paths differ there: nothing after that is
-    compared.
+    """Yield the index of every leaf that differs, and whether the outputs stop corresponding there.
+
+    They do where the paths differ, or where one output has more leaves: nothing after that is compared.
     """
     for index, ((path, _, leaf), (other_path, _, other_leaf)) in enumerate(zip(one.leaves, other.leaves, strict=False)):
         if path != other_path:
@@ -537,7 +543,11 @@ def _hidden(value: Any) -> list[Child]:
 
 
 def _reduced(value: Any, kind: type, hidden: Any) -> Any:
-    """Return what the class in C itself writes when it is pickled; None if it does not, or if a subclass interferes."""
+    """Return what the class in C itself writes when it is pickled; None if it does not, or if a subclass interferes.
+
+    ``kind`` is the type of ``value``, and ``hidden`` the base class in C, whose state Python cannot read. The result is
+    a tuple as ``__reduce__`` returns it, or the name of a global.
+    """
     import copyreg
 
     names = ("__reduce_ex__", "__reduce__", "__getstate__", "__getnewargs__", "__getnewargs_ex__")
@@ -613,7 +623,10 @@ def _quoted(text: str | bytes) -> str:
 
 
 def _long(value: int, kind: str) -> list[Child]:
-    """Decompose an integer that no float represents exactly into residues, low bits and all of its digits."""
+    """Decompose an integer that no float represents exactly into residues, low bits and all of its digits.
+
+    ``kind`` is the kind of the leaf for the number itself, which is rounded to a float if it has more than 64 bits.
+    """
     short = value if -(1 << 63) <= value < 1 << 63 else _real(value)
     return [
         ("", Leaf(kind, short)),
@@ -776,7 +789,11 @@ def _array_base(instance: Any) -> list[Child]:
 
 
 def _array_values(array: Array) -> list[Child]:
-    """Decompose the values of an array by their type; nothing is rounded."""
+    """Decompose the values of an array by their type; nothing is rounded.
+
+    Dates are compared as integers; unsigned integers and floats of more than 64 bits, which no 64-bit float holds, are
+    divided into a float and the rest.
+    """
     flat = array.ravel()
     kind = flat.dtype.kind
     if kind == "b":

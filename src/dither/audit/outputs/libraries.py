@@ -276,7 +276,9 @@ _KNOWN: dict[tuple[str, str], tuple[Decompose, frozenset[str] | None]] = {
 def keyed_rows(instance: Any, name_of: Callable[[Any], str]) -> Iterator[Child]:
     """Yield the number of rows, the presence of every key (as Ellipsis), and every number under the key of its row.
 
-    The key of a row consists of its values that are neither numbers nor missing; rows with equal keys are numbered.
+    ``instance`` is a table of a supported library (nothing is yielded for others), and ``name_of`` makes a text of a
+    value. The key of a row consists of its values that are neither numbers nor missing; rows with equal keys are
+    numbered.
     """
     table = _rows(instance)
     if table is None:

@@ -84,6 +84,7 @@ class Watch:
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
+        """Prepare to observe runs of ``function``; what it can store from one call to the next is found here."""
         self._memory = _Memory(function)
         self._stack = ExitStack()
         self.warnings: list[warnings.WarningMessage] = []
@@ -94,6 +95,7 @@ class Watch:
         self._quiet = False
 
     def __enter__(self) -> Watch:
+        """Start to capture the standard streams (file descriptors 1 and 2), logs, warnings and audit events."""
         with ExitStack() as stack:
             self._streams = [
                 (name, stack.enter_context(_captured(number, attribute)))
@@ -133,8 +135,16 @@ class Watch:
         return result, self.effects
 
     def _left(self, surroundings: Any, before: Any, context: Any, inherited: Any) -> Iterator[Effect]:
-        """Yield everything that a run left behind, by name, and restore the environment, the directory and the
-        modes.
+        """Yield everything that a run left behind, by name, and restore the environment, the directory and the modes.
+
+        Parameters
+        ----------
+        surroundings
+            The environment, the working directory and the modes (of NumPy and decimal) before the run.
+        before
+            What the function had stored before the run.
+        context, inherited
+            The context variables after the run, and those that it started with.
         """
         for name, stream in self._streams:
             text = stream()
@@ -193,8 +203,12 @@ class Watch:
             self._logged.append((record.name, record.levelno, text, Frozen.of((record.args, extra))))
 
     def _listen(self, event: str, arguments: tuple[Any, ...]) -> None:
-        """Record an audit event of Python that writes, starts or connects to something; remember files before they
-        change."""
+        """Record an audit event that writes, starts or connects to something; remember files before they change.
+
+        ``event`` is the name of the event and ``arguments`` are what Python passes with it. Events of dither itself,
+        and those that this function causes, are left out; names of temporary files are kept apart, since they are
+        random.
+        """
         if self._quiet or event in _READING or (event == "open" and not _is_writing(arguments)) or _by_dither():
             return
         self._quiet = True  # what is done here is no event
@@ -334,8 +348,11 @@ def _logging_to(receive: Callable[[logging.LogRecord], None]) -> Iterator[None]:
 
 @contextmanager
 def _captured(number: int, attribute: str) -> Iterator[Callable[[], str]]:
-    """Redirect a standard stream to a file, for the process and for Python; yield a function that returns what is new
-    in it."""
+    """Redirect a standard stream to a file, for the process and for Python.
+
+    Yields a function that returns what was written since its last call. ``number`` is the file descriptor of the
+    stream, and ``attribute`` its name in :mod:`sys`.
+    """
     original = getattr(sys, attribute)
     with tempfile.TemporaryFile() as file, ExitStack() as stack:
         try:
@@ -423,7 +440,11 @@ class _Memory:
                 yield f"memory{name}", Frozen.of(self._content(name, held, now))
 
     def _content(self, name: str, held: Any, now: Any) -> Any:
-        """Return what is compared of a place: of a dict the items that change, of a list what was appended."""
+        """Return what is compared of a stored object: of a dict the items that change, of a list what was appended.
+
+        ``held`` is its value before the run and ``now`` the present one, which is returned where neither applies.
+        ``name`` is its name, by which the changing items are known.
+        """
         if isinstance(held, dict) and isinstance(now, dict):
             return [(key, now[key]) for key in self._changed[name] if key in now]
         if isinstance(held, list) and isinstance(now, list) and _is_same(held, now[: len(held)]):
@@ -447,7 +468,8 @@ def snapshot(function: Callable[..., Any]) -> Callable[[], None]:
 def _contents(name: str, value: Any) -> tuple[list[_Place], list[_Reached]]:
     """Return the places in one object where something can be stored, and the objects that are reached from it.
 
-    Functions, classes and instances of Python and of installed packages are not looked into.
+    ``value`` is the object and ``name`` says how it was reached. Functions, classes and instances of Python and of
+    installed packages are not looked into, nor are containers of more than 2^14 items.
     """
     if isinstance(value, ModuleType):
         is_own = value.__name__.startswith("dither")
@@ -495,7 +517,11 @@ def _contents_of_function(name: str, value: FunctionType) -> tuple[list[_Place],
 
 
 def _contents_of_instance(name: str, value: Any) -> tuple[list[_Place], list[_Reached]]:
-    """Return the attributes of an instance, with its class and the method that is called when the instance is."""
+    """Return the attributes of an instance, with its class and the method that is called when the instance is.
+
+    The first list has its attributes as one place that can be restored (none if it has no ``__dict__``), the second the
+    objects that are reached from it. ``name`` says how the instance ``value`` was reached.
+    """
     reached: list[_Reached] = [(" type", type(value)), (" type.__call__", vars(type(value)).get("__call__"))]
     own = getattr(value, "__dict__", None)
     if not isinstance(own, dict):
@@ -521,7 +547,7 @@ def _read_cell(cell: CellType) -> Any:
 
 
 def _restore_cell(cell: CellType, held: Any) -> None:
-    """Set the variable of a closure, or remove its value if it had none."""
+    """Set the variable of a closure to ``held``, or remove its value if it had none (``_MISSING``)."""
     if held is _MISSING:
         del cell.cell_contents
     else:
@@ -529,7 +555,10 @@ def _restore_cell(cell: CellType, held: Any) -> None:
 
 
 def _restore_item(items: dict[str, Any], key: str, held: Any) -> None:
-    """Set a global variable, or remove it if it did not exist."""
+    """Set the global variable ``key`` to ``held``, or remove it if it did not exist (``_MISSING``).
+
+    ``items`` is the dict of the module's variables.
+    """
     if held is _MISSING:
         items.pop(key, None)
     else:
@@ -658,7 +687,11 @@ def feature(features: Callable[[Any], Any], observation: Any) -> Any:
 def _observation(
     function: Callable[..., Any], arguments: tuple[Any, ...], watch: Watch, keep: Callable[[Any], Any]
 ) -> Any:
-    """Run a function once and return its output or error, within :class:`Warned` if it left anything behind."""
+    """Run a function once and return its output or error, within :class:`Warned` if it left anything behind.
+
+    ``keep`` is applied to the output at once, before later runs can change it, and ``watch`` records warnings and
+    effects.
+    """
 
     def compute() -> Any:
         """Return the output, or the error that was raised; items of lazy iterators are computed here, where they are

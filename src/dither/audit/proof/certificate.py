@@ -189,7 +189,12 @@ class Certificate:
 
     @classmethod
     def of(cls, mechanism: str, claim: Guarantee, evidence: Evidence, at: Fraction | None = None) -> Certificate:
-        """Return the certificate that compares ``evidence`` with ``claim``."""
+        """Return the certificate that compares ``evidence`` with ``claim``.
+
+        ``mechanism`` describes what was examined. ``at`` is the epsilon at which delta is stated: by default that of
+        the claim, or 1 for zCDP. Bounds are rounded outward; None or infinity stands for what the evidence does not
+        bound.
+        """
         if at is None:
             at = Fraction(1) if isinstance(claim, ZCDP) else claim.exact[0]
         delta = evidence.at(at)
@@ -277,6 +282,7 @@ class Certificate:
         return "holds" if self.holds else "refuted" if self.refuted else "open"
 
     def __str__(self) -> str:
+        """Return the claim, the certified bounds of its delta, loss or rho, the worst pair and the method."""
         if isinstance(self.claim, ApproxDP) or (isinstance(self.claim, PureDP) and math.isinf(self.epsilon)):
             result = f"δ({self.at:.6g}) {_between(self.delta_low, self.delta)}"
         elif isinstance(self.claim, PureDP):

@@ -124,7 +124,11 @@ def _is_defined_by_dither(kind: type) -> bool:
 
 
 def require_genuine(mechanism: Any) -> None:
-    """Refuse an object that differs from what its constructor builds from its own arguments."""
+    """Refuse an object that differs from what its constructor builds from its own arguments.
+
+    A proof about a class says nothing about an object whose attributes were changed, of a class that dither does not
+    define, or that draws from a source or through hooks that were replaced.
+    """
     _refuse_another_source()
     _refuse_hooks()
     kind = type(mechanism)

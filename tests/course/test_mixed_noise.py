@@ -40,3 +40,19 @@ def test_theorem_10_is_granted_where_it_is_true() -> None:
     assert granted.delta <= 0.1
     assert granted.privacy_curve(1) <= granted.delta
     assert gaussian_delta(Fraction(1), Fraction(math.sqrt(2))) <= granted.delta * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("sigma", [0.5, 1.0, 3.0, 10.0])
+@pytest.mark.parametrize("sensitivity", [0.5, 2.0])
+def test_a_free_threshold_and_sigma_have_their_true_delta(sensitivity: float, sigma: float) -> None:
+    r = mp.mpf(sigma) / mp.mpf(sensitivity)
+    true = mp.ncdf(1 / (2 * r) - r) - mp.e * mp.ncdf(-1 / (2 * r) - r)
+    assert theorem_10(sensitivity, 1, 0.01, threshold=sensitivity * 0.99, sigma=sigma) == Laplace(sensitivity, 1)
+    if true > 0.01:
+        with refuses(NotPrivate, f"at least {float(true):.6g}"):
+            theorem_10(sensitivity, 1, 0.01, threshold=sensitivity, sigma=sigma)
+    else:
+        granted = theorem_10(sensitivity, 1, 0.01, threshold=sensitivity, sigma=sigma)
+        assert isinstance(granted, Gaussian)
+        assert granted.delta == pytest.approx(float(true), rel=1e-9)
+        assert granted.sigma == pytest.approx(sigma, rel=1e-9)

@@ -134,8 +134,8 @@ class Result:
         """The example as it is typed at Python's prompt, and its value.
 
         >>> import dither as dp
-        >>> dp.course.find("definition 9")[0].session.splitlines()[-1]
-        "[('Gaussian', 1.18), ('Laplace', 2.0), ('Laplace', 2.0)]"
+        >>> dp.course.find("theorem 26")[0].session.splitlines()[-1] == dp.course.find("theorem 26")[0].output
+        True
         """
         firsts = {statement.lineno for statement in ast.parse(self.example).body}
         lines = enumerate(self.example.splitlines(), 1)

@@ -19,7 +19,7 @@ def theorem_10(
     """Return the mixed noise of Definition 9: normal if ``sensitivity <= threshold``, else Laplace noise.
 
     *Statement.* Theorem 10 sets ``threshold = sqrt(pi) delta epsilon / 2`` and ``sigma = sqrt(2) sensitivity /
-    epsilon``, the defaults here, claims (epsilon, delta)-DP, and is false: such Gaussian noise has a delta that depends on
+    epsilon``, the defaults here, claims (epsilon, delta)-DP, and is false: the delta of such Gaussian noise depends on
     epsilon alone, so no threshold on the sensitivity can make it small. It is refused, with the true delta, whenever
     it is not (epsilon, delta)-DP, and granted with its true delta otherwise; so is any other sigma. Laplace noise is
     epsilon-DP whatever the threshold. :class:`~dither.MixedNoise` chooses between two calibrated laws instead.

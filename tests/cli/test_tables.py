@@ -352,7 +352,7 @@ def test_check_tells_the_steward_which_cells_do_not_read(sales, dither):
     sales.write_text(text.replace('"number"', '"number", format = "1234,56"'), encoding="utf-8")
     code, out, err = dither("check", sales)
     assert "- amount: 1 of 2,001 cells say NA, - or the like, and count as empty" in out
-    assert out.endswith("complete; source and card agree\n")
+    assert "complete; source and card agree\n" in out
     code, out, err = dither("query", sales, "SELECT AVG(amount) AS a FROM sales", "--epsilon", "5", "--max-rows", "6")
     assert float(out.splitlines()[2].split()[0]) == pytest.approx(44.7, abs=2)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from datetime import date, datetime
+from dataclasses import replace
+from datetime import UTC, date, datetime
 
 import pyarrow as pa
 import pytest
@@ -24,6 +25,7 @@ from dither.wire.results import (
     recorded_bytes,
 )
 from support import each, refuses
+from tables.profiles import table_profile
 
 ANSWER = Answer(
     ("day", "at", "n", "h", "m"),
@@ -98,6 +100,16 @@ CARD = Card(
     receipt="/secret/place/receipt", incident_log="/secret/place/log", rows=1000, rows_without_unit="drop",
     tables={"patients": PrivateTable("/secret/place/p.csv", {"id": ColumnCard("integer")}, "id", 5)},
 )  # fmt: skip
+
+
+def test_a_card_has_its_profile():
+    measured = table_profile([1, 1, 2], {"age": [30, None, 70], "sex": ["f", "f", None]}, {"age": (0, 50, 120)},
+                             {"sex": ("f", "m")}, classes=(1, 2))  # fmt: skip
+    profile = dp.Profile({CARD.name: measured}, dp.ApproxDP(1, 1e-6), datetime(2026, 3, 1, tzinfo=UTC))
+    assert card_from_json(over_the_wire(card_to_json(replace(CARD, profile=profile)))).profile == profile
+    assert card_from_json(over_the_wire(card_to_json(CARD))).profile is None
+    with refuses(dp.InvalidArgument, "profile"):
+        card_from_json({**card_to_json(CARD), "profile": {"tables": {"visits": {"people": 5}}}})
 
 
 def test_a_card_shows_what_is_public_and_nothing_else():

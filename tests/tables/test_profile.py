@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from datetime import date, datetime
+from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
 
 import duckdb
@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dither as dp
-from dither.tables.card.model import Card, ColumnCard, PrivateTable
+from dither.tables.card.model import Card, ColumnCard, PrivateTable, with_recent_profile
 from dither.tables.planning.automatic import EDGES
 from dither.tables.planning.profile_plan import (
     KEY_EDGES,
@@ -316,6 +316,21 @@ def test_no_question_can_take_the_place_of_a_profile(tmp_path):
         profile = table.profile(epsilon=1)
         table.sql("SELECT COUNT(*) AS n FROM visits").release(epsilon=1, key="profile of mine")
         assert recorded_profile(table.card, table.ledger) == profile
+
+
+@each(("days", "used"), [(None, True), (2, True), (0.5, False)])
+def test_an_old_profile_is_used_only_where_its_age_is_accepted(tmp_path, days, used):
+    with dp.open(card(tmp_path)) as table:
+        table.profile(epsilon=10)
+        old = replace(table.card.profile, released=datetime.now(UTC) - timedelta(days=1))
+        table.card = replace(table.card, profile=old)
+        question = table.sql("SELECT AVG(amount) AS a FROM visits")
+        plan = question.plan(epsilon=1, profile_age=days)
+        assert (plan.parts[0].card.profile is not None) == used
+        without = replace(table.card, profile=replace(old, released=None))
+        assert (with_recent_profile(without, days).profile is not None) == (days is None)
+        with refuses(dp.InvalidArgument, "profile_age"):
+            question.plan(epsilon=1, profile_age=0)
 
 
 # -- what is refused, and what is left out ----------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from dither.present import markup
 from dither.public_module import public_in
 from dither.release.progress import Progress, is_watched
 from dither.tables.answer import Answer
+from dither.tables.card.model import with_recent_profile
 from dither.tables.card.values import clip, closest
 from dither.tables.codec import fields, from_json
 from dither.tables.engines import with_public_values
@@ -219,7 +220,7 @@ class ServerBackend:
 
     def plan(self, question: Question, options: ReleaseOptions) -> QuestionPlan:
         """Plan a question on this machine, by the card that the server shows."""
-        card = question.card
+        card = with_recent_profile(question.card, options.profile_age)
         for part in question.query.aggregations:
             card = with_public_values(_NoPublicTables(), card, part)  # type: ignore[arg-type]  # all that it calls
         plan = plan_question(question.query, card, options)

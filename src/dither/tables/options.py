@@ -98,6 +98,9 @@ class ReleaseOptions:
         "Spend a twentieth of ε to learn how much the limits leave out, and show it beside the ±.",
         recorded=False,
     )
+    profile_age: float | None = option(
+        None, "Plan without a profile that is older than this; without the option, whatever its age.", "DAYS"
+    )
     nonnegative: bool = option(False, "Return no count or sum below 0.", planned=False)
     integer: bool = option(False, "Return counts and sums as whole numbers.", planned=False)
     analyst: str | None = option(None, "Who asks, where each analyst has a budget.", "NAME", recorded=False, sent=False)
@@ -125,6 +128,8 @@ class ReleaseOptions:
             arguments.positive(self.error, "error")
         if self.delta is not None:
             arguments.delta(self.delta)
+        if self.profile_age is not None:
+            arguments.positive(self.profile_age, "profile_age")
         for name in ("max_groups", "max_rows"):
             limit = getattr(self, name)
             if limit is not None and not (isinstance(limit, str) and limit == "auto"):

@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timedelta
 from functools import cached_property
 from typing import Any, cast
 from typing import Literal as Choice
@@ -216,6 +216,16 @@ class Card:
             rows=table.rows,
             tables={other: self.private_tables[other] for other in others},
         )
+
+
+def with_recent_profile(card: Card, days: float | None) -> Card:
+    """Return the card without its profile where that is older than this many days, or of an unknown age; None for any
+    age."""
+    if card.profile is None or days is None:
+        return card
+    released = card.profile.released
+    is_recent = released is not None and datetime.now(released.tzinfo) - released <= timedelta(days=days)
+    return card if is_recent else replace(card, profile=None)
 
 
 def limited(card: Card, max_incidents: int | None, min_epsilon: float | None) -> Card:

@@ -24,6 +24,7 @@ from dither.randomness import resolve
 from dither.release import pipeline
 from dither.release.progress import with_progress
 from dither.tables.answer import Answer, is_total
+from dither.tables.card.model import with_recent_profile
 from dither.tables.compile import statements
 from dither.tables.compile.context import Statement, StatementContext
 from dither.tables.engines import with_public_values
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 
 def planned(question: Question, options: ReleaseOptions) -> QuestionPlan:
     """Return the plan of a question; values of public tables are read, no others."""
-    card = question.card
+    card = with_recent_profile(question.card, options.profile_age)
     for part in question.query.aggregations:
         card = with_public_values(question.table.engine, card, part) if public_joins(part) else card
     return plan_question(question.query, card, options)

@@ -172,7 +172,11 @@ def charge(
     store: LedgerStore, population: str, who: NDArray[np.uint8], cost: Amount, limit: Amount
 ) -> NDArray[np.bool_]:
     """Charge the people who can pay ``cost`` within ``limit``, in the transaction that is under way; return a mask of
-    them."""
+    them.
+
+    ``who`` has one row of bytes per person, the keyed hash of the person's key in ``population``. People are charged in
+    batches of ``_BATCH``; those without an account get one. A cost above the limit is paid by nobody.
+    """
     kept = np.ones(len(who), dtype=bool)
     if not cost.within(limit):
         return ~kept
@@ -202,9 +206,11 @@ def charge(
 def checksum(secret: bytes, who: NDArray[np.uint8], loss: Any, delta: Any) -> int:
     """Return a secretly weighted sum of what people have spent, modulo a prime: a change of any account changes it.
 
-    The checksums of charges add up to that of the accounts. Each person's weights are drawn from the secret. Without
-    it, moving what one person has spent to another or to a new person goes unnoticed with probability 2^-63 only;
-    modulo a power of two, large steps would do.
+    ``who`` has one row of 16 bytes per person (their keyed hash), ``loss`` and ``delta`` what each has spent, as whole
+    numbers: one for all or one per row. The checksums of charges add up to that of the accounts. Each person has two
+    weights of 64 bits, drawn from the ``secret`` by AES, one for the loss and one for the delta. Without the secret,
+    moving what one person has spent to another or to a new person goes unnoticed with probability 2^-63 only; modulo a
+    power of two, large steps would do.
     """
     if not len(who):
         return 0

@@ -43,7 +43,7 @@ def line(entry: Entry) -> dict[str, Any]:
 
 
 def write_json(path: str | os.PathLike[str], entries: Iterable[Entry], accounts: Iterable[Account]) -> None:
-    """Write accounts and history to a JSON file, with one entry per line."""
+    """Write ``accounts`` and the ``entries`` of the history to the JSON file ``path``, with one entry per line."""
     with _whole(path) as out:
         out.write('{"accounts":[')
         out.write(",\n".join(canonical(_account(account)) for account in accounts))
@@ -54,7 +54,7 @@ def write_json(path: str | os.PathLike[str], entries: Iterable[Entry], accounts:
 
 
 def write_csv(path: str | os.PathLike[str], entries: Iterable[Entry]) -> None:
-    """Write the history to a CSV file, with a row for each account that an entry charges.
+    """Write the ``entries`` of the history to the CSV file ``path``, with a row for each account that an entry charges.
 
     A cell that a spreadsheet would take for a formula gets an apostrophe in front.
     """

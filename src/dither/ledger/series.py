@@ -96,8 +96,11 @@ def charged_series(
 ) -> Charge:
     """Return the charge of a series: the one that was made before, or a new one, in one transaction.
 
-    It covers the whole horizon, also after a crash, since no noise is drawn before the first advance. ``check`` is
-    called before a new charge, to refuse what can be refused for free.
+    ``key`` is the name of the series in its ``dataset``, ``cost`` a guarantee or what has one, ``asked`` the canonical
+    text of the request, and ``analyst`` who pays beside the dataset (None: nobody). More than ``max_incidents``
+    incidents close the dataset. The charge covers the whole horizon, also after a crash, since no noise is drawn before
+    the first advance. ``check`` is called before a new charge, to refuse what can be refused for free. People are not
+    charged here: each pays at first participation.
     """
     key = f"{_OWN}{key}"
     price = Price.of(cost)

@@ -92,7 +92,12 @@ class LedgerStore:
         create: bool = True,
         read_only: bool = False,
     ) -> None:
-        """Open or create the database and check that it is a ledger with this secret."""
+        """Open or create the database at ``place``, a file or an address, and check that it is a ledger with this
+        secret.
+
+        ``secret`` is None where it is in the key file beside a SQLite file or in the environment; PostgreSQL has no key
+        file. ``create`` allows a missing ledger to be made, unless ``read_only`` refuses every change.
+        """
         self.address, self.read_only = _address(place), read_only
         self.created = False
         self.recheck: Callable[[], object] = _nothing  # what is done before a write if SQLite's journal is missing
@@ -390,7 +395,10 @@ def _elsewhere(got: str) -> InvalidArgument:
 
 
 def _postgresql(url: sa.URL, read_only: bool) -> sa.Engine:
-    """Return an engine of PostgreSQL whose commits are on disk when they return; refuse a server with fsync off."""
+    """Return an engine of PostgreSQL whose commits are on disk when they return; refuse a server with fsync off.
+
+    With ``read_only`` every transaction is read-only.
+    """
     try:
         engine = sa.create_engine(url, poolclass=sa.NullPool)
     except ModuleNotFoundError:
@@ -412,7 +420,11 @@ def _postgresql(url: sa.URL, read_only: bool) -> sa.Engine:
 
 
 def _sqlite(url: sa.URL, read_only: bool) -> sa.Engine:
-    """Return an engine of a SQLite file whose commits are on disk when they return, and whose journal file stays."""
+    """Return an engine of a SQLite file whose commits are on disk when they return, and whose journal file stays.
+
+    With ``read_only`` the file is opened for reading. The journal file is kept between transactions (PERSIST); where it
+    is missing, the ledger is checked again before a write.
+    """
     file = "file:" + quote(str(url.database)) + ("?mode=ro" if read_only else "?mode=rw")
 
     def connect() -> sqlite3.Connection:

@@ -168,7 +168,7 @@ def is_drawable(value: Any) -> bool:
 
 
 def position(x: Any) -> float:
-    """Return the coordinate of a number or a time on an axis; times are counted in days.
+    """Return the coordinate of ``x``, a number, a date or a time, on an axis; times are counted in days.
 
     >>> position(date(2026, 1, 2)) - position(datetime(2026, 1, 1, 12))
     0.5
@@ -179,7 +179,10 @@ def position(x: Any) -> float:
 
 
 def ticks(low: float, high: float, log: bool = False) -> list[float]:
-    """Return round numbers within a range, 0 among them if it is included, as ticks of an axis.
+    """Return round numbers from ``low`` to ``high``, 0 among them if it is included, as ticks of an axis.
+
+    With ``log`` these are the powers of ten. Otherwise the step is 1, 2 or 5 times a power of ten, the first that gives
+    at most about seven ticks.
 
     >>> ticks(0.0, 60.0), ticks(1, 1000, log=True)
     ([0.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0], [1.0, 10.0, 100.0, 1000.0])

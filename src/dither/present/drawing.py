@@ -37,9 +37,11 @@ _INNER = 1000
 
 
 def svg(chart: Chart, *, width: int = 680, height: int = 200, style: str = "") -> str:
-    """Render a chart as SVG: a row for each category, or a plane of this height.
+    """Render a chart as SVG: a row for each category, or a plane that is ``height`` pixels high.
 
-    It is ``width`` pixels wide, and narrower where a style sheet limits it; ``style`` is for pages without one.
+    It is ``width`` pixels wide, and narrower where a style sheet limits it; ``style`` is a CSS declaration for a
+    picture outside of such a page. Texts are cut and arranged for the width of a phone, since the same picture is shown
+    there.
 
     >>> from dither.present.chart import bars
     >>> picture = svg(bars([("a<b", 41, 6.0), ("south", 60, 6.0)], title="Counts"))
@@ -59,8 +61,9 @@ def svg(chart: Chart, *, width: int = 680, height: int = 200, style: str = "") -
 
 
 def terminal(chart: Chart, width: int = 100) -> str:
-    """Render a chart of categories as text: a row for each, whose bar is solid up to the lower end of its interval and
-    pale up to the upper one.
+    """Render a chart of categories as text of ``width`` characters: a row for each category.
+
+    A bar is solid up to the lower end of its interval and pale up to the upper one.
 
     >>> from dither.present.chart import bars
     >>> print(terminal(bars([("north", 41, 6.0), ("south", 60, 6.0)], title="Counts"), 30))
@@ -86,7 +89,11 @@ def terminal(chart: Chart, width: int = 100) -> str:
 
 
 def frame(title: str, body: Sequence[str], width: int, height: int, *, scaled: bool = False, style: str = "") -> str:
-    """Wrap the elements of a picture in an SVG element with a title for screen readers."""
+    """Wrap the elements of a picture in an SVG element with a title for screen readers.
+
+    ``body`` are the elements, ``width`` and ``height`` its size in pixels. A ``scaled`` picture grows and shrinks as a
+    whole, others keep the size of their texts. ``style`` is a CSS declaration, empty for none.
+    """
     box = f' viewBox="0 0 {width} {height}"' if scaled else ""
     inline = f' style="{style}"' if style else ""
     return (
@@ -110,8 +117,11 @@ class _Scale(NamedTuple):
 
 
 def _rows(chart: Chart, top: int, phone: int) -> tuple[list[str], int]:
-    """Draw a chart of categories, a row for each: label, bars or points with intervals, and number. Return elements
-    and bottom."""
+    """Draw a chart of categories, a row for each: label, bars or points with intervals, and number.
+
+    ``top`` is where the rows begin, in pixels from the top; ``phone`` is the least width in pixels, by which texts get
+    their room. Horizontal positions are shares of the width. Return the SVG elements, and the pixel at which they end.
+    """
     scale = _Scale(*chart.span())
     labels = [shortened(label, _MAX_LABEL) for label in chart.categories]
     texts = next((mark.texts for mark in chart.marks if mark.texts), [""] * len(labels))
@@ -152,7 +162,13 @@ def _rows(chart: Chart, top: int, phone: int) -> tuple[list[str], int]:
 
 
 def _plane(chart: Chart, top: int, phone: int, height: int) -> tuple[list[str], int]:
-    """Draw marks over two axes, with a legend if there are several. Return elements and bottom."""
+    """Draw the marks of a chart over two axes, with a legend if there are several.
+
+    ``top`` is where the drawing begins, in pixels from the top; ``phone`` is the least width in pixels, by which texts
+    get their room; ``height`` is that of the plane between the axes. The plane is an SVG of its own, ``_INNER`` units
+    wide, which is stretched to the width that is left beside the labels of the axis. Return the SVG elements, and the
+    pixel at which they end.
+    """
     points = [mark.points() for mark in chart.marks]
     y_scale = _Scale(*chart.span(), chart.y.log)
     x_scale, places = _x_scale([point.x for group in points for point in group], chart.x)
@@ -193,7 +209,11 @@ def _plane(chart: Chart, top: int, phone: int, height: int) -> tuple[list[str], 
 
 
 def _x_scale(places: Sequence[Any], axis: Axis) -> tuple[_Scale, Sequence[tuple[float, str]]]:
-    """Return the scale of the horizontal axis and its ticks: round numbers, or the first and the last time."""
+    """Return the scale of the horizontal axis and its ticks, as (position, text).
+
+    ``places`` are the horizontal values of all points. Ticks are those of the axis if it has some, otherwise round
+    numbers or, for dates, the first and the last.
+    """
     ordered = sorted(places, key=position) or [0.0, 1.0]
     low = position(ordered[0]) if axis.low is None else axis.low
     high = position(ordered[-1]) if axis.high is None else axis.high
@@ -206,8 +226,11 @@ def _x_scale(places: Sequence[Any], axis: Axis) -> tuple[_Scale, Sequence[tuple[
 
 
 def _legend(chart: Chart, top: int, phone: int) -> tuple[list[str], int]:
-    """Draw the names of the marks beside each other, as many as a phone has room for; none for a single mark. Return
-    elements and bottom."""
+    """Draw the names of the marks beside each other, up to three in a row, as many as a phone has room for.
+
+    ``top`` is where the legend begins, in pixels, and ``phone`` the width of a phone. Return the elements, and the
+    pixel at which they end; for a single mark, or none with a name, there are no elements and ``top`` is unchanged.
+    """
     named = [(i, mark) for i, mark in enumerate(chart.marks) if mark.name]
     if len(chart.marks) < 2 or not named:
         return [], top
@@ -233,7 +256,10 @@ class _PlanePoint(NamedTuple):
 
 
 def _drawn(mark: Mark, color: str, places: Sequence[_PlanePoint], zero: float, bar: float) -> list[str]:
-    """Return the elements of one mark in a plane, in which bars stand on ``zero`` and are ``bar`` wide."""
+    """Return the SVG elements of one mark in a plane.
+
+    ``places`` are its points in pixels of the plane. Bars stand on the height ``zero`` and are ``bar`` wide.
+    """
     if not places:
         return []
     has_intervals = any(place.low != place.high for place in places)
@@ -327,7 +353,7 @@ _FEW = 30
 
 
 def draw(chart: Chart, axes: Axes | None = None, *, size: tuple[float, float] = (6.4, 4.0)) -> Axes:
-    """Draw a chart on matplotlib axes, new ones unless some are given, and return them.
+    """Draw a chart on matplotlib axes and return them; without ``axes``, new ones of ``size`` (inches) are made.
 
     >>> from dither.present.chart import bars
     >>> [float(patch.get_height()) for patch in draw(bars([("north", 41, 6.0)], title="Counts")).patches]
@@ -367,7 +393,9 @@ def _literal(text: str) -> str:
 
 
 def _draw_mark(mark: Mark, color: str, axes: Axes) -> None:
-    """Draw one mark of a chart on matplotlib axes, in its style."""
+    """Draw one mark of a chart on matplotlib axes, in its style; a reference line is gray, all others have the
+    ``color``.
+    """
     points = mark.points()
     x, y, errors = zip(*points, strict=True) if points else ((), (), ())
     name = _literal(mark.name) or None

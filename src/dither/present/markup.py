@@ -71,9 +71,11 @@ def table(
     named_rows: bool = False,
     inline: bool = True,
 ) -> str:
-    """Render an HTML table; None is shown as NULL, and columns marked in ``right`` are flush right.
+    """Render an HTML table of ``rows`` under ``headings``; None is shown as NULL, and columns marked in ``right`` are
+    flush right.
 
-    With ``named_rows`` the first cell of a row is its name.
+    With ``named_rows`` the first cell of a row is its name. ``inline`` writes the style into each tag, for notebooks,
+    which have no style sheet of ours.
 
     >>> "&lt;b&gt;" in table(["<b>", "n"], [["north", 41], [None, 6]], [False, True])
     True

@@ -88,6 +88,8 @@ def trade_off(*mechanisms: Any, axes: Axes | None = None) -> Axes:
     line 1 − α. It follows from the privacy curve: the largest of ``1 - delta - exp(epsilon) alpha`` over epsilon, and
     its mirror image (Dong, Roth and Su 2022).
 
+    ``axes`` are matplotlib's; None makes new ones.
+
     >>> import dither as dp
     >>> axes = trade_off(dp.Gaussian(sensitivity=1, epsilon=1, delta=1e-6))
     >>> [line.get_label() for line in axes.get_lines()]
@@ -131,9 +133,10 @@ def noise_beside_data(
 
 
 def error_over_time(*plans: Any, window: int | None = None, confidence: float = 0.95, axes: Axes | None = None) -> Axes:
-    """Plot the ± of a series at every step, for plans (:class:`dither.stream.StreamPlan`) or started series.
+    """Plot the ± of a series at every step, for ``plans`` (:class:`dither.stream.StreamPlan`) or started series.
 
-    With ``window`` it is the ± of the sum over the last ``window`` steps, instead of the running sum.
+    With ``window`` it is the ± of the sum over the last ``window`` steps, instead of the running sum. ``confidence`` is
+    the probability with which the error is below it. Without ``axes``, new ones are made.
 
     >>> import dither as dp
     >>> plan = dp.stream.StreamPlan(horizon=52, budget=dp.ApproxDP(1, 1e-9))
@@ -191,7 +194,8 @@ def compare(
     """Plot families of mechanisms together: their errors at equal ε, or the ε they need for equal errors.
 
     A family is a function that makes the mechanism for an ε, as for :func:`dither.accounting.epsilon_for_error`.
-    ``sizes`` are the epsilons, or the errors, at which they are compared.
+    ``sizes`` are the epsilons, or the errors, at which they are compared. ``confidence`` is the probability with which
+    an error is below the ± shown. Without ``axes``, new ones are made.
 
     >>> import dither as dp
     >>> families = {"Laplace": lambda e: dp.Laplace(1, e), "Gaussian": lambda e: dp.Gaussian(1, e, 1e-6)}
@@ -241,9 +245,11 @@ def curve_of(mechanism: Any) -> tuple[list[float], list[float]]:
 
 
 def trade_off_at(mechanism: Any, levels: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the least type II error at each level, computed from the privacy curve on a grid of epsilons.
+    """Return the least type II error of a ``mechanism`` at each of ``levels`` (type I errors), from its privacy curve.
 
-    Fewer epsilons would lower it: what is returned is never above the true trade-off function.
+    Each pair (epsilon, delta) of the curve bounds the type II error from below by two lines, ``1 - delta - exp(epsilon)
+    level`` and its mirror image; the result is the largest bound over a grid of epsilons up to twice the end of the
+    curve. Fewer epsilons would lower it: what is returned is never above the true trade-off function.
 
     >>> import dither as dp
     >>> trade_off_at(dp.PureDP(math.log(3)), np.array([0.0, 0.25, 1.0])).round(3).tolist()

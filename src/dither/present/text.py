@@ -180,9 +180,10 @@ def two_digits(size: float) -> str:
 
 
 def with_error(value: float, error: float | None) -> tuple[str, str]:
-    """Format a noisy number and its ±: the ± with one or two significant digits, the number with as many decimals.
+    """Format a noisy number and its ± (``error``): the ± with one or two significant digits, the number with as many
+    decimals.
 
-    A whole number is shown without decimals, and its ± then rounded up.
+    A whole number is shown without decimals, and its ± then rounded up. An error of None gives an empty ±.
 
     >>> with_error(15.6828, 0.848), with_error(98845, 181.7), with_error(41, 6.2), with_error(2157950.3, None)
     (('15.7', '0.8'), ('98,840', '180'), ('41', '7'), ('2,157,950', ''))

@@ -102,7 +102,11 @@ def _whole(given: str, name: str) -> int:
 
 
 def _of_type(kinds: type | tuple[type, ...], expected: str, example: str) -> Callable[[Any, str], Any]:
-    """Return a reader of JSON values that refuses values which are not of these Python types."""
+    """Return a reader of JSON values that refuses values which are not of these Python types.
+
+    ``kinds`` are the types, ``expected`` their name in the error and ``example`` what to write instead. The reader is
+    called with a value and the name of its field.
+    """
 
     def checked(value: Any, name: str) -> Any:
         """Return the value if it has the type; refuse it otherwise."""
@@ -291,10 +295,11 @@ def _route(endpoint: Endpoint) -> Route:
 
 
 def _recorded(endpoint: Endpoint, service: Service, who: Principal, request: Request, body: bytes) -> Response | None:
-    """Return the recorded answer to a repeated question, or None where the request needs a thread.
+    """Return the recorded answer to a repeated question of the user ``who``, or None where the request needs a thread.
 
-    It runs in the thread of the event loop: on SQLite it takes a few short reads, and waking a thread twice takes
-    longer. What would be refused is None as well, so that the use case refuses and logs it.
+    ``endpoint`` is the route and ``body`` the body of the request. It runs in the thread of the event loop: on SQLite
+    it takes a few short reads, and waking a thread twice takes longer. What would be refused is None as well, so that
+    the use case refuses and logs it.
     """
     if endpoint.recorded is None or len(body) > _SHORT:
         return None
@@ -310,8 +315,11 @@ def _recorded(endpoint: Endpoint, service: Service, who: Principal, request: Req
 
 
 def _response(endpoint: Endpoint, service: Service, who: Principal, result: Any) -> Response:
-    """Build the JSON response for a result; a job carries its answer if the token may ask, and has status 202 while
-    it waits."""
+    """Build the JSON response for the ``result`` of an endpoint's use case, called by the user ``who``.
+
+    A job has status 202 while it waits, and carries its answer if the user's token may ask. An answer that was recorded
+    before is marked as replayed, with what is left of the budget now.
+    """
     if not isinstance(result, Job):
         return JSONResponse(document({endpoint.result: result} if endpoint.result else result))
     body: dict[str, Any] = {**document(result), "answer": None}

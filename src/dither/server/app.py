@@ -120,7 +120,7 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 
 async def _http_error(request: Request, error: Exception) -> Response:
-    """Return the response to an error of Starlette, such as an unknown path, in dither's words."""
+    """Return the response to an error of Starlette, such as an unknown path or method, in dither's words."""
     status = error.status_code if isinstance(error, HTTPException) else 500
     if status == 404:
         return _response(request, NotFound.of("path"))
@@ -139,7 +139,9 @@ class ServerErrorMiddleware(HttpMiddleware):
     gets its class and location, but not its text, which may hold anything."""
 
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request, and turn an unexpected error into a response unless one has begun."""
+        """Serve a request (ASGI's ``scope``, ``receive`` and ``send``), and turn an unexpected error into a response
+        unless one has begun.
+        """
         began = False
 
         async def watch(event: Message) -> None:
@@ -163,7 +165,9 @@ class Admission(HttpMiddleware):
     """Authenticates each request (``request.state.principal``, None for anonymous ones) and applies the rate limit."""
 
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request of an authenticated or anonymous client, or refuse it."""
+        """Serve a request (ASGI's ``scope``, ``receive`` and ``send``) of an authenticated or anonymous client, or
+        refuse it.
+        """
         request = Request(scope)
         try:
             request.state.principal = await self._admitted(request, scope["path"])
@@ -218,7 +222,10 @@ class SecureHeaders(HttpMiddleware):
         self._headers = HEADERS | ({"strict-transport-security": "max-age=31536000"} if https else {})
 
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request, and complete the headers of its response."""
+        """Serve a request (ASGI's ``scope``, ``receive`` and ``send``), and complete the headers of its response.
+
+        Static files may be cached if the browser asks each time whether they have changed.
+        """
         is_file = scope["path"].startswith("/static/")
         headers = self._headers | ({"cache-control": "no-cache"} if is_file else {})
 
@@ -241,7 +248,7 @@ class SameOrigin(HttpMiddleware):
         self._origins = origins
 
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request, or refuse it as cross-site."""
+        """Serve a request (ASGI's ``scope``, ``receive`` and ``send``), or refuse it as cross-site."""
         if scope["method"] not in _READS and self._is_foreign(Headers(scope=scope)):
             error = AccessDenied("Cross-site request refused. Open the page on this server.")
             await _response(Request(scope), error)(scope, receive, send)
@@ -269,7 +276,11 @@ class BodyLimit(HttpMiddleware):
         self._max_bytes, self._seconds = max_bytes, seconds
 
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Read the body, then serve the request with it."""
+        """Read the body of a request (ASGI's ``scope``, ``receive`` and ``send``), then serve the request with it.
+
+        Too long a body is refused with status 413, too slow a one with 408. A declared length of more than 15 digits is
+        not parsed.
+        """
         try:
             declared = dict(scope["headers"]).get(b"content-length", b"0")
             if not declared.isdigit() or len(declared) > 15 or int(declared) > self._max_bytes:

@@ -128,9 +128,11 @@ class Authentication:
         return session
 
     def start_session(self, name: str, how: str, password: str | None = None) -> str:
-        """Start a session of a user whose identity is established, and return its secret.
+        """Start a session of the user ``name`` whose identity is established, and return its secret; only a hash is
+        stored.
 
-        ``password`` is the hash that the user was checked against; if it has changed since, no session is started.
+        ``how`` is the way of signing in, for the event log. ``password`` is the hash that the user was checked against
+        (None: another way); if it has changed since, no session is started.
         """
         secret, now = secrets.token_urlsafe(32), time.time()
         expires = now + 3600 * self._context.config.session_hours
@@ -155,7 +157,10 @@ class Authentication:
         return f"/welcome/{self.new_link('first', None)}"
 
     def new_link(self, kind: str, user: str | None, data: Any = None, hours: float = _LINK_HOURS) -> str:
-        """Store a one-time link and return its secret. ``kind`` says what it is for, ``data`` is kept with it."""
+        """Store a one-time link that expires after ``hours``, and return its secret; only a hash is stored.
+
+        ``kind`` says what it is for, ``user`` whose it is (None: not known yet), and ``data`` is kept with it.
+        """
         secret = secrets.token_urlsafe(32)
         expires = time.time() + 3600 * hours
         values = {"hash": hashed(secret), "kind": kind, "user": user, "data": json.dumps(data), "expires_at": expires}
@@ -164,16 +169,23 @@ class Authentication:
         return secret
 
     def peek_link(self, secret: str, kinds: tuple[str, ...] = ("first", "password")) -> tuple[str, str | None]:
-        """Return the kind of a one-time link and its user without using it up; refuse one that is used, expired or
-        of another kind."""
+        """Return the kind of a one-time link and its user without using it up; refuse one that is used, expired or of
+        another kind.
+
+        ``secret`` is the secret part of the link, ``kinds`` are the kinds that are accepted. The user is None where the
+        link was made without one.
+        """
         row = self._store.one(sa.select(schema.links).where(schema.links.c.hash == hashed(secret)))
         if row is None or row.kind not in kinds or row.expires_at < time.time():
             raise _used_up()
         return row.kind, row.user
 
     def take_link(self, secret: str, kind: str) -> tuple[str | None, Any]:
-        """Use up a one-time link and return its user and its data; refuse one that is used, expired or of another
-        kind."""
+        """Use up a one-time link and return its user (None: made without one) and its data.
+
+        ``secret`` is the secret part of the link. Refuse one that is used, expired or of another ``kind``. Of two
+        simultaneous requests only one gets it, since the deletion of its row decides.
+        """
         links = schema.links
         with self._store.writing() as connection:
             row = connection.execute(sa.select(links).where(links.c.hash == hashed(secret))).fetchone()
@@ -275,8 +287,10 @@ def _locked(connection: sa.Connection, user: str) -> Any:
 
 
 def check_session(connection: sa.Connection, who: Principal) -> None:
-    """Refuse, within a transaction, a session that has ended since the request began: a token made now would outlive
-    the change of password that ended the session."""
+    """Refuse, within the transaction of ``connection``, a session of ``who`` that has ended since the request began.
+
+    A token made now would outlive the change of password that ended the session.
+    """
     row = _locked(connection, who.name)
     same = schema.sessions.c.hash == who.credential
     ended = who.credential and connection.execute(sa.select(schema.sessions.c.hash).where(same)).fetchone() is None
@@ -340,7 +354,9 @@ class OwnAccount:
         self._auth = Authentication(context)
 
     def change_password(self, who: Principal, old: str, new: str) -> None:
-        """Change the own password; it ends all other sessions, all tokens and all links."""
+        """Change the password of the user ``who`` from ``old`` to ``new``; it ends all other sessions, all tokens and
+        all links.
+        """
         context = self._context
         with context.acting(who, "account.own", "password", logged=True):
             context.sign_ins.take(f"user {who.name}")
@@ -370,7 +386,11 @@ class OwnAccount:
         return tuple(_token(row) for row in self._context.store.rows(statement))
 
     def create_token(self, who: Principal, label: str, *, scopes: Iterable[str], days: int = 90) -> NewToken:
-        """Make a token with some of :data:`dither.server.roles.SCOPES` that expires after ``days``."""
+        """Make a token of the user ``who`` with some of :data:`dither.server.roles.SCOPES` that expires after ``days``.
+
+        ``label`` is the user's name for the token. The result holds the token's secret, which is shown once: only its
+        hash is stored.
+        """
         context = self._context
         with context.acting(who, "tokens.own", logged=True):
             wanted = [scopes] if isinstance(scopes, str) else list(scopes)

@@ -181,7 +181,9 @@ def _pins(folder: Path, pinned: tuple[Pin, ...]) -> Iterator[Pin]:
 
 
 def _copy_database(source: Path, target: Path) -> None:
-    """Copy a SQLite database as of one moment, while other processes may write to it."""
+    """Copy the SQLite database ``source`` to the new file ``target`` as of one moment, while other processes may write
+    to it.
+    """
     os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _PRIVATE))
     with (
         closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=rw", uri=True, timeout=120)) as reading,
@@ -229,12 +231,11 @@ def restore(
     signed_by: str = "",
     reason: str = "",
 ) -> tuple[Restored, ...]:
-    """Put back what is missing or damaged in a folder, and return what became of each part. No server may be running
-    on it.
+    """Put back what is missing or damaged in a folder, and return what became of each part.
 
-    ``keys`` is the folder with the ledgers' secrets, where they are not beside the ledgers. ``accept_loss`` sets the
-    limits in a ledger that has lost entries to what is known to be spent; ``signed_by`` and ``reason`` stay in its
-    history.
+    No server may be running on the folder of ``config``; ``source`` is the folder of the backup. ``keys`` is the folder
+    with the ledgers' secrets, where they are not beside the ledgers. ``accept_loss`` sets the limits in a ledger that
+    has lost entries to what is known to be spent; ``signed_by`` and ``reason`` stay in its history.
     """
     if accept_loss and not (signed_by and reason):
         fix = "pass --signed-by NAME --reason WHY"
@@ -267,8 +268,14 @@ def restore(
 def _restore_ledger(
     saved: SavedLedger, source: Path, folder: Path, stamp: str, accept_loss: bool, signed_by: str, reason: str
 ) -> Restored:
-    """Restore one ledger unless the existing one holds all that its copy holds, and compare it with the kept
-    receipts."""
+    """Restore one ledger unless the existing one holds all that its copy holds, and compare it with the kept receipts.
+
+    ``saved`` describes the copy in the backup ``source``; ``folder`` is the server's, and ``stamp`` (the time) becomes
+    part of the names of replaced files. A kept receipt of an entry that the ledger lacks shows that charges were lost.
+    Then the result is refused or, with ``accept_loss``, all limits are lowered to what was spent, signed with
+    ``signed_by`` and ``reason``. The number of lost entries is None where no receipt was kept, and they cannot be
+    known.
+    """
     place, head = folder / saved.place, Receipt.read(saved.head)
     outcome: Literal["kept", "restored"] = "kept" if _holds(place, head) else "restored"
     if outcome == "restored":
@@ -293,7 +300,11 @@ def _restore_ledger(
 
 
 def _restore_key(saved: SavedLedger, folder: Path, keys: Path | None, stamp: str) -> None:
-    """Put the secret of a ledger beside its file, unless it is there or in the environment."""
+    """Put the secret of a ledger beside its file, unless it is there or in the environment.
+
+    ``saved`` has the fingerprint of the secret; ``keys`` is the folder with copies of secrets, None if there is none. A
+    wrong key in ``folder`` is renamed with ``stamp``.
+    """
     place = key_file(folder / saved.place)
     given = given_secret(None)
     if given is None:
@@ -329,8 +340,12 @@ def _has(ledger: Ledger, receipt: Receipt) -> bool:
 
 
 def _close_limits(ledger: Ledger, signed_by: str, reason: str) -> None:
-    """Lower every limit to what is known to be spent, and people's, whose spending is private, to almost nothing:
-    lost charges may have spent all that seems to be left."""
+    """Lower every limit of a ledger to what is known to be spent: lost charges may have spent all that seems to be
+    left.
+
+    What people have spent is private, so that their limit is lowered to almost nothing. ``signed_by`` and ``reason``
+    stay in the history.
+    """
     for account in ledger.accounts():
         if account.limit is None or (account.kind == "analyst" and not account.name):
             continue
@@ -345,7 +360,11 @@ def _close_limits(ledger: Ledger, signed_by: str, reason: str) -> None:
 
 
 def _restore_database(manifest: Manifest, source: Path, target: str, stamp: str) -> Restored:
-    """Restore the server's database unless it can be read; sessions, links and tokens in it are ended."""
+    """Restore the server's database unless it can be read; sessions, links and tokens in it are ended.
+
+    ``manifest`` names the copy in the folder ``source``, ``target`` is the address of the database, and ``stamp``
+    becomes part of the names of replaced files. Pending changes are voided, since approvals may have been lost.
+    """
     path = Path(target)
     if _is_sound(path):
         return Restored(DATABASE, "kept")

@@ -328,7 +328,9 @@ class Folder:
     """The cards of a folder that are in force, by the names of their tables, with their ledgers."""
 
     def __init__(self, folder: str, pins: Pins) -> None:
-        """Read all cards, and decide which are in force."""
+        """Read all cards of the folder, and decide which are in force; ``pins`` remember what is pinned about each
+        table.
+        """
         self.path = Path(folder).absolute()
         self.pins = pins
         self._lock = threading.RLock()

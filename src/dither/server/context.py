@@ -68,8 +68,12 @@ class EventLog:
         self._next_prune = 0.0
 
     def line(self, who: str, action: str, subject: str = "", *, refused: str = "") -> tuple[sa.Executable, ...]:
-        """Return the statement that inserts a line; no statement where a user has caused too many refused or
-        repeatable ones."""
+        """Return the statements that insert a line: one, or none where a user has caused too many refused or repeatable
+        lines.
+
+        ``who`` did the ``action`` to the ``subject``; ``refused`` names the class of the error if it was refused, and
+        is empty otherwise. The line says how many of the user's lines before it were left out.
+        """
         name, detail = who[:_MAX_NAME], refused
         if refused or action in _NOISY:
             try:
@@ -89,7 +93,11 @@ class EventLog:
         return (_events.insert().values(**values),)
 
     def write(self, who: str, action: str, subject: str = "", *, refused: str = "") -> None:
-        """Write a line. If the line of a refusal cannot be written, the refusal stands nevertheless."""
+        """Write the line that ``who`` did the ``action`` to the ``subject``; ``refused`` names the error if it was
+        refused.
+
+        If the line of a refusal cannot be written, the refusal stands nevertheless.
+        """
         statements = self.line(who, action, subject, refused=refused)
         try:
             if statements:
@@ -159,7 +167,12 @@ class Context:
 
     @classmethod
     def _started(cls, config: Config, clock: Clock, lock: FolderLock | None) -> Context:
-        """Open the store, the cards and the ledgers, and start the workers; ``lock`` is None on PostgreSQL."""
+        """Open the store, the cards and the ledgers of a folder, and start the workers.
+
+        There are two pools: one of ``config.workers`` processes for questions, and one of a single process for
+        explanations. ``clock`` gives the time and the ticks at which answers appear; ``lock`` is held on the folder,
+        and is None on PostgreSQL.
+        """
         store = Store(config.store_address)
         try:
             folder = Folder(config.folder, Pins(store, single_steward=config.single_steward))
@@ -202,9 +215,10 @@ class Context:
 
     @contextmanager
     def acting(self, who: Principal, action: str, subject: str = "", *, logged: bool = False) -> Iterator[None]:
-        """Authorize an action, run the block, and log it: refusals always, successes if ``logged``.
+        """Authorize an action of the user ``who``, run the block, and log it: refusals always, successes if ``logged``.
 
-        Of a refusal the log has the class alone: its words may repeat what somebody typed, a password among it.
+        ``subject`` is what the action is about, for the log. Of a refusal the log has the class alone: its words may
+        repeat what somebody typed, a password among it.
         """
         try:
             authorize(who, action)

@@ -148,7 +148,11 @@ class Jobs:
     """The jobs of this process; their states are in the store, so that every process can show them."""
 
     def __init__(self, config: Config, store: Store, folder: Folder, pool: Pool, clock: Clock) -> None:
-        """Take over the queue of questions: correct dates, and give up jobs whose process is gone."""
+        """Take over the queue of questions: correct dates, and give up jobs whose process is gone.
+
+        ``store`` holds the states of jobs, ``folder`` the cards and ledgers, ``pool`` the workers that answer, and
+        ``clock`` gives the time and the ticks at which answers appear.
+        """
         self._clock = clock
         self._config, self._store, self._folder, self._pool = config, store, folder, pool
         self.server = secrets.token_hex(8)
@@ -191,7 +195,10 @@ class Jobs:
         self._store.run(_jobs.update().where(condition).values(**values))
 
     def _record_incidents(self, dataset: str, rows: list[sa.Row[Any]]) -> None:
-        """Record an incident for each unanswered charge of a table that one of some jobs may have made."""
+        """Record an incident for each unanswered charge of a table that one of the jobs in ``rows`` may have made.
+
+        Such a charge may have read rows before its process ended, and counts towards the closing of the ``dataset``.
+        """
         ledger = self._folder.ledger(dataset)
         charges, settled = [], set()
         for entry in ledger.history(dataset):
@@ -206,8 +213,11 @@ class Jobs:
         self._folder.keep_receipt(dataset)
 
     def start(self, asked: Asked, log: Sequence[sa.Executable]) -> Job:
-        """Queue a question, or find the job of an identical one that is queued. The returned job is stored, so that
-        every process can show it."""
+        """Queue the question ``asked``, or find the job of an identical one that is queued.
+
+        ``log`` are the statements that write the event log, run in the transaction that stores the job, so that every
+        process can show it. Questions of one analyst to one table are answered one after the other.
+        """
         with self._lock:
             known = self._by_request.get(asked.request)
             if known is None:
@@ -289,7 +299,10 @@ class Jobs:
             self._pool.submit(queue[0])
 
     def _admit(self, user: str) -> None:
-        """Refuse a question if its analyst, or the server, has too many under way."""
+        """Refuse a question if its analyst, the ``user``, has too many under way, or the server has.
+
+        The refusals propose to try again after 1 and 5 seconds.
+        """
         most = self._config.max_questions_each
         if self._of_user.get(user, 0) >= most:
             raise TooMany.of("questions", f"at most {most} at the same time", 1)
@@ -359,10 +372,11 @@ class Jobs:
     def _end(
         self, job: str, asked: Asked, began_at: float, how: Ending, event: dict[str, Any], key: str | None
     ) -> float:
-        """Store how a job ended, and return from when on that may be seen.
+        """Store how a job ended, and return the time from which on that may be seen: a tick, or now for the refusals in
+        ``_AT_ONCE``.
 
-        ``how`` and ``event`` are what the worker process reported, ``key`` is that of its charge if it announced
-        one.
+        ``asked`` is the question, begun at ``began_at``; ``how`` and ``event`` are what the worker process reported,
+        and ``key`` is that of its charge, None if it announced none. A charge without an answer becomes an incident.
         """
         now = self._clock.now()
         values: dict[str, Any] = {"state": "failed", "visible_at": self._visible_at(began_at, now)}
@@ -395,8 +409,11 @@ class Jobs:
         return float(values["visible_at"])
 
     def answer_rows(self, asked: Asked, event: dict[str, Any], visible_at: float) -> list[dict[str, Any]]:
-        """Return the database rows of the answers of a question, or of the tables of a publication, visible from a
-        tick on."""
+        """Return the database rows of the answers of a question, or of the tables of a publication.
+
+        ``asked`` is the question, ``event`` the worker's report with one document per answer (and the name of each
+        table), and ``visible_at`` the tick from which on they are shown.
+        """
         return [
             {
                 "id": secrets.token_hex(16), "user": asked.user, "dataset": asked.dataset, "kind": asked.kind,

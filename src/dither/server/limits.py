@@ -23,7 +23,7 @@ class RateLimit:
     """A token bucket for each name: a number of events per minute, counted in this process."""
 
     def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
-        """Allow ``per_minute`` events a minute, and as many at once."""
+        """Allow ``per_minute`` events a minute, and as many at once; ``clock`` returns the time in seconds."""
         self._clock = clock
         self._rate, self._most = per_minute / 60.0, float(per_minute)
         self._lock = threading.Lock()

@@ -73,10 +73,11 @@ def _physical_mb() -> int | None:
 
 
 def worker_memory_mb(config: Config, root: Path = _ROOT) -> int:
-    """Return the memory that each worker process may use.
+    """Return the memory that each worker process may use, in MB (of 2^20 bytes).
 
-    It is the configured one, refused where all workers together would not fit into the control group; otherwise an
-    equal share of the group's or the machine's memory, at most 8 GiB.
+    It is the one configured in ``config``, refused where all workers together would not fit into the control group;
+    otherwise an equal share of the group's or the machine's memory, at most 8 GiB. ``root`` is the folder under which
+    the control group's files are read, another one in tests.
 
     >>> worker_memory_mb(Config(folder=".", memory_limit_mb=600))
     600

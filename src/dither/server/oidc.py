@@ -74,7 +74,11 @@ class SignOn:
         return str(url), state
 
     def finish(self, state: str, cookie: str, code: str) -> str:
-        """Check the issuer's response, start a session for the identified user, and return its secret."""
+        """Check the issuer's response, start a session for the identified user, and return its secret.
+
+        ``state`` and ``code`` are the parameters with which the issuer sends the browser back; ``cookie`` has the state
+        of the browser that began, so that nobody can be signed in by a link of somebody else.
+        """
         if not state or not hmac.compare_digest(state.encode(), cookie.encode()):
             raise _refused("The sign-in did not begin in this browser.")
         _, data = self._service.auth.take_link(state, "oidc")

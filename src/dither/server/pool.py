@@ -185,7 +185,10 @@ class Pool:
         warm: bool = True,
     ) -> None:  # fmt: skip
         """Start the threads of ``size`` workers, each with a process if ``warm``; every process first runs the tasks
-        ``warm_up``."""
+        ``warm_up``.
+
+        A process may use ``memory_mb`` of memory, and a task may run for ``time_limit`` seconds by the ``clock``.
+        """
         self._memory, self._limit, self._warm, self._clock = memory_mb, time_limit, warm, clock
         self._warm_up = warm_up
         self._tasks: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
@@ -208,7 +211,11 @@ class Pool:
         self._tasks.put(task)
 
     def call(self, message: Mapping[str, Any], seconds: float) -> dict[str, Any] | None:
-        """Run a task and wait for its last event; None if the worker died or took too long."""
+        """Run the task ``message`` for at most ``seconds``, and wait for its last event; None if the worker died or
+        took too long.
+
+        It may wait in the queue before it begins, for up to four times as long in all.
+        """
         done = threading.Event()
         result: list[dict[str, Any]] = []
 
@@ -265,7 +272,9 @@ class Pool:
                 time.sleep(_BETWEEN_STARTS)
 
     def _replace(self, slot: _Slot) -> None:
-        """Start a new process and let it open the tables; if it dies over a table, start one without open tables."""
+        """Start a new process in a ``slot`` and let it open the tables; if it dies over a table, start one without open
+        tables.
+        """
         for messages in (self._warm_up, []):
             self._drop(slot)
             slot.process = process = Process(self._memory, int(self._limit) + 30)
@@ -283,7 +292,11 @@ class Pool:
             process.kill()
 
     def _serve(self, slot: _Slot) -> None:
-        """Run one task after the other in a worker's thread, whatever happens to any of them."""
+        """Run one task after the other in the thread of a worker, whatever happens to any of them, until the pool
+        stops.
+
+        ``slot`` holds the worker's process, which is replaced when it has died.
+        """
         if self._warm:
             self._start(slot)
         while (task := self._next(slot)) is not None:

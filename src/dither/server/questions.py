@@ -124,8 +124,10 @@ class Questions:
         self._explaining = ConcurrencyLimit("explanations", most_of_one=of_one, most_of_all=_MOST_EXPLAINED)
 
     def explain(self, who: Principal, table: str, question: QuestionInput, options: Mapping[str, Any]) -> Explanation:
-        """Return mechanisms, expected errors, cost and remaining budget of a question; read no rows and charge
-        nothing."""
+        """Return mechanisms, expected errors, cost and remaining budget of a question; read no rows and charge nothing.
+
+        ``who`` asks the ``question`` about the served ``table``, with ``options`` as in :meth:`ask`.
+        """
         context = self._context
         with context.acting(who, "questions.explain", table):
             context.check_granted(who, table)
@@ -143,7 +145,9 @@ class Questions:
         """Ask a question, and return its job: ``answered`` if the answer is recorded already, else ``waiting`` (see
         :meth:`wait`).
 
-        ``key`` is the header ``Idempotency-Key``: among the keys of one analyst it names a release forever.
+        ``who`` asks about the served ``table``; ``options`` are those of a release by name. ``key`` is the header
+        ``Idempotency-Key``: among the keys of one analyst it names a release forever; None leaves recognizing a
+        repeated question to its text.
         """
         context = self._context
         with context.acting(who, "questions.ask", table):
@@ -157,10 +161,11 @@ class Questions:
     def recorded(
         self, who: Principal, table: str, question: QuestionInput, options: Mapping[str, Any], key: str | None
     ) -> Job | None:
-        """Return the job of a question whose answer is recorded; None if there is none, or the principal may not
-        have it.
+        """Return the job of a question whose answer is recorded; None if there is none, or the principal may not have
+        it.
 
-        It only reads the server's own database. A refusal is None as well: :meth:`ask` raises and logs it.
+        The parameters are those of :meth:`ask`. It only reads the server's own database. A refusal is None as well:
+        :meth:`ask` raises and logs it.
         """
         context = self._context
         if not may(who, "questions.ask") or not context.is_granted(who.name, table):
@@ -176,7 +181,11 @@ class Questions:
     def _asked(
         self, who: Principal, table: str, question: QuestionInput, options: Mapping[str, Any], key: str | None
     ) -> Asked:
-        """Return a question as jobs take it, checked as far as that is possible without opening its table."""
+        """Return a question as jobs take it, checked as far as that is possible without opening its table.
+
+        The parameters are those of :meth:`ask`. Its ``request`` is a hash by which an identical question is recognized;
+        with the option ``again`` and no key, a random part makes it unlike any other.
+        """
         scoped = scoped_key(who, key)
         served = self._context.folder.get(table)
         document = _document(question)
@@ -191,7 +200,9 @@ class Questions:
         return Asked(who.name, table, "question", question_words(document), stated, request, task)
 
     async def wait(self, who: Principal, job: str, *, seconds: float = 30.0) -> Job:
-        """Return the job at the first tick at which it has ended, or after ``seconds``."""
+        """Return the ``job`` of the user ``who`` at the first tick at which it has ended, or as it is after
+        ``seconds``.
+        """
         clock = self._context.clock
         until = clock.now() + seconds
         while True:
@@ -338,15 +349,20 @@ class Profiles:
         self._context = context
 
     def forecast(self, who: Principal, table: str, options: Mapping[str, Any]) -> ProfileForecast:
-        """Return what a profile would cost and show; read no rows and charge nothing."""
+        """Return what a profile of ``table`` with these ``options`` would cost and show; read no rows and charge
+        nothing.
+        """
         context = self._context
         with context.acting(who, "profiles.forecast", table):
             plan = _planned_profile(context.folder.get(table).card, _profile_options(options))
             return ProfileForecast(table, str(plan.guarantee), plan.people_seen, context.jobs.is_measuring(table))
 
     def release(self, who: Principal, table: str, options: Mapping[str, Any]) -> Job:
-        """Buy a profile, and return its job. The bars of each table become an answer, and the profile is used for every
-        question from the tick on at which the job ends."""
+        """Buy a profile of ``table`` with these ``options``, and return its job.
+
+        The bars of each table become an answer, and the profile is used for every question from the tick on at which
+        the job ends.
+        """
         context = self._context
         with context.acting(who, "profiles.release", table):
             served, stated = context.folder.get(table), _profile_options(options)
@@ -397,7 +413,11 @@ class Answers:
     def mine(
         self, who: Principal, *, table: str | None = None, most: int = 100, before: str | None = None
     ) -> tuple[AnswerLine, ...]:
-        """Return own answers, the newest first; ``before`` is the id of the last answer on the previous page."""
+        """Return up to ``most`` answers of the user ``who``, the newest first.
+
+        ``table`` restricts them to one table. ``before`` is the id of the last answer on the previous page, None for
+        the first.
+        """
         authorize(who, "answers.own")
         conditions = [_answers.c.user == who.name]
         if table is not None:

@@ -138,8 +138,10 @@ def listen(config: Config) -> socket.socket:
 
 
 def announce(service: Service, address: str, say: Say) -> None:
-    """Print the address of the server, the cards that are not in force, and the first steward's link until there is
-    a steward."""
+    """Print by ``say`` the address of the server, the cards that are not in force, and the first steward's link.
+
+    The link is shown until there is a steward, and only by a server that no other machine can reach.
+    """
     tables = service.context.folder.names()
     say(f"dither serves {len(tables)} table(s) on {service.config.public_url or address}")
     for item in service.context.folder.refusals():
@@ -157,7 +159,11 @@ def _bracketed(host: str) -> str:
 
 
 def _settings(app: Starlette | str, config: Config, **more: object) -> uvicorn.Config:
-    """Return uvicorn's settings, with a limit on connections that follows from the available file descriptors."""
+    """Return uvicorn's settings for ``app``, with a limit on connections that follows from the available file
+    descriptors.
+
+    ``more`` are further settings of uvicorn. A header may have 32 KiB, and an idle connection is kept for 15 seconds.
+    """
     cards = len(list(Path(config.folder).glob("*.toml")))
     connections = most_connections(config, cards, raise_descriptors())
     return uvicorn.Config(
@@ -183,7 +189,10 @@ def _settings(app: Starlette | str, config: Config, **more: object) -> uvicorn.C
 
 
 def _serve_several(config: Config, listener: socket.socket, say: Say) -> None:
-    """Serve by several processes on one socket, which uvicorn's supervisor keeps alive."""
+    """Serve by ``config.processes`` processes on the socket ``listener``, which uvicorn's supervisor keeps alive.
+
+    ``say`` prints what an operator has to know.
+    """
     from uvicorn.supervisors import Multiprocess
 
     clock = Clock()

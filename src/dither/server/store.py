@@ -38,7 +38,7 @@ class FolderLock:
     """A file lock beside the server's SQLite file, held while a server runs, so that a second one is refused."""
 
     def __init__(self, place: str) -> None:
-        """Take the lock of a SQLite file; refuse it while another server holds it."""
+        """Take the lock of the SQLite file ``place``; refuse it while another server holds it."""
         try:  # the path itself, so that two names of one folder are one lock
             self._file = os.open(os.path.realpath(place) + ".lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         except OSError:

@@ -267,9 +267,10 @@ class Tables:
             )
 
     def sign_off(self, who: Principal, file: str, *, reason: str) -> CardProblem:
-        """Sign off a card that names another ledger, or other names for its rows.
+        """Sign off the card in ``file``, which names another ledger, or other names for its rows, than it did before.
 
-        It takes effect when enough stewards have signed it and the server is started again.
+        ``who`` signs for the ``reason``. It takes effect when enough stewards have signed it and the server is started
+        again.
         """
         context = self._context
         with context.acting(who, "tables.sign", file, logged=True):
@@ -288,8 +289,12 @@ class Tables:
         return card_from_json(self._context.computed(task, "card", served.name)["card"])
 
     def _limits(self, table: str, who: Principal) -> tuple[Guarantee | None, Guarantee | None, Guarantee | None]:
-        """Return limit and remaining budget of the account that pays for a principal's questions, and the limit of
-        the table."""
+        """Return limit and remaining budget of the account that pays for the questions of ``who``, and the limit of the
+        table.
+
+        The account is the analyst's own, the template for analysts (whose name is empty) or the table's, the first that
+        exists. Each of the three is None where there is no limit.
+        """
         accounts = self._context.folder.ledger(table).accounts(table)
         by_name = {account.name: account for account in accounts if account.kind == "analyst"}
         whole = next(account for account in accounts if account.kind == "dataset")
@@ -297,7 +302,10 @@ class Tables:
         return account.limit, account.left, whole.limit
 
     def _state(self, card: Card, who: Principal) -> tuple[Remaining, bool]:
-        """Return the remaining budget, and whether the table takes questions of a principal."""
+        """Return the remaining budget of a card's table, and whether it takes questions of ``who``.
+
+        Those who may not ask, and those who see all incidents, are told whether it is open for everybody.
+        """
         ledger = self._context.folder.ledger(card.name)
         left = TableAccounts(card, ledger).remaining(who.name)
         closure = Closure.of(ledger.incidents_by_analyst(card.name), card.max_incidents)
@@ -357,8 +365,11 @@ class Budgets:
             return DatasetBudget(table, tuple(accounts), whole.unit, limit, shown, charges)
 
     def _charges(self, table: str, entries: list[Any]) -> tuple[ChargeLine, ...]:
-        """Return the latest charges, with the analyst who paid or, where analysts have no accounts, who got the
-        answer."""
+        """Return the latest charges to ``table``, with the analyst who paid or, where analysts have no accounts, who
+        got the answer.
+
+        ``entries`` are the history of its ledger. An account is written as (dataset, kind, name, loss, delta).
+        """
         answered = {entry.charge: entry.seq for entry in entries if entry.kind == "answer"}
         incidents = {entry.charge for entry in entries if entry.kind == "incident"}
         last = [entry for entry in entries if entry.kind == "charge"][-_MOST_CHARGES:]
@@ -400,8 +411,11 @@ class Budgets:
         analyst: str | None = None,
         each_person: bool = False,
     ) -> LimitChange:
-        """Propose a new limit. A lower one takes effect at once; a higher one waits for a second steward, unless the
-        server is configured for a single one."""
+        """Propose a new ``limit`` of a table, of one ``analyst`` in it or, with ``each_person``, of each person.
+
+        A lower one takes effect at once; a higher one waits for a second steward, unless the server is configured for a
+        single one. ``who`` proposes it for the ``reason``, which stays in the history.
+        """
         context = self._context
         with context.acting(who, "limits.propose", table, logged=True):
             reason = printable(reason, "reason", 1000)  # it stays in the history
@@ -527,7 +541,10 @@ def void_changes(user: str) -> sa.Executable:
 
 
 def _check_steward(connection: sa.Connection, name: str) -> None:
-    """Refuse, within a transaction, a change whose proposer or approver is no longer a steward."""
+    """Refuse a change whose proposer or approver, the user ``name``, is no longer a steward.
+
+    The user's row is locked, so that this holds until the transaction of ``connection`` ends.
+    """
     users = schema.users
     row = connection.execute(sa.select(users).where(users.c.name == name).with_for_update()).fetchone()
     if row is None or not row.active or "steward" not in row.roles.split():
@@ -567,7 +584,9 @@ class Chain:
         self._context = context
 
     def entries(self, who: Principal, table: str, *, after: int = 0, most: int = 100) -> tuple[ChainEntry, ...]:
-        """Return entries of a table's history with numbers above ``after``, in order."""
+        """Return up to ``most`` entries of a table's history with numbers above ``after``, in order, for the user
+        ``who``.
+        """
         with self._context.acting(who, "chain.read", table):
             history = self._context.folder.ledger(table).history(table)
             later = (entry for entry in history if entry.seq > after)
@@ -592,8 +611,11 @@ class Chain:
     def events(
         self, who: Principal, *, after: int = 0, most: int = 100, user: str | None = None
     ) -> tuple[EventLine, ...]:
-        """Return lines of the event log, the newest first; ``after`` is the id of the last line on the previous
-        page, 0 for the first page."""
+        """Return up to ``most`` lines of the event log, the newest first, for the auditor or steward ``who``.
+
+        ``after`` is the id of the last line on the previous page, 0 for the first page; ``user`` restricts them to one
+        user.
+        """
         authorize(who, "events.read")
         events = schema.events
         conditions = [events.c.id < after] if after else []

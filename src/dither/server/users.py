@@ -73,10 +73,11 @@ class Users:
         password: str | None = None,
         identity: str | None = None,
     ) -> tuple[User, str]:
-        """Add a user, and return the user and the path of a one-time link for setting a password.
+        """Add the user ``name``, and return the user and the path of a one-time link for setting a password.
 
-        The path is empty if a ``password`` or an ``identity`` for single sign-on is given (``issuer email`` or
-        ``issuer subject``).
+        ``who`` adds it; ``roles`` are names of roles, and ``display`` is the name that pages show (empty: ``name``).
+        The path is empty if a ``password`` or an ``identity`` for single sign-on is given (``issuer email`` or ``issuer
+        subject``).
         """
         context = self._context
         with context.acting(who, "users.change", name, logged=True):
@@ -103,10 +104,10 @@ class Users:
     def change(
         self, who: Principal, name: str, *, roles: Iterable[str] | None = None, active: bool | None = None
     ) -> User:
-        """Change the roles of a user, or whether they may sign in; it ends their sessions and tokens.
+        """Change the ``roles`` of the user ``name``, or whether they may sign in (``active``); None changes nothing.
 
-        Deactivating a user voids links for their password. What a user proposed or signed who is no longer a steward
-        becomes void.
+        It ends their sessions and tokens. Deactivating a user voids links for their password. What a user proposed or
+        signed who is no longer a steward becomes void.
         """
         context = self._context
         with context.acting(who, "users.change", name, logged=True):
@@ -185,8 +186,12 @@ class Users:
             return _grant(known)
 
     def _check_nobody_is_locked_out(self, ledger: Ledger, table: str, user: str, limited: bool, first: bool) -> None:
-        """Refuse a first limit of an analyst that would end the access of others unconfirmed, and a grant without a
-        limit where analysts need one."""
+        """Refuse a grant to ``user`` that would lock out others, or the user.
+
+        From the first limit of an analyst in a table on, only analysts with a limit may ask it: such a grant
+        (``limited``) has to be confirmed with ``first`` if others may ask now. A grant without a limit is refused where
+        analysts need one and there is none for all of them.
+        """
         accounts = {account.name for account in ledger.accounts(table) if account.kind == "analyst"}
         if limited and not accounts and not first:
             rows = self._context.store.rows(sa.select(_grants.c.user).where(_grants.c.dataset == table))
@@ -227,7 +232,9 @@ class Users:
 
 
 def _check_within_template(ledger: Ledger, table: str, limit: Guarantee, filter: Filter) -> None:
-    """Refuse a limit above that of each analyst, where the table has one."""
+    """Refuse a ``limit`` above that of each analyst, where the table has one; ``filter`` is how its charges are added
+    up.
+    """
     for account in ledger.accounts(table):
         if account.kind == "analyst" and not account.name and account.room is not None:
             new = Limit.of(limit, filter)

@@ -54,7 +54,9 @@ class AnnouncedLedger:
         return getattr(self._ledger, name)
 
     def charge(self, dataset: str, cost: Any, *, key: str, **stated: Any) -> Charge:
-        """Announce a charge, then make it."""
+        """Announce a charge under ``key``, then make it; ``charged`` says afterwards whether it was new, not a recorded
+        answer.
+        """
         self._announce(key)
         result = self._ledger.charge(dataset, cost, key=key, **stated)
         self.charged = result.answer is None
@@ -105,8 +107,11 @@ class Worker:
         self._send({"event": "charging", "key": key, "number": self._number})
 
     def _table(self, document: dict[str, str], keep_profile: bool) -> tuple[Table, AnnouncedLedger]:
-        """Return the open table of a card as the server sent it, and its announcing ledger; a changed card is opened
-        anew. It has the newest profile, unless the one it has is to be kept, as long as another one is measured."""
+        """Return the open table of a card as the server sent it (``document``), and its announcing ledger.
+
+        A changed card is opened anew. The table has its newest profile, except that with ``keep_profile``, while
+        another one is measured, a table that is open keeps the profile it has and a new one gets none.
+        """
         path = document["path"]
         if path in self._tables:
             before, table, ledger = self._tables[path]
@@ -241,7 +246,11 @@ def _end_with_the_server() -> None:
 
 
 def main() -> None:
-    """Run tasks from standard input until it ends, because the server has stopped or has no more."""
+    """Run tasks from standard input until it ends, because the server has stopped or has no more.
+
+    The process is started with two arguments, the memory it may use in MB (0: no limit) and the seconds that a task may
+    take. Nothing but events is written, since an error message could hold rows.
+    """
     memory, seconds = int(sys.argv[1]), int(sys.argv[2])
     output = os.fdopen(os.dup(1), "w", encoding="utf-8")
     nowhere = os.open(os.devnull, os.O_WRONLY)

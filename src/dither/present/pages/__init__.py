@@ -102,7 +102,9 @@ def write_html(
     history: Iterable[Entry] | None = None,
     question: str | None = None,
 ) -> None:
-    """Write the page of :func:`html` to a file; it is replaced atomically.
+    """Write the page of :func:`html` about a ``result`` to the file ``path``; it is replaced atomically.
+
+    ``title``, ``explanation``, ``history`` and ``question`` are those of :func:`html`.
 
     >>> import tempfile
     >>> from pathlib import Path

@@ -127,7 +127,11 @@ def _mechanisms(explanation: Explanation) -> str:
 
 
 def _spending(entries: list[Entry], answer: Answer) -> str:
-    """Render every charge to the dataset with the running total."""
+    """Render every charge to the dataset with the running total; the charge of ``answer`` itself is marked.
+
+    ``entries`` are the history of the ledger. Entries hold whole multiples of ``LOSS_UNIT`` (epsilon or rho) and
+    ``DELTA_UNIT``, which are added up exactly.
+    """
     rows: list[list[object]] = []
     loss = delta = 0
     unit = "ε"
@@ -162,7 +166,9 @@ def _own_charge(entries: list[Entry], answer: Answer) -> int | None:
 
 
 def series_page(answer: SeriesAnswer, title: str) -> str:
-    """Render the page of a series: a line with its error band for each aggregate, and the last points."""
+    """Render the page of a series with this ``title``: a line with its error band for each aggregate, and the last
+    points.
+    """
     names = [name for name in answer.columns if name in answer.errors]
     figures = [sheet.figure(answer.chart(name), height=240) for name in names if answer.rows]
     facts = [("cost", f"{answer.cost}, once for the whole series")]

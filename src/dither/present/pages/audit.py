@@ -19,7 +19,7 @@ _STEPS = 60
 
 
 def audit_page(audit: Audit, title: str) -> str:
-    """Render the page of an audit."""
+    """Render the page of an audit with this ``title``: the verdict, every subject, trade-off charts and leaks."""
     refuted = sum(row.refuted for row in audit.rows)
     verdict = "Nothing was refuted." if audit.passed else f"{refuted} of {len(audit.rows)} claims were REFUTED."
     verdict += (

@@ -143,7 +143,11 @@ def deployment(card: Card, ledger: Ledger | None, version: str) -> Deployment:
 
 
 def _promise(card: Card, ledger: Ledger | None, entries: list[Entry]) -> Iterable[Item]:
-    """Yield the questions about parameters, unit, spending and composition."""
+    """Yield the questions about parameters, unit, spending and composition.
+
+    ``ledger`` is None where the card has none yet; ``entries`` are its history. Each item is a question, its answer,
+    who knows the answer and, for an answer that only the steward knows, a hint.
+    """
     unit = next((table.unit for table in card.private_tables.values() if table.unit), None)
     who = f"one person: all rows with one value of {unit}" if unit else "one row: every row is a person of its own"
     neighbors = "those that differ by the addition or removal of all rows of one such unit; their number is not public"
@@ -203,7 +207,11 @@ def _meaning(limit: Guarantee | None) -> str:
 
 
 def _algorithms(card: Card, entries: list[Entry]) -> Iterable[Item]:
-    """Yield the questions about noise, bounds, groups, errors and bias."""
+    """Yield the questions about noise, bounds, groups, errors and bias.
+
+    Answers follow from the ``card``, and from the ``entries`` of the ledger's history where they are about what was
+    asked.
+    """
     rows, in_groups = _limit(card.max_rows, "row"), _limit(card.max_groups, "group")
     limits = f"{rows} in each of {in_groups}, unless a question says less"
     columns = {name: column for table in card.private_tables.values() for name, column in table.columns.items()}
@@ -261,7 +269,11 @@ def _composition(card: Card) -> str:
 
 
 def _foundations(card: Card, ledger: Ledger | None, entries: list[Entry]) -> Iterable[Item]:
-    """Yield the questions about trust, access, side channels and data collection."""
+    """Yield the questions about trust, access, side channels and data collection.
+
+    Answers follow from the ``card``, from the ``ledger`` (None where there is none yet, otherwise it is verified) and
+    from the ``entries`` of its history.
+    """
     accounts = [] if ledger is None else ledger.accounts(card.name)
     analysts = sum(account.kind == "analyst" and bool(account.name) for account in accounts)
     incidents = sum(entry.kind == "incident" for entry in entries)
@@ -291,7 +303,10 @@ def _foundations(card: Card, ledger: Ledger | None, entries: list[Entry]) -> Ite
 
 
 def _registry(card: Card, version: str, entries: list[Entry]) -> Iterable[Item]:
-    """Yield the fields that registries of deployments ask for."""
+    """Yield the fields that public registries of deployments ask for.
+
+    ``version`` is that of dither; ``entries`` are the history of the ledger, of which the charges are counted.
+    """
     days = sorted(entry.at[:10] for entry in entries if entry.kind == "charge")
     kinds = {PureDP: "pure (ε)", ZCDP: "zero-concentrated (ρ)"}
     limit = card.budget or card.each_person

@@ -105,7 +105,11 @@ def _cost(publication: Publication) -> str:
 
 
 def _errors(publication: Publication, tables: Sequence[Levels]) -> str:
-    """Render the typical error of each table."""
+    """Render the typical error of each of the ``tables`` of a publication, and what share of a mean cell it is.
+
+    A table is named by its levels, one for each attribute (0: summed over). A negative total, which noise can make,
+    counts as 0, and then no share is shown.
+    """
     estimates = publication.estimates
     total = max(float(estimates.values((0,) * len(estimates.domain.attributes)).sum()), 0.0)
     rows = []
@@ -139,7 +143,11 @@ def _mean_error(publication: Publication, levels: Levels) -> float:
 
 
 def _maps(publication: Publication, tables: Sequence[Levels]) -> list[str]:
-    """Render for each nested attribute the relative errors at each level: their quantiles, and treemaps."""
+    """Render for each nested attribute the relative errors at each level: their quantiles, and treemaps.
+
+    A nested attribute has several levels, as state and county. Levels are shown down to the deepest that any of
+    ``tables`` has. The error of a cell is relative to its estimate, but to 1 at least.
+    """
     parts = []
     for axis, attribute in enumerate(publication.estimates.domain.attributes):
         deepest = max(levels[axis] for levels in tables)
@@ -170,7 +178,11 @@ def _maps(publication: Publication, tables: Sequence[Levels]) -> list[str]:
 
 
 def _all_tables(publication: Publication, tables: Sequence[Levels]) -> list[str]:
-    """Render the first rows of every table, and bar charts of small ones."""
+    """Render the first rows of each of the ``tables`` of a publication, and bar charts of small ones.
+
+    At most ``MAX_TABLES`` tables, ``MAX_ROWS`` rows of each and ``MAX_CHARTS`` charts are shown, so that the page stays
+    short.
+    """
     parts: list[str] = []
     charts = 0
     for levels in tables[:MAX_TABLES]:
@@ -201,8 +213,11 @@ def _all_tables(publication: Publication, tables: Sequence[Levels]) -> list[str]
 def _rows(
     publication: Publication, names: Sequence[str], levels: Levels
 ) -> tuple[list[list[str]], list[float], list[float], list[int] | None]:
-    """Return the first rows of a table: keys, values, half-widths of intervals, and whole counts (None without
-    them)."""
+    """Return the first rows of a table: keys, values, half-widths of 95 % intervals, and whole counts.
+
+    ``names`` are the columns of the table and ``levels`` its level of each attribute (0: summed over). Whole counts are
+    None for a publication without them.
+    """
     domain = publication.estimates.domain
     count = min(domain.size(levels), MAX_ROWS)
     places = np.unravel_index(np.arange(count), domain.shape(levels))

@@ -76,7 +76,10 @@ def listed(texts: Iterable[object]) -> str:
 def table(
     headings: Sequence[object], rows: Iterable[Sequence[object]], caption: str, right: Sequence[bool] = ()
 ) -> str:
-    """Return a captioned table that scrolls if it is wider than the page; the first cell of a row is its header."""
+    """Return a captioned table that scrolls if it is wider than the page; the first cell of a row is its header.
+
+    ``right`` says of each column whether it is flush right, as numbers are; empty: none is.
+    """
     body = markup.table(headings, rows, right, named_rows=True, inline=False)
     return (
         f'<figure>\n<figcaption>{escaped(caption)}</figcaption>\n<div class="scroll" tabindex="0" role="region" '
@@ -100,7 +103,7 @@ def side_by_side(figures: Iterable[str]) -> str:
 
 
 def write(path: str | os.PathLike[str], text: str) -> None:
-    """Write a page to a file, which is replaced atomically."""
+    """Write the ``text`` of a page to the file ``path``, which is replaced atomically."""
     try:
         write_durably(Path(path), text.encode("utf-8"), mode=0o644)
     except OSError:

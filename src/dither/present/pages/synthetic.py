@@ -38,7 +38,11 @@ _CLOSENESS = (
 
 
 def synthetic_page(released: Synthesis | SyntheticRecords, title: str, plan: SyntheticPlan | None = None) -> str:
-    """Render the page of synthetic records, with rules and notes of the plan if it is given."""
+    """Render the page of the ``released`` synthetic records with this ``title``.
+
+    It shows the rules and the notes of the ``plan`` if one is given, and what is left of the budget if the records were
+    released through a ledger.
+    """
     synthesis = released if isinstance(released, Synthesis) else released.synthesis
     constraints, notes = ((), []) if plan is None else (plan.constraints, [*plan.notes])
     measured = comparisons(synthesis)

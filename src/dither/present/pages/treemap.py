@@ -82,6 +82,10 @@ def _flatness(largest: float, smallest: float, strip: float, side: float) -> flo
 def treemap(labels: Sequence[str], sizes: Sequence[float], relative_errors: Sequence[float], title: str) -> str:
     """Render regions of positive size as an SVG treemap, colored by relative error, with a legend.
 
+    ``labels``, ``sizes`` and ``relative_errors`` have one entry per region; areas are proportional to sizes, and
+    regions of no or negative size are left out. A label is written where it fits into its box. ``title`` is read by
+    screen readers.
+
     >>> picture = treemap(["north", "a<b"], [30.0, 10.0], [0.02, 0.2], "regions")
     >>> picture.count("<title>"), "a&lt;b" in picture
     (3, True)

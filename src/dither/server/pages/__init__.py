@@ -37,8 +37,10 @@ ROUTES: Sequence[BaseRoute] = (
 
 
 def error_response(request: Request, error: BaseException, status: int | None = None) -> Response:
-    """Return an error as an HTML page, or as a redirect to the sign-in page; ``status`` None takes that of its
-    class."""
+    """Return an error as an HTML page or, for one who is not signed in, as a redirect to the sign-in page.
+
+    ``status`` is the status of the response; None takes that of the error's class.
+    """
     problem = problem_of(error, status)
     shown: int = problem["status"]
     if shown == 401:

@@ -34,7 +34,10 @@ _UNITS = {"epsilon": "ε", "rho": "ρ"}
 
 
 def overview(visit: Visit, problem: ErrorDocument | None = None, notice: str = "") -> Response:
-    """Show the cards with gaps and budgets, those that are not in force, and the tasks that wait for a steward."""
+    """Show the cards with gaps and budgets, those that are not in force, and the tasks that wait for a steward.
+
+    ``problem`` is an error of a form that was sent, and ``notice`` a message that it succeeded.
+    """
     service, who, datasets = visit.service, visit.who, []
     for summary in service.tables.list(who):
         shown = service.tables.card(who, summary.name)
@@ -113,7 +116,10 @@ def people(visit: Visit, problem: ErrorDocument | None = None, notice: str = "",
 
 @submitted(people)
 def change_people(visit: Visit) -> dict[str, Any]:
-    """Handle the forms of the page: the last part of the path says which one was sent."""
+    """Handle the forms of the page about people: the last part of the path says which one was sent.
+
+    Return the template's variables: a notice, and the address of a link for the user where one was made.
+    """
     users, who = visit.service.users, visit.who
     name, table = visit.text("name", 200) or visit.text("user", 200), visit.text("table", 200)
     match visit.request.path_params.get("what", "add"):
@@ -155,7 +161,10 @@ def _link(visit: Visit, name: str, path: str) -> dict[str, str] | None:
 
 
 def limits(visit: Visit, problem: ErrorDocument | None = None, notice: str = "") -> Response:
-    """Show changes of limits: pending ones and earlier ones."""
+    """Show changes of limits: pending ones and earlier ones.
+
+    ``problem`` is an error of a form that was sent, and ``notice`` a message that it succeeded.
+    """
     service, who = visit.service, visit.who
     changes = [vars(item) | {"whose": _whose(item)} for item in service.budgets.changes(who)]
     users = service.users.list(who) if visit.may("users.list") else ()
@@ -180,7 +189,10 @@ def _whose(change: LimitChange) -> str:
 
 @submitted(limits)
 def change_limits(visit: Visit) -> dict[str, str]:
-    """Propose, approve or withdraw a change of a limit, as the path says."""
+    """Propose, approve or withdraw a change of a limit, as the path says; return the notice to show.
+
+    The field ``whose`` is ``analyst:NAME``, ``person`` for the limit of each person, or anything else for the table's.
+    """
     budgets, who, what = visit.service.budgets, visit.who, visit.request.path_params.get("what", "propose")
     if what == "approve":
         budgets.approve(who, visit.text("change", 200))
@@ -249,7 +261,10 @@ def ledgers(visit: Visit) -> Response:
 
 
 def ledger(visit: Visit, verification: Verification | None = None, problem: ErrorDocument | None = None) -> Response:
-    """Show the entries of a table's ledger and its receipt, and the result of a verification if there was one."""
+    """Show the entries of a table's ledger and its receipt, a page of them at a time.
+
+    ``verification`` is the result of a verification, None if there was none, and ``problem`` its error.
+    """
     chain, table, after = visit.service.chain, visit.part("table"), _after(visit)
     entries = chain.entries(visit.who, table, after=after, most=PAGE_LENGTH)
     lines = [

@@ -78,7 +78,10 @@ def profile_forecast(visit: Visit) -> Response:
 
 
 def buy_profile(visit: Visit) -> Response:
-    """Buy a profile; the same one again is recorded and free unless it is to be measured anew."""
+    """Buy a profile by the form of ``visit``, and redirect to its job; an error is shown as a page.
+
+    The same profile again is recorded and free unless it is to be measured anew.
+    """
     options = _profile_options(visit.text("epsilon", 40), visit.text("without", 2000))
     try:
         job = visit.service.profiles.release(
@@ -120,7 +123,12 @@ def ask(visit: Visit) -> Response:
 def _ask_page(
     visit: Visit, wanted: str, sql: str, options: AskedOptions, problem: ErrorDocument | None = None
 ) -> Response:
-    """Show the SQL editor with a question and its cost, or the problem with it."""
+    """Show the SQL editor with a question and its cost, or the problem with it.
+
+    ``wanted`` is the name of the table to ask, of which another is taken if it may not be asked; ``sql`` is the
+    question (empty: an example) and ``options`` are those of its form. The field ``once`` is a random text that makes a
+    question sent twice by one page the same request.
+    """
     askable = _askable(visit)
     name = _chosen([item.name for item in askable], wanted)
     context: dict[str, Any] = {"tables": askable, "table": name, "options": options, "sql": sql, "flags": forms.FLAGS}
@@ -141,7 +149,11 @@ def _ask_page(
 def _explained(
     visit: Visit, shown: TableCard, sql: str, options: AskedOptions, problem: ErrorDocument | None = None
 ) -> dict[str, Any]:
-    """Return the template variables for the cost of a question, or for why it cannot be asked."""
+    """Return the template variables for the cost of a question, or for why it cannot be asked.
+
+    ``shown`` is what is public about the table, ``sql`` the question with its ``options``. With a ``problem`` known
+    before, nothing is explained. The meter shows the cost as a part of what is left, in ``unit``.
+    """
     explanation, meter, unit = None, None, "ε"
     if problem is None and sql:
         try:
@@ -153,7 +165,10 @@ def _explained(
 
 
 async def ask_form(visit: Visit) -> Response:
-    """Handle the editor's buttons: ask the question, show its cost, or show an example for another table."""
+    """Handle the editor's buttons: ask the question, show its cost, or show an example for another table.
+
+    An answer that comes within ``_WAIT_SECONDS`` is shown at once, otherwise the page of its job is.
+    """
     name, sql, options = visit.text("table", 200), visit.text("sql"), asked_options(visit.form)
     problem = None
     if visit.form.get("do") == "example":
@@ -187,7 +202,11 @@ def explain_form(visit: Visit) -> Response:
 def guided_page(
     visit: Visit, wanted: str | None = None, form: FormData | None = None, problem: ErrorDocument | None = None
 ) -> Response:
-    """Show the form that builds a question step by step, filled in as it was sent."""
+    """Show the form that builds a question step by step, filled in as it was sent.
+
+    ``wanted`` is the table to ask, as ``dataset/table`` or ``dataset`` alone; None takes it from the address. ``form``
+    is what was sent, None at first, and ``problem`` is its error.
+    """
     wanted = visit.asked("table") if wanted is None else wanted
     choices = [
         {"value": f"{item.name}/{table}", "label": table if table == item.name else f"{table} ({item.name})"}

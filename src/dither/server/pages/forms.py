@@ -33,7 +33,11 @@ DEFAULT_EPSILON = "0.1"
 
 
 def text_of(form: FormData, name: str, most: int = 20_000) -> str:
-    """Return a text field without surrounding spaces and with plain line ends; refuse one that is too long."""
+    """Return the text field ``name`` of a form without surrounding spaces and with plain line ends; a missing field is
+    empty.
+
+    Refuse one of more than ``most`` characters.
+    """
     value = form.get(name, "")
     if not isinstance(value, str) or len(value) > most:
         raise InvalidArgument(name, f"at most {most:,} characters", "more", "shorten it")

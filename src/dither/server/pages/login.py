@@ -70,7 +70,10 @@ def sign_in_form(visit: Visit) -> Response:
 
 
 def _with_session(visit: Visit, after: str, secret: str) -> Response:
-    """Redirect with the cookie of a new session; the cookie of the anonymous visitor is deleted."""
+    """Redirect to the path ``after`` with the cookie of a new session, whose secret is ``secret``.
+
+    The cookie of the anonymous visitor is deleted.
+    """
     response = RedirectResponse(after, 303)
     set_cookie(visit.request, response, SESSION_COOKIE, secret)
     response.delete_cookie(VISITOR_COOKIE, path="/")
@@ -104,7 +107,10 @@ def welcome_form(visit: Visit) -> Response:
 
 
 def account(visit: Visit, secret: str = "", problem: ErrorDocument | None = None, notice: str = "") -> Response:
-    """Show the own account; ``secret`` is that of a new token, shown this once."""
+    """Show the own account; ``secret`` is that of a new token, shown this once.
+
+    ``problem`` is an error of a form that was sent, and ``notice`` a message that it succeeded.
+    """
     usable = {rule.scope for rule in ACTIONS.values() if rule.roles & visit.who.roles}
     scopes = [
         {"value": scope, "label": _SCOPE_WORDS[scope], "checked": scope in ("explain", "ask", "read")}
@@ -118,7 +124,9 @@ def account(visit: Visit, secret: str = "", problem: ErrorDocument | None = None
 
 @submitted(account)
 def new_token(visit: Visit) -> dict[str, str]:
-    """Make a token, and show its secret this once."""
+    """Make a token by the form of ``visit``, and show its secret this once; a number of days that cannot be read
+    becomes 90.
+    """
     given = visit.text("days", 10)
     days = int(given) if given.isascii() and given.isdigit() and len(given) < 10 else 90
     label, scopes = visit.text("label", 200), visit.texts("scope")

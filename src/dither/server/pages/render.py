@@ -323,8 +323,10 @@ def fragment(template: str, context: Mapping[str, Any]) -> HTMLResponse:
 
 
 def page(request: Request, template: str, **context: Any) -> HTMLResponse:
-    """Render a page with the variables that all pages share; its status is that of the problem it shows, unless
-    ``status`` is given."""
+    """Render a ``template`` with the variables that all pages share and those in ``context``.
+
+    The response's status is that of the problem it shows, unless ``context`` has a ``status``.
+    """
     problem = context.get("problem")
     status = context.pop("status", 200 if problem is None else problem["status"])
     who: Principal | None = getattr(request.state, "principal", None)

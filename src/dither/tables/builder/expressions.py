@@ -300,6 +300,9 @@ def count(
 ) -> Aggregate:
     """Ask for the number of rows; with a column, of rows where it is not NULL.
 
+    ``weight`` is this aggregate's part of the question's budget relative to the others (None: what makes relative
+    errors equal). ``rows_per_person`` limits the rows of one person that count in it (None: the limit of the question).
+
     >>> count().kind, count("amount").kind
     ('count', 'count_value')
     """
@@ -344,6 +347,11 @@ def mean(
 ) -> Aggregate:
     """Ask for the mean of a value.
 
+    ``bounds`` are the lower and upper limit to which values are clipped, ``"auto"`` to choose them privately, None for
+    the card's. ``weight`` is this aggregate's part of the question's budget relative to the others (None: what makes
+    relative errors equal). ``rows_per_person`` limits the rows of one person that count in it (None: the limit of the
+    question).
+
     >>> mean("amount").kind
     'mean'
     """
@@ -355,6 +363,8 @@ def var(
 ) -> Aggregate:
     """Ask for the sample variance of a value, with divisor n - 1.
 
+    The other parameters are those of :func:`mean`.
+
     >>> var("amount").kind
     'var'
     """
@@ -365,6 +375,8 @@ def std(
     value: Operand, bounds: object = None, *, weight: float | None = None, rows_per_person: int | None = None
 ) -> Aggregate:
     """Ask for the sample standard deviation of a value, the root of :func:`var`.
+
+    The other parameters are those of :func:`mean`.
 
     >>> std("amount").kind
     'std'
@@ -385,6 +397,9 @@ def covariance(
     """Ask for the covariance of two values over rows where neither is NULL: with divisor n - 1, or n for a
     ``population``.
 
+    ``bounds`` are the limits to which ``value`` is clipped, ``other_bounds`` those of ``other``; None takes the card's.
+    ``weight`` and ``rows_per_person`` are those of :func:`mean`.
+
     >>> covariance("income", "age").kind, covariance("income", "age", population=True).kind
     ('covar_samp', 'covar_pop')
     """
@@ -402,7 +417,9 @@ def corr(
     weight: float | None = None,
     rows_per_person: int | None = None,
 ) -> Aggregate:
-    """Ask for the correlation of two values over rows where neither is NULL.
+    """Ask for the correlation of ``value`` and ``other`` over rows where neither is NULL.
+
+    The other parameters are those of :func:`covariance`.
 
     >>> corr("income", "age").kind
     'corr'
@@ -421,6 +438,8 @@ def regression_slope(
 ) -> Aggregate:
     """Ask for the slope of the least-squares line that predicts ``value`` from ``other``.
 
+    Rows where either is NULL do not count. The other parameters are those of :func:`covariance`.
+
     >>> regression_slope("income", "age").kind
     'regr_slope'
     """
@@ -437,6 +456,8 @@ def regression_intercept(
     rows_per_person: int | None = None,
 ) -> Aggregate:
     """Ask for the intercept of the least-squares line that predicts ``value`` from ``other``.
+
+    Rows where either is NULL do not count. The other parameters are those of :func:`covariance`.
 
     >>> regression_intercept("income", "age").kind
     'regr_intercept'
@@ -456,6 +477,8 @@ def regression_r2(
     """Ask for the share of the variance of ``value`` that its least-squares line on ``other`` explains: the square of
     :func:`corr`.
 
+    Rows where either is NULL do not count. The other parameters are those of :func:`covariance`.
+
     >>> regression_r2("income", "age").kind
     'regr_r2'
     """
@@ -466,6 +489,8 @@ def min_(
     value: Operand, bounds: object = None, *, weight: float | None = None, rows_per_person: int | None = None
 ) -> Aggregate:
     """Ask for the smallest value.
+
+    The other parameters are those of :func:`mean`.
 
     >>> min_("amount").kind
     'min'
@@ -478,6 +503,8 @@ def max_(
 ) -> Aggregate:
     """Ask for the largest value.
 
+    The other parameters are those of :func:`mean`.
+
     >>> max_("amount").kind
     'max'
     """
@@ -489,6 +516,8 @@ def median(
 ) -> Aggregate:
     """Ask for the median of a value.
 
+    The other parameters are those of :func:`mean`.
+
     >>> median("amount").at
     0.5
     """
@@ -499,6 +528,8 @@ def quantile(
     value: Operand, q: float, bounds: object = None, *, weight: float | None = None, rows_per_person: int | None = None
 ) -> Aggregate:
     """Ask for the quantile of a value at ``q``, from 0 to 1.
+
+    The other parameters are those of :func:`mean`.
 
     >>> quantile("amount", 0.9).at
     0.9
@@ -517,7 +548,9 @@ def mode(
     weight: float | None = None,
     rows_per_person: int | None = None,
 ) -> Aggregate:
-    """Ask for the most common of the public keys; None takes the card's keys.
+    """Ask for the most common of the public ``keys`` among the cells of ``value``; None takes the card's keys.
+
+    ``weight`` and ``rows_per_person`` are those of :func:`mean`.
 
     >>> mode("region", keys=["a", "b"]).keys
     ('a', 'b')
@@ -564,7 +597,7 @@ def distinct_keys(keys: object, what: str) -> tuple[Value, ...]:
 def _numbers(
     kind: Kind, value: Operand, bounds: object, weight: float | None, rows_per_person: int | None
 ) -> Aggregate:
-    """Return an aggregate of one number with checked bounds and weight."""
+    """Return an aggregate of one number of this ``kind`` with checked parameters, which are those of :func:`mean`."""
     limits = cast(Bounds, bounds if bounds is None or bounds == "auto" else arguments.bounds(bounds))
     return Aggregate(
         kind, expression(value, kind), bounds=limits, weight=_weight(weight), rows_per_person=_whole(rows_per_person)
@@ -580,7 +613,9 @@ def _pair(
     weight: float | None,
     rows_per_person: int | None,
 ) -> Aggregate:
-    """Return an aggregate of two numbers with checked bounds and weight."""
+    """Return an aggregate of two numbers of this ``kind`` with checked parameters, which are those of
+    :func:`covariance`.
+    """
     limits = None if bounds is None else arguments.bounds(bounds)
     other_limits = None if other_bounds is None else arguments.bounds(other_bounds, "other_bounds")
     return Aggregate(

@@ -83,8 +83,11 @@ def where(query: Query, conditions: object, card: Card) -> Query:
 
 
 def join(query: Query, table: str, own_key: object, other: str, card: Card, *, left: bool = False) -> Query:
-    """Return the question with the columns of a public table beside each row, where a key of the row equals one of
-    the table. ``left`` keeps rows without a partner."""
+    """Return the question with the columns of a public ``table`` beside each row.
+
+    A row's partner is the one whose column ``other`` equals the row's ``own_key``. ``left`` keeps rows without a
+    partner.
+    """
     name, relation = public_relation(card, table)
     if any(name == item.table for item in query.joins):
         raise InvalidArgument("join", "each public table once", f"{name!r} twice", "join it once")
@@ -95,7 +98,10 @@ def join(query: Query, table: str, own_key: object, other: str, card: Card, *, l
 
 
 def group_by(query: Query, groups: Sequence[object], named: Mapping[str, object], card: Card) -> Query:
-    """Return the question by groups: for each value of columns, and of expressions with their names."""
+    """Return the question by groups: for each value of the columns in ``groups``, and of the expressions in ``named``.
+
+    Groups are added to those that ``query`` has already; names that occur twice are refused.
+    """
     if isinstance(groups, str) or not isinstance(groups, Sequence):
         raise WrongType("groups", "a list of columns", type(groups).__name__, "pass groups=['region']")
     rows = _rows(query, card)
@@ -141,8 +147,11 @@ def agg(query: Query, aggregates: Mapping[str, Aggregate], card: Card) -> Query:
 
 
 def per_person(query: Query, aggregates: Mapping[str, Aggregate], card: Card) -> Query:
-    """Return the question about a table with one row for each person and group, whose columns are exact aggregates
-    of the person's rows."""
+    """Return the question about a table with one row for each person and group of ``query``.
+
+    The columns of that table are the ``aggregates`` of the person's rows, which are exact, since noise is added to what
+    is asked of them afterwards. The card has to name the column of persons.
+    """
     if query.aggregates:
         fix = "write per_person(total=dp.sum('amount')).agg(mean=dp.mean('total'))"
         raise InvalidArgument("per_person", "no aggregates before", "some", fix)
@@ -182,8 +191,11 @@ def shaped(
     order: object = (),
     limit: int | None = None,
 ) -> Query:
-    """Return the question with what is done to its noisy answer: columns, HAVING, ORDER BY and LIMIT, as expressions
-    on the names of groups and aggregates."""
+    """Return the question with what is done to its noisy answer, as expressions on the names of groups and aggregates.
+
+    ``columns`` are the shown columns by name (None: all), ``having`` the condition or conditions that shown rows meet,
+    ``order`` the sort keys, and ``limit`` the most rows (None: all).
+    """
     names = [*(item.name for item in query.groups), *query.aggregates]
     types = _answer_types(query, card, names)
     shown = {name: expression(item, "columns") for name, item in (columns or {}).items()}
@@ -264,7 +276,11 @@ def _rows(query: Query, card: Card) -> Rows:
 
 
 def _group(name: str | None, value: object, rows: Rows, card: Card) -> Group:
-    """Return a checked group from a column, an expression or a Group, under a name."""
+    """Return a checked group from a column, an expression or a Group.
+
+    ``name`` is the name it is given, None to take that of the Group or the column. ``rows`` resolve the names of
+    columns, and public keys of a Group are converted to the type of ``value``.
+    """
     given = value if isinstance(value, Group) else Group("", expression(value, "groups"))
     result, kind = typed(resolve_columns(given.value, rows), _types(card))
     name = name or given.name or (result.name if isinstance(result, Column) else None)
@@ -285,7 +301,10 @@ def _key(key: Value, value: Expression, card: Card) -> Value:
 
 
 def _aggregate(aggregate: Aggregate, rows: Rows, card: Card) -> Aggregate:
-    """Return an aggregate with resolved columns and checked types."""
+    """Return an aggregate with resolved columns and checked types; a mode without keys gets those of the card's column.
+
+    ``rows`` resolve the names of columns.
+    """
     types, kind = _types(card), aggregate.kind
     if aggregate.value is None:
         if kind not in ("count", "people"):
@@ -310,7 +329,10 @@ def _aggregate(aggregate: Aggregate, rows: Rows, card: Card) -> Aggregate:
 
 def _answer_types(query: Query, card: Card, names: list[str]) -> Types:
     """Return the function that looks up the type of a column of the answer; a histogram is no single value, and
-    refused."""
+    refused.
+
+    ``names`` are the names of all columns of the answer to ``query``.
+    """
     kinds: dict[str, Type | None] = {item.name: typed(item.value, _types(card))[1] for item in query.groups}
     kinds |= {name: answer_type(item, card) for name, item in query.aggregates.items() if item.kind != "histogram"}
 

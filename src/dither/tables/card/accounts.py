@@ -130,6 +130,10 @@ class TableAccounts:
     """
 
     def __init__(self, card: Card, ledger: Ledger | None, *, temporary: bool = False, opened_now: bool = False) -> None:
+        """Take the accounts of the table of ``card``; the other parameters are described by the class.
+
+        ``ledger`` is None for a table that is opened to read only before there is one.
+        """
         self.card = card
         self.temporary = temporary
         self.opened_now = opened_now
@@ -254,13 +258,14 @@ class TableAccounts:
         """Refuse a question that no person can pay for any more, as far as that is public: its answer would be noise
         alone.
 
-        A question is charged to everybody with a row that it is about who can pay. So everybody whom this one is about
-        was asked to pay for each earlier question about the same table without WHERE, GROUP BY and joins, and for each
-        with the same WHERE and GROUP BY. Let S be the sum of those that cost at most as much as this one. If S and this
-        cost are more than a person may spend, no person can pay: one who paid all of them has spent S, and one who
-        could not pay one of them has too little left for this one, which costs as much or more. Only questions about
-        the same version of the card count, and none with joins, since a public table may have changed. An answer
-        recorded under ``key`` is given again for free.
+        ``guarantee`` is the question's cost and ``request`` the record of what it asks. A question is charged to
+        everybody with a row that it is about who can pay. So everybody whom this one is about was asked to pay for each
+        earlier question about the same table without WHERE, GROUP BY and joins, and for each with the same WHERE and
+        GROUP BY. Let S be the sum of those that cost at most as much as this one. If S and this cost are more than a
+        person may spend, no person can pay: one who paid all of them has spent S, and one who could not pay one of them
+        has too little left for this one, which costs as much or more. Only questions about the same version of the card
+        count, and none with joins, since a public table may have changed. An answer recorded under ``key`` is given
+        again for free.
         """
         people = next((a for a in self._charged_accounts(None) if a.kind == "people"), None)
         if people is None or people.room is None:
@@ -287,8 +292,10 @@ class TableAccounts:
         """Return the note on people whose own budget does not suffice; none where the budget is not counted for each
         person.
 
-        Who has too little left is private. That a question costs so much is public, and so is the sum of all costs:
-        no person has spent more. ``paid`` says that the question is in the sum already.
+        ``guarantee`` is the cost of the question, and ``paid`` says that it is in the sum of costs already. Who has too
+        little left is private. That a question costs so much is public, and so is the sum of all costs: no person has
+        spent more. The note's ``state`` is ``everybody`` if all people can pay whatever they asked before, ``nobody``
+        if the sum is above a person's limit already, ``not_all`` between these, and empty where the sum is not known.
         """
         if self.card.each_person is None:
             return ()

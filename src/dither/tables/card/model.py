@@ -60,7 +60,10 @@ class ColumnCard:
 def column_card(
     name: str, type: Type, bounds: tuple[Any, Any] | None = None, keys: tuple[Value, ...] | None = None
 ) -> ColumnCard:
-    """Return the card of one column; ``bounds`` are two dates for a column of dates, otherwise two numbers."""
+    """Return the card of the column ``name``; ``bounds`` are two dates for a column of dates, otherwise two numbers.
+
+    ``keys`` are the public values that may occur, None where they are not public. ``name`` is only used in errors.
+    """
     if bounds is None or type not in ("date", "timestamp"):
         return ColumnCard(type, None if bounds is None else arguments.bounds(bounds), keys)
     where, fix = f"bounds of {name}", "pass (date(2024, 1, 1), date(2024, 12, 31)), for example"
@@ -292,7 +295,11 @@ def check_private_tables(card: Card) -> None:
 
 
 def _check_unit(where: str, columns: Mapping[str, ColumnCard], unit: str | None) -> None:
-    """Refuse a unit that is neither a whole number nor text: equality of doubles or times differs between engines."""
+    """Refuse a ``unit`` that is neither a whole number nor text: equality of doubles or times differs between engines.
+
+    ``unit`` is the column that names the person of a row, one of ``columns``, or None. ``where`` is its name in the
+    error.
+    """
     column = None if unit is None else columns.get(unit)
     if unit is None or (column is not None and column.type in ("integer", "text")):
         return

@@ -111,7 +111,10 @@ def kind_of(value: object) -> str:
 
 
 def check_names(given: object, allowed: tuple[str, ...], where: str) -> None:
-    """Refuse a value that is no section, and a section with an unknown key."""
+    """Refuse a value ``given`` that is no section, and a section with a key that is not ``allowed``.
+
+    ``where`` is the name of the section in errors, empty for the whole card.
+    """
     if not isinstance(given, Mapping):
         raise wrong(where or "card", "a section", kind_of(given), f"write [{where}] and its keys below")
     for key in given:
@@ -126,7 +129,11 @@ def listed_with_or(words: tuple[str, ...]) -> str:
 
 
 def columns_of(given: Mapping[str, Any], where: str) -> dict[str, ColumnCard]:
-    """Return the columns of a card, or of one of its tables, from the section ``columns``."""
+    """Return the columns of a card, or of one of its tables, from the section ``columns`` of ``given``.
+
+    ``where`` is the name of the table's section in errors, empty for the whole card. Names that differ by case alone
+    are refused, since SQL does not tell them apart.
+    """
     name = f"{where}.columns" if where else "columns"
     sections = given.get("columns")
     if not isinstance(sections, Mapping) or not sections:
@@ -179,7 +186,11 @@ def _near_type(given: object) -> str:
 
 
 def _bounds(given: object, type: Type, name: str) -> tuple[float, float] | None:
-    """Return the bounds of a column of numbers, checked against its type; None where none are stated."""
+    """Return the bounds of a column of numbers, checked against its ``type``; None where none are stated.
+
+    ``given`` is the value in the file, ``name`` the column's in errors. Whole numbers are limited to 63 bits, so that
+    sums of them and their negatives do not overflow.
+    """
     if given is None:
         return None
     where, fix = f"{name}.bounds", "write bounds = [lower, upper], chosen without looking at the data"
@@ -202,8 +213,11 @@ def _bounds(given: object, type: Type, name: str) -> tuple[float, float] | None:
 
 
 def _period(given: object, type: Type, name: str) -> tuple[date, date] | None:
-    """Return the bounds of a column of dates or timestamps; None where none are stated. A day as upper bound of
-    timestamps means its last moment."""
+    """Return the bounds of a column of dates or timestamps; None where none are stated.
+
+    ``given`` is the value in the file, ``name`` the column's in errors. For timestamps, a day as lower bound means its
+    first moment and as upper bound its last.
+    """
     if given is None:
         return None
     where, fix = f"{name}.bounds", "write bounds = [2024-01-01, 2024-12-31], without quotes"
@@ -222,7 +236,11 @@ def _period(given: object, type: Type, name: str) -> tuple[date, date] | None:
 
 
 def _format(given: object, type: Type, name: str) -> str | None:
-    """Return the format of a text column that holds dates or numbers; None where none is stated."""
+    """Return the format of a text column that holds dates or numbers; None where none is stated.
+
+    ``given`` is the value in the file, ``type`` what the column's texts are read as, and ``name`` the column's name in
+    errors.
+    """
     if given is None:
         return None
     where = f"{name}.format"
@@ -238,7 +256,10 @@ def _format(given: object, type: Type, name: str) -> str | None:
 
 
 def _keys(given: object, type: Type, name: str) -> tuple[Value, ...] | None:
-    """Return the public keys of a column; None where none are stated."""
+    """Return the public keys of a column as values of its ``type``; None where none are stated.
+
+    ``given`` is the value in the file, ``name`` the column's in errors.
+    """
     if given is None:
         return None
     where = f"{name}.keys"
@@ -258,7 +279,10 @@ _AS: dict[Type, tuple[type, ...]] = {
 
 
 def _key(key: object, type_: Type, where: str) -> Value:
-    """Return one public key as a value of the column's type; timestamps with a zone are converted to UTC."""
+    """Return one public ``key`` as a value of the column's type; ``where`` is its name in errors.
+
+    Timestamps with a zone are converted to UTC. Whole numbers have 64 bits, as in databases.
+    """
     if type(key) not in _AS[type_]:
         expected = {"integer": "whole numbers", "number": "numbers", "text": 'text in "…"', "boolean": "true and false",
                     "date": "dates without quotes", "timestamp": "dates with times, without quotes"}[type_]  # fmt: skip
@@ -387,7 +411,10 @@ def contents(raw: bytes, what: str, place: Path | None = None) -> dict[str, Any]
 
 
 def missing(place: Path, what: str, hint: str) -> InvalidArgument:
-    """Return the error for a file that cannot be read, with a file of a similar name beside it as advice."""
+    """Return the error for a file ``place`` that cannot be read, with a file of a similar name beside it as advice.
+
+    ``what`` names the argument in the error, and ``hint`` is added to the advice where no name is similar.
+    """
     beside = [item.stem for item in place.parent.glob("*.toml")][:200] if place.parent.is_dir() else []
     near = difflib.get_close_matches(place.stem[:200], beside, n=1)
     fix = f"write '{near[0]}.toml', the nearest name" if near else f"check the path, {hint}"
@@ -594,7 +621,10 @@ def _place(source: str, home: Path) -> str:
 
 
 def _file(given: str | None, name: str, home: Path) -> str | None:
-    """Return an absolute path from one that is relative to the card's folder; None for None. Refuse URLs."""
+    """Return an absolute path from one that is relative to ``home``, the card's folder; None for None. Refuse URLs.
+
+    ``given`` is the path in the card, ``name`` the name of its key in errors.
+    """
     if given is None:
         return None
     if "://" in given:
@@ -623,7 +653,10 @@ _LEAST_EPSILON = ("a number above 0 and at most 1000", lambda number: 0 < number
 
 
 def _number(given: object, name: str, expected: str, is_allowed: Callable[[float], bool], example: str) -> float:
-    """Return a stated number as a float; refuse what is no number or not allowed, with what was ``expected``."""
+    """Return a stated number as a float; refuse what is no number or for which ``is_allowed`` is false.
+
+    ``name`` and ``expected`` are part of the error, and ``example`` of its advice.
+    """
     if isinstance(given, bool) or not isinstance(given, (int, float)):
         raise wrong(name, expected, kind_of(given), f"write {name} = {example}")
     if not is_allowed(given):

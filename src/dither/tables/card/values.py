@@ -44,9 +44,10 @@ if TYPE_CHECKING:
 
 
 def nearest(name: str, names: Iterable[str], likeness: float = 0.6, quote: str | None = "'") -> str | None:
-    """Return advice to write the known name that is most like an unknown one; None where none is similar.
+    """Return advice to write the one of ``names`` that is most like an unknown ``name``; None where none is similar.
 
-    With ``quote=None`` the name is written as in SQL: without quotes, or in double quotes where it has spaces or signs.
+    ``likeness`` is the least similarity, from 0 to 1 as by ``difflib``; case does not count. With ``quote=None`` the
+    name is written as in SQL: without quotes, or in double quotes where it has spaces or signs.
     """
     known = {item.casefold(): item for item in names}
     near = difflib.get_close_matches(name.casefold()[:200], known, n=1, cutoff=likeness)

@@ -326,8 +326,13 @@ class StatementContext:
     def counted(
         self, columns: Mapping[str, exp.Expr], where: Sequence[exp.Expr] = ()
     ) -> tuple[exp.Select, list[tuple[str, exp.Select]]]:
-        """Return the rows in the groups of each person that count, and tables the statement reads before. Where
-        groups are chosen, those with the smallest hashes count."""
+        """Return the rows in the groups of each person that count, and tables (name and statement) that are read before
+        them.
+
+        ``columns`` are the computed columns of each row by name, ``where`` the conditions on them. Where more groups of
+        a person may occur than count, those with the smallest hashes count: DuckDB joins with the chosen groups, other
+        engines rank them by a window.
+        """
         lines = select([exp.Star()], relation(self.source(columns), "r"), where=where)
         if not self.chosen:
             return lines, []
@@ -368,11 +373,13 @@ class StatementContext:
         return result, tables, total(w)
 
     def _first(self, pairs: exp.Select) -> exp.Select:
-        """Return, on DuckDB, the groups of each person with the smallest hashes.
+        """Return, on DuckDB, the groups of each person with the smallest hashes, from the distinct ``pairs`` of person
+        and groups.
 
         Groups with equal hashes are ordered by their numbers, which are in the order of their keys: if they were
         ordered by their rows, a person's groups would depend on other people's. Hash and numbers are packed into one
-        integer where they fit, which is much faster than a struct.
+        integer where they fit, which is much faster than a struct: the hash, which is below 2^31, is shifted by 31
+        bits, below which stand the numbers, each in as many bits as its keys need.
         """
         listed, most = ["u", *self.names], self.limits.groups
         widths = [31 if keys is None or len(self.keys) == 1 else (len(keys) - 1).bit_length() for keys in self.keys]
@@ -456,11 +463,12 @@ def with_weights(
     dialect: Dialect,
     keep_null: bool = False,
 ) -> tuple[exp.Select, list[tuple[str, exp.Select]]]:
-    """Return the lines of a table with numbers computed from all lines of the same person, and tables to read before.
+    """Return the ``lines`` of a table with numbers computed from all lines of the same person, and tables to read
+    before.
 
-    Each number is an expression of aggregates; asked for with True, of windows over the person's lines. The lines
-    are read once: were the source to change between two readings, a weight would be that of other rows. With
-    ``keep_null`` there are lines of no person, whose numbers are NULL.
+    ``weights`` has each number by name, as a function that returns an expression of aggregates; called with True, of
+    windows over the person's lines. The lines are read once: were the source to change between two readings, a weight
+    would be that of other rows. With ``keep_null`` there are lines of no person, whose numbers are NULL.
     """
     u = plain_column("u")
     if dialect == "spark":  # which would read a table twice that is named twice

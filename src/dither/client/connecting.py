@@ -278,7 +278,11 @@ class ServerBackend:
     def _send(
         self, method: str, path: str, document: object = None, headers: dict[str, str] | None = None, wait: float = 0.0
     ) -> Any:
-        """Send a request about the table, and return the JSON of the response."""
+        """Send a request about the table, and return the JSON of the response.
+
+        ``method`` and ``path`` are those of HTTP, ``document`` is the JSON body (None: no body), and ``wait`` is how
+        many seconds more than usual the server may take. A closed table is refused.
+        """
         if self._is_closed:
             fix = "this table is closed; open it again with dither.connect"
             raise InvalidArgument("table", "one that is open", "one that was closed", fix)

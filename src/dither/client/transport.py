@@ -98,7 +98,17 @@ class Transport:
     def __init__(
         self, address: Address, token: Token | None, *, timeout: float = 60.0, ca_file: str | None = None
     ) -> None:
-        """Prepare requests to a server; nothing is sent yet."""
+        """Prepare requests to a server; nothing is sent yet.
+
+        Parameters
+        ----------
+        address, token
+            The server, and the secret that proves who asks; None for requests without one.
+        timeout
+            Seconds after which a silent server counts as unavailable.
+        ca_file
+            A file of certificates to trust instead of those of the system.
+        """
         self.address = address
         self.timeout = timeout
         self._token = token
@@ -119,8 +129,10 @@ class Transport:
     ) -> Reply:
         """Send a request and return the response; a problem document is raised as the error that it describes.
 
-        ``wait`` is how many seconds more than usual the server may take. A request that the server has no room for is
-        sent again when the server says so.
+        ``method`` and ``path`` are those of HTTP, ``document`` is sent as JSON (None: no body), and ``headers`` are
+        added to the usual ones. ``wait`` is how many seconds more than usual the server may take. A request that does
+        not get through is repeated after a pause, and one that the server has no room for (429 or 503) when the server
+        says so.
         """
         body = None if document is None else json.dumps(document, allow_nan=False).encode()
         for attempt in range(ATTEMPTS):
@@ -150,8 +162,11 @@ class Transport:
     def _once(
         self, method: str, path: str, body: bytes | None, headers: dict[str, str], timeout: float
     ) -> tuple[int, float | None, bytes]:
-        """Send a request once, and return the status, the seconds to wait before another attempt (None: unknown),
-        and the body."""
+        """Send a request once, and return the status, a pause in seconds, and the body.
+
+        The pause is to be made before another attempt (None: the server does not say). ``body`` is sent as it is (None:
+        no body) and ``timeout`` is in seconds. After any failure the connection is closed.
+        """
         try:
             connection = self._open(timeout)
             connection.request(method, self.address.prefix + path, body, self._headers(headers, body))
@@ -191,7 +206,10 @@ class Transport:
         return stated
 
     def _reply(self, status: int, content: bytes) -> Reply:
-        """Return the response with its parsed JSON; raise redirects, errors and anything but JSON."""
+        """Return the response with its parsed JSON; raise redirects, errors and anything but JSON.
+
+        ``status`` is that of HTTP, and ``content`` the body; an empty one gives the document None.
+        """
         if 300 <= status < 400:
             fix = "pass the address that it redirects to"
             raise ServerUnavailable("server", "an answer of dither serve", f"a redirect (status {status})", fix)
@@ -257,7 +275,10 @@ class Address:
 
 
 def parse(url: str, table: str | None = None, *, allow_http: bool = False) -> tuple[Address, str | None]:
-    """Parse the URL of a server or of a table on it; without ``table`` the last part of the path is the table.
+    """Return the address of a server and the name of a table on it, from the URL of either.
+
+    If ``table`` is None, the last part of the path is the table (None: the path is empty). ``allow_http`` permits
+    unencrypted connections to other machines than this one.
 
     >>> address, table = parse("https://answers.example.org/visits")
     >>> print(address, table)

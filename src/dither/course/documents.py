@@ -153,6 +153,7 @@ class Result:
         )
 
     def __str__(self) -> str:
+        """Return the name and verdict, the statement, where it is implemented, and the example with its output."""
         return "\n".join(
             [
                 f"{self.document}. {self.number}: {self.title} ({self.verdict})",
@@ -197,6 +198,7 @@ class Results(tuple[Result, ...]):
         return markup.block(markup.table(header, rows, [True, False, False, False, False]))
 
     def __str__(self) -> str:
+        """Return one line for each result, in aligned columns: document, number, title, verdict and place."""
         lines = [(str(row.document), row.number, row.title, row.verdict, row.where) for row in self]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         return "\n".join(
@@ -229,6 +231,10 @@ def documents() -> dict[int, Document]:
 
 
 def _result(document: int, row: dict[str, Any]) -> Result:
+    """Return the result of a document from its section ``row`` in the TOML file, which is changed.
+
+    A claim without a document, place or statement of its own has those of the result.
+    """
     defaults = {"document": document, "place": row["number"], "printed": row["statement"]}
     claims = tuple(Claim(**{**defaults, **claim}) for claim in row.pop("claim", ()))
     lists: dict[str, Any] = {name: tuple(row.pop(name, ())) for name in ("equations", "keywords", "gallery")}

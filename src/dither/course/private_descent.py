@@ -95,6 +95,7 @@ class TheoremSGD:
     release: Literal["last", "average"] = "last"
 
     def __post_init__(self) -> None:
+        """Refuse arguments out of range, and steps whose noise would be too large or too small for the lattice."""
         arguments.epsilon(self.epsilon)
         arguments.positive(self.clip, "clip")
         if not (math.isfinite(self.kappa) and 0 <= self.kappa <= 10):
@@ -189,9 +190,21 @@ class TheoremSGD:
 
     @spends
     def run(self, loss: Loss, X: Floats, y: Floats, start: ArrayLike, *, source: Source | None = None) -> Floats:
-        """Return what ``release`` says, and nothing else: the guarantee of the last iterate does not cover the others.
+        """Minimize the mean loss by private descent, and return the last or the average iterate, as ``release`` says.
 
-        A penalty counts as part of every record's loss, and is clipped with it.
+        Nothing else is returned, since the guarantee of the last iterate does not cover the others. Each step takes the
+        gradient of one record, drawn at random, clips it, and adds Laplace noise.
+
+        Parameters
+        ----------
+        loss
+            The loss of a record. A penalty counts as part of every record's loss, and is clipped with it.
+        X, y
+            The records, one row each, and their targets. How many there are is public.
+        start
+            The iterate before the first step.
+        source
+            Where random words come from; by default the system.
         """
         words = resolve(source)
         place = np.rint(start_of(start) / self._step)
@@ -238,22 +251,33 @@ def private_bound(
 ) -> tuple[Floats, Floats, Floats]:
     """Return the terms A1, A2, A3 of Theorem 37, whose sum bounds the mean of ``f(average) - f*`` after each step.
 
-    *Statement.* With D the distance of the start to the optimum and p coordinates,
+    Parameters
+    ----------
+    distance_squared
+        ``D^2``, the squared l2 distance of the start to the optimum.
+    sgd
+        The descent: its clip ``C``, its step sizes ``gamma`` and the scales ``theta`` of its Laplace noise.
+    coordinates
+        ``p``, the number of coordinates of an iterate.
+    printed
+        True: the terms in the form of equation (11) of the course's document 2, each at least that of the statement
+        below. False: those of the statement.
 
-        ``A1 = D^2 / (2 sum gamma)``, ``A2 = (C^2 / 2) sum gamma^2 / sum gamma``, ``A3 = p sum gamma^2 theta^2 / sum
-        gamma``
-
-    if every loss is convex with one score, and f is the mean of the *clipped* losses, whose gradients are the clipped
-    ones, at most C long: beyond the clip they go on as lines. The noise in step j is ``theta[j+1]``; document 2 writes
-    ``theta[j]``, and theta[0] is not defined.
+    Notes
+    -----
+    *Statement.* ``A1 = D^2 / (2 sum gamma)``, ``A2 = (C^2 / 2) sum gamma^2 / sum gamma``, ``A3 = p sum gamma^2 theta^2
+    / sum gamma``, if every loss is a convex function of one linear combination of the coordinates, and f is the mean of
+    the *clipped* losses, whose gradients are the clipped ones, at most C long: beyond the clip they go on as lines. The
+    noise in step j is ``theta[j+1]``; document 2 writes ``theta[j]``, and theta[0] is not defined.
 
     *Why.* In a step ``E |b - b*|^2`` falls by ``2 gamma (f(b) - f*)``, less ``gamma^2`` times the mean squared length
     of gradient and noise, at most ``C^2 + 2 p theta^2``. Sum over the steps and use convexity.
 
-    Document 2's (11) has ``D^2 / sum gamma``, and one constant in its other two terms. These are returned by default,
-    with the smallest constant for which they follow from the statement, ``max(C^2 / 2, p)``: each is at least the term
-    above. With ``printed=False`` the terms above are returned.
+    Equation (11) has ``D^2 / sum gamma``, and one constant in its other two terms: here the smallest for which they
+    follow from the statement, ``max(C^2 / 2, p)``.
 
+    Examples
+    --------
     >>> sgd = TheoremSGD(epsilon=1, steps=4, clip=1.0, schedule=Schedule(0.5))
     >>> A1, A2, A3 = private_bound(1.0, sgd, coordinates=1)
     >>> A1, A2, A3

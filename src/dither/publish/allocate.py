@@ -93,7 +93,11 @@ def table_spec(
 
 
 def _half_width(error: float | str, people: float | None, cells: int) -> float:
-    """Return a wanted error as a half-width in rows; a share such as "2%" is of the rows in a cell of average size."""
+    """Return a wanted error as a half-width in rows; a share such as "2%" is of the rows in a cell of average size.
+
+    ``people`` is about how many rows there are (None: not public, so that shares are refused), and ``cells`` the size
+    of the table.
+    """
     if not isinstance(error, str):
         return arguments.positive(error, "error")
     try:
@@ -197,7 +201,19 @@ def _check_goals(
     unit: float,
     budget_for: Callable[[float], dict[str, float]] | None,
 ) -> None:
-    """Refuse goals that the budget cannot meet, and say what it would reach."""
+    """Refuse goals that the budget cannot meet, and say what it would reach.
+
+    Parameters
+    ----------
+    rates
+        The cost of each residual under the whole budget, 1 / variance.
+    goals
+        The largest variance that is wanted for each table.
+    unit
+        What 1 in the counts is worth in rows.
+    budget_for
+        Returns the arguments of a budget that is larger by a factor, for the error message; None: no such advice.
+    """
     ratio = max(problem.largest(levels, rates) / goal for levels, goal in goals.items())
     if ratio <= 1:
         return
@@ -273,7 +289,12 @@ class _AllocationProblem:
         return result
 
     def _minimax(self, rows: Floats) -> tuple[Floats, float]:
-        """Return the rates of the total cost that minimize the largest of the sums ``row / rates``, and that sum."""
+        """Return the rates of the total cost that minimize the largest of the sums ``row / rates``, and that sum.
+
+        Each of the ``rows`` has the weights with which the variances of the residuals add up to one variance. The
+        method is multiplicative weights: rates that are optimal for a weighted mean of the rows have a closed form, and
+        rows that are above the mean get more weight.
+        """
         weights = np.full(len(rows), 1 / len(rows))
         best, least = np.ones(0), math.inf
         for _ in range(_ROUNDS):

@@ -83,7 +83,12 @@ def read_lookup(
 
 
 def _columns(table: Table, where: str, levels: Sequence[str], lookup: Any, folder: str) -> pa.Table:
-    """Return the columns of a lookup from a public table of the card, a file, or values given in Python."""
+    """Return the columns of a lookup from a public table of the card, a file, or values given in Python.
+
+    ``where`` names the lookup in errors, ``levels`` are the columns that are needed, and ``folder`` is where relative
+    paths start. ``lookup`` is as for :func:`read_lookup`; a mapping that has none of two levels as keys is one from
+    each finest place to its parent.
+    """
     public = table.card.public
     if lookup is None:
         fitting = [item for item, card in public.items() if {*levels} <= {*card.columns}]
@@ -107,7 +112,10 @@ def _columns(table: Table, where: str, levels: Sequence[str], lookup: Any, folde
 
 
 def _refuse_private_rows(table: Table, where: str, path: Path) -> None:
-    """Refuse a file of the table itself as a lookup, since which keys occur among its rows is not public."""
+    """Refuse a file of the table itself as a lookup, since which keys occur among its rows is not public.
+
+    ``where`` names the lookup in the error, and ``path`` is the file of the lookup.
+    """
     for private in table.engine.private_files:
         if path.exists() and os.path.exists(private) and os.path.samefile(path, private):
             fix = "name a public list of all keys, also of those that no row has"
@@ -133,7 +141,11 @@ def _of_public_table(table: Table, name: str, columns: Sequence[str]) -> pa.Tabl
 
 
 def _of_file(where: str, text: str, folder: str, public: Sequence[str]) -> pa.Table:
-    """Read a lookup from a CSV or Parquet file."""
+    """Read a lookup from a CSV or Parquet file; all values of a CSV file are text, and empty ones are NULL.
+
+    ``where`` names the lookup in errors, ``text`` is the path as it was given, relative to ``folder``, and ``public``
+    are the names of public tables, one of which may be meant by a mistyped name.
+    """
     path = Path(folder, os.path.expanduser(text))
     ending = path.suffix.lower()
     if ending not in _ENDINGS:
@@ -196,6 +208,17 @@ class ColumnReader:
     """Reads what a plan says about columns, for one private table and the rows that meet a condition."""
 
     def __init__(self, table: Table, *, about: str | None = None, where: Any = None, folder: str = ".") -> None:
+        """Prepare to read columns of an open table; nothing of its rows is read.
+
+        Parameters
+        ----------
+        about
+            Which private table, of a card with several.
+        where
+            A condition that rows meet, in SQL or in Python, which narrows the public domains; None: all rows.
+        folder
+            Where relative paths of lookups start.
+        """
         self.table, self.folder = table, folder
         self.card = card_about(table.card, about)
         self._rows = Rows((private_relation(self.card),))
@@ -217,8 +240,12 @@ class ColumnReader:
         return CardColumn(attribute, expression, _left_out(name, null, other, {"keys": len(keys)}))
 
     def nested(self, name: str, spec: Any, lookup: Any = None) -> CardColumn:
-        """Return an attribute of nested levels; ``lookup`` says which key of a level lies in which key of the level
-        above."""
+        """Return an attribute of nested levels, such as states and their counties.
+
+        ``spec`` is the section of the plan about it: its levels, or a mapping with ``levels``. ``lookup`` says which
+        key of a level lies in which key of the level above; None: what the section says, or else a public table of the
+        card.
+        """
         levels = nested_levels(name, spec)
         spec = spec if isinstance(spec, Mapping) else {}
         if lookup is not None and "lookup" in spec:
@@ -257,7 +284,11 @@ class ColumnReader:
         return checked
 
     def _spelled(self, name: str, spec: Mapping[str, Any], section: str) -> str:
-        """Return the column of the card that is meant, in its spelling."""
+        """Return the column of the card that is meant, in the card's spelling; the case of letters may differ.
+
+        ``name`` is the name in the plan, which ``column`` in the section ``spec`` replaces; ``section`` names the
+        section in errors.
+        """
         given = spec.get("column", name)
         where = f"{section}.column" if "column" in spec else section
         if not isinstance(given, str):
@@ -275,7 +306,12 @@ class ColumnReader:
     def _of_date(
         self, name: str, expression: Expression, key: str, given: Any, names: tuple[str, ...], operation: str
     ) -> Expression:
-        """Return the part or the period of a date, after checks of its name and of the type of the column."""
+        """Return the part or the period of a date, after checks of its name and of the type of the column.
+
+        ``name`` is the name of the column in the plan, ``expression`` gives the date, ``key`` is "part" or "period",
+        ``given`` is the part that is wanted and ``names`` are those that exist. ``operation`` is the function of the
+        query tree.
+        """
         if given not in names:
             got = repr(clip(given)) if isinstance(given, str) else kind_of(given)
             raise InvalidArgument(f"columns.{name}.{key}", ", ".join(names), got, f'write {key} = "month"')
@@ -304,7 +340,11 @@ class ColumnReader:
     # -- domains -------------------------------------------------------------------------------------------------------
 
     def _values(self, name: str, expression: Expression, kind: Type, spec: Mapping[str, Any]) -> tuple[Value, ...]:
-        """Return the public keys of a column that has no bins."""
+        """Return the public keys of a column that has no bins.
+
+        They are those listed under ``keys`` in the section ``spec``, or else those that follow from the card for the
+        expression, whose type is ``kind``. ``name`` is the name of the column in the plan, for errors.
+        """
         if "keys" in spec:
             given = spec["keys"]
             listed = plain_keys(given.to_pylist() if isinstance(given, (pa.Array, pa.ChunkedArray)) else _listed(given))
@@ -335,7 +375,12 @@ class ColumnReader:
         return f"list keys of {name} in the card, or keys = […] under columns.{name}"
 
     def _binned(self, name: str, expression: Expression, spec: Mapping[str, Any], null: bool, other: Any) -> CardColumn:
-        """Return a column of numbers in bins, with edges from the plan or at equal widths between the card's bounds."""
+        """Return a column of numbers in bins, with edges from the plan or at equal widths between the card's bounds.
+
+        ``name`` is the name of the column in the plan, ``expression`` its value in a row, and ``spec`` its section,
+        with ``edges`` or ``width``. ``null`` says whether NULL has a key, and ``other`` is the key of numbers outside
+        the bins (None: they are left out).
+        """
         kind = self._kind(expression)
         if kind not in ("integer", "number"):
             raise InvalidArgument(
@@ -351,7 +396,11 @@ class ColumnReader:
         return CardColumn(attribute, expression, _left_out(name, null, other, outside))
 
     def _edges(self, name: str, expression: Expression, width: Any) -> list[float]:
-        """Return bins of one width from the lower bound on, until the upper bound lies inside the last."""
+        """Return edges of bins of one ``width`` from the lower bound on, until the upper bound lies inside the last.
+
+        The bounds are those of the card for a column, or follow from them for another expression. ``name`` is the name
+        of the column in the plan, for errors.
+        """
         step = Fraction(arguments.positive(width, f"width of {name}"))
         known = compiled.compile(expression, compiled.lookup(self.card, {})).range
         bounds = self.card.columns[expression.name].bounds if isinstance(expression, Column) else None
@@ -412,9 +461,10 @@ def _as_mapping(name: str, spec: Any) -> Mapping[str, Any]:
 
 
 def stated_keys(name: str, given: Any) -> dict[str, Any]:
-    """Return a plain list as the keys of a column.
+    """Return the section of a column that was given as a plain list: its keys.
 
-    A list of numbers is refused, since it might be meant as the edges of bins.
+    A list of numbers is refused, since it might be meant as the edges of bins. ``name`` is the name of the column, for
+    errors.
     """
     items = [*given] if isinstance(given, (list, tuple, range)) else []
     if items and all(isinstance(item, (int, float)) and not isinstance(item, bool) for item in items):
@@ -458,6 +508,7 @@ def nested_levels(name: str, spec: Any) -> list[str]:
 def _left_out(name: str, null: bool, other: Any, outside: dict[str, float]) -> Note:
     """Return the note about rows whose value is not among the keys.
 
-    ``outside`` gives the number of keys, or the range of the bins.
+    ``name`` is the column, ``null`` says whether NULL has a key, ``other`` is the key of other values (None: there is
+    none), and ``outside`` gives the number of keys, or the range of the bins.
     """
     return Note("rows_outside", {"name": name, "null": null, "other": other, "outside": outside})

@@ -126,8 +126,23 @@ class RecordRule:
     def _draw(
         self, cell: Sequence[Any], rows: Integers, numbers: list[NDArray[Any] | None], uniform: Sequence[Floats]
     ) -> None:
-        """Draw numbers for the records of one cell: a part where the rule holds, with probability proportional to its
-        size, then a number in it."""
+        """Draw numbers for the records of one cell, so that they obey the rule.
+
+        A bin is divided into parts where the condition changes. A part, or a combination of parts, is drawn where the
+        rule holds, with probability proportional to its size, then a number in it.
+
+        Parameters
+        ----------
+        cell
+            The codes of the rule's attributes that all these records have.
+        rows
+            The indices of the records.
+        numbers
+            The drawn numbers of each attribute, which are changed in place; None for attributes without bins.
+        uniform
+            Uniform numbers in [0, 1) for each attribute and each record, and one more series for the choice of the
+            parts.
+        """
         ranges = [np.flatnonzero(parts.codes == code) for parts, code in zip(self.parts, cell, strict=True)]
         block = np.ix_(*ranges)
         sizes = np.ones(())
@@ -147,7 +162,11 @@ class RecordRule:
 
 
 def rules_of(constraints: Iterable[object], record_columns: Sequence[RecordColumn]) -> tuple[RecordRule, ...]:
-    """Return the rules of conditions in SQL, or as expressions of :func:`dither.col`, over the columns of records."""
+    """Return the rules of conditions in SQL, or as expressions of :func:`dither.col`, over the columns of records.
+
+    Conditions that share a column with a divided bin are joined into one rule, since its parts must meet all of them.
+    ``record_columns`` are the columns of the records, in their order.
+    """
     names = {name: place for place, item in enumerate(record_columns) for name in item.attribute.level_names}
     types = {name: type for item in record_columns for name, type in item.types.items()}
     rows = Rows((Relation("records", {name: Column(name) for name in names}),))
@@ -167,9 +186,11 @@ def rules_of(constraints: Iterable[object], record_columns: Sequence[RecordColum
 def _cuts(
     conditions: Sequence[Expression], record_columns: Sequence[RecordColumn], names: Mapping[str, int]
 ) -> dict[int, set[tuple[Fraction, bool]]]:
-    """Return, for each column in bins, the constants that it is compared with.
+    """Return, for each column in bins, the constants that it is compared with in the conditions.
 
-    Each comes with whether the condition changes just above it, rather than at it.
+    Each comes with whether the condition changes just above it, rather than at it. ``names`` has the index of each
+    name's column in ``record_columns``. Comparisons with anything but constants are refused. Timestamps are in
+    microseconds, of which a day has 86,400,000,000.
     """
     cuts: dict[int, set[tuple[Fraction, bool]]] = {}
     for expression in conditions:
@@ -274,7 +295,11 @@ def _rule(
     names: Mapping[str, int],
     parts: Mapping[int, Parts],
 ) -> RecordRule:
-    """Return the rule of all conditions about one set of columns, evaluated on every combination of their parts."""
+    """Return the rule of all conditions about one set of columns, evaluated on every combination of their parts.
+
+    ``names`` has the index of each name's column in ``record_columns``, and ``parts`` the parts of each column by
+    index. A condition that is NULL holds. Rules that no record without NULLs can obey are refused.
+    """
     table = tuple(sorted(set().union(*(_places(expression, names) for expression in conditions))))
     shape = [len(parts[place].codes) for place in table]
     shown = " × ".join(record_columns[place].attribute.name for place in table)

@@ -161,7 +161,9 @@ def attribute_codes(attribute: Attribute, value: Expression, levels: tuple[int, 
 
 
 def code_columns(domain: Domain, tables: Sequence[Levels]) -> list[tuple[str, ...]]:
-    """Return the columns of the codes of each table that is no margin of another.
+    """Return the names of the columns in which the engine returns the codes of each table that has to be counted.
+
+    Tables that are margins of another one are left out. The column ``c0_1`` has the codes of attribute 0 at level 1.
 
     >>> code_columns(Domain([Attribute.flat("sex", ["f", "m"]), Attribute.binned("age", [0, 18])]), [(1, 1), (0, 1)])
     [('c0_1', 'c1_1')]
@@ -256,6 +258,7 @@ class Counting:
     bias: bool = False
 
     def __post_init__(self) -> None:
+        """Refuse a ``bias`` that is no truth value, and another number of expressions than of attributes."""
         if not isinstance(self.bias, bool):
             raise WrongType("bias", "true or false", type(self.bias).__name__, "leave it out, or pass True")
         if len(self.expressions) != len(self.domain.attributes):
@@ -347,6 +350,8 @@ class Counting:
 
         Parameters
         ----------
+        tables
+            The levels of each table to count.
         guarantee
             What is charged: what ``compute`` releases must not cost more than what :meth:`split` leaves for the tables.
         content
@@ -357,6 +362,11 @@ class Counting:
         cell
             The typical cell that a limit is chosen for, where that is done privately
             (:mod:`dither.publish.person_limit` has the proof).
+        analyst
+            Who asks, where analysts have accounts.
+        key, again
+            A key under which the request is recorded, instead of one made from its content; or whether to make a new
+            one and pay again.
         """
         pipeline.check(self.table, guarantee)
         if self.is_automatic and cell is None:
@@ -399,7 +409,7 @@ class Counting:
     # -- what is refused before the charge ----------------------------------------------------------------------------
 
     def _check(self, context: StatementContext, tables: Sequence[Levels]) -> None:
-        """Rehearse every statement of the release on a table without rows."""
+        """Rehearse every statement of the release on a table without rows, so that failures come before the charge."""
         statements = [marginals(context, code_columns(self.domain, tables))]
         statements += [histogram_statement(context)] if self.histogram_share else []
         for statement in statements:
@@ -410,7 +420,8 @@ class Counting:
     def _request(self, tables: Sequence[Levels], content: Mapping[str, Any]) -> dict[str, Any]:
         """Return the canonical form of everything that the counts and the noise depend on, by which a record is found.
 
-        ``query`` says whom it is about, for accounts of people. No question has the field ``publication``.
+        ``content`` is what the caller asks. In the result, ``query`` says which rows it is about, for accounts of
+        people; the field ``publication`` tells it from an ordinary question, which has no such field.
         """
         about: dict[str, Any] = {"is": "publication", "domain": self.domain_digest}
         if self.where is not None:

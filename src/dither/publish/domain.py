@@ -51,7 +51,11 @@ def some(shown: Sequence[str], most: int = 5) -> str:
 
 
 def misplaced(name: str, levels: Sequence[str], level: str, lookup: Mapping[str, Sequence[Any]]) -> InvalidArgument:
-    """Return the refusal of a key that lies in several keys above, or of levels that are listed from fine to coarse."""
+    """Return the refusal of a lookup in which a key of ``level`` lies in several keys of the levels above.
+
+    ``name`` is the attribute, ``levels`` are its levels from coarse to fine, and ``lookup`` has a column for each, one
+    row for each finest key. If the columns would fit in the opposite order, the error advises that.
+    """
     columns = [pa.array(lookup[item]).to_pylist() for item in levels]
     depth = [*levels].index(level)
     parents: dict[Any, dict[tuple[Any, ...], None]] = {}
@@ -121,10 +125,20 @@ class Attribute:
     ) -> Attribute:
         """Return an attribute of numbers in bins, each of which contains its lower edge and not its upper one.
 
-        ``other`` is the key of numbers below the first edge and from the last edge on. NaN is NULL. ``whole`` says that
-        all values are whole numbers: where every bin holds a single one, the keys are these numbers (as texts beside
-        ``other``, which is a text).
+        Parameters
+        ----------
+        edges
+            Increasing finite numbers, one more than there are bins.
+        null
+            Whether NULL, and NaN, has a key of its own.
+        other
+            The key of numbers below the first edge and from the last edge on; None: they count in no table.
+        whole
+            Whether all values are whole numbers: where every bin holds a single one, the keys are these numbers (as
+            texts beside ``other``, which is a text).
 
+        Examples
+        --------
         >>> Attribute.binned("age", [0, 18, 120], null=True).keys[0].to_pylist()
         ['[0, 18)', '[18, 120)', None]
         >>> Attribute.binned("month", range(1, 5), whole=True).keys[0].to_pylist()
@@ -263,6 +277,7 @@ class Domain:
     attributes: tuple[Attribute, ...]
 
     def __init__(self, attributes: Iterable[Attribute]) -> None:
+        """Check that there is an attribute, and that the names of all levels of all attributes are different."""
         object.__setattr__(self, "attributes", tuple(attributes))
         if not self.attributes or not all(isinstance(attribute, Attribute) for attribute in self.attributes):
             raise WrongType(
@@ -363,7 +378,11 @@ def _name(value: object, what: str) -> str:
 
 
 def _encode(name: str, levels: Sequence[str], lookup: Mapping[str, Sequence[Any]]) -> tuple[list[Integers], list[Any]]:
-    """Return the keys of each level in a lookup as codes in order of appearance, and the dictionary of the codes."""
+    """Return the keys of each level in a lookup as codes in order of appearance, and the dictionary of the codes.
+
+    ``name`` is the attribute, ``levels`` are its levels, and ``lookup`` has a column of keys for each, all of one
+    length. Both lists of the result have an entry for each level. NULLs and columns of several lengths are refused.
+    """
     codes, dictionaries = [], []
     missing = [level for level in levels if level not in lookup]
     if missing:
@@ -390,7 +409,11 @@ def _encode(name: str, levels: Sequence[str], lookup: Mapping[str, Sequence[Any]
 
 
 def _check_other(name: str, level: str, listed: Any, other: Any | None) -> None:
-    """Refuse a key of other values that is listed itself, or is of another kind than the keys."""
+    """Refuse a key of other values that is listed itself, or is of another kind than the keys.
+
+    ``listed`` are the keys of the ``level`` of the attribute ``name``, as an Arrow array; ``other`` is None where there
+    is no such key.
+    """
     if other is None:
         return
     try:
@@ -407,7 +430,11 @@ def _check_other(name: str, level: str, listed: Any, other: Any | None) -> None:
 
 
 def _check_places(name: str, level: str, dictionary: Any, required: Sequence[Any] | None) -> None:
-    """Refuse a lookup that lacks one of the required keys of a level."""
+    """Refuse a lookup that lacks one of the required keys of a level.
+
+    ``dictionary`` has the keys of the ``level`` in the lookup, as an Arrow array, and ``required`` those that the card
+    lists (None: the card lists none).
+    """
     if required is None:
         return
     present = {*dictionary.to_pylist()}

@@ -84,7 +84,11 @@ def junction_tree(sizes: Sequence[int], tables: Iterable[Clique]) -> JunctionTre
 
 
 def maximal_cliques(sizes: Sequence[int], tables: Iterable[Clique]) -> list[Clique]:
-    """Return the cliques of the graph after elimination."""
+    """Return the maximal cliques of the graph of attributes after elimination, which triangulates it.
+
+    ``sizes`` has the number of keys of each attribute, and attributes of one table are neighbors. The attribute whose
+    clique has the fewest cells is eliminated first, and its neighbors are joined.
+    """
     neighbors: dict[int, set[int]] = {attribute: set() for attribute in range(len(sizes))}
     for table in tables:
         for attribute in table:
@@ -190,6 +194,10 @@ def _any_to(flags: Flags, clique: Clique, table: Clique) -> Flags:
 def _draw(law: Floats, keys: Integers, ranks: Integers, multiplier: float, source: Source) -> Integers:
     """Draw for each record a column of the row ``keys`` of the law, never one with probability 0.
 
+    ``law`` has a row of probabilities for each key, which need not add up to 1. The points of the records of one key
+    are spread evenly over [0, 1), by the multiples of ``multiplier`` modulo 1 in the order of ``ranks``, from a random
+    start: frequencies are closer to the law than independent draws would be.
+
     A column is drawn where a point is below the cumulative law and not below that of the column before it: both are
     equal where the law is 0. Behind the last positive column, the cumulative law is 1, and points are below that.
     """
@@ -258,7 +266,11 @@ class GraphicalModel:
         self.possible = possible_cells(self.sizes, self.tree, self.allowed)
 
     def fit(self, measurements: Sequence[MeasuredTable], iterations: int) -> None:
-        """Fit the model to measurements by gradient steps on its parameters, from their present values."""
+        """Fit the model to measurements by at most ``iterations`` gradient steps on its parameters.
+
+        The first step starts from their present values. A step that makes the loss larger is not taken and the step
+        size is halved; after others it grows by 30 %. The fit ends early where the loss hardly falls.
+        """
         self._join([item.table for item in measurements])
         for item in measurements:
             self.parameters.setdefault(item.table, np.zeros_like(item.values))
@@ -287,7 +299,11 @@ class GraphicalModel:
     def _loss(
         self, measurements: Sequence[MeasuredTable], homes: Sequence[int], beliefs: Sequence[Floats]
     ) -> tuple[float, list[Floats]]:
-        """Return the weighted squared distance of the measured tables from the model's, and its derivative for each."""
+        """Return the loss and its derivative for each measured table.
+
+        The loss is half the squared distance of the measured tables from the model's, in units of their variance.
+        ``homes`` has the index of a clique that contains each table, and ``beliefs`` the model's counts of each clique.
+        """
         loss, slopes = 0.0, []
         for item, home in zip(measurements, homes, strict=True):
             slope = (_sum_to(beliefs[home], self.tree.cliques[home], item.table) - item.values) / item.variance

@@ -80,8 +80,19 @@ _LEAST_WEIGHT = 1e-9
 
 
 def fit_to_sums(mean: Floats, spread: Floats, sums: Floats, families: Integers) -> Floats:
-    """Return numbers of each family (rows in segments) that add up to these sums: moved in proportion to their variance
-    while none falls below zero, and scaled for the rest.
+    """Return non-negative numbers near ``mean`` that add up to ``sums`` in each family.
+
+    Numbers are moved in proportion to their variance while none falls below zero, as least squares would, and the rest
+    of the difference is removed by scaling.
+
+    Parameters
+    ----------
+    mean, spread
+        The numbers and their variances: a row for each child, and columns that are independent of each other.
+    sums
+        The wanted sums: a row for each family.
+    families
+        The number of rows of each family, in their order.
     """
     starts, parent = np.cumsum(families) - families, np.repeat(np.arange(len(families)), families)
     for _ in range(_REPAIRS):
@@ -101,10 +112,12 @@ def fit_to_sums(mean: Floats, spread: Floats, sums: Floats, families: Integers) 
 def round_families(mean: Floats, sums: Integers, families: Integers, source: Source) -> Integers:
     """Round means to whole numbers with given sums in each family, and unbiased given their floors.
 
-    A number is rounded up where the running sum of the fractions, shifted by one random number for the family, passes a
-    whole number.
+    The method is systematic sampling: a number is rounded up where the running sum of the fractions, shifted by one
+    random number for the family, passes a whole number.
 
-    Every operation on the running sum keeps its order, so that differences are never negative, and its end is set.
+    ``mean`` has a row for each child, ``sums`` a row for each family, and ``families`` the number of rows of each; the
+    columns are independent of each other. Every operation on the running sum keeps its order, so that differences are
+    never negative, and its end is set.
     """
     floors = np.floor(mean)
     parts = mean - floors
@@ -142,8 +155,19 @@ class Blocks:
 
 
 def fill_blocks(blocks: Blocks, row_sums: Integers, column_sums: Integers, weights: Floats, source: Source) -> Integers:
-    """Return whole, non-negative cells with these sums of the rows and of the columns of every block, near the
-    weights.
+    """Return whole, non-negative cells with given sums of the rows and columns of every block, near the weights.
+
+    A block is a small table. All blocks are halved by rows at once, again and again, until every part has one row
+    (:func:`_divide`); the module's introduction says why that never fails.
+
+    Parameters
+    ----------
+    blocks
+        The number of rows and of columns of each block.
+    row_sums, column_sums
+        The sums of all rows of the first block, then of the second, and so on; those of the columns likewise.
+    weights
+        About what the cells should be, block by block and row by row; the result has the same order.
     """
     sizes, widths = blocks.rows.copy(), blocks.columns  # segments of rows, at first one for each block
     cell_widths = np.repeat(blocks.columns, blocks.rows)  # of every row
@@ -180,10 +204,20 @@ def fill_blocks(blocks: Blocks, row_sums: Integers, column_sums: Integers, weigh
 def _divide(
     sums: Integers, upper: Floats, lower: Floats, wanted: Integers, widths: Integers, source: Source
 ) -> Integers:
-    """Divide each column's sum between the halves of its segment so that the upper halves of a segment add up to
-    ``wanted``.
+    """Divide each column's sum between two halves, so that the upper halves of a segment add up to ``wanted``.
 
-    The result is the share of the upper half, from 0 to all of the column.
+    The result is the share of the upper half, from 0 to all of the column. Real shares are found first: the odds of the
+    upper half are multiplied by one factor for each segment, which is found by bisection. They are rounded, and what is
+    missing after that is added or removed from left to right.
+
+    Parameters
+    ----------
+    sums
+        The sums of the columns of all segments, one segment after another.
+    upper, lower
+        The weights of both halves of each column.
+    wanted, widths
+        The sum of the upper half, and the number of columns, of each segment.
     """
     starts, segment = np.cumsum(widths) - widths, np.repeat(np.arange(len(widths)), widths)
     odds = np.log(np.maximum(upper, _LEAST_WEIGHT)) - np.log(np.maximum(lower, _LEAST_WEIGHT))
@@ -244,8 +278,11 @@ def shrink(noisy: Floats, variance: Floats, expected: Floats) -> tuple[Floats, F
 
 
 def _alike(variance: Floats, expected: Floats) -> Integers:
-    """Return a group for each cell, by its variance and expectation up to constant factors; -1 where nothing is
-    estimated."""
+    """Return a group for each cell, by its variance and expectation; -1 where nothing is estimated.
+
+    Variances of one group agree within a factor of about 1.4 (half steps of log2) and expectations within about 1.6.
+    The two numbers are stored in one, with 4096 added to keep them positive.
+    """
     known = (variance > 0) & (expected > 0)
     with np.errstate(divide="ignore"):
         noise = np.rint(2 * np.log2(np.where(known, variance, 1.0)))
@@ -274,7 +311,12 @@ def _merged(kinds: Integers, known: NDArray[np.bool_]) -> Integers:
 
 
 def _posterior(noisy: Floats, deviation: float) -> tuple[Floats, Floats]:
-    """Return the posterior mean and variance of counts of one kind, by a table over the range of the noisy counts."""
+    """Return the posterior mean and variance of counts of one kind, by empirical Bayes.
+
+    ``noisy`` are the noisy counts and ``deviation`` is the standard deviation of their noise. The prior is the mixture
+    of normal laws around whole counts that makes the noisy counts most likely, found by expectation maximization from
+    weights ``1 / (1 + count)``. Noisy counts are put on a grid over their range, and the result is interpolated on it.
+    """
     low, high = float(noisy.min()), float(noisy.max())
     points = max(int((high - low) / deviation * _POINTS_PER_DEVIATION), 16)
     at = np.linspace(low, high, points + 1)
@@ -306,7 +348,12 @@ _LEAST = 1e-12
 
 
 def imposed_counts(estimates: Estimates, totals: PublicTotals, source: Source) -> tuple[Levels, Integers]:
-    """Return the smallest table that all public tables are margins of, and its whole counts."""
+    """Return the smallest table that all public tables are margins of, and its whole counts.
+
+    The counts meet the public totals. The public tables are joined one by one where they can be; otherwise the
+    estimates are scaled to them by iterative proportional fitting, and integer programming finds the nearest whole
+    counts. ``source`` decides the rounding.
+    """
     domain = estimates.domain
     order = joining_order([*totals.tables])
     if order is None:
@@ -326,7 +373,12 @@ def imposed_counts(estimates: Estimates, totals: PublicTotals, source: Source) -
 def _join(
     estimates: Estimates, first: Levels, rows: Integers, second: Levels, columns: Integers, source: Source
 ) -> tuple[Levels, Integers]:
-    """Return whole counts of the smallest table that both are margins of, from the counts of both."""
+    """Return the smallest table that both tables are margins of, and whole counts of it that meet both.
+
+    ``first`` has the counts ``rows`` and ``second`` the counts ``columns``, which agree in the common margin. Each cell
+    of that margin is a block with given sums of rows and columns, to be filled near the ``estimates``, starting from
+    independence of rows and columns within the block. ``source`` decides the rounding.
+    """
     domain = estimates.domain
     both = finest([first, second])
     common = common_margin(first, second)
@@ -347,8 +399,12 @@ def _join(
 
 
 def scaled_to(estimates: Estimates, table: Levels, start: Floats, exact: dict[Levels, Floats]) -> Floats:
-    """Return non-negative real counts of a table near the estimates: shrunk, where all of its residuals are known;
-    otherwise the start, scaled in turn to the shrunk estimates of the margins that are known, and to exact ones.
+    """Return non-negative real counts of a table near the estimates and with given ``exact`` margins.
+
+    The method is iterative proportional fitting: ``start`` (counts of the table) is scaled in turn to each known
+    margin. A margin is known if it is exact, or if all of its residuals were measured; measured ones are shrunk toward
+    what counts like them are (:func:`shrink`), so that they are not negative. If the table itself was measured and
+    nothing is exact, the result is its shrunk estimates. ``exact`` has counts by the levels of their table.
     """
     domain, residuals = estimates.domain, estimates.residuals
     known = [
@@ -359,6 +415,7 @@ def scaled_to(estimates: Estimates, table: Levels, start: Floats, exact: dict[Le
         )
     ]
     known = [levels for levels in known if not any(contains(other, levels) for other in known if other != levels)]
+    # variances are recorded in the whole units of the counts; ``unit`` is what one of them is worth in rows
     variances = {levels: variance * estimates.unit**2 for levels, variance in estimates.variances.items()}
     targets: list[tuple[Integers, Floats]] = []
     for levels in known:
@@ -440,7 +497,12 @@ def whole_counts(
 def _imposed(
     estimates: Estimates, levels: Levels, totals: PublicTotals | None, source: Source
 ) -> tuple[Levels, Integers]:
-    """Return the table that public totals say something about, and its whole counts; the total where there are none."""
+    """Return the table to begin with and its whole counts, which the finer tables are made to add up to.
+
+    With public totals it is the smallest table that they all are margins of, as far as ``levels`` (the finest table)
+    contains them. Without any it is the total, whose levels are all 0, at its estimate rounded to a whole number.
+    ``source`` decides the rounding.
+    """
     if totals is not None and totals.tables:
         return imposed_counts(estimates, totals.within(estimates.domain, levels), source)
     everybody = (0,) * len(levels)
@@ -586,8 +648,22 @@ def _fit(
 ) -> Floats:
     """Return non-negative counts near their estimates, near those of margins, and with the right sums.
 
-    Where the counts themselves were not measured (``known`` is False), they begin as equal as their sums allow, and are
-    scaled to the margins that were.
+    Where the counts themselves were not measured, they begin as equal as their sums allow, and are scaled to the
+    margins that were (iterative proportional fitting).
+
+    Parameters
+    ----------
+    values, variance
+        The unbiased estimates of the counts, a row for each key of the spine, and their variances.
+    expected
+        What the counts would be if those of one parent were equal.
+    targets
+        For each wanted margin, the finest first: the column of the margin of which each column is a part, the estimates
+        of the margin, and their variances.
+    known
+        Whether the counts themselves were measured.
+    to_sums
+        Moves counts, given their variances, so that they add up to those of the level above.
     """
     pulls: list[tuple[Integers, Floats, Floats]] = []
     prior = expected
@@ -629,7 +705,8 @@ def _grouped(values: Floats, places: Integers) -> Floats:
 def _pull(mean: Floats, spread: Floats, places: Integers, target: Floats, noise: Floats) -> None:
     """Move counts, in place, so that the sums of groups of columns come closer to a target.
 
-    Each moves in proportion to its variance, and all of them less where the target is noisy.
+    Each moves in proportion to its variance ``spread``, and all of them less where the variance ``noise`` of the target
+    is large. ``mean`` are the counts, and ``places`` has the group of each column, which is a column of ``target``.
     """
     uncertain = _grouped(spread, places)
     step = (target - _grouped(mean, places)) / np.maximum(uncertain + _SHARE * noise, 1e-12)

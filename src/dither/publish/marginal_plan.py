@@ -122,7 +122,11 @@ class MarginalPlan:
         return MarginalMechanism(self.residuals, allocation, guarantee, self.contribution, math.ceil(1 / self.unit))
 
     def expected_errors(self, guarantee: Guarantee, confidence: float = 0.95) -> dict[tuple[str, ...], float]:
-        """Return the mean half-width of the intervals of every table; nothing is read and nothing is charged."""
+        """Return the mean half-width of the intervals of every table, in rows; nothing is read and nothing is charged.
+
+        The keys are the names of the columns. ``guarantee`` is what a release would cost, and ``confidence`` that of an
+        interval.
+        """
         variances = self.mechanism(guarantee).variances
         z = normal_quantile(confidence)
         result = {}

@@ -136,6 +136,10 @@ class MarginalMechanism:
     """The costs ``1 / v_A`` as they are paid."""
 
     def __post_init__(self) -> None:
+        """Derive the exact cost of each residual, 1 / variance, as fractions whose sum stays within the budget.
+
+        Rates are rounded down to multiples of a power of 2 and, where they would cost too much, divided by one factor.
+        """
         most = cost_of(self.budget, self.contribution)
         unit = Fraction(1, 1 << max(_RATE_BITS - math.floor(math.log2(most)), 0))
         rates = {levels: Fraction(1 / variance) for levels, variance in self.allocation.variances.items()}

@@ -100,9 +100,10 @@ class TypicalCell(NamedTuple):
 def typical_cell(weights: Sequence[float], variances: Sequence[float], sizes: Sequence[int]) -> TypicalCell:
     """Return the cell whose error is that of several tables together.
 
-    Let a table have n cells, each with the variance v for one row of the limit R, and let B rows be left out. The mean
-    squared error of its cells is about ``R^2 v + (B / n)^2``. The weighted mean of it over the tables has the same form
-    with the weighted means of v and of ``1 / n^2``.
+    ``weights``, ``variances`` (of a cell, for one row of the limit) and ``sizes`` (numbers of cells) have one number
+    for each table. Let a table have n cells, each with the variance v for one row of the limit R, and let B rows be
+    left out. The mean squared error of its cells is about ``R^2 v + (B / n)^2``. The weighted mean of it over the
+    tables has the same form with the weighted means of v and of ``1 / n^2``.
     """
     total = math.fsum(weights)
     variance = math.fsum(weight * item for weight, item in zip(weights, variances, strict=True)) / total
@@ -160,6 +161,8 @@ def limit_notes(card: Card, max_rows: MaxRows, share: Fraction, learned: PersonL
 
     Parameters
     ----------
+    max_rows
+        The limit that was asked for: a number of rows, or "auto".
     share
         The part of the budget that is spent on the histogram of people.
     learned

@@ -119,7 +119,11 @@ def card_path(given: Mapping[str, Any], folder: Path) -> Path:
 
 
 def plan_of(given: Mapping[str, Any], table: Table, folder: Path) -> Plan:
-    """Return the plan that a file's contents say, for an open table."""
+    """Return the plan that a file's contents say, for an open table.
+
+    ``given`` is the parsed TOML, whose values are checked here as far as :class:`Plan` does not, and ``folder`` is
+    where relative paths of lookups start.
+    """
     where, about = given.get("where"), given.get("about")
     for key, value in (("where", where), ("about", about)):
         if value is not None and not isinstance(value, str):

@@ -172,6 +172,7 @@ class Publication:
         ]
 
     def __str__(self) -> str:
+        """Return the cost, what is left, each table with its cells and ±, and the notes, a line each."""
         output = [f"cost: {self.cost}" + (" (paid earlier: this is the recorded publication)" if self.replayed else "")]
         output += [] if self.remaining is None else [f"left: {self.remaining}"]
         beside = "" if self.clipped_share is None else f"; {self.clipped_share}"
@@ -321,7 +322,11 @@ def _write_table_of(publication: Publication, columns: tuple[str, ...], format: 
 
 
 def write_files(publication: Publication, folder: str | os.PathLike[str], format: str, *, force: bool) -> list[str]:
-    """Write all files into a folder, which is made if it is missing; none is written if one exists already."""
+    """Write all files into a folder, which is made if it is missing, and return their names.
+
+    ``format`` is that of the tables, "csv" or "parquet". If one of the files exists already, none is written, unless
+    ``force`` is true.
+    """
     files = writers(publication, format)
     target = Path(folder)
     existing = [name for name in files if os.path.lexists(target / name)]
@@ -338,7 +343,7 @@ def write_files(publication: Publication, folder: str | os.PathLike[str], format
 
 
 def write_table(table: Any, path: str, format: str) -> None:
-    """Write an Arrow table as a CSV or Parquet file."""
+    """Write an Arrow table to ``path``, as a Parquet file if ``format`` is "parquet", and as a CSV file otherwise."""
     if format == "parquet":
         import pyarrow.parquet as pq
 
@@ -354,8 +359,10 @@ def write_table(table: Any, path: str, format: str) -> None:
 
 
 def description(publication: Publication, files: list[str]) -> dict[str, Any]:
-    """Return the content of ``publication.json``: what was published, under which guarantee, and what intervals
-    promise."""
+    """Return the content of ``publication.json``: what was published, its guarantee, and what intervals promise.
+
+    ``files`` are the names of the files of the tables, in the order of the publication's tables.
+    """
     from dither import __version__
 
     domain, estimates = publication.estimates.domain, publication.estimates

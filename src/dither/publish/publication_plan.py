@@ -128,7 +128,7 @@ def totals_of(domain: Domain, given: Any) -> dict[str | Sequence[str], Any]:
 
 
 def _check_totals(domain: Domain, by: tuple[str, ...]) -> None:
-    """Refuse totals of a column that no table has."""
+    """Refuse totals of a column that no table has; ``by`` are the names of the columns of the totals."""
     known = [level for attribute in domain.attributes for level in attribute.level_names]
     unknown = [name for name in by if name not in known]
     if unknown:
@@ -167,7 +167,10 @@ def _in_order(domain: Domain, by: tuple[str, ...], counts: Mapping[Any, Any]) ->
 
 
 def _names(given: Any, where: str) -> tuple[str, ...]:
-    """Return one name or a list of names as a tuple; anything else, and repetitions, are refused."""
+    """Return one name or a list of names as a tuple; anything else, and repetitions, are refused.
+
+    ``where`` names the argument in errors.
+    """
     names = (given,) if isinstance(given, str) else given
     if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
         got = "none" if given is None else kind_of(given)
@@ -181,8 +184,11 @@ def _names(given: Any, where: str) -> tuple[str, ...]:
 def guarantee_for(
     card: Card, budget: Guarantee | None, epsilon: float | None, delta: float | None, rho: float | None
 ) -> Guarantee:
-    """Return the guarantee of a release from the call or, where it says nothing, from the plan; delta may come from the
-    card.
+    """Return the guarantee of a release: what the call asks for or, where it says nothing, the budget of the plan.
+
+    ``epsilon`` with ``delta``, or ``rho``, are the arguments of the call (None: not given), and ``budget`` is that of
+    the plan (None: it has none). A missing delta is that of the plan or of the card. What the accounts of the card
+    cannot pay is refused.
 
     >>> guarantee_for(Card("visits", "", {}, delta=1e-9), None, 1, None, None)
     ApproxDP(1, 1e-09)
@@ -215,7 +221,10 @@ def guarantee_for(
 
 
 def _check_kind(card: Card, guarantee: Guarantee) -> None:
-    """Refuse what an account of the card can never pay: one adds up epsilon alone, epsilon and delta, or rho."""
+    """Refuse what an account of the card can never pay: one adds up epsilon alone, epsilon and delta, or rho.
+
+    The advice in the error uses that rho-zCDP implies ``(rho + 2 sqrt(rho ln(1/delta)), delta)``-DP.
+    """
     for limit in (card.budget, card.each_person, card.each_analyst):
         if isinstance(limit, PureDP):
             fix = (
@@ -238,6 +247,8 @@ def _check_kind(card: Card, guarantee: Guarantee) -> None:
 
 def budget_of(given: Any, card: Card) -> Guarantee | None:
     """Return the budget of a plan as a guarantee, from a guarantee or from a mapping with epsilon and delta, or rho.
+
+    None stays None: the plan has no budget. A delta that is not stated is that of the card.
 
     >>> budget_of({"rho": 0.5}, Card("visits", "", {}))
     ZCDP(0.5)
@@ -329,6 +340,7 @@ class PlanExplanation:
     refused: str = ""
 
     def __str__(self) -> str:
+        """Return the cost and what is left, the expected ± of each table, and the notes, a line each."""
         output = [f"cost: {self.cost}; left: {self.remaining}"]
         output += [f"would be refused: {self.refused}"] if self.refused else []
         output += ["expected ± of each cell (95 %):", *(f"  {table}" for table in self.tables)]
@@ -434,6 +446,7 @@ class Plan:
         budget: Any = None,
         folder: str = ".",
     ) -> None:
+        """Check the whole plan and derive its domain from the card; the class says what the arguments mean."""
         if not isinstance(table, Table):
             raise WrongType("table", "an open table", type(table).__name__, "pass dp.open('visits.toml')")
         self.table, self.about, self.objective = table, about, objective
@@ -540,8 +553,11 @@ class Plan:
         rho: float | None = None,
         analyst: str | None = None,
     ) -> PlanExplanation:
-        """Return every table with its cells and expected ±, the cost, and the remaining budget; nothing is read or
-        charged."""
+        """Return every table with its cells and expected ±, the cost, and the remaining budget.
+
+        Nothing is read or charged. ``epsilon`` with ``delta``, or ``rho``, are what a release would cost, by default
+        the budget of the plan; ``analyst`` is who would ask, where analysts have accounts.
+        """
         budget = self.guarantee(epsilon, delta, rho)
         mechanism, automatic = self._mechanism(budget), self.counting.is_automatic
         accounts, residuals, z = self.table.accounts, self.marginal.residuals, normal_quantile(0.95)
@@ -585,7 +601,9 @@ class Plan:
         """Charge, count, add noise, record, and publish.
 
         The same plan for the same cost, its tables in any order, gives what was recorded, for free; ``again=True``, or
-        another ``key``, releases anew and pays anew. Where a ``key`` is given, it alone decides.
+        another ``key``, releases anew and pays anew. Where a ``key`` is given, it alone decides. ``epsilon`` with
+        ``delta``, or ``rho``, are what it costs, by default the budget of the plan; ``analyst`` is who asks, where
+        analysts have accounts.
         """
         budget, counting = self.guarantee(epsilon, delta, rho), self.counting
         first = self._mechanism(budget)
@@ -718,7 +736,11 @@ def _used(
     nested: Mapping[str, Any],
     lookups: Mapping[str, Any],
 ) -> list[CardColumn]:
-    """Return the attributes of the tables, in the order in which the tables name them."""
+    """Return the attributes of the tables, in the order in which the tables name them.
+
+    ``columns``, ``nested`` and ``lookups`` are the sections of the plan by name. Names that are unknown, or that two
+    sections explain, are refused; sections of columns that no table has are checked all the same.
+    """
     for name in lookups:
         if name not in nested:
             raise InvalidArgument("lookups", "names under nested", repr(clip(name)), closest(name, nested))

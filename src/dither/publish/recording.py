@@ -50,7 +50,9 @@ def encode_parts(
 ) -> bytes:
     """Encode noisy contrasts as bytes, which :func:`dither.ledger.recorded.decode` can read.
 
-    Whole multiples are zigzag-coded and stored byte plane by byte plane, which compresses well.
+    ``parts`` has the contrasts of each residual, which are whole multiples of 1 / ``multipliers``; ``variances`` has
+    the variance of their noise. The multiples are zigzag-coded (0, -1, 1, -2, ... become 0, 1, 2, 3, ...) and stored
+    byte plane by byte plane, which compresses well.
     """
     items = []
     for levels, values in parts.items():
@@ -62,7 +64,11 @@ def encode_parts(
 
 
 def decode_parts(stored: bytes, shapes: Mapping[Levels, tuple[int, ...]]) -> RecordedParts:
-    """Return the noisy contrasts in bytes that were recorded, refused where they are not of these shapes."""
+    """Return the noisy contrasts in bytes that were recorded, refused where they are not of these shapes.
+
+    ``shapes`` has the shape of the contrasts of each residual that must be there. The result has the contrasts and the
+    variance of the noise of each.
+    """
     content = decode(stored)
     result = RecordedParts({}, {})
     try:
@@ -129,7 +135,8 @@ def decode_synthesis(
 ) -> tuple[tuple[Round, ...], CliqueLaws]:
     """Decode the measurements and the law of a synthesis over a domain of these sizes.
 
-    ``possible`` returns which cells of some tables are possible, given the measurements.
+    ``sizes`` has the number of keys of each attribute. ``possible`` returns which cells of some tables are possible,
+    given the measurements. The result is the rounds of measurements, and the law of the records by cliques.
     """
     content = decode(stored)
     try:
@@ -162,7 +169,11 @@ def _packed(arrays: Sequence[Any], kind: str) -> bytes:
 
 
 def _unpacked(data: bytes, kind: str, tables: Sequence[Clique], sizes: Sequence[int]) -> Iterator[Any]:
-    """Yield the tables of numbers that are stored one after another in compressed byte planes."""
+    """Yield the tables of numbers that are stored one after another in compressed byte planes.
+
+    ``kind`` is the NumPy type of a number, ``tables`` are the attributes of each table, and ``sizes`` has the number of
+    keys of each attribute, which gives the shapes.
+    """
     counts = [cells(table, sizes) for table in tables]
     planes = np.frombuffer(zlib.decompress(data), dtype=np.uint8).reshape(-1, sum(counts))
     numbers = np.ascontiguousarray(planes.T).view(kind).ravel()

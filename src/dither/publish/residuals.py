@@ -76,6 +76,11 @@ class Contrasts:
     """The contrasts of one level: among the children of each place of the level above."""
 
     def __init__(self, children: Integers) -> None:
+        """Derive the contrasts from the number of ``children`` of each place of the level above.
+
+        Families are halved until single children are left. A contrast is the difference between the two halves of a
+        segment of siblings: a family of k has k - 1 of them.
+        """
         self.children = children
         self.nodes = int(children.sum())
         self.size = self.nodes - int(np.count_nonzero(children))
@@ -146,8 +151,12 @@ def _column(factors: Numbers, like: Numbers) -> Numbers:
 
 
 def _grouped(segment_kinds: Integers) -> tuple[tuple[tuple[int, int, Fraction], ...], Integers]:
-    """Group contrasts of one scale, determined by the sizes of their segment and family; return the groups and each
-    contrast's index."""
+    """Group contrasts that have one scale, so that each group is a slice.
+
+    ``segment_kinds`` has a row for each contrast: the sizes of its segment and of its whole family, which determine the
+    scale. The result is the groups, as triples (start, stop, square of the scale), and the index of each contrast. The
+    contrast of halves a and b of a family of k has the square ``a b (a + b) / gcd(a, b)^2 * (1 - 1/k)``.
+    """
     if not len(segment_kinds):
         return (), np.zeros(0, dtype=np.int64)
     base = int(segment_kinds[:, 1].max()) + 1
@@ -303,7 +312,11 @@ class Residuals:
         return result
 
     def _expand(self, axis: int, by_level: list[Floats | None]) -> Floats | None:
-        """Combine the contrasts of all levels of one attribute into the counts of the finest."""
+        """Combine the contrasts of all levels of one attribute into the counts of the finest.
+
+        ``axis`` is the attribute, and ``by_level`` has the array of each level from 0 on, with that level's contrasts
+        along the axis; None stands for zeros. The result is None if all are.
+        """
         attribute = self.attributes[axis]
         result = by_level[0]
         for contrasts, part in zip(attribute.contrasts, by_level[1:], strict=False):

@@ -103,6 +103,11 @@ class Selection:
     """The state of one release: the remaining budget, the measurements, and the model."""
 
     def __init__(self, plan: SelectionPlan, exact: Mapping[Clique, Integers], source: Source) -> None:
+        """Begin a release: nothing is measured yet.
+
+        ``exact`` has the exact counts of all tables that may be measured; what is released of them is noisy. ``source``
+        is where random words come from.
+        """
         self.plan, self.sizes, self.candidates = plan, plan.sizes, plan.candidates
         self.exact, self.source = exact, source
         self.left = plan.rho
@@ -126,7 +131,9 @@ class Selection:
         """Measure all attributes, alone or with the target; their sums estimate the number of people.
 
         A table of k cells with noise sigma is off by about ``k sigma`` in all; the sum of these is smallest if costs
-        are in proportion to ``k^(2/3)``.
+        are in proportion to ``k^(2/3)``. Each sum estimates the number of people, with a variance of k times that of a
+        cell; they are averaged with inverse weights. Where no other table can be measured, all of the budget is spent
+        here.
         """
         whole = self.plan.rho * self.plan.first_share if self.candidates else self.plan.rho
         weights = [Fraction(round(1024 * cells(table, self.sizes) ** (2 / 3))) for table in self.plan.first]
@@ -190,7 +197,9 @@ class Selection:
     ) -> Clique:
         """Select a table by the exponential mechanism, with whole scores and an epsilon whose square is at most 8 rho.
 
-        A score is the distance of the exact counts from the model's, less the distance that noise alone would cause.
+        A score is the l1 distance of the exact counts from the model's (``modeled``), less the distance that noise of
+        standard deviation ``sigma`` alone would cause: ``sigma sqrt(2 / pi)`` for each cell. Epsilon-DP selection costs
+        epsilon^2 / 8 in zCDP, and epsilon is rounded down to a multiple of 2^-60.
         """
         epsilon: Any = Fraction(math.isqrt(int(8 * rho * (1 << 120))), 1 << 60)
         self.left -= epsilon * epsilon / 8
@@ -231,8 +240,10 @@ def distance(counts: Integers, modeled: Integers) -> int:
 
 
 def _noisy_margin(attribute: int, rounds: Sequence[Round], sizes: Sequence[int]) -> tuple[Integers, float]:
-    """Return the noisy counts of one attribute, from the smallest of the first tables that has it, and their
-    variance.
+    """Return the noisy counts of one attribute and their variance, from the smallest of the first tables that has it.
+
+    ``rounds`` are the measurements, and ``sizes`` has the number of keys of each attribute. The variance is that of a
+    cell times the number of cells that are added up.
     """
     item = min((item for item in rounds if attribute in item.table), key=lambda item: cells(item.table, sizes))
     axes = tuple(axis for axis, other in enumerate(item.table) if other != attribute)

@@ -144,6 +144,7 @@ class Synthesizer:
     unit: float = 1.0
 
     def __post_init__(self) -> None:
+        """Refuse a guarantee without rho, an unknown target, attributes with too many keys, and impossible rules."""
         rho_of(self.guarantee)
         names = [attribute.name for attribute in self.domain.attributes]
         if self.target is not None and self.target not in names:

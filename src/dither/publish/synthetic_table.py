@@ -140,7 +140,11 @@ class SyntheticPlan:
         key: str | None = None,
         again: bool = False,
     ) -> SyntheticRecords:
-        """Charge, count, measure, record, and draw the records: ``rows`` of them, or about as many as the table has."""
+        """Charge, count, measure, record, and draw the records: ``rows`` of them, or about as many as the table has.
+
+        A request that was paid for before is answered from the record, for free; ``again=True``, or another ``key``,
+        releases anew and pays anew. ``analyst`` is who asks, where analysts have accounts.
+        """
         counting, number = self.counting, check_rows(rows)
         released = counting.release(
             self.synthesizer.tables,
@@ -343,7 +347,13 @@ class _DefaultReader(ColumnReader):
         return {"null": True, **spec}
 
     def _default(self, name: object) -> dict[str, Any]:
-        """Return bins or periods of a column that has bounds, and no keys or too many."""
+        """Return a section with bins or periods for a column that has bounds, and no keys in the card.
+
+        The section is empty for other columns. ``name`` is the name of the column. Whole numbers become bins of one
+        width, numbers equal bins of which the last contains the upper bound, and dates the finest periods of which
+        there are few enough. A period has its mean length in hours; two keys are reserved for the incomplete periods at
+        both ends.
+        """
         column = self.card.columns.get(name) if isinstance(name, str) else None
         if column is None or column.keys is not None:
             return {}

@@ -112,7 +112,11 @@ class _NearestTable:
 
     @classmethod
     def of(cls, domain: Domain, core: Levels, tables: Mapping[Levels, Integers]) -> _NearestTable:
-        """Return the program whose constraints are the sums of the cells in each cell of the given margins."""
+        """Return the program whose constraints are the sums of the cells in each cell of the given margins.
+
+        ``core`` is the table to find, and ``tables`` has the public counts of its margins. The matrix of the
+        constraints is given by the rows and columns of its ones.
+        """
         size, before = domain.size(core), 0
         rows = []
         for levels, counts in tables.items():
@@ -233,7 +237,7 @@ def public_totals(domain: Domain, totals: Mapping[Sequence[str] | str, Any] | No
 
 
 def _disagreement(domain: Domain, first: Levels, second: Levels, common: Levels) -> InvalidArgument:
-    """Return the refusal of two public totals whose common margin differs."""
+    """Return the refusal of two public totals, ``first`` and ``second``, whose ``common`` margin differs."""
     return InvalidArgument(
         "totals",
         "public totals that agree",

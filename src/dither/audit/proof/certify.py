@@ -179,7 +179,8 @@ def _rebuilt(mechanism: Any) -> Any:
 def _differing(expected: Any, actual: Any, name: str) -> str | None:
     """Return the location of the first difference between a rebuilt value and the actual one, or None.
 
-    Types are compared exactly; a value of a type that is not known counts as different unless it is identical.
+    ``name`` is the location of the value itself, from which those of its parts are made. Types are compared exactly; a
+    value of a type that is not known counts as different unless it is identical.
     """
     kind = type(actual)
     if type(expected) is not kind:

@@ -81,11 +81,17 @@ _PAIR = "any two categories"
 
 
 def two_levels(p: Interval, odds: Fraction, inside: Interval, outside: Interval, pair: str) -> Evidence:
-    """Return the evidence of reports with two probabilities: p for the preferred set, 1 - p for the others, uniform in
-    each.
+    """Return the evidence of reports with two probabilities, p for the preferred set and 1 - p for the others.
 
-    ``odds`` is ``(K - s) / s``. ``inside`` and ``outside`` enclose the share of the reports that one value prefers and
-    the other does not, among the first one's set and among what is not in the second one's set.
+    Within each of the two, reports are equally likely. ``pair`` describes the pair of values.
+
+    Parameters
+    ----------
+    odds
+        ``(K - s) / s``, for s preferred reports of K.
+    inside, outside
+        Bounds on the number of reports that one value prefers and the other does not, as a share of the first one's
+        set, and as a share of what is not in the second one's set.
     """
     if p[1] >= 1 or p[0] <= 0:
         return no_noise(pair)
@@ -100,7 +106,11 @@ def two_levels(p: Interval, odds: Fraction, inside: Interval, outside: Interval,
 
 
 def _two_level_curve(p: Interval, inside: Interval, outside: Interval, epsilon: Fraction) -> Interval:
-    """Return delta(epsilon), attained by the reports that only the first value prefers."""
+    """Enclose delta(epsilon), attained by the reports that only the first value prefers.
+
+    Their probability is ``inside * p`` for the first value and ``outside * (1 - p)`` for the second; the parameters are
+    those of :func:`two_levels`.
+    """
     growth = exp_interval(epsilon)
     # inside and outside are proportional, and their lower limits belong together
     low = inside[0] * p[0] - growth[1] * outside[0] * (1 - p[0])
@@ -305,8 +315,13 @@ def shuffled_evidence(event: Shuffled) -> Evidence:
 
 
 def _curve(epsilon0: Fraction, n: int, categories: int | None, distinct: bool, epsilon: Fraction) -> Interval:
-    """Enclose delta(epsilon) of shuffled reports: from above by the clones, from below by the attack of the module's
-    introduction."""
+    """Enclose delta(epsilon) of n shuffled reports, each ``epsilon0``-DP on its own.
+
+    The upper end is the bound by clones, the lower end the attack of the module's introduction, which needs k-ary
+    randomized response with k >= 3 categories. ``distinct`` says that reports are of k-ary randomized response with
+    ``categories`` values (None: unknown), which have more clones; otherwise any randomizer is bounded, of which that
+    with three categories is one.
+    """
     t = exp_interval(-epsilon0, 2 * _BITS)
     rate = (2 * t[0] / (1 + t[0]), 2 * t[1] / (1 + t[1])) if distinct else t
     high = clones(t, rate, (Fraction(1), Fraction(1)), n, epsilon)[1]
@@ -362,6 +377,11 @@ class _HalfTail:
     little."""
 
     def __init__(self, count: int) -> None:
+        """Compute the tail of Bin(count, 1/2) at its middle from the masses of a window.
+
+        ``tail`` and ``mass`` are pairs (lower, upper) of whole numbers in units of 2^-512. What lies above the window
+        has probability at most ``_OUTSIDE``, and is added to the upper end.
+        """
         self.count, self.i = count, count // 2
         first, masses = _binomial(count, (Fraction(1, 2), Fraction(1, 2)))
         above = masses[self.i - first :]
@@ -390,7 +410,12 @@ class _HalfTail:
 
 
 def _binomial(count: int, rate: Interval) -> tuple[int, list[tuple[int, int]]]:
-    """Return the first value of a window around the mode of a binomial law, and enclosures of the masses in it."""
+    """Enclose the masses of Bin(count, rate) in a window around its mode; ``rate`` is an interval.
+
+    Returns the first value of the window, and for each value in it the pair (lower, upper) of whole numbers in units of
+    2^-512. By Bernstein's inequality the probability outside is at most exp(-100) on either side. The masses are
+    computed relative to that of the mode, from ratios of neighboring ones, and divided by their sum.
+    """
     mean = float(count * rate[1])
     width = math.ceil(math.sqrt(2 * mean * _EXPONENT) + 2 * _EXPONENT / 3) + 3
     mode = min(count, int((count + 1) * rate[0]))

@@ -327,8 +327,9 @@ def additive_noise(mechanism: Additive, sensitivities: tuple[Fraction, ...]) -> 
 def _laplace(sensitivities: tuple[Fraction, ...], scales: tuple[float, ...], law: Law) -> Evidence:
     """Return the evidence of Laplace noise on several coordinates that may all move at once.
 
-    Upper bounds come from the total shift in one coordinate, which is at least as bad; lower bounds from one coordinate
-    alone and from the orthant in which all losses add up.
+    ``law`` is the standard law, and ``sensitivities`` and ``scales`` have one number for each coordinate. Upper bounds
+    come from the total shift in one coordinate, which is at least as bad; lower bounds from one coordinate alone and
+    from the orthant in which all losses add up.
     """
     shifts = [sensitivity / Fraction(scale) for sensitivity, scale in zip(sensitivities, scales, strict=True)]
     total = laplace_shift(sum(shifts, Fraction(0)), law)
@@ -364,6 +365,9 @@ def _normal(
     mechanism: Additive, sensitivities: tuple[Fraction, ...], scales: tuple[float, ...], law: Normal
 ) -> Evidence:
     """Return the evidence of normal noise; only the distance in units of the standard deviations matters.
+
+    ``sensitivities`` and ``scales`` have one number for each coordinate, and ``law`` is the standard normal law. The
+    distance is the l2 norm of the shifts; the rounding of the answer to the steps of the lattice is added to it.
 
     The discrete Gaussian, which integers get under ``rho``, satisfies zCDP with the same rho: ``E_Q (p/q)^a = e^(a
     (a-1) rho) Z(a d) / Z(0)``, where Z(u) is the sum over the integers of ``exp(-(k - u)^2 / (2 s^2))``, which is
@@ -493,7 +497,13 @@ def smooth_noise(mechanism: SmoothNoise) -> Evidence:
 def _light_tailed_curve(
     law: Law, kind: str, s: Fraction, beta: Fraction, shifted: Evidence, epsilon: Fraction
 ) -> Interval:
-    """Enclose delta(epsilon) for Laplace and normal noise; ``shifted`` is the evidence for equal scales."""
+    """Enclose delta(epsilon) for smooth sensitivity with Laplace or normal noise (``kind``).
+
+    The noise has the standard law ``law`` times ``s`` times the smooth sensitivity, whose ratio between neighbors is at
+    most e^beta; ``shifted`` is the evidence for equal scales. The lower end is that of a shift alone, or of an event
+    under a shift and a stretch. Where the formula for the upper end gives nothing, shift and stretch are taken one
+    after the other, with epsilon divided between them in nine ways.
+    """
     wider_scale = s * Fraction(math.floor(exp_interval(beta)[0] * (1 << 100)), 1 << 100)
     low = max(shifted.at(epsilon)[0], _outside(law, kind, wider_scale, s, epsilon))
     upper = laplace_smooth_delta if kind == "laplace" else gaussian_smooth_delta
@@ -511,9 +521,9 @@ def _light_tailed_curve(
 def _outside(law: Law, kind: str, wider_scale: Fraction, s: Fraction, epsilon: Fraction) -> Fraction:
     """Return a lower bound on delta(epsilon): ``P - e^epsilon Q`` on the complement of an interval.
 
-    P has scale ``wider_scale`` around 0, and Q has scale s around 1.
-
-    The ends, where the loss is near epsilon, are computed in floats: any ends give a lower bound.
+    P has scale ``wider_scale`` around 0, and Q has scale s around 1; ``law`` is their standard law, which ``kind``
+    names. The ends of the interval, where the loss is near epsilon, are the roots of a linear or quadratic equation.
+    They are computed in floats, since any ends give a lower bound.
     """
     u, v, target = float(wider_scale), float(s), float(epsilon)
     if epsilon > 600 or not wider_scale > s:
@@ -534,8 +544,9 @@ def _outside(law: Law, kind: str, wider_scale: Fraction, s: Fraction, epsilon: F
 def _stretch_alone(law: Law, kind: str, beta: Fraction, epsilon: Fraction) -> Fraction:
     """Return an upper bound on delta(epsilon) between scales 1 and e^beta around one answer, in either order.
 
-    The event ends where the loss equals epsilon. That point is computed in floats, and the probability of what may
-    lie between it and the true end is counted for P and not for Q.
+    ``law`` is the standard law, Laplace or normal, which ``kind`` names. The event ends where the loss equals epsilon.
+    That point is computed in floats, and the probability of what may lie between it and the true end is counted for P
+    and not for Q.
     """
     power = 1 if kind == "laplace" else 2
     gap = -math.expm1(-power * float(beta)) / power
@@ -562,7 +573,8 @@ def _tail(law: Law, z: Fraction) -> Interval:
 def _heavy_tailed(law: Law, s: Fraction, beta: Fraction, power: int, gamma: Fraction) -> Evidence:
     """Return the evidence of noise with density proportional to ``(1 + |z|^gamma)^-power``, whose loss is bounded.
 
-    The lower bound is that of one point and one allowed pair.
+    The noise is z times ``s`` times the smooth sensitivity, whose ratio between neighbors is at most e^beta. The lower
+    bound on the loss is that of one point and one allowed pair.
     """
     low = max(
         _loss_at(_largest(float(s), float(stretch), float(gamma)), stretch, s, power, gamma)
@@ -577,7 +589,11 @@ def _heavy_tailed(law: Law, s: Fraction, beta: Fraction, power: int, gamma: Frac
 
 
 def _heavy_tailed_curve(law: Law, shift: Fraction, epsilon: Fraction) -> Interval:
-    """Enclose delta(epsilon) from below by half-lines under a shift alone; 1 is the upper bound."""
+    """Enclose delta(epsilon) from below by half-lines under a shift alone; 1 is the upper bound.
+
+    ``law`` is the standard law and ``shift`` the distance of the answers in units of the scale. Any half-line gives a
+    lower bound; 61 of them are tried.
+    """
     growth = exp_interval(epsilon, _SMOOTH_BITS)[1]
     ends = [Fraction(end) for end in np.linspace(-3.0, 3.0, 61).tolist()]
     deltas = [cdf(law, end, 128)[0] - growth * cdf(law, end - shift, 128)[1] for end in ends]
@@ -593,8 +609,11 @@ def _stretches(beta: Fraction) -> list[Fraction]:
 
 
 def _largest(s: float, stretch: float, gamma: float) -> Fraction:
-    """Return the point where the loss between scale 1 around 0 and scale ``stretch`` around the shift is largest, in
-    floats."""
+    """Return the point where the loss is near its largest, found on a grid in floats: any point gives a lower bound.
+
+    The loss is that between scale 1 around 0 and scale ``stretch`` around the shift, for noise with density
+    proportional to a power of ``1 + |z|^gamma``. The shift is the smaller of the two sensitivities divided by ``s``.
+    """
     d = min(1.0, stretch) / s
     z = np.concatenate([-np.geomspace(1e-3, 1e9, 4001), np.linspace(-4.0, 4.0, 8001)])
     log_ratio = _log_one_plus_power((z - d) / stretch, gamma) - _log_one_plus_power(z, gamma)

@@ -152,7 +152,12 @@ def top_k_selection(k: int, length: Fraction) -> Evidence:
 
 
 def _top_k_curve(k: int, length: Fraction, rho: Fraction, epsilon: Fraction) -> Interval:
-    """Enclose delta(epsilon): from below by one selection and by k independent ones, from above by zCDP."""
+    """Enclose delta(epsilon) of k selections by the exponential mechanism: from below by one selection and by k
+    independent ones, from above by zCDP.
+
+    ``length`` is the epsilon of one selection and ``rho`` that of zCDP for all of them. In the lower bound each of k
+    independent selections is a coin; several probabilities of it are tried.
+    """
     if epsilon >= k * length:
         return ZERO
     width = float(length)
@@ -210,7 +215,12 @@ def _laplace_below(z: NDArray[np.float64]) -> NDArray[np.float64]:
 def above_threshold(
     sensitivity: Fraction, threshold_scale: float, scale: float, limit: int, *, monotone: bool
 ) -> Evidence:
-    """Return the evidence of a session with at most ``limit`` answers above a threshold, under Laplace noise."""
+    """Return the evidence of a session with at most ``limit`` answers above a threshold, under Laplace noise.
+
+    ``sensitivity`` bounds the change of every question, ``threshold_scale`` is the scale of the noise on the threshold
+    and ``scale`` that on the questions. ``monotone`` says that one person moves all questions in one direction, which
+    halves the loss of an answer above.
+    """
     if not (threshold_scale > 0 and scale > 0):
         return no_noise("a question that crosses the threshold")
     change = sensitivity / Fraction(scale)
@@ -226,7 +236,11 @@ def above_threshold(
 
 
 def _single_question_curve(sensitivity: float, threshold_scale: float, scale: float, epsilon: Fraction) -> Interval:
-    """Return a lower bound on delta(epsilon): a single question that falls by the sensitivity and is answered above."""
+    """Enclose delta(epsilon) from below by a single question that falls by the sensitivity and is answered above.
+
+    The scales are those of the noise on the threshold and on the question. The gap between question and threshold is
+    tried at 13 values, each of which gives a lower bound; 1 is the upper bound.
+    """
     if epsilon > 500:
         return Fraction(0), Fraction(1)
     growth = exp_interval(epsilon)[1]

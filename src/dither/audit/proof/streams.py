@@ -79,7 +79,9 @@ def _steps(item: Filter, count: int, separation: int) -> range:
 def _attained(item: Filter, count: int, separation: int, change: int, pure: bool) -> Fraction:
     """Return a lower bound on the distance that the fresh noise moves, attained by one pair of histories.
 
-    Only the first steps are computed, which contribute most of it.
+    ``item`` is the filter. One person takes part in ``count`` steps that are ``separation`` apart and changes each by
+    ``change``. The distance is in l1 norm if ``pure`` and in l2 norm otherwise. Only the first steps are computed,
+    which contribute most of it.
     """
     length = min(item.length, _FIRST_STEPS)
     totals, total = [], 0
@@ -108,7 +110,11 @@ def fresh_noise(item: Filter, totals: list[int]) -> list[int]:
 
 
 def _expanded(item: Filter, count: int, separation: int) -> Fraction:
-    """Return an upper bound on the norm of the sum of a filter's columns in the tightest pattern of steps."""
+    """Return an upper bound on the norm of the sum of a filter's columns in the tightest pattern of steps.
+
+    ``item`` is the filter; the pattern has ``count`` steps that are ``separation`` apart. Trees and filters of more
+    than 2^13 steps use the bound of the filter itself.
+    """
     if isinstance(item, Tree) or item.length > _EXPANDED:
         return item.l2_sensitivity(count, separation)
     one = 1 << _POINT_BITS

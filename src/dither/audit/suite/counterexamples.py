@@ -241,7 +241,10 @@ def _case(name: str, reason: str, broken: Callable[[int], Any]) -> Counterexampl
 
 
 def _cases() -> Iterator[Counterexample]:
-    """Yield the counterexamples in which another part of the output than the noisy number reveals the data."""
+    """Yield the counterexamples in which another part of the output than the noisy number reveals the data.
+
+    They need no other package than NumPy, except for the last ones, which are made only if pandas is installed.
+    """
     yield _case(
         "difference in a dict", "two keys have the same noise", lambda x: dict(zip("ab", shifted(x), strict=True))
     )

@@ -135,7 +135,11 @@ _IN_PROGRESS: list[Subject] = []  # functions do not pickle, so forks find them 
 
 
 def _rows(selected: list[Subject], limit: float, confidence: float, workers: int) -> Iterator[Row]:
-    """Yield the findings about each subject, in order, from worker processes where there are several."""
+    """Yield the findings about each subject, in order, from worker processes where there are several.
+
+    ``limit`` is the time for measuring one subject, in seconds, and ``workers`` the number of processes. They are
+    forks, since subjects contain functions that cannot be pickled: each is found by its index.
+    """
     if workers == 1 or "fork" not in multiprocessing.get_all_start_methods():
         yield from (examine(subject, seconds=limit, confidence=confidence) for subject in selected)
         return
@@ -155,7 +159,12 @@ def _examine_index(index: int, limit: float, confidence: float) -> Row:
 
 
 def examine(subject: Subject, *, seconds: float = 1.0, confidence: float = 0.999) -> Row:
-    """Audit one subject."""
+    """Audit one subject: certify its mechanism, replay it and measure it, as far as each applies.
+
+    ``seconds`` is about how long the measurement may take, and ``confidence`` that of its bound. The verdict is
+    "REFUTED" if any of the methods refutes the claim, "proved" if a certificate exists and holds, and else "not
+    refuted".
+    """
     start = time.perf_counter()
     claim = subject.claim.to_approx(_DELTA) if isinstance(subject.claim, ZCDP) else subject.claim
     assert isinstance(claim, (PureDP, ApproxDP))
@@ -197,7 +206,11 @@ def examine(subject: Subject, *, seconds: float = 1.0, confidence: float = 0.999
 
 
 def _affordable(subject: Subject, seconds: float) -> int:
-    """Return how many runs per data set fit into the time, estimated from a few runs after a warm-up."""
+    """Return how many runs per data set fit into the time, estimated from a few runs after a warm-up.
+
+    The number of trial runs grows by a factor of 4 until they take a twentieth of ``seconds``; half of ``seconds`` is
+    for each of the two data sets.
+    """
     count, taken = 1, 0.0
     while taken < seconds / 20 and count < _MAX_TRIALS:
         count *= 4

@@ -184,8 +184,10 @@ def word_reports(x: str, size: int) -> list[bytes]:
 
 
 def asked_in_every_round(x: str, size: int) -> list[tuple[int, ...]]:
-    """Return the answers of a person who is asked in all rounds, epsilon each: in which half of the alphabet each
-    letter is."""
+    """Return ``size`` answers of a person with the word ``x`` who is asked in all rounds, at epsilon each.
+
+    An answer is a tuple with a private bit for each letter: in which half of the alphabet it is.
+    """
     half = SubsetSelection(2, WORDS.epsilon)
     rounds = [half.privatize([int(letter > "m")] * size).records[:, 0] for letter in x]
     return [tuple(int(column[run]) for column in rounds) for run in range(size)]

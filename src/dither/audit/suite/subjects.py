@@ -99,7 +99,10 @@ def _reports(response: RandomizedResponse, x: Any, size: int) -> Any:
 
 
 def _noises() -> Iterator[Subject]:
-    """Yield the mechanisms that add noise or randomize a category."""
+    """Yield the mechanisms that add noise or randomize a category.
+
+    Each has a pair of inputs that differ as much as the sensitivity allows.
+    """
     normal = Gaussian(sensitivity=1, epsilon=1, delta=1e-6)
     for name, mechanism, one, other in (
         ("Laplace, whole numbers", Laplace(1, 1), 0, 1),
@@ -228,7 +231,10 @@ def _sessions() -> Iterator[Subject]:
 
 
 def _statistics() -> Iterator[Subject]:
-    """Yield the statistics of one column, for both relations."""
+    """Yield the statistics of one column, for both relations.
+
+    The data sets are chosen where one record changes the statistic most: all values at one bound but one.
+    """
     bounds = {"bounds": (0, 1)}
     for name, options in (
         ("count", {}), ("sum", bounds), ("mean", bounds), ("var", bounds), ("std", bounds), ("median", bounds),

@@ -12,7 +12,7 @@ import numpy as np
 
 import dither as dp
 from dither.course import Result
-from dither.course.documents import documents
+from dither.course.documents import Verdict, documents
 from site_builder import figures, gallery
 from site_builder.lessons import FIGURE_OF, LESSONS, Exercise, Lesson, exercises
 from site_builder.notebooks import value_of
@@ -26,6 +26,11 @@ BADGES = {
     "fails": "danger",
     "definition": "secondary",
 }
+
+
+def badge(verdict: Verdict) -> str:
+    """A verdict in its color; a result of which nothing was claimed is a definition or a remark."""
+    return f"{{bdg-{BADGES[verdict]}}}`{'definition or remark' if verdict == 'definition' else verdict}`"
 
 
 def plain(text: str) -> str:
@@ -54,7 +59,7 @@ def _result(result: Result, homes: dict[str, str]) -> list[str]:
     figure = FIGURE_OF.get((result.document, result.number))
     return [
         f"({label(result)})=", f"### {result.number}: {plain(result.title)}", "",
-        f"{{bdg-{BADGES[result.verdict]}}}`{result.verdict}` In dither: {where}{equations}", "",
+        f"{badge(result.verdict)} In dither: {where}{equations}", "",
         plain(result.statement), "", *_claims(result),
         *([figures.block(figure), ""] if figure else []),
         "```pycon", result.session, "```", "", *_gallery(result), *_exercise(result),
@@ -66,16 +71,14 @@ def _claims(result: Result) -> list[str]:
     each other."""
     lines = []
     for claim in result.claims:
-        badge = f"{{bdg-{BADGES[claim.verdict]}}}`{claim.verdict}`"
         columns = {
-            f"As printed {badge}": claim.printed,
-            "What holds": claim.note or "As printed.",
-            "Computed here": computations()[claim.document, claim.place],
+            f"**As printed** {badge(claim.verdict)}": claim.printed,
+            "**What holds**": claim.note or "As printed.",
+            "**Computed here**": computations()[claim.document, claim.place],
         }
         lines += ["::::{grid} 1 1 3 3", ":class-container: claim", ":gutter: 2", ""]
         for heading, text in columns.items():
-            lines += [":::{grid-item}", f"**{heading.split(' {')[0]}** {badge if badge in heading else ''}".rstrip()]
-            lines += ["", plain(text), ":::", ""]
+            lines += [":::{grid-item}", heading, "", plain(text), ":::", ""]
         lines += ["::::", ""]
     return lines
 
@@ -154,8 +157,7 @@ def results_page() -> str:
     for document in documents().values():
         lines += [f"## Document {document.number}: {plain(document.title)}", ""]
         for result in document.results:
-            badge = f"{{bdg-{BADGES[result.verdict]}}}`{result.verdict}`"
-            lines.append(f"* [{result.number}](#{label(result)}): {plain(result.title)} {badge}")
+            lines.append(f"* [{result.number}](#{label(result)}): {plain(result.title)} {badge(result.verdict)}")
         numbers = {number: result for result in document.results for number in result.equations}
         links = ", ".join(f"[({number})](#{label(numbers[number])})" for number in sorted(numbers))
         lines += ["", *([f"Equations: {links}.", ""] if links else [])]

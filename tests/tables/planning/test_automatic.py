@@ -328,7 +328,8 @@ def test_a_limit_that_was_chosen_is_stated_once():
         for aggregates in ({"m": dp.mean("x")}, {"m": dp.mean("x"), "n": dp.count()}):
             answer = table.agg(**aggregates).release(epsilon=20)
             assert len(noted(answer, "limits", "rows_chosen")) == 1
-            assert noted(answer, "means_limited")
+            # what it does to a mean alone is in its ±; counts are not corrected
+            assert bool(noted(answer, "means_limited")) == ("n" in aggregates)
 
 
 CARD = (-60.0, 600.0)

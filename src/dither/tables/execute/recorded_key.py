@@ -38,7 +38,7 @@ from dither.release.pipeline import digest
 from dither.tables.card.model import Card
 from dither.tables.codec import to_json
 from dither.tables.options import ReleaseOptions
-from dither.tables.planning.automatic import BOUNDS_OF
+from dither.tables.planning.automatic import BOUNDS_OF, VALUES_OF
 from dither.tables.planning.plan import AggregationPlan, QuestionPlan
 from dither.tables.query.tree import Query
 
@@ -76,7 +76,7 @@ def _settled(plan: AggregationPlan, options: ReleaseOptions) -> dict[str, Any]:
         "max_groups": plan.max_groups,
         "max_rows": plan.max_rows,
         "noise": sorted({type(noise).__name__.lower() for noise in plan.measures.values()}),
-        "automatic": [name.removeprefix(BOUNDS_OF) for name in plan.automatic],
+        "automatic": [name.removeprefix(BOUNDS_OF) for name in plan.automatic if not name.startswith(VALUES_OF)],
         **({"noise_option": options.noise} if tuple(plan.automatic) and options.noise != "best" else {}),
     }
 

@@ -61,7 +61,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,6 +77,9 @@ from dither.tables.planning.plan import AggregationPlan, round_down, variance_of
 from dither.tables.planning.top_keys import GroupKeys, choose_keys
 from dither.tables.query.tree import Aggregate, Expression, Query
 
+if TYPE_CHECKING:
+    from dither.tables.planning.sketch import Sketched
+
 SHARES = {"max_rows": Fraction(1, 10), "max_groups": Fraction(1, 10), "bias": Fraction(1, 20)}
 """The share of the budget that the choice of a limit takes, and learning how much stated limits leave out (``bias``);
 bounds of an aggregate take :data:`BOUNDS_SHARE`."""
@@ -87,6 +90,8 @@ _SHARE_NOT_SHOWN = 1 / 20
 """Keys of more than this share of all people are to be shown, where the number of groups is chosen."""
 BOUNDS_OF = "bounds of "
 """What the choice of bounds is called before the name of its aggregate, which may be that of a limit."""
+VALUES_OF = "values of "
+"""What a sketch of the values of an aggregate is called before its name."""
 _PRIVATE_GROUPS = 100
 
 
@@ -146,6 +151,8 @@ class Choices(NamedTuple):
     """What a second look for bounds cost, out of what was left for the answers."""
     keys: GroupKeys | None = None
     """The keys of the largest groups, where they were not public."""
+    sketched: Sketched | None = None
+    """What was chosen by a sketch of the rows."""
 
 
 def stand_in(plan: AggregationPlan) -> Choices:
@@ -202,12 +209,25 @@ def choose_limits(
         notes += [clipped_share.note("rows", spent)] if clipped_share is not None else []
         notes += [memberships.note("groups", spent)] if memberships is not None else []
         notes.append(undetected(epsilon))
+    sketched = None
+    if rows is not None and any(name.startswith(VALUES_OF) for name in plan.automatic):
+        from dither.tables.planning.sketch import by_sketch  # it needs what is here
+
+        sketched = by_sketch(plan, query, context, run, people, epsilon, chosen.limit)
+        query = sketched.query
+        notes += sketched.notes
+        own = [item.rows_per_person for item in query.aggregates.values() if item.rows_per_person is not None]
+        if sketched.own_limits and own:
+            said = Note("rows_chosen", {"rows": max(own), "epsilon": spent})
+            notes = [said if note.kind == "rows_chosen" else note for note in notes if note.kind != "left_out"]
     bounds, unknown, again = _bounds(plan, query, context, run, notes)
     keys: GroupKeys | None = None
     if plan.top is not None and plan.top_keys is not None:
         keys, note = choose_keys(plan.top, plan.top_keys, context, run)
         notes.append(note)
-    return Choices(_bounded(query, bounds), groups, rows, norm, unknown, clipped_share, notes, memberships, again, keys)
+    return Choices(
+        _bounded(query, bounds), groups, rows, norm, unknown, clipped_share, notes, memberships, again, keys, sketched
+    )
 
 
 def _both(rows: ClippedShare, memberships: ClippedShare | None, plan: AggregationPlan) -> ClippedShare | None:

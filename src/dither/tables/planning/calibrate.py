@@ -142,6 +142,10 @@ def _aggregation(query: Query, card: Card, options: ReleaseOptions, shared_bound
     to_choose = query if profiled is None else _without_bounds(query, profiled)
     if bias or "auto" in (max_groups, max_rows, *(aggregate.bounds for aggregate in to_choose.aggregates.values())):
         unstated = automatic.unstated_limits(to_choose, max_groups, max_rows, None in known[0], bias)
+    if profiled is None and "max_rows" in unstated and shared_bounds is None and options.interval == "noise":
+        from dither.tables.planning.sketch import values_to_sketch  # which questions with stated limits do not need
+
+        unstated = {**unstated, **values_to_sketch(query, lookup_of(card, query.joins))}
     top = None
     if shared_bounds is None and None in known[0]:
         profile = None if card.profile is None or query.source is not None else card.profile.tables.get(card.name)
@@ -390,7 +394,8 @@ def plan_after_choices(charged: AggregationPlan, choices: automatic.Choices) -> 
     left = epsilon - sum(charged.automatic.values(), Fraction(0)) - choices.spent_again
     known = (charged.keys, charged.ties) if choices.keys is None else choices.keys
     settled = aggregation_of(query, charged.card, options, charged.shared_bounds, known)
-    settled = replace(settled, corrections=charged.corrections, expected=charged.expected)
+    by = charged if choices.sketched is None else choices.sketched
+    settled = replace(settled, corrections=by.corrections, expected=by.expected)
     result = settled.with_budget(left, _delta_left(charged, delta[0] if delta else None))
     return replace(result, top=charged.top, top_keys=charged.top_keys)
 

@@ -394,7 +394,8 @@ def limitations(
     some_groups = plan.limits.exceeded or plan.selection is not None
     if kinds == {"people"} and not some_groups:
         return ()
-    if plan.corrections and kinds <= {*_CORRECTED, "people"} and plan.selection is None:
+    corrected = all(name in plan.corrections or item.kind == "people" for name, item in plan.query.aggregates.items())
+    if plan.corrections and corrected and plan.selection is None:
         return ()  # what limits do is in the answers, and in their ±
     own = {name: item.rows_per_person for name, item in plan.query.aggregates.items() if item.rows_per_person}
     of_question = limits_are_stated and (len(own) < len(plan.query.aggregates) or plan.selection is not None)
@@ -525,7 +526,6 @@ ASSUMED_ROWS = 10_000
 """How many rows a group has, for the question whether its answer would be noise alone, where the card states none."""
 
 
-_CORRECTED = ("count", "count_value", "sum", "mean", "var", "std", "quantile")
 _COUNTED = ("count", "count_value", "count_distinct", "people")
 
 

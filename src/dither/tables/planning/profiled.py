@@ -53,6 +53,8 @@ CHOSEN = ("count", "count_value", "sum", "mean", "var", "std", "quantile", "min"
 _OF_ROWS = ("count", "count_value", "histogram", "mode")
 _IN_DEVIATIONS = 2.05
 """The error (95 %) in standard deviations: between 1.96 of normal noise and 2.12 of Laplace noise."""
+_OF_QUANTILES = 1.6
+"""How much larger errors of quantiles are said to be: values are taken to be spread evenly within bins."""
 _EPOCH = datetime(1970, 1, 1)
 _UNKNOWN_SHARE = 0.3
 """The share of the rows that a condition is taken to keep, of which the profile says nothing."""
@@ -74,12 +76,18 @@ class ProfiledRows:
     """The columns of a relation that are numbers of rows of a person."""
     limits_free: bool = False
     """Whether the limit on rows is to be chosen."""
+    sketched: Mapping[Expression, Values] = field(default_factory=dict)
+    """Values of which a histogram was released for this question."""
+    limit: float | None = None
+    """The limit, where that is neither the question's nor to be chosen."""
     to_bound: frozenset[str] = frozenset()
     """The names of the aggregates whose bounds are to be chosen whatever the card says: those in the question stand for
     them."""
 
     def values(self, value: Expression, find: Lookup, bounds: tuple[float, float] | None) -> Values | None:
         """Return what is known of a value; None where that is nothing."""
+        if value in self.sketched:
+            return self.sketched[value]
         if isinstance(value, Column) and value.table is None and value.name in self.rows_of_person:
             return self._numbers_of_rows()
         value = self.in_table(value)
@@ -313,7 +321,7 @@ def settle(
     known = Known.of(rows.people, group_shares, rows.approximate)
     stated = float(asked.limits.total) if asked.card.unit is not None or query.source is not None else 1.0
     if not rows.limits_free:
-        known = replace(known, tried=(stated,))
+        known = replace(known, tried=(stated if rows.limit is None else rows.limit,))
     items = {
         name: _item(name, item, asked, rows)
         for name, item in query.aggregates.items()
@@ -370,7 +378,8 @@ def _group_errors(
     errors = []
     for share in (ordered[0], float(np.median(ordered)), ordered[-1]):
         one = replace(known, tried=(float(choice.rows),), groups=np.array([max(float(share), 1e-9)]))
-        errors.append(_IN_DEVIATIONS * _choose(fixed, one, epsilon, noise_of).error)
+        unsure = _OF_QUANTILES if item.aggregate.kind == "quantile" else 1.0
+        errors.append(unsure * _IN_DEVIATIONS * _choose(fixed, one, epsilon, noise_of).error)
     return GroupErrors(errors[0], errors[1], errors[2], _answer(fixed, known.people.rows * float(np.median(ordered))))
 
 

@@ -44,11 +44,17 @@ _SLOPE = 0.2
 """By how much tails fall off otherwise, from one bin of people to the next, than the bins before them."""
 _SEEN = 3.5
 """How many standard deviations of the noise neighboring bins hold together, or more bins are taken together."""
-_ENOUGH, _TAIL, _TRUNCATED = 10.0, 0.1, 1.8
+_UNSURE = 1.0
+"""The standard deviation of what the noise hides, compared with what is expected to be hidden."""
+_GAP = 6
+"""So many bins, and twice as many as the run before has, are looked through for more values at least."""
+_ENOUGH, _TAIL, _TRUNCATED, _SLOWER = 10.0, 0.1, 1.3, 3.0
 """The values that tell how a tail falls off are at least so many standard deviations of the noise, and this share of
-the values on a side. What is hidden makes their mean distance too small, about by the last factor."""
-_LEAST = 0.25
-"""The least share of what is expected to be hidden that is taken to be there, whatever the noisy numbers say."""
+the values on a side. What is hidden makes their mean distance too small, about by the third factor; half of it may fall
+off more slowly by the last."""
+_LEAST = 0.4
+"""The least share of what is expected to be hidden that is taken to be there where the noise can hide it, whatever the
+noisy numbers say."""
 _LEAST_HIDDEN = 0.02
 """Bins that are expected to hold less than this share of the noise's standard deviation are taken to be empty."""
 
@@ -209,9 +215,9 @@ def _runs(
     beyond the last of these, which the noise may hide.
 
     What is hidden is expected to fall off exponentially from the density of the last run, by a distance that is the
-    mean of how far values are beyond a point, behind which there are enough of them. In each half of that distance,
-    what is expected has a standard deviation of as much again, and is weighed against the noisy number of the bins by
-    the inverse of the variances; what is found continues.
+    mean of how far values are beyond a point, behind which there are enough of them, or more slowly. In each half of
+    that distance, what is expected has a standard deviation of as much again, and is weighed against the noisy number
+    of the bins by the inverse of the variances; what is found continues.
     """
     seen: list[_Run] = []
     total, start, last = 0.0, 0, before
@@ -219,7 +225,7 @@ def _runs(
     for number, place in enumerate(places, 1):
         total += float(weights[place])
         width = number - start
-        if number > max(filled, default=0) and width > 2 * (1 if not seen else last.width):
+        if number > max(filled, default=0) and width > max(2 * last.width, _GAP):
             break
         if total > (_SEEN + math.log2(width) / 2) * deviation * math.sqrt(width):
             first, final = sorted((places[start], place))
@@ -243,7 +249,9 @@ def _runs(
     numbers = np.asarray(rest)
     starts, ends = edges[numbers], edges[numbers + 1]
     near, far = (starts - end, ends - end) if rest.step > 0 else (end - ends, end - starts)
-    prior = density * distance * (np.exp(-near / distance) - np.exp(-far / distance))
+    prior = np.zeros(len(near))
+    for scale in (distance, _SLOWER * distance):
+        prior += density * scale * (np.exp(-near / scale) - np.exp(-far / scale)) / 2
     hidden, factor, place = [], 1.0, 0
     while place < len(prior):
         until = max(int(np.searchsorted(far, near[place] + distance / 2)), place + 1)
@@ -251,9 +259,10 @@ def _runs(
         mass = factor * float(prior[window].sum())
         if mass < _LEAST_HIDDEN * deviation:
             break
-        precision = 1 / mass**2 + 1 / (deviation**2 * (until - place))
+        precision = 1 / (_UNSURE * mass) ** 2 + 1 / (deviation**2 * (until - place))
         measured = float(weights[numbers][window].sum()) / (deviation**2 * (until - place))
-        expected = max((1 / mass + measured) / precision, _LEAST * mass)
+        least = min(_LEAST * mass, deviation * math.sqrt(until - place) / 2)
+        expected = max((1 / (_UNSURE**2 * mass) + measured) / precision, least)
         share = prior[window] / prior[window].sum()
         deviations = share * precision**-0.5 / math.sqrt(float(share @ share))
         for number, low, high in zip(range(until - place), starts[window].tolist(), ends[window].tolist(), strict=True):

@@ -1,0 +1,104 @@
+"""Limits and bounds of a question without a profile, from a sketch that a part of its epsilon buys."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import dither as dp
+from dither.guarantees import PureDP
+from dither.tables.planning.automatic import VALUES_OF
+from dither.tables.planning.sketch import sketch_edges
+from support import each, noted
+from tables.glass import glass
+
+GENERATOR = np.random.default_rng(12)
+SIZES = np.ceil(GENERATOR.lognormal(2.5, 0.9, 3000)).astype(int)
+WHO = np.repeat(np.arange(len(SIZES)), SIZES)
+X = np.clip(GENERATOR.gamma(0.6, 25, len(WHO)) - 8, -40, 2000)
+TOWN = np.array(["a", "b", "c", "d"])[GENERATOR.integers(0, 4, len(WHO))]
+DATA = pa.table({"who": WHO, "x": X, "town": TOWN})
+
+
+@pytest.fixture(scope="module")
+def table():
+    card = {"bounds": {"x": (-40, 2000)}, "keys": {"town": ["a", "b", "c", "d"]}}
+    with dp.open(
+        DATA, unit="who", name="t", budget=dp.PureDP(2000), max_rows="auto", max_groups="auto", **card
+    ) as result:
+        yield result
+
+
+def test_the_sketch_is_a_part_of_what_is_charged(table):
+    question = table.sql("SELECT town, AVG(x) AS a FROM t GROUP BY town")
+    plan = question.plan(1.0).parts[0]
+    assert plan.guarantee == PureDP(1)
+    assert plan.automatic == {"max_rows": Fraction(1, 10), VALUES_OF + "a": Fraction(1, 20)}
+    with glass() as seen:
+        question.release(1.0, again=True)
+    people, values, *answers = seen.added
+    spent = sum(Fraction(mechanism.epsilon) for mechanism, _ in [people, values, *answers])
+    assert Fraction(99, 100) < spent <= 1
+    assert people[1].sum() == len(SIZES)
+    one = values[0].sensitivity
+    assert one == 1 << 10  # weights of a person add up to 1 in units of 2^-10
+    assert abs(values[1].sum() / one - len(SIZES)) < 0.02 * len(SIZES)  # each person adds one value in all
+
+
+def test_means_get_limits_and_bounds_of_their_own_and_say_so(table):
+    answer = table.sql("SELECT town, AVG(x) AS a FROM t GROUP BY town").release(1.0, again=True, force=True)
+    (bounds,) = noted(answer, "bounds_chosen")
+    assert -40 <= bounds["low"] < 0 < bounds["high"] < 500
+    assert answer.parts("a").limits[0] > 0
+
+
+@each(
+    "sql",
+    [
+        "SELECT town, COUNT(*) AS a FROM t GROUP BY town",
+        "SELECT town, SUM(x) AS a FROM t GROUP BY town",
+        "SELECT AVG(x, contribution_bounds_per_row => (0, 50)) AS a FROM t",
+        "SELECT AVG(CASE WHEN x > 3 THEN 1 ELSE 0 END) AS a FROM t",
+    ],
+)
+def test_nothing_is_sketched_where_bounds_are_stated_or_sums_need_them(sql, table):
+    plan = table.sql(sql).plan(1.0).parts[0]
+    assert not [name for name in plan.automatic if name.startswith(VALUES_OF)]
+
+
+def test_a_count_keeps_its_limit_beside_a_mean(table):
+    answer = table.sql("SELECT town, COUNT(*) AS n, AVG(x) AS a FROM t GROUP BY town").release(
+        2.0, again=True, force=True
+    )
+    assert answer.parts("n").limits == [None] * 4
+    true = [(town == TOWN).sum() for town in "abcd"]
+    assert answer["n"] == pytest.approx(true, rel=0.1)
+
+
+def test_the_error_is_far_below_that_of_the_bounds_of_the_card_and_covers(table):
+    inside, off = [], []
+    for _ in range(12):
+        answer = table.sql("SELECT town, AVG(x) AS a FROM t GROUP BY town").release(1.0, again=True, force=True)
+        for row, error in zip(answer.dicts(), answer.error("a"), strict=True):
+            true = X[row["town"] == TOWN].mean()
+            off.append(abs(row["a"] - true))
+            inside.append(off[-1] <= error)
+    assert np.mean(inside) >= 0.9
+    assert np.median(off) < 2.5
+
+
+@each("epsilon", [0.001, 0.02])
+def test_a_sketch_of_noise_alone_leaves_the_bounds_of_the_card(epsilon, table):
+    answer = table.sql("SELECT AVG(x) AS a FROM t").release(epsilon, again=True, force=True)
+    assert answer["a"] == [None] or answer.error("a")[0] > 0
+
+
+def test_edges_hold_the_bounds():
+    for bounds in ((-100, 2000), (0, 1500), (5, 7), (-3.5, -1)):
+        edges = sketch_edges(bounds)
+        assert (edges[0], edges[-1]) == bounds
+        assert list(edges) == sorted(set(edges))
+    assert min(abs(edge) for edge in sketch_edges((-100, 2000), whole=True) if edge) >= 1

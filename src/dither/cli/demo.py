@@ -157,7 +157,9 @@ def run(rows: int, folder: str) -> None:
     _command("query", card, BY_PRODUCT, "--epsilon", "0.8", "--max-groups", "20", "--max-rows", "3")
     how = {"epsilon": 0.8, "max_groups": 20, "max_rows": 3}
     _beside_truth(visits, card, BY_PRODUCT, how, ("visits",))
-    _say("Of each customer 20 products count, chosen at random. Fewer would mean less noise, and lower counts.")
+    _say(
+        "The largest products are found first, each customer divided among all that they bought; then they are counted."
+    )
 
     _step(5, "Quantiles are chosen, not computed: values near the rank asked for are likeliest.")
     _command("query", card, QUANTILES, "--epsilon", "0.3")

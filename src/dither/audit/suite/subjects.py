@@ -302,10 +302,12 @@ def _tables() -> Iterator[Subject]:
     more = {"who": [7] * 40, "town": [f"t{i % 3}" for i in range(40)], "amount": [10.0] * 40}
     heavy = pa.concat_tables([few, pa.table(more, few.schema)])
     towns = ["t0", "t1", "t2"]
+    largest = "COUNT(*) AS n, AVG(amount, rows_per_person => 1) AS m"
     for name, one, keys, question, noise in (
         ("counts and means, public keys", few, towns, "COUNT(*) AS n, AVG(amount) AS m", "best"),
         ("quartiles, public keys", few, towns, "QUANTILE(amount, 0.25) AS a, MEDIAN(amount) AS b", "best"),
         ("counts and sums, private keys", few, None, "COUNT(*) AS n, SUM(amount) AS s", "best"),
+        ("the largest groups, private keys", heavy, None, largest, "best"),
         ("a heavy person in every group", heavy, towns, "COUNT(*) AS n, STDDEV(amount) AS d", "laplace"),
         ("a heavy person in every group, normal noise", heavy, towns, "COUNT(*) AS n, SUM(amount) AS s", "gaussian"),
         ("quartiles of a heavy person", heavy, towns, "QUANTILE(amount, 0.25) AS a, MEDIAN(amount) AS b", "best"),
@@ -318,7 +320,8 @@ def _tables() -> Iterator[Subject]:
             with open_table(
                 x, unit="who", bounds={"amount": (0, 10)}, keys=public_keys, budget=budget, max_groups=2
             ) as table:
-                query = table.sql(f"SELECT town, {question} FROM data GROUP BY town")
+                order = " ORDER BY n DESC LIMIT 2" if question == largest else ""
+                query = table.sql(f"SELECT town, {question} FROM data GROUP BY town{order}")
                 return query.release(epsilon=1, delta=1e-6, noise=noise).to_arrow().to_pylist()
 
         claim = ApproxDP(1, 1e-6)

@@ -220,7 +220,8 @@ class ServerBackend:
 
     def plan(self, question: Question, options: ReleaseOptions) -> QuestionPlan:
         """Plan a question on this machine, by the card that the server shows."""
-        card = with_recent_profile(question.card, options.profile_age)
+        age = options.profile_age
+        card = question.card if age is None else with_recent_profile(question.card, age)
         for part in question.query.aggregations:
             card = with_public_values(_NoPublicTables(), card, part)  # type: ignore[arg-type]  # all that it calls
         plan = plan_question(question.query, card, options)

@@ -221,10 +221,9 @@ class Card:
         )
 
 
-def with_recent_profile(card: Card, days: float | None) -> Card:
-    """Return the card without its profile where that is older than this many days, or of an unknown age; None for any
-    age."""
-    if card.profile is None or days is None:
+def with_recent_profile(card: Card, days: float) -> Card:
+    """Return the card without its profile where that is older than this many days, or of an unknown age."""
+    if card.profile is None:
         return card
     released = card.profile.released
     is_recent = released is not None and datetime.now(released.tzinfo) - released <= timedelta(days=days)

@@ -46,7 +46,8 @@ if TYPE_CHECKING:
 
 def planned(question: Question, options: ReleaseOptions) -> QuestionPlan:
     """Return the plan of a question; values of public tables are read, no others."""
-    card = with_recent_profile(question.card, options.profile_age)
+    age = options.profile_age
+    card = question.card if age is None else with_recent_profile(question.card, age)
     for part in question.query.aggregations:
         card = with_public_values(question.table.engine, card, part) if public_joins(part) else card
     return plan_question(question.query, card, options)

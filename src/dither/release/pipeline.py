@@ -67,7 +67,7 @@ class IncidentLog:
         self.path = Path(path)
 
     def write(self, subject: str, *errors: BaseException) -> None:
-        """Append what happened and the full errors, with the engine's own messages."""
+        """Append what happened (``subject``) and the full errors, with the engine's own messages."""
         details = "".join("".join(traceback.format_exception(error)) for error in errors)
         text = f"---- {datetime.now(UTC).isoformat(timespec='seconds')} {subject}\n{details}"
         handle = os.open(self.path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
@@ -280,8 +280,11 @@ def identify(
     again: bool = False,
     prefix: str = "",
 ) -> PaidRequest:
-    """Give a request its key: the one that was passed; or ``prefix`` with random digits to ask ``again``, or with a
-    hash of the whole request."""
+    """Return a request with the key under which its result is recorded.
+
+    ``key`` is used if it is given. Otherwise the key is ``prefix`` with random digits, to release anew (``again``), or
+    with a hash of the whole request: its ``content``, its ``cost`` and its ``analyst``.
+    """
     check_key(key)
     if key is None:
         key = prefix + (secrets.token_hex(16) if again else recorded_key(content, cost, analyst))
@@ -340,7 +343,19 @@ def release(
 ) -> Paid:
     """Charge a request, compute its result and record it; a result that is recorded already is returned for free.
 
-    ``compute`` gets the rows of the people who paid, and returns the bytes to be recorded.
+    Parameters
+    ----------
+    table
+        The table with the accounts that are charged.
+    cost, request
+        What is charged, and the key and content under which the result is recorded.
+    contributors
+        The rows, of everybody or of the people whose own accounts could pay.
+    compute
+        Gets the rows and the notes about them, and returns the bytes to be recorded. Its errors, which may tell of
+        data, go to the log of incidents only.
+    analyst
+        Who asks, where analysts have accounts.
     """
     accounts = table.accounts
     first_notes = accounts.first_notes(analyst)
@@ -380,7 +395,8 @@ def _charge(
 ) -> Charge:
     """Charge a request to its accounts, or return the charge with its recorded result.
 
-    ``contributors`` are the rows whose people pay; None where people have no accounts.
+    ``cost`` is charged for the ``request``, which ``analyst`` makes where analysts have accounts. ``contributors`` are
+    the rows whose people pay; None where people have no accounts.
     """
     people = None
     if contributors is not None:
@@ -439,8 +455,11 @@ def charge_series(
     rehearse: Callable[[], object],
     analyst: str | None = None,
 ) -> SeriesRecord:
-    """Charge a series for its whole horizon, unless that was done before; ``rehearse`` is called first, to refuse
-    what can be refused for free."""
+    """Charge a series for its whole horizon, unless that was done before, and return its record.
+
+    ``cost`` and ``request`` are what is charged, and the key and content by which the series is found. ``rehearse`` is
+    called first, to refuse what can be refused for free. ``analyst`` is who asks, where analysts have accounts.
+    """
     record = table.accounts.ledger.series(
         table.card.name,
         cost,
@@ -461,7 +480,19 @@ def advance_series(
     measure: Callable[[], Lines],
     compute: Callable[[Lines], ComputeAdvance],
 ) -> None:
-    """Measure the rows of some periods, then compute and record the advance in one transaction of the ledger."""
+    """Measure the rows of some periods, then compute and record the advance in one transaction of the ledger.
+
+    Parameters
+    ----------
+    record
+        The series in the ledger.
+    periods
+        Which periods, in words, for the log of incidents.
+    measure
+        Reads the rows. Its errors, which may tell of data, go to the log of incidents only.
+    compute
+        Makes of the rows what the ledger calls with the state of the series.
+    """
     subject = f"{table.card.name}: a series, {periods}"
 
     def read() -> Lines:

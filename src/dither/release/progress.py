@@ -93,7 +93,7 @@ class Progress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop, and clear the line."""
+        """Stop the thread that shows the progress, and clear the line; an error is not handled here."""
         self._done.set()
         if self._thread.is_alive():
             self._thread.join()

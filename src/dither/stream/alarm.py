@@ -56,6 +56,22 @@ class ThresholdAlarm(Stateful):
         monotone: bool = False,
         source: Source | None = None,
     ) -> None:
+        """Begin a session with a running sum of 0.
+
+        Parameters
+        ----------
+        threshold
+            One threshold, or several in rising order, which are passed in turn.
+        epsilon
+            The guarantee of everything that the alarm ever says.
+        max_participations, sensitivity
+            The most steps that contain values of one person, and the most that the person changes the value of one
+            step.
+        monotone
+            Whether one person only adds to values, or only takes from them.
+        source
+            Where random words come from; by default the system.
+        """
         several = threshold if isinstance(threshold, (list, tuple)) else [threshold]
         self.thresholds = tuple(exactly(item, "threshold") for item in several)
         if not self.thresholds or any(b <= a for a, b in zip(self.thresholds, self.thresholds[1:], strict=False)):
@@ -81,7 +97,11 @@ class ThresholdAlarm(Stateful):
         monotone: bool = False,
         source: Source | None = None,
     ) -> ThresholdAlarm:
-        """Return the alarm with the smallest epsilon whose error bound over all ``steps`` is at most ``error``."""
+        """Return the alarm with the smallest epsilon whose error bound over all ``steps`` is at most ``error``.
+
+        The bound holds with probability ``confidence``, and is inversely proportional to epsilon: it is computed at
+        epsilon 1, and epsilon is rounded up. The other parameters are those of the class.
+        """
         count = len(threshold) if isinstance(threshold, (list, tuple)) else 1
         moves: Any = _moves(max_participations, sensitivity)
         at_one = SparseVector(moves, 1, count, monotone=monotone).error(steps, confidence)

@@ -200,7 +200,11 @@ class Buffers:
 
 @lru_cache(maxsize=64)
 def _pattern_norm(filter_: Buffers, participations: int, separation: int) -> Fraction:
-    """Return an upper bound on the norm of the filter's response to one change at each step of the tightest pattern."""
+    """Return an upper bound on the norm of the filter's response to one change at each step of the tightest pattern.
+
+    The pattern has ``participations`` steps that are ``separation`` apart. The response is computed in whole numbers,
+    in multiples of ``2^-_NORM_BITS``, with every product rounded up.
+    """
     one, state = 1 << _NORM_BITS, [0] * len(filter_.weights)
     total, left, almost = 0, participations, (1 << filter_.weight_bits) - 1
     buffers = list(zip(filter_.decays, filter_.decay_bits, strict=True))
@@ -219,6 +223,7 @@ class _BuffersState:
     """Buffers and total of each lane."""
 
     def __init__(self, filter_: Buffers, lanes: int, recorded: Mapping[str, Any] | None) -> None:
+        """Begin with empty buffers for ``lanes`` series, or go on from a ``recorded`` state (None: there is none)."""
         self._filter = filter_
         self._buffers: Lattice = np.zeros((len(filter_.weights), lanes), dtype=np.int64)
         self._total: Lattice = np.zeros(lanes, dtype=np.int64)
@@ -292,7 +297,11 @@ _MOST = 0.999
 
 
 def quantized(length: int, decays: Floats, weights: Floats) -> Buffers:
-    """Return the nearest buffers whose parameters are short whole numbers."""
+    """Return buffers for ``length`` steps whose parameters are short whole numbers near these decays and weights.
+
+    Each decay is a whole number divided by a power of 2 of its own; weights are rounded down to multiples of
+    ``2^-_WEIGHT_BITS``. Extra bits in the buffers keep the accumulated rounding small against the response.
+    """
     bits = tuple(_MANTISSA_BITS - math.frexp(decay)[1] for decay in decays.tolist())
     whole = tuple(max(1, round(decay * 2.0**k)) for decay, k in zip(decays.tolist(), bits, strict=True))
     numbers = tuple(max(0, math.floor(weight * 2.0**_WEIGHT_BITS)) for weight in weights.tolist())
@@ -304,7 +313,11 @@ def quantized(length: int, decays: Floats, weights: Floats) -> Buffers:
 
 
 def _start(horizon: int, count: int) -> tuple[Floats, Floats]:
-    """Return initial decays on a logarithmic scale, and weights fitted to the coefficients of the square root."""
+    """Return initial decays on a logarithmic scale, and weights fitted to the coefficients of the square root.
+
+    ``count`` buffers are fitted to the coefficients ``1 / sqrt(pi (lag + 1/4))``, which is nearly those of
+    ``(1 - x)^(-1/2)``, by least squares of relative errors at up to 200 lags below ``horizon``.
+    """
     count = min(count, max(1, horizon - 1))
     decays = np.geomspace(0.7, min(0.5, 1.5 / horizon), count) if count > 1 else np.array([0.5])
     lags = np.unique(np.geomspace(1, max(2, horizon - 1), 200).astype(int))
@@ -315,7 +328,11 @@ def _start(horizon: int, count: int) -> tuple[Floats, Floats]:
 
 
 def _squared_pattern(horizon: int, decays: Floats, weights: Floats, participations: int, separation: int) -> float:
-    """Return the squared norm of the sum of the columns 0, b, 2b, ..., in floats."""
+    """Return the squared norm of the sum of the columns 0, b, 2b, ..., in floats.
+
+    There are ``participations`` columns, b is ``separation``, and a column has ``horizon`` entries: 1, then the sum of
+    the ``weights`` times powers of 1 - ``decays``.
+    """
     lags = np.arange(horizon - 1)
     column = np.concatenate([[1.0], weights @ np.exp(lags[None, :] * np.log1p(-decays)[:, None])])
     total = column.copy()
@@ -330,7 +347,12 @@ def _decays(logits: Floats) -> Floats:
 
 
 def _window_norm(horizon: int, rates: Floats, gains: Floats, window: int) -> float:
-    """Return the sum of the squares of ``b_k - b_(k-window)``."""
+    """Return the variance of a sum over a window: the sum of the squares of ``b_k - b_(k-window)``.
+
+    The sum goes over the ``horizon``.
+    ``b_k`` is the response of a running sum to the noise of k steps before, which follows from the ``rates`` and
+    ``gains`` of the inverse filter (:func:`inverse`).
+    """
     shares = gains / rates
     response = 1 - shares.sum() + shares @ (1 - rates)[:, None] ** np.arange(horizon)[None, :]
     response[window:] -= response[:-window].copy()
@@ -338,8 +360,13 @@ def _window_norm(horizon: int, rates: Floats, gains: Floats, window: int) -> flo
 
 
 def _log_error(parameters: Floats, horizon: int, participations: int, separation: int, window: int) -> float:
-    """Return the logarithm of the largest error of a sum, which the optimizer minimizes over log-odds of decays and
-    log-weights."""
+    """Return the logarithm of the largest error of a sum, which the optimizer minimizes.
+
+    ``parameters`` are the log-odds of the decays, then the logarithms of the weights. The error is the norm of the
+    columns that one person touches, in ``participations`` steps that are ``separation`` apart, times the norm of the
+    response over the last ``window`` of ``horizon`` steps. A sum of weights above ``_MOST`` is scaled down, and its
+    excess is a penalty.
+    """
     count = parameters.size // 2
     decays, weights = _decays(parameters[:count]), np.exp(parameters[count:])
     excess = max(0.0, float(weights.sum()) - _MOST)
@@ -359,12 +386,21 @@ def _log_error(parameters: Floats, horizon: int, participations: int, separation
 def buffers_for(
     horizon: int, count: int, participations: int = 1, separation: int = 1, window: int | None = None
 ) -> Buffers:
-    """Optimize buffers for this horizon: the largest error of a running sum is close to the best of any Toeplitz
-    factorization.
+    """Optimize buffers: the largest error of a running sum is close to the best of any Toeplitz factorization.
 
-    With a window, the largest error of a sum over the last ``window`` steps. The same arguments give the same buffers
-    on one platform; what a series uses is recorded with it. Above 4096 steps they are optimized for one participation
-    and the whole past, whatever is asked for: the sensitivity is computed for the schema in any case.
+    The same arguments give the same buffers on one platform; what a series uses is recorded with it.
+
+    Parameters
+    ----------
+    horizon
+        The number of steps. Above 4096 the buffers are optimized for one participation and the whole past, whatever is
+        asked for: the sensitivity is computed for the true pattern in any case.
+    count
+        The number of buffers, at most 16.
+    participations, separation
+        The most steps that contain values of one person, and the fewest steps from one of them to the next.
+    window
+        Make the largest error of a sum over the last ``window`` steps small; None: over all steps.
     """
     arguments.whole(count, "buffers", at_most=16)
     if horizon == 1:
@@ -446,8 +482,10 @@ class Optimum:
 
 
 def optimum(horizon: int, *, tolerance: float = 1e-4, iterations: int = 2000) -> Optimum:
-    """Return the optimum over all factorizations ``A = B C``, of the largest row norm of B times the largest column
-    norm of C.
+    """Return bounds on the least error of any factorization ``A = B C`` of the matrix of running sums.
+
+    The error is the largest row norm of B times the largest column norm of C. The bounds are iterated until they agree
+    within ``tolerance`` (relative), at most ``iterations`` times; ``horizon`` is the number of rows of A.
 
     It is the largest nuclear norm of ``diag(sqrt p) A diag(sqrt q)`` over probabilities p and q. With ``U S V^T`` the
     decomposition of that matrix, ``B = diag(1/sqrt p) U sqrt S`` and ``C = sqrt S V^T diag(1/sqrt q)`` are a

@@ -123,7 +123,10 @@ def whole_numbers(rows: list[list[int]]) -> Lattice:
 
 
 def advance_rows(step: Any, fresh: Lattice) -> Lattice:
-    """Return ``step(row)`` for each row of fresh noise, as one array."""
+    """Return ``step(row)`` for each row of fresh noise, as one array; ``step`` changes a state, so that order matters.
+
+    Where ``step`` returns Python's integers, since 64 bits could overflow, the whole array becomes one of objects.
+    """
     out = np.empty_like(fresh)
     for i, row in enumerate(fresh):
         noise = step(row)
@@ -228,6 +231,10 @@ class _BandsState:
     """The last values of ``v``, newest first, and the total of each lane."""
 
     def __init__(self, filter_: Bands, lanes: int, recorded: Mapping[str, Any] | None) -> None:
+        """Begin with an empty history for ``lanes`` series, or go on from a ``recorded`` state (None: there is none).
+
+        ``_limit`` is the size up to which numbers can be multiplied and added in 64 bits.
+        """
         self._coefficients: Lattice = np.array(filter_.coefficients, dtype=np.int64)
         self._bits = filter_.bits
         self._limit = SAFE // max(1, sum(filter_.coefficients))
@@ -336,6 +343,7 @@ class _TreeState:
     """The noise of the last step that ended in each power of two."""
 
     def __init__(self, recorded: Mapping[str, Any] | None) -> None:
+        """Begin before the first step, or go on from a ``recorded`` state (None: there is none)."""
         self._noise: dict[int, Lattice] = {}
         self._step = 0
         if recorded is not None:

@@ -91,7 +91,11 @@ class KeyedNoise:
         return blocks[::2].astype(np.uint64).reshape(steps, lanes)
 
     def draw(self, law: Law, scale: float, first: int, steps: int, lanes: int) -> Lattice:
-        """Return the integers nearest to ``scale * Z``, a row for each step."""
+        """Return the integers nearest to ``scale * Z``, where Z has the standard ``law``.
+
+        The result has a row for each of ``steps`` steps from ``first`` on, and ``lanes`` columns. It is an array of
+        objects if one of the integers may not fit into 64 bits.
+        """
         out: Lattice = np.empty((steps, lanes), dtype=np.int64)
         rows = max(1, CHUNK // lanes)
         for start in range(0, steps, rows):
@@ -105,7 +109,10 @@ class KeyedNoise:
     def _rounded(self, law: Law, scale: float, first: int, words: NDArray[np.uint64]) -> Lattice:
         """Round scaled noise to integers as :func:`dither.randomness.lattice.draw` does.
 
-        Bits that floats leave undecided come from the stream of the lane.
+        ``words`` has a row of random words for each step from ``first`` on, one for each lane: 63 bits are the uniform
+        number whose quantile is taken, and one is the sign. Where the error of floats leaves the nearest integer
+        undecided, further bits come from the stream of the lane, and the integer is found exactly. ``scale`` and
+        ``law`` are as for :meth:`draw`.
         """
         u = (words & np.uint64(MAGNITUDE)).view(np.int64).astype(np.float64)
         u *= _UNIT

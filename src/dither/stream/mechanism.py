@@ -74,7 +74,19 @@ def known_filter(
     separation: int = 1,
     window: int | None = None,
 ) -> Filter:
-    """Return the filter for a known number of steps."""
+    """Return the filter for a known number of steps.
+
+    Parameters
+    ----------
+    horizon
+        The number of steps.
+    kind
+        ``"tree"``, ``"square root"``, ``"banded"`` or ``"buffers"``.
+    buffers, bands
+        The number of buffers or bands; None: as many bands as ``separation``.
+    participations, separation, window
+        What buffers are optimized for: see :func:`~dither.stream.buffers.buffers_for`.
+    """
     if kind == "tree":
         return Tree(horizon)
     if kind == "square root":
@@ -173,6 +185,21 @@ class NoiseStream(Stateful):
         key: bytes,
         recorded: Mapping[str, Any] | None = None,
     ) -> None:
+        """Begin before the first step, or go on from a record.
+
+        Parameters
+        ----------
+        segment_at
+            Returns the segment of the plan, with its filter and scale, that a step is in.
+        law
+            The standard law of the noise, normal or Laplace.
+        series
+            How many series advance together.
+        key
+            The secret from which fresh noise is computed.
+        recorded
+            The state after the last step that was drawn, from :meth:`record`; None: nothing was drawn.
+        """
         self._segment_at, self._law, self._series = segment_at, law, series
         self._keyed = KeyedNoise(key)
         self._step = 0
@@ -281,6 +308,7 @@ class StreamPlan:
     """The lattice and the segments that were recorded; left out, they are chosen."""
 
     def __post_init__(self) -> None:
+        """Refuse arguments out of range, and noise that is too wide for 64 bits or too small for the budget."""
         if self.horizon is not None:
             arguments.whole(self.horizon, "horizon", at_most=1 << 32)
         arguments.whole(self.max_participations, "max_participations")

@@ -86,10 +86,10 @@ class Participation:
 def identities(keys: Any, secret: bytes) -> NDArray[Any]:
     """Return the people of an Arrow array of distinct keys as records without participation, named by two numbers.
 
-    A whole number of 64 bits with a sign is ``high``, and ``low`` is 0: no two of them are alike. Of a text they are
-    127 bits of keyed BLAKE2b, under which two of n texts are alike with a probability of n^2 / 2^128, and ``low`` is
-    odd. A text of the digits of such a number is that number, as in people's accounts: whoever makes texts of a column
-    of numbers does not make everybody a new person.
+    A signed integer of 64 bits is ``high``, and ``low`` is 0. For a text the numbers are 127 bits of BLAKE2b under a
+    key derived from ``secret``, where ``low`` is odd: the probability that two of n texts collide is at most n^2 /
+    2^128. A text of the digits of such an integer is that integer, as in people's accounts, so that a column whose type
+    changes from numbers to texts does not make everybody a new person.
     """
     import pyarrow as pa
 
@@ -113,7 +113,10 @@ def identities(keys: Any, secret: bytes) -> NDArray[Any]:
 
 
 def _number(text: bytes) -> int | None:
-    """Return the number of 64 bits whose digits a text is, if it is one: neither 07 nor +7 nor -0 is."""
+    """Return the integer that a text spells, if it has 64 bits and is in its usual form; else None.
+
+    Texts such as 07, +7 and -0 are not in that form. Integers of 64 bits have at most 19 digits and a sign.
+    """
     if not 0 < len(text) <= 20 or not text.lstrip(b"-").isdigit():
         return None
     try:
@@ -140,7 +143,11 @@ def _joined(columns: Sequence[NDArray[Any]], widths: Widths) -> bytes:
 
 
 def unpacked(part: bytes) -> tuple[dict[str, NDArray[Any]], Widths]:
-    """Return the columns of a part, which are not copied, and the bytes of the last two."""
+    """Return the columns of a part, which are not copied, and the bytes of the last two.
+
+    A part begins with the number of bytes of each column (0: the column is 0 everywhere); the columns follow. Other
+    contents are refused as a changed record.
+    """
     sizes, content = tuple(part[: len(_NAMES)]), memoryview(part)[len(_NAMES) :]
     if len(sizes) < len(_NAMES) or not {*sizes} <= {0, 1, 2, 4, 8} or not sizes[0] or len(content) % sum(sizes):
         raise LedgerError("series", "a record of people as it was written", "a changed record", "restore the ledger")

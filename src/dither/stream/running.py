@@ -112,7 +112,10 @@ def as_values(values: Any, series: int) -> Sequence[Any]:
 
 
 def budget_of(epsilon: float | None, delta: float | None, rho: float | None) -> Guarantee:
-    """Return the guarantee that these arguments ask for."""
+    """Return the guarantee that these arguments ask for; each is None where it is not given.
+
+    ``epsilon`` alone is pure differential privacy, with ``delta`` approximate, and ``rho`` alone is zCDP.
+    """
     if rho is not None:
         if epsilon is not None or delta is not None:
             raise InvalidArgument("rho", "rho, or epsilon and delta", "both", "leave one of them out")
@@ -137,6 +140,19 @@ class _RunningSeries:
     _released_is = "running sum"
 
     def __init__(self, budget: _Budget, schema: _Schema, source: Source | None, **chosen: Any) -> None:
+        """Plan the series and start its noise.
+
+        Parameters
+        ----------
+        budget
+            epsilon, delta and rho, as for :func:`budget_of`.
+        schema
+            The horizon, ``max_participations``, ``min_separation`` and the sensitivity of :class:`StreamPlan`.
+        source
+            Where random words come from; None: the system.
+        chosen
+            Further arguments of :class:`StreamPlan`.
+        """
         horizon, max_participations, min_separation, sensitivity = schema
         self.plan = StreamPlan(
             horizon=horizon,

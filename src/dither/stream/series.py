@@ -104,9 +104,12 @@ class Lines(NamedTuple):
 
     @classmethod
     def read(cls, rows: Any, spec: SeriesSpec, people_key: bytes, first: int, last: int) -> Lines:
-        """Return the lines of a statement about some periods from an Arrow table.
+        """Return the lines of a statement about the periods ``first`` to ``last`` from an Arrow table.
 
-        Lines of other periods are dropped, should an engine return any: a period is measured once.
+        The columns of ``rows`` are ``t`` (the first moment of the period), ``g0``, ``g1``, ... (the index of each
+        group's key), ``m0``, ``m1``, ... (the measures) and ``u`` (the person, where the card has a unit).
+        ``people_key`` is the secret under which people are recorded. Lines of other periods are dropped, should an
+        engine return any: a period is measured once.
         """
         begins = np.array([spec.calendar.begin(step) for step in range(first, last + 1)], dtype="datetime64[us]")
         moments = rows.column("t").to_numpy().astype("datetime64[us]")
@@ -126,7 +129,11 @@ class Lines(NamedTuple):
         return cls(step, cell, measured, person, people.dictionary, identities(people.dictionary, people_key))
 
     def increments(self, first: int, last: int, cells: int, kept: NDArray[np.bool_] | None) -> Lattice:
-        """Return what each period adds, a row for each, over the lines that count: exactly, however large it is."""
+        """Return what each of the periods ``first`` to ``last`` adds, a row for each, exactly, however large it is.
+
+        ``kept`` says which lines count (None: all). Columns are ordered by measure, then by cell; ``cells`` is the
+        number of combinations of the groups' keys.
+        """
         result: Lattice = np.zeros((last - first + 1, len(self.numbers) * cells), dtype=np.int64)
         chosen = slice(None) if kept is None else kept
         rows, cell = self.step[chosen] - first, self.cell[chosen]
@@ -143,7 +150,20 @@ def participating(
 ) -> tuple[NDArray[np.bool_] | None, dict[int, bytes | None]]:
     """Return which lines count (None: all), and the changed parts of the record of participation.
 
-    How many entries and parts the ledger gets does not depend on the rows: the number of an entry is in every receipt.
+    A part that becomes None is deleted. How many entries and parts the ledger gets does not depend on the rows: the
+    number of an entry is in every receipt.
+
+    Parameters
+    ----------
+    lines
+        What was measured, with the person of each line.
+    state
+        The state of the series, whose parts record in which periods people took part.
+    pay
+        Charges the accounts of people who take part for the first time, and returns who could pay; None: people have no
+        accounts.
+    rule
+        How often a person may take part, within the ``horizon``.
     """
     if lines.person is None or (pay is None and not rule.is_bounded(horizon)):
         return None, {}
@@ -218,7 +238,10 @@ def over(
     arrived: str | None,
     name: str | None,
 ) -> TimeSeriesBuilder:
-    """Return a table over time: see :meth:`dither.Table.over`."""
+    """Return a table over time: :meth:`dither.Table.over` says what the arguments mean.
+
+    All that can be refused without the aggregates is refused here.
+    """
     card = table.card
     if card.tables:
         fix = "open the one table by a card of its own, with the same ledger and population"
@@ -370,7 +393,10 @@ class Series(NotIterable):
         )
 
     def _advance(self, record: SeriesRecord, released: _RecordedPoints, target: int) -> None:
-        """Measure and record the periods that are not yet released; nothing if another process did so first."""
+        """Measure and record the periods that are not yet released; nothing if another process did so first.
+
+        ``record`` is the series in the ledger, ``released`` are its points so far, and ``target`` is the last period.
+        """
         spec, mechanism = self.spec, released.mechanism
         first = released.position + 1
 
@@ -426,7 +452,17 @@ class Series(NotIterable):
     def _answer(
         self, released: _RecordedPoints, target: int, window: int | None, remaining: Remaining, replayed: bool
     ) -> SeriesAnswer:
-        """Return the answer through a period: running sums, or sums over a window, with their ± and notes."""
+        """Return the answer through a period: running sums, or sums over a window, with their ± and notes.
+
+        Parameters
+        ----------
+        released
+            The recorded points, at least up to the period ``target``.
+        window
+            How many periods are added up at the end; None: all. The sum over a window is the difference of two points.
+        remaining, replayed
+            What the accounts have left, and whether the points had been released before.
+        """
         spec, calendar, mechanism = self.spec, self.spec.calendar, released.mechanism
         points = released.points[:target]
         if window is not None:

@@ -141,6 +141,7 @@ class SeriesExplanation:
     refused: str = ""
 
     def __str__(self) -> str:
+        """Return the cost, what is left, the ± after some of the periods, and the notes, a line each."""
         output = [f"cost: {self.cost}, once for all {len(self.periods):,} periods; left: {self.remaining}"]
         output += [f"would be refused: {self.refused}"] if self.refused else []
         for place in self.places():

@@ -48,7 +48,12 @@ class Lane:
 
 
 def multipliers(lanes: Sequence[Lane], pure: bool) -> tuple[int, ...]:
-    """Return the whole numbers that aggregates are multiplied by, so that each has its share."""
+    """Return the whole numbers that aggregates are multiplied by, so that each has its share of the accuracy.
+
+    All ``lanes`` get noise of one scale, so that an aggregate with a larger multiplier is more accurate. The share of
+    an aggregate is its weight if ``pure`` (l1 sensitivities add up), and the square root of it otherwise (their squares
+    do).
+    """
     if len(lanes) == 1:
         return (1,)
     wanted = [float(lane.weight) if pure else math.sqrt(lane.weight) for lane in lanes]
@@ -74,6 +79,7 @@ class SeriesMechanism:
     """The whole numbers that aggregates are multiplied by."""
 
     def __post_init__(self) -> None:
+        """Refuse multipliers whose joint sensitivity exceeds that of the plan, as only a changed record has them."""
         plan, lanes, factors = self.plan, self.lanes, self.factors
         fits = len(factors) == len(lanes) and plan.series == self.groups * len(lanes)
         positive = all(type(factor) is int and factor > 0 for factor in factors)
@@ -93,7 +99,19 @@ class SeriesMechanism:
         participations: int,
         separation: int,
     ) -> SeriesMechanism:
-        """Plan the noise and the multipliers for these aggregates."""
+        """Plan the noise and the multipliers for these aggregates.
+
+        Parameters
+        ----------
+        name
+            The name of the series.
+        lanes, groups
+            The aggregates with their sensitivities, and the number of groups for each of which they are released.
+        budget
+            What the whole series costs.
+        horizon, participations, separation
+            The number of steps, the most steps with values of one person, and the fewest from one of them to the next.
+        """
         pure = isinstance(budget, PureDP)
         factors = multipliers(lanes, pure)
         plan = StreamPlan(

@@ -55,6 +55,7 @@ class Calendar:
     horizon: int
 
     def __post_init__(self) -> None:
+        """Refuse an unknown unit, too many periods, and a start that is not the first moment of a period."""
         if self.unit not in UNITS:
             got = repr(self.unit)[:20] if isinstance(self.unit, str) else type(self.unit).__name__
             raise InvalidArgument("unit", f"one of {', '.join(UNITS)}", got, "write over('day', …)")
@@ -88,7 +89,7 @@ class Calendar:
         return InvalidArgument("start", f"the first moment of a {self.unit}", "a moment inside of one", fix)
 
     def begin(self, step: int) -> date:
-        """Return the first moment of a period; of the one after the last, the end of the series."""
+        """Return the first moment of the period ``step`` (from 1); after the last, the end of the series."""
         if self.unit == "month":
             months = self.start.year * 12 + self.start.month - 1 + step - 1
             if months // 12 > date.max.year:
@@ -129,7 +130,9 @@ class Calendar:
 
 
 def read_moment(value: object, name: str) -> date:
-    """Return a date or a timestamp without a zone, or the text of one in ISO 8601.
+    """Return a date or a timestamp without a zone, from one or from its text in ISO 8601.
+
+    ``name`` is that of the argument, for errors. Timestamps with a zone are refused.
 
     >>> read_moment("2026-11-30", "through")
     datetime.date(2026, 11, 30)
@@ -176,6 +179,7 @@ class SeriesSpec:
     name: str | None = None
 
     def __post_init__(self) -> None:
+        """Refuse columns without dates or timestamps, contradictory rules, and names that occur twice."""
         for column in (self.column, *([] if self.arrived is None else [self.arrived])):
             check_moments(self.card, column, self.calendar.unit)
         if self.card.counts_rows_without_unit:

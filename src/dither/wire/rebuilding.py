@@ -50,7 +50,11 @@ def rebuilt(query: Query, card: Card) -> Query:
 
 
 def _rows(asked: Query, wanted: Query | PerPerson, card: Card) -> Query:
-    """Add public joins and the condition of a question, or of a relation in it."""
+    """Return the question ``asked`` with the public joins and the condition of ``wanted``.
+
+    ``wanted`` is a question, or a relation in one. Joins and condition are added by the functions that build questions
+    in Python, which check them against the ``card``.
+    """
     for join in wanted.joins:
         check_size(join.own)
         asked = steps.join(asked, join.table, join.own, join.other, card, left=join.left)

@@ -45,8 +45,11 @@ class Grid:
 
     @classmethod
     def between(cls, lower: float, upper: float, bits: int, *, integers: bool = False) -> Grid:
-        """Return the grid with ``2**bits`` to ``2**(bits+1)`` points between the bounds; for ``integers`` the integers,
-        if they are not many more.
+        """Return the grid with ``2**bits`` to ``2**(bits+1)`` points between the bounds ``lower`` and ``upper``.
+
+        With ``integers`` (the column holds integers) and integer bounds, it has all integers between the bounds
+        instead, unless there are 2^62 of them or more (``2**bits`` if bits is 24 or less, as for squares). Bounds
+        above 2^1000, or very close for their size, are refused.
         """
         low, high = exactly(lower), exactly(upper)
         if (
@@ -127,8 +130,11 @@ class Grid:
         return Grid(-self.high, -self.low, self.step)
 
     def places(self, x: Values, lower: float, upper: float) -> Iterator[NDArray[np.uint64]]:
-        """Yield the position of each record, clipped to the bounds, in steps above the lowest point, in blocks
-        of rows."""
+        """Yield the position of each record of ``x`` on the grid, in blocks of rows.
+
+        Records are clipped to the bounds ``lower`` and ``upper`` and rounded to the nearest grid point; a position is
+        the number of steps above the lowest point.
+        """
         for start in range(0, x.size, _BLOCK_ROWS):
             block = x[start : start + _BLOCK_ROWS]
             if block.dtype.kind == "i" and self.step == 1:

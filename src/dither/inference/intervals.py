@@ -27,7 +27,10 @@ class Interval:
 
 
 def outward(low: float, high: float) -> tuple[float, float]:
-    """Move limits outward by one unit in the last place if they are so close that rounding of floats matters.
+    """Return the limits ``low`` and ``high``, each moved outward to the next float if they are very close.
+
+    They are close if they differ by at most 2^20 units in the last place, where the rounding errors of computing them
+    might exclude the true value.
 
     >>> outward(0.0, 1.0), outward(2.0**53, 2.0**53)
     ((0.0, 1.0), (9007199254740991.0, 9007199254740994.0))
@@ -48,10 +51,10 @@ class Around(Interval):
     high: float = math.inf
 
     def __call__(self, value: float, confidence: float) -> tuple[float, float]:
-        """Return the value plus and minus the half-width, clipped to the range of the answer.
+        """Return ``value`` plus and minus the half-width at ``confidence``, clipped to the range of the answer.
 
-        A noisy number that was moved into the domain has the interval of a number at its end: it holds what the
-        domain has of the interval around the noisy number, and more, so it never shrinks to nothing.
+        A noisy number that was moved into the domain has the interval of a number at its end: it holds what the domain
+        has of the interval around the noisy number, and more, so it never shrinks to nothing.
         """
         width = self.factor * self.noise.error(confidence, integer=self.integer)
         low, high = value - width, value + width

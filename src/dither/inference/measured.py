@@ -98,7 +98,12 @@ class Measured:
 
 
 def measured(values: Sequence[Numbers], laws: Sequence[NoiseLaw], confidence: float) -> tuple[Measured, ...]:
-    """Return numbers that were released with independent noise of these laws, each one number or one for each group."""
+    """Return released numbers with their noise laws, prepared for limits at this ``confidence``.
+
+    ``values[i]`` was released with noise of the law ``laws[i]``, independent of the others, and is one number or an
+    array with one number for each group. Each result has a sample of its noise, and a range; the ranges hold together
+    with the confidence, as 1 - confidence is divided among the laws that have noise (Bonferroni).
+    """
     count = sum(law.shape != "none" for law in laws)
     tail = (1 - confidence) / max(count, 1)
     sample = _sample(tuple(laws), _points(confidence))
@@ -116,7 +121,11 @@ def _points(confidence: float) -> int:
 
 @functools.lru_cache(maxsize=64)
 def _sample(laws: tuple[NoiseLaw, ...], points: int) -> tuple[Array, ...]:
-    """Return the noise of each law at every point of a lattice rule."""
+    """Return, for each law, its noise at every point of a rank-1 lattice rule (a quasi-Monte Carlo sample).
+
+    Coordinate i of point k is ``(k + 1/2) a^i / points`` modulo 1, with a = ``_GENERATOR``; the noise is the law's
+    quantile there. With ``points`` = 0 the arrays are empty.
+    """
     places = np.arange(points) + 0.5
     result = []
     for number, law in enumerate(laws):
@@ -130,8 +139,10 @@ def _sample(laws: tuple[NoiseLaw, ...], points: int) -> tuple[Array, ...]:
 def limits(
     statistic: Statistic, inputs: Sequence[Measured], low: Numbers, high: Numbers, scale: Array | None = None
 ) -> tuple[Array, Array]:
-    """Return the limits of a statistic for each group, kept to ``low .. high``.
+    """Return the lower and upper limits of a statistic for each group, kept between ``low`` and ``high``.
 
+    ``statistic`` computes it from the noisy values and samples of their noise, ``inputs`` are the noisy values, and
+    ``scale`` is its standard error in each group, or None: then equal shares of the sample are beyond either limit.
     Where the statistic is not a number the sample counts as beyond both limits.
 
     *Near the lower end.* A truth that is at the end of what is possible cannot be missed by an upper limit, so equal
@@ -174,7 +185,12 @@ def _near_end(distance: Array) -> Array:
 
 
 def _limits_near_end(sample: Array, undefined: Array, beyond: int, low: Numbers, scale: Array) -> tuple[Array, Array]:
-    """Return the limits of sorted samples, in rows, where the lower end of the possible values is near."""
+    """Return the lower and upper limits of sorted samples where the least possible value may be near.
+
+    ``sample`` has one sorted row for each group, NaN last; ``undefined`` is the number of NaN in each row, ``beyond``
+    how many samples are beyond each limit far from the end, ``low`` the least possible value and ``scale`` the
+    standard error of each group. See :func:`limits` for the rule.
+    """
     points, unit = sample.shape[1], np.maximum(scale, 1e-300)[:, None]
     # below: the first of the samples from the bottom that is not too far down for its own distance from the end
     numbers = np.arange(beyond, 2 * beyond + 1)

@@ -69,7 +69,13 @@ def mode_probability(selected: int, counts: Array, law: NoiseLaw, rate: float) -
 
 
 def _among_alike(selected: int, counts: Array, law: NoiseLaw, rate: float) -> float:
-    """Return the probability if the counts are a sample of a normal law, whose variance they show themselves."""
+    """Return the probability that the selected key is the most common, with a normal prior for the true counts.
+
+    ``selected`` is the index of the key in ``counts``, ``law`` the noise of the counts, and ``rate`` the exponent of
+    the exponential mechanism per unit of count. The variance of the prior is estimated from the noisy counts
+    themselves (empirical Bayes, see :func:`mode_probability`); if noise explains all of their spread, every key is as
+    likely.
+    """
     variance, excess = (2 * law.scale**2, 5.0) if law.shape == "laplace" else (law.scale**2, 2.0)
     explained = variance * (1 + _QUANTILE * math.sqrt(excess / counts.size))
     shrinkage = 1 - explained / max(float(counts.var(ddof=1)), explained)

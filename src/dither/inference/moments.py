@@ -74,9 +74,11 @@ class IntervalEstimate(NamedTuple):
 
 
 def mean(count: Measured, total: Measured, largest: float) -> IntervalEstimate:
-    """Return the mean of values within ``-largest .. largest``, from their noisy number and their noisy sum.
+    """Return the mean of values within ``-largest .. largest``, with limits.
 
-    If the noisy number does not show that there are any values, the value is 0 and the limits are those of the values.
+    ``count`` is their noisy number and ``total`` their noisy sum. If the noisy number does not show that there are any
+    values (it is at most 0.5), the value is 0 and the limits are those of the values. Where the sample of the noise is
+    too small for the confidence (``count.resolved`` is false), the limits are the conservative ones of the module.
 
     >>> from dither.inference import NoiseLaw, measured
     >>> sums = measured([100.0, 50.0], [NoiseLaw("laplace", 1.0), NoiseLaw("laplace", 2.0)], confidence=0.95)
@@ -97,12 +99,12 @@ def mean(count: Measured, total: Measured, largest: float) -> IntervalEstimate:
 def variance(
     count: Measured, total: Measured, squares: Measured, largest: float, largest_square: float | None = None
 ) -> IntervalEstimate:
-    """Return the sample variance (divisor N - 1) of values within ``-largest .. largest``, from their noisy number, sum
-    and sum of squares.
+    """Return the sample variance (divisor N - 1) of values within ``-largest .. largest``, with limits.
 
-    The squares may have been counted on another grid, on which they are at most ``largest_square``. There are at least
-    two values, or there is no variance; if the noisy number does not show any, the value is 0 and the limits are 0 and
-    the variance of two values at the two bounds.
+    ``count``, ``total`` and ``squares`` are their noisy number, sum and sum of squares. The squares may have been
+    counted on another grid, on which they are at most ``largest_square``, by default the square of ``largest``. There
+    are at least two values, or there is no variance; if the noisy number does not show any, the value is 0 and the
+    limits are 0 and the variance of two values at the two bounds.
 
     >>> from dither.inference import NoiseLaw, measured
     >>> sums = measured([1000.0, 0.0, 999.0], [NoiseLaw("laplace", 2.0)] * 3, confidence=0.95)
@@ -137,7 +139,11 @@ def standard_deviation(square: IntervalEstimate) -> IntervalEstimate:
 def _possible(
     count: Measured, total: Measured, squares: Measured, largest: float, largest_square: float
 ) -> tuple[Measured, Measured, Measured]:
-    """Return the noisy sums, moved to the nearest that at least two values within the bounds can have."""
+    """Return number, sum and sum of squares, moved to the nearest that at least two values can have.
+
+    The values are within ``-largest .. largest`` and their squares at most ``largest_square``; a sum of squares is at
+    least the square of the sum divided by the number (Cauchy and Schwarz).
+    """
     size = np.maximum(count.value, 2.0)
     first = np.clip(total.value, -largest * size, largest * size)
     least = first * first / size
@@ -165,7 +171,12 @@ def _quotient(values: Sequence[Array], noises: Sequence[Array]) -> Array:
 
 
 def deviations(values: Sequence[Array], noises: Sequence[Array]) -> Array:
-    """Return samples of the sample variance from count, total and squares, corrected for curvature (see the module)."""
+    """Return samples of the sample variance, corrected for curvature (see the module).
+
+    ``values`` are the noisy number, sum and sum of squares, with one row for each group; ``noises`` are samples of
+    their noise, with one column for each point of the sample. The result has groups by points, NaN where the number is
+    at most 1. ``slope`` is ``Cov(F, G)/Var(G)`` of the module.
+    """
     (count, total, squares), noise = values, np.concatenate(noises)
     size = np.maximum(count, 2.0)
     center = total / size
@@ -237,8 +248,10 @@ def variance_limits(count: Range, total: Range, squares: Range, largest: float, 
 
 
 def spread_limits(first: Range, second: Range, count: Range, largest: float) -> Range:
-    """Return the extremes of ``(m2 - m1^2) N / (N - 1)``, with ``m2 - m1^2`` between 0 and the ``largest`` that the
-    bounds allow, over ranges of the two moments and the number of values.
+    """Return bounds on the variance ``(m2 - m1^2) N / (N - 1)`` from ranges of its parts.
+
+    ``first`` and ``second`` are the (low, high) ranges of the moments m1 and m2, ``count`` that of the number N of
+    values, and ``largest`` is the most that ``m2 - m1^2`` can be within the bounds of the values; it is at least 0.
 
     >>> low, high = spread_limits((0.5, 0.5), (0.5, 0.5), (2.0, 2.0), 0.25)
     >>> float(low), float(high)

@@ -76,9 +76,12 @@ class PairSums:
 
 
 def pair_statistic(kind: PairStatistic, sums: PairSums, at: float = 0.0) -> IntervalEstimate:
-    """Return a statistic of pairs, with its limits; not a number where the noisy sums do not show that there is one.
+    """Return a statistic of pairs of numbers, with its limits; NaN where there seem to be no pairs.
 
-    The slope is that of the second value on the first, the intercept the height of that line where the first is ``at``.
+    ``kind`` is the SQL name of the statistic (such as ``"corr"``, ``"covar_pop"`` or ``"regr_slope"``), and ``sums``
+    are the noisy number, sums, sums of squares and sum of products. Values are in units in which their bounds are 1 apart, hence the
+    limits of a covariance, 1/4. The slope is that of the second value on the first, the
+    intercept the height of that line where the first is ``at``. The value is NaN where the noisy number is below 1.5.
 
     >>> from dither.inference import NoiseLaw, measured
     >>> parts = measured([400.0, 400.0, 100.0, 700.0, 10.0, 10.0], [NoiseLaw("laplace", 1.0)] * 6, confidence=0.95)
@@ -113,7 +116,11 @@ def pair_statistic(kind: PairStatistic, sums: PairSums, at: float = 0.0) -> Inte
 def _of_central(
     kind: PairStatistic, number: Array, first: Array, second: Array, aa: Array, bb: Array, ab: Array
 ) -> Array:
-    """Return the statistic from the number, the means and the central sums; for ``regr_r2``, the correlation."""
+    """Return the statistic ``kind`` from central sums; for ``regr_r2`` it is the correlation, not yet squared.
+
+    ``number`` is the number of pairs, ``first`` and ``second`` are the means, ``aa`` and ``bb`` the sums of squared
+    deviations from them, and ``ab`` the sum of their products.
+    """
     if kind in ("covar_pop", "covar_samp"):
         return ab / (number - (kind == "covar_samp"))
     if kind in ("corr", "regr_r2"):
@@ -132,8 +139,11 @@ def _positive(square: Array) -> Array:
 def _gradient(
     kind: PairStatistic, means: tuple[Array, Array], sums: tuple[Array, Array, Array], size: Array, at: float
 ) -> Array:
-    """Return the direction in which the noise of the six sums moves the statistic, for each group; its length is of no
-    use.
+    """Return the direction in which the noise of the six sums moves the statistic ``kind``, for each group.
+
+    ``means`` are those of the two values, ``sums`` the central sums (aa, bb, ab), ``size`` is the number of pairs, and
+    ``at`` is where the intercept is taken. The result has one row for each group and one column for each of number,
+    sum a, sum b, sum aa, sum bb and sum ab. It is the gradient up to a positive factor; its length has no use.
     """
     (a, b), (aa, bb, ab) = means, sums
     zero, one = np.zeros_like(a), np.ones_like(a)
@@ -155,8 +165,11 @@ def _gradient(
 
 
 def _residual(curved: Array, gradient: Array, covariance: Array) -> Array:
-    """Return what of a linear function of the noise is uncorrelated with another one, as coefficients for
-    each group.
+    """Return the part of a linear function of the noise that is uncorrelated with another one.
+
+    Each row of ``curved`` and of ``gradient`` holds the coefficients of a linear function for one group, and
+    ``covariance`` is that of the noise. The regression of the first on the second is subtracted, as the curvature
+    correction of :mod:`dither.inference.moments` asks for.
     """
     weighted = gradient @ covariance
     shared = (weighted * curved).sum(axis=1, keepdims=True)
@@ -165,7 +178,12 @@ def _residual(curved: Array, gradient: Array, covariance: Array) -> Array:
 
 
 def _samples(kind: PairStatistic, at: float) -> Statistic:
-    """Return the statistic in every sample of possible truths, the curvature of the sums about the means taken out."""
+    """Return a function that computes the statistic ``kind`` in every sample of possible truths.
+
+    It takes noisy sums and samples of their noise (:func:`~dither.inference.measured.limits`), and adds twice the
+    square of the uncorrelated part of the means' noise, as :mod:`dither.inference.moments` explains for a variance.
+    ``at`` is where an intercept is taken.
+    """
 
     def statistic(values: Sequence[Array], noises: Sequence[Array]) -> Array:
         """Return samples of the statistic from noisy sums, corrected for curvature."""

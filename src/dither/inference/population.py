@@ -80,8 +80,11 @@ def population_count(
 
 
 def population_sum(total: Measured, squares: Measured, sampling: Measured, cluster: float = 1.0) -> IntervalEstimate:
-    """Return an interval for the sum that such a sample would have on average; ``squares`` is the sum of squares about
-    0.
+    """Return an interval for the sum that such a sample of the population would have on average.
+
+    ``total`` is the noisy sum and ``squares`` the noisy sum of squares about 0, the variance of a sum of a Poisson
+    number of draws. ``sampling`` is the sampling error, the number 0 with standard normal noise, which was measured
+    together with the sums; ``cluster`` is the most rows that one person may have, 1 where each row is a person.
 
     >>> laws = [NoiseLaw("laplace", 1.0)] * 2 + [STANDARD_NORMAL]
     >>> [round(float(number[0])) for number in population_sum(*measured([500.0, 1000.0, 0.0], laws, confidence=0.95))]
@@ -101,8 +104,11 @@ def population_sum(total: Measured, squares: Measured, sampling: Measured, clust
 def population_mean(
     count: Measured, total: Measured, squares: Measured, sampling: Measured, largest: float, cluster: float = 1.0
 ) -> IntervalEstimate:
-    """Return the mean of the population; ``sampling`` is 0 with noise of the standard normal law, measured with the
-    sums.
+    """Return the mean of the population, with limits by Student's law.
+
+    ``count``, ``total`` and ``squares`` are the noisy number, sum and sum of squares of values within ``-largest ..
+    largest``. ``sampling`` is the sampling error, the number 0 with standard normal noise, which was measured together
+    with the sums; ``cluster`` is the most rows that one person may have, 1 where each row is a person.
 
     >>> laws = [NoiseLaw("laplace", 1.0)] * 3 + [STANDARD_NORMAL]
     >>> estimate = population_mean(*measured([1000.0, 0.0, 1000.0, 0.0], laws, confidence=0.95), largest=2.0)
@@ -129,6 +135,10 @@ def population_variance(
     count: Measured, total: Measured, squares: Measured, sampling: Measured, largest: float, cluster: float = 1.0
 ) -> IntervalEstimate:
     """Return the variance of the population, with limits that cover it at least with the confidence.
+
+    ``count``, ``total`` and ``squares`` are the noisy number, sum and sum of squares of values within ``-largest ..
+    largest``. ``sampling`` is the sampling error, the number 0 with standard normal noise, which was measured together
+    with the sums; ``cluster`` is the most rows that one person may have, 1 where each row is a person.
 
     >>> laws = [NoiseLaw("laplace", 1.0)] * 3 + [STANDARD_NORMAL]
     >>> estimate = population_variance(*measured([1000.0, 0.0, 1000.0, 0.0], laws, confidence=0.95), largest=2.0)
@@ -187,7 +197,7 @@ class PopulationCount(Interval):
     records: int | None
 
     def __call__(self, value: float, confidence: float) -> tuple[float, float]:
-        """Return the score interval, widened by the noise."""
+        """Return Wilson's score interval at ``confidence`` for the noisy count ``value``, widened by the noise."""
         count, sampling = measured([value, 0.0], [self.law, STANDARD_NORMAL], confidence)
         records = None if self.records is None else float(self.records)
         _, low, high = population_count(count, sampling, records=records)
@@ -204,7 +214,7 @@ class PopulationVariance(Interval):
     """The distance between the bounds."""
 
     def __call__(self, value: float, confidence: float) -> tuple[float, float]:
-        """Return the limits of the population's variance.
+        """Return the limits of the population's variance at ``confidence``, given the noisy variance ``value``.
 
         The variance as a share of the squared width gets Wilson's interval for a share.
         """

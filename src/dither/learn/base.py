@@ -121,7 +121,11 @@ def total_spent() -> Iterator[Total]:
 
 
 def count_fit(estimator: Any, guarantee: Guarantee, *, charged: bool) -> None:
-    """Count a fit, and warn once if it repeats a fit of the estimator or its clones that is not charged."""
+    """Add the ``guarantee`` of a fit to the running totals, and warn once about fits that nobody charges.
+
+    A fit counts for its estimator together with all clones, and for every open :func:`total_spent`. The warning comes
+    at a second fit that no ledger charged (``charged`` is false) while no such scope is open.
+    """
     lineage: Total = vars(estimator).setdefault(_LINEAGE, Total())
     lineage.add(guarantee)
     for total in _OPEN.get():
@@ -166,6 +170,12 @@ class PrivateEstimator(BaseEstimator):
         neighbors: Neighbors | None = None,
         source: Source | None = None,
     ) -> None:
+        """Store the parameters unchanged, as scikit-learn wants it; they are checked in ``fit``.
+
+        ``epsilon`` and ``delta`` are the guarantee of one fit, ``bounds`` the public limits of the features (one pair,
+        or one for each; a fit refuses None), ``neighbors`` the neighboring relation (None: ``dither.AddRemove``), and
+        ``source`` the randomness (None: the operating system's).
+        """
         self.epsilon = epsilon
         self.delta = delta
         self.bounds = bounds
@@ -179,7 +189,12 @@ class PrivateEstimator(BaseEstimator):
         return PureDP(self.epsilon) if self.delta is None else ApproxDP(self.epsilon, self.delta)
 
     def _fit_rows(self, X: Any, y: Any = None, *, labeled: bool = False) -> tuple[Any, ...]:
-        """Check all arguments, pay, compute, and set what was released as attributes; return the prepared labels."""
+        """Check all arguments, pay, compute, and set what was released as attributes; return the prepared labels.
+
+        ``X`` are the rows and ``y`` the labels, which are read only if ``labeled``. The result is what :meth:`_labels`
+        makes of them, and empty without labels. If a ledger returned an answer that it had recorded, nothing was
+        computed and the fit is not counted again.
+        """
         guarantee = self.guarantee
         neighbors = AddRemove if self.neighbors is None else relation(self.neighbors)
         if self.delta is None and self._needs_delta:
@@ -384,7 +399,11 @@ class NonPrivate(BaseEstimator):
 
 
 def limits_of(bounds: Any, columns: int, name: str = "bounds") -> Limits:
-    """Return public lower and upper limits for each column: one pair for all, or one pair for each."""
+    """Return public lower and upper limits as two arrays with one number for each of ``columns`` columns.
+
+    ``bounds`` is one pair for all columns or a sequence of one pair for each, and ``name`` is the parameter's name for
+    errors. The bounds must be at most 1e90 in size and at least 1e-90 apart.
+    """
     if bounds is None:
         arguments.bounds(None, name)
     if _several(bounds):
@@ -510,7 +529,10 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         return np.asarray(result)
 
     def _labels(self, y: Any, rows: int) -> tuple[Any, ...]:
-        """Return the index of each label among the classes (-1 if it is none of them), and the classes."""
+        """Return the index of each label of ``y`` among the classes (-1 if it is none of them), and the classes.
+
+        ``rows`` is the number of records, which must be that of the labels.
+        """
         classes = self._known(y)
         codes = inputs.codes(y, classes)
         inputs.check_lengths(len(codes), rows)

@@ -122,6 +122,11 @@ class GaussianBudget(Stateful):
 
     @starts_session(cost="guarantee")
     def __init__(self, guarantee: Guarantee, neighbors: Neighbors = AddRemove, source: Source | None = None) -> None:
+        """Start a budget of ``guarantee``, an (epsilon, delta) or a pure epsilon, which a ledger charges as a whole.
+
+        ``neighbors`` is the relation for which sensitivities are doubled or not, and ``source`` the randomness, by
+        default the operating system's.
+        """
         if not isinstance(guarantee, (ApproxDP, PureDP)):
             raise WrongType("guarantee", "PureDP or ApproxDP", type(guarantee).__name__, "pass ApproxDP(1, 1e-5)")
         self.guarantee = guarantee
@@ -213,10 +218,11 @@ def steps_to_one(columns: int, norm: float, bits: int) -> float:
 def quantized(
     rows: Floats, norm: float, bits: int, order: int = 2, sizes: Floats | None = None
 ) -> tuple[Floats, float]:
-    """Clip rows to ``norm`` and return them as whole numbers with norm at most ``2**bits``, and how many steps make 1.
+    """Return rows clipped to ``norm`` as whole numbers of norm at most ``2**bits``, and how many steps make 1.
 
-    ``sizes`` are the rows' :func:`~dither.learn.budget.row_norms`, where they are known; zeros where no row is longer
-    than ``norm`` but for d + 2 roundings.
+    ``order`` is 2 for the l2 norm and 1 for the l1 norm. ``sizes`` are the rows'
+    :func:`~dither.learn.budget.row_norms`, where they are known; zeros where no row is longer than ``norm`` but for d
+    + 2 roundings.
 
     *Why.* With u = 2^-53 the norm of a row of d floats is computed to within a factor 1 + (d + 2) u, the factor that
     clips it and each product to within 1 + 3u: the result is at most ``K (1 + (d + 8) u)`` for ``K = 2^bits (1 - (d +
@@ -252,8 +258,10 @@ def exact_sum(rows: Floats, norm: float, order: int = 2) -> tuple[Integers, floa
 
 
 def exact_gram(rows: Floats, norm: float, order: int = 2, *, within: bool = False) -> tuple[Integers, float]:
-    """Return the sum of ``x x'`` over the clipped rows x in steps, and the steps that make 1; ``within``: none needs
-    clipping.
+    """Return the sum of the outer products ``x x'`` over the rows, as integers, and how many steps make 1.
+
+    Rows are clipped to ``norm`` in the l2 norm (``order`` 2) or the l1 norm (1) and rounded to whole steps first, so
+    that the sum is exact. ``within`` says that no row is longer than ``norm``.
     """
 
     def squares(part: Floats) -> Floats:
@@ -271,11 +279,12 @@ def noisy_sum(rows: Floats, norm: float, budget: GaussianBudget, share: float | 
 
 
 def gram_parts(total: Integers, sensitivity: float | Fraction, pure: bool) -> list[tuple[Integers, Fraction]]:
-    """Return the parts of a symmetric matrix to release: diagonal and upper triangle.
+    """Return the parts of a symmetric matrix to release, each with its sensitivity: diagonal and upper triangle.
 
-    The Frobenius norm counts an entry off the diagonal twice, so in the vector of the upper triangle it weighs
-    sqrt(2): its sensitivity is that much smaller. In l1 the entries of ``x x'`` add up to at most the square of the
-    norm, each pair again twice.
+    ``total`` is the matrix, ``sensitivity`` how far one person moves it (in the Frobenius norm, or the l1 norm of all
+    entries if ``pure``). The Frobenius norm counts an entry off the diagonal twice, so in the vector of the upper
+    triangle it weighs sqrt(2): its sensitivity is that much smaller. In l1 the entries of ``x x'`` add up to at most
+    the square of the norm, each pair again twice.
     """
     whole = exactly(sensitivity)
     shorter = whole / 2 if pure else root_up(whole * whole / 2, _BITS)
@@ -316,9 +325,11 @@ def noisy_count(rows: Sequence[Any] | NDArray[Any], budget: GaussianBudget, shar
 def noisy_moments(
     values: Floats, count: float, budget: GaussianBudget, share: float | Fraction
 ) -> tuple[Floats, Floats, float]:
-    """Return mean and mean square of each column of numbers between -1 and 1, and the deviation of their noise.
+    """Return mean and mean square of each column of ``values``, and the standard deviation of their noise.
 
-    One row adds ``(x, x^2 - 1/2)``: in l2 its square is ``x^4 + 1/4 <= 5/4`` for each column, in l1 it is at most 3/2.
+    ``values`` has columns of numbers between -1 and 1 (others are clipped), ``count`` is the number of rows, or a
+    noisy one, and the release takes the part ``share`` of ``budget``. One row adds ``(x, x^2 - 1/2)``: in l2 its
+    square is ``x^4 + 1/4 <= 5/4`` for each column, in l1 it is at most 3/2.
     """
     columns = values.shape[1]
     norm = 1.5 * columns if budget.pure else math.sqrt(1.25 * columns)
@@ -337,10 +348,12 @@ def noisy_moments(
 def noisy_ceiling(
     sizes: Floats, top: float, fraction: float, count: float, budget: GaussianBudget, share: float | Fraction
 ) -> float:
-    """Return a size that about this fraction of the sizes stay below: from the top down through a noisy histogram.
+    """Return a size that about ``fraction`` of the ``sizes`` stay below, found in a noisy histogram.
 
-    The bins are half octaves below ``top``; a person is in one of them, so the sensitivity is 1. Noise alone, of one
-    deviation, does not end the search: what is found errs to the large side, which costs noise and not bias.
+    ``top`` is the largest size possible, ``count`` the number of sizes (or a noisy one), and the release takes the
+    part ``share`` of ``budget``. The bins are half octaves below ``top`` and are added up from the top down; a person
+    is in one of them, so the sensitivity is 1. Noise alone, of one deviation, does not end the search: what is found
+    errs to the large side, which costs noise and not bias.
     """
     edges = top * 2.0 ** (-np.arange(_BINS - 1, -1, -1) / 2)
     mantissas, octaves = np.frexp(np.maximum(sizes / top, np.finfo(np.float64).tiny))  # 0 has no octave

@@ -83,8 +83,11 @@ class Factors:
         return result
 
     def clipped_sum(self, residuals: Floats, clip: float, chosen: NDArray[np.bool_] | None = None) -> Integers:
-        """Return the sum of the clipped gradients of the chosen records, in steps of the lattice
-        (:meth:`steps_to_one`).
+        """Return the sum of the clipped gradients of the chosen records, in steps of a lattice (:meth:`steps_to_one`).
+
+        A record's gradient is its row times its residual: ``residuals`` has a number, or one number for each score,
+        for each record. Gradients longer than ``clip`` are shortened to it. ``chosen`` says which records count; None
+        is all. The result has one row for each feature and one column for each score.
 
         *Statement.* One record more or less changes it by a matrix of Frobenius norm at most ``GRADIENT_SENSITIVITY``.
         *Why.* Its part is the outer product of two integer vectors of norm at most 2^16 each, whatever its row and
@@ -129,11 +132,15 @@ def descend_privately(
     momentum: float = 0.0,
     weights: Floats | float = 1.0,
 ) -> Trace:
-    """Run a descent on clipped gradients; ``release`` adds the noise to an integer sum and accounts for its privacy.
+    """Run a gradient descent on clipped gradients; ``release`` adds the noise and accounts for its privacy.
+
+    ``loss`` gives the residuals of the records with features ``X`` and targets ``y``. ``start`` is the first iterate,
+    ``steps`` the sizes of the steps, and ``clip`` the longest gradient of one record. ``release`` gets an integer sum
+    and returns it with noise. ``batches`` maps the number of a step to the records it uses; None is all of them.
 
     ``size`` is the number of records a batch has about, not by the data but by public knowledge or a noisy count. With
     ``momentum`` m the step is along ``v = m v + (1 - m) gradient``. ``weights`` multiply gradients before they are
-    clipped; that of a record is a function of this record.
+    clipped; that of a record is a function of this record. The result has all iterates, which may be published.
     """
     factors = Factors.of(X)
     beta, velocity = start, np.zeros_like(start)
@@ -194,6 +201,7 @@ class NoisyDescent:
     momentum: float = 0.0
 
     def __post_init__(self) -> None:
+        """Check the parameters; for ``sampling="once"`` the rate must be 1/k, so that k batches partition the data."""
         arguments.whole(self.steps, "steps")
         for name in ("clip", "noise_multiplier", "size"):
             arguments.positive(getattr(self, name), name)
@@ -245,6 +253,9 @@ class NoisyDescent:
     def run(self, loss: Loss, X: Floats, y: Floats, start: ArrayLike, *, source: Source | None = None) -> Trace:
         """Run the descent and return its trace, all of which may be published.
 
+        ``loss`` is what to minimize (:mod:`dither.learn.losses`), ``X`` and ``y`` are the records and their targets,
+        ``start`` is the first iterate, and ``source`` the randomness, by default the operating system's.
+
         >>> from dither.learn.losses import Squared
         >>> m = NoisyDescent(steps=9, step=0.5, clip=1.0, noise_multiplier=3, size=100)
         >>> m.run(Squared(), np.ones((100, 1)), np.full(100, 0.5), start=0.0).last.shape
@@ -276,9 +287,11 @@ class NoisyDescent:
         )
 
     def _batches(self, count: int, source: Source) -> Batches | None:
-        """Return a function from step h to the records it uses; None if every step uses all.
+        """Return a function from step h to a mask of the records it uses; None if every step uses all.
 
-        They are a new sample for each step, or the parts of a random partition.
+        There are ``count`` records. With ``"poisson"`` each is in a batch with probability ``sampling_rate``, drawn
+        anew for each step; with ``"once"`` and the rate 1/k, a random partition into k batches is drawn from
+        ``source`` for every k steps.
         """
         rate = arguments.rate(self.sampling_rate, "sampling_rate")
         if rate == 1:
@@ -290,7 +303,7 @@ class NoisyDescent:
         def once(h: int) -> NDArray[np.bool_]:
             """Return which records are in the batch of a step; a pass over the data uses each record once."""
             nonlocal batch_of_record
-            if h % rate.denominator == 0:
+            if h % rate.denominator == 0:  # a new pass over the data
                 batch_of_record = uniform_integers(rate.denominator, count, source)
             return np.asarray(batch_of_record == h % rate.denominator)
 
@@ -314,7 +327,7 @@ def noisy_descent(
     momentum: float = 0.0,
     source: Source | None = None,
 ) -> Trace:
-    """Run :class:`NoisyDescent` in one call.
+    """Run :class:`NoisyDescent` in one call: its parameters, and those of :meth:`NoisyDescent.run`.
 
     >>> from dither.learn.losses import Squared
     >>> noisy_descent(Squared(), np.ones((500, 1)), np.full(500, 0.5), start=0.0, steps=20, clip=1.0, step=0.3,
@@ -328,12 +341,12 @@ def noisy_descent(
 
 
 def noise_for(epsilon: float, delta: float, steps: int, sampling_rate: float = 1.0) -> float:
-    """Return the smallest noise multiplier with which the steps are (epsilon, delta)-DP, by the best accountant, to
-    1e-5.
+    """Return the smallest noise multiplier with which the steps are (epsilon, delta)-DP, to 1e-5.
 
-    ``sampling_rate`` is that of Poisson samples. Full batches compose to one Gaussian mechanism, so theirs is exact.
-    Samples never need more noise than full batches, up to the rounding of the accountants, so the search goes down
-    from there, to about 1/64 at the least: with few steps at a small rate delta alone may pay for all of them.
+    ``epsilon`` and ``delta`` are the guarantee of all ``steps`` together, by the best accountant. ``sampling_rate`` is
+    that of Poisson samples. Full batches compose to one Gaussian mechanism, so theirs is exact. Samples never need
+    more noise than full batches, up to the rounding of the accountants, so the search goes down from there, to about
+    1/64 at the least: with few steps at a small rate delta alone may pay for all of them.
 
     >>> round(noise_for(1, 1e-5, steps=100), 3), round(noise_for(1, 1e-5, steps=100, sampling_rate=0.01), 2)
     (37.306, 0.9)

@@ -93,7 +93,10 @@ class Trace(ComparedByValue):
         return np.array([loss.objective(beta, X, y) - least for beta in betas])
 
     def plot(self, axes: Any, excess: Floats, bound: Floats | None = None, label: str = "") -> None:
-        """Draw an excess over the number of steps on matplotlib axes, and its bound beside it, dashed.
+        """Draw ``excess`` over the number of steps on the matplotlib ``axes``, both logarithmic.
+
+        ``bound`` is drawn beside it, dashed and in the same color, if it is not None; ``label`` names the line in a
+        legend. An excess below 1e-18 is drawn as that, since a logarithmic axis has no 0.
 
         >>> from matplotlib.figure import Figure
         >>> axes = Figure().subplots()
@@ -133,10 +136,11 @@ def start_of(start: ArrayLike) -> Floats:
 
 
 def read_records(X: Any, y: Any, beta: Floats) -> tuple[Floats, Floats]:
-    """Return rows and targets for a private descent, of which invalid records have no gradient.
+    """Return rows ``X`` and targets ``y`` as floats for a private descent from ``beta``; invalid records become zeros.
 
-    A record with a cell that is no finite number becomes zeros. Targets that are not one for each score of each row are
-    refused: broadcasting would mix those of several records.
+    A record with a cell or target that is no finite number becomes zeros, which have no gradient. ``beta`` has one
+    coordinate for each column, and a second axis if there are several scores; targets that are not one for each score
+    of each row are refused: broadcasting would mix those of several records.
     """
     X = inputs.table(X, len(beta))
     several = getattr(y, "ndim", beta.ndim) == 2 if not isinstance(y, (list, tuple)) else beta.ndim == 2
@@ -208,7 +212,10 @@ def check_step_sizes(steps: Floats, limit: float) -> None:
 
 
 def online(loss: Loss, X: Floats, y: Floats, *, start: ArrayLike, batch: int, schedule: Schedule) -> Trace:
-    """Make one pass: step h uses rows h b, ..., (h + 1) b - 1 and no other; rows that do not fill a batch are left out.
+    """Make one pass of stochastic gradient descent over the data, and return all iterates.
+
+    Step h uses rows h b, ..., (h + 1) b - 1 of ``X`` and ``y``, b = ``batch``, and no other; rows that do not fill a
+    batch are left out. ``loss`` is minimized from ``start``, with the step sizes of ``schedule``. It is not private.
 
     >>> from dither.learn.losses import Squared
     >>> online(Squared(), np.ones((4, 1)), np.arange(4.0), start=0.0, batch=2, schedule=Schedule(0.5)).iterates.ravel()
@@ -234,7 +241,10 @@ def offline(
     batch: int = 1,
     source: Source | None = None,
 ) -> Trace:
-    """Make many passes: every step draws ``batch`` different rows at random.
+    """Make many passes of stochastic gradient descent: every step draws ``batch`` different rows at random.
+
+    ``loss`` on the rows ``X`` and targets ``y`` is minimized from ``start`` in ``steps`` steps of the sizes of
+    ``schedule``; ``source`` is the randomness of the draws. The result has all iterates. It is not private.
 
     >>> from dither.learn.losses import Squared
     >>> offline(Squared(), np.ones((4, 1)), np.ones(4), start=0.0, steps=3, schedule=Schedule(0.5)).last
@@ -264,8 +274,10 @@ def draw_rows(count: int, size: int, source: Source) -> NDArray[np.int64]:
 
 
 def gradient_variance(loss: Loss, X: Floats, y: Floats, best: Floats) -> float:
-    """Return the mean over the rows of the squared length of their gradients at the minimum, which keeps SGD from
-    settling.
+    """Return the mean over the rows of the squared length of their gradients at the minimum.
+
+    This is what keeps stochastic gradient descent with a constant step from settling. ``loss`` on the rows ``X`` and
+    targets ``y`` is smallest at ``best``; a penalty belongs to the loss.
 
     >>> from dither.learn.losses import Squared
     >>> gradient_variance(Squared(), np.ones((2, 1)), np.array([0.0, 2.0]), np.array([1.0]))

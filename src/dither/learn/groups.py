@@ -116,9 +116,11 @@ def typical_length(
     budget: GaussianBudget,
     share: float | Fraction,
 ) -> float:
-    """Learn a length to which rows are clipped before they are summed in ``size`` groups.
+    """Choose a length to which rows are clipped before they are summed in ``size`` groups.
 
-    If there are too few rows for that, the public length ``otherwise`` is returned.
+    No row of ``rows`` is longer than ``longest``, and there are about ``count`` of them; the choice takes the part
+    ``share`` of ``budget``. If there are too few rows for that, the public length ``otherwise`` is returned and
+    nothing is spent.
 
     With w the noise of a group's mean if nothing were clipped, it is about what a fraction 1 - 5 w of the rows stay
     below, but at least the median: clipping saves noise, and is not worth its bias where there is little.
@@ -197,7 +199,12 @@ class GaussianNB(PrivateClassifier):
         return naive_bayes.GaussianNB()
 
     def _released(self, rows: Floats, limits: Limits, *labels: Any, budget: GaussianBudget) -> Released:
-        """Return mean, variance and weight of each class in the units of the data."""
+        """Return mean, variance and weight of each class in the units of the data.
+
+        ``rows`` are the records clipped to ``limits``, which are the lower and upper bounds of the features;
+        ``labels`` are the class index of each record (-1 for none) and the list of classes; noise is paid for out of
+        ``budget``. The result maps the names of fitted attributes to their values.
+        """
         lower, upper = limits
         half = (upper - lower) / 2
         codes, classes = labels
@@ -233,7 +240,12 @@ class GaussianNB(PrivateClassifier):
 def moments(
     places: Floats, groups: NDArray[np.int64], size: int, budget: GaussianBudget
 ) -> tuple[Floats, Floats, Floats]:
-    """Return count, mean and variance of each of ``size`` groups of rows between -1 and 1, for the whole budget."""
+    """Return count, mean and variance of each of ``size`` groups of rows, for the whole ``budget``.
+
+    ``places`` are the rows, with features scaled to between -1 and 1, and ``groups`` the index of each row's group.
+    Counts have one number for each group, means and variances one row for each group and one column for each feature.
+    The steps and their shares are those of the module, under "Gaussian naive Bayes".
+    """
     columns = places.shape[1]
     max_norm = float(columns) if budget.pure else math.sqrt(columns)
     noisy = group_counts(groups, size, budget, _COUNTS_SHARE)
@@ -380,7 +392,11 @@ def squared_distances(rows: Floats, centers: Floats) -> Floats:
 
 
 def private_centers(points_in_cube: Floats, size: int, budget: GaussianBudget) -> tuple[Floats, int]:
-    """Return ``size`` centers of rows between -1 and 1, and the number of steps, for the whole budget."""
+    """Return ``size`` centers of clusters, and the number of Lloyd's steps taken, for the whole ``budget``.
+
+    ``points_in_cube`` are the rows, with features scaled to between -1 and 1. The rules are those of the module, under
+    "Private k-means"; where noise drowns the data, all centers are the noisy mean and there are 0 steps.
+    """
     columns = points_in_cube.shape[1]
     max_norm = float(columns) if budget.pure else math.sqrt(columns)
     count = noisy_count(points_in_cube, budget, _COUNT_SHARE)
@@ -416,8 +432,10 @@ def _mean(
 ) -> Floats:
     """Return the noisy mean row, shrunk toward 0 by the share that noise explains.
 
-    The weaker the data, the more rows are clipped and the larger is the share of the budget; the mean is usually some
-    0.3 from 0.
+    ``points_in_cube`` are the rows, ``longest`` is their largest norm, ``count`` a noisy number of rows, and
+    ``relative_noise`` is w of the module: noise of the whole ``budget`` over the count. The weaker the data, the more
+    rows are clipped and the larger is the share of the budget; if nothing but the mean can be found it gets all. The
+    mean is usually some 0.3 from 0, which is the prior standard deviation of the shrinkage.
     """
     share = (
         budget.left
@@ -431,7 +449,11 @@ def _mean(
 
 
 def _principal(rows: Floats, norm: float, count: float, budget: GaussianBudget) -> tuple[Floats, Floats]:
-    """Return the variances along the principal axes, falling and corrected for noise, and the axes as columns."""
+    """Return the variances along the principal axes, falling and corrected for noise, and the axes as columns.
+
+    ``rows`` are centered and clipped to ``norm``, ``count`` is a noisy number of them, and the noisy Gram matrix takes
+    a fixed share of ``budget``. From each eigenvalue the largest that noise alone would have is subtracted.
+    """
     matrix = noisy_gram(rows, norm, budget, _GRAM_SHARE) / count
     noise = norm * norm * deviation(budget, _GRAM_SHARE, aligned=True) / count
     values, vectors = np.linalg.eigh(matrix)
@@ -457,7 +479,11 @@ def _normal_centers(variances: Floats, size: int) -> Floats:
 
 
 def _moved(rows: Floats, centers: Floats, norm: float, share: Fraction, budget: GaussianBudget) -> Floats:
-    """Move each center by the noisy mean difference of its records, shrunk by the share that noise explains."""
+    """Move each of ``centers`` by the noisy mean difference of its nearest records: one of Lloyd's steps.
+
+    Differences are clipped to ``norm`` and the step takes the part ``share`` of ``budget``, a tenth of it for the
+    counts; the move is shrunk by the share that noise explains.
+    """
     nearest = squared_distances(rows, centers).argmin(axis=1)
     first = share * _COUNTS_FRACTION
     counts = np.maximum(group_counts(nearest, len(centers), budget, first), deviation(budget, share))

@@ -71,6 +71,11 @@ class _Steps:
     """Noisy sums of clipped gradients ``z (v - z'beta)``, where the rows z are given ones, used up, times a matrix."""
 
     def __init__(self, rows: Floats, largest: float, matrix: Floats, v: Floats, budget: GaussianBudget) -> None:
+        """Prepare the rows z for exact sums of their gradients.
+
+        z are the given ``rows`` times ``matrix``; ``rows`` is overwritten, block by block, by their directions.
+        ``largest`` bounds the length of a given row, ``v`` are the labels, and ``budget`` pays for the sums.
+        """
         self.v, self.budget = v, budget
         sizes = np.empty(len(rows))
         for start in range(0, len(rows), _BLOCK):
@@ -108,7 +113,12 @@ def solve(x: Floats, v: Floats, penalty: Floats, budget: GaussianBudget) -> tupl
 
 
 def _descent(x: Floats, v: Floats, penalty: Floats, count: float, budget: GaussianBudget) -> tuple[float, Floats]:
-    """Return intercept and weights by noisy descent with a constant step, for the rest of the budget."""
+    """Return intercept and weights by noisy descent with a constant step, for the rest of the budget.
+
+    ``x`` are the features and ``v`` the labels, scaled to between -1 and 1; ``penalty`` is the ridge penalty of each
+    weight, ``count`` a noisy number of records. This is the way for few records in the module: the intercept is the
+    weight of a constant feature about the mean of the labels, and the later half of the iterates is averaged.
+    """
     middle = _likely_mean(v, count, budget)
     v = v - middle
     features = x.shape[1]
@@ -130,9 +140,10 @@ def _descent(x: Floats, v: Floats, penalty: Floats, count: float, budget: Gaussi
 
 
 def _likely_mean(v: Floats, count: float, budget: GaussianBudget) -> float:
-    """Return the mean of the labels as far as a noisy sum can tell it, and the middle of the bounds elsewhere.
+    """Return the mean of the labels as far as a noisy sum can tell it, and 0, the middle, elsewhere.
 
-    It is some 0.3 from the middle usually, which says how much of the sum is likely to be noise.
+    ``v`` are the labels scaled to between -1 and 1, ``count`` a noisy number of them, and ``budget`` pays for the sum.
+    The mean is some 0.3 from the middle usually, which says how much of the sum is likely to be noise.
     """
     relative_noise = budget.ratio(1) / count
     if relative_noise > _MAX_RELATIVE_NOISE:
@@ -162,7 +173,13 @@ def _likely_weights(result: Floats, strength: float, steps: int) -> Floats:
 
 
 def _newton(x: Floats, v: Floats, penalty: Floats, count: float, budget: GaussianBudget) -> tuple[float, Floats]:
-    """Return intercept and weights by a noisy Gram matrix and one Newton step, for the rest of the budget."""
+    """Return intercept and weights by a noisy Gram matrix and noisy Newton steps, for the rest of the budget.
+
+    ``x`` are the features and ``v`` the labels, scaled to between -1 and 1; ``penalty`` is the ridge penalty of each
+    weight, ``count`` a noisy number of records. This is the way for many records in the module: moments standardize
+    the features, the Gram matrix gives a first solution ``beta`` in whitened coordinates, and rounds of steps on
+    clipped residuals (``_FEW_STEPS`` or ``_MANY_STEPS``) improve it.
+    """
     size = x.shape[1] + 1
     mean, square, noise = noisy_moments(x, count, budget, _MOMENTS_SHARE)
     scale = np.sqrt(np.maximum(square - mean * mean, max(2 * noise, _MIN_VARIANCE)))
@@ -243,7 +260,10 @@ class _Linear(RegressorMixin, PrivateEstimator):
         return float(low[0]), float(high[0])
 
     def _labels(self, y: Any, rows: int) -> tuple[Any, ...]:
-        """Return the labels as numbers within their bounds; missing ones are in the middle."""
+        """Return the labels ``y`` as numbers clipped to their bounds, in a tuple; missing ones are in the middle.
+
+        ``rows`` is the number of records, which must be that of the labels.
+        """
         low, high = self._label_limits()
         result = inputs.filled(inputs.numbers(y), (low + high) / 2)
         inputs.check_lengths(len(result), rows)
@@ -263,7 +283,12 @@ class _Linear(RegressorMixin, PrivateEstimator):
         return np.minimum(self._alpha() / _LARGEST, half * half) / (half * half) * _LARGEST
 
     def _released(self, rows: Floats, limits: Limits, *labels: Any, budget: GaussianBudget) -> Released:
-        """Return coefficients and intercept in the units of the data, and the method that was used."""
+        """Return coefficients and intercept in the units of the data, and the method that was used.
+
+        ``rows`` are the records clipped to ``limits``, which are the lower and upper bounds of the features;
+        ``labels`` holds the array of labels; noise is paid for out of ``budget``. The result maps the names of fitted
+        attributes to their values.
+        """
         lower, upper = limits
         low, high = self._label_limits()
         half, label_half = (upper - lower) / 2, (high - low) / 2
@@ -362,7 +387,12 @@ class Mean(UnsupervisedEstimator):
     mean_: Floats
 
     def _released(self, rows: Floats, limits: Limits, *labels: Any, budget: GaussianBudget) -> Released:
-        """Return the noisy sum over the noisy count, in the units of the data."""
+        """Return the noisy sum over the noisy count, in the units of the data.
+
+        ``rows`` are the records clipped to ``limits``, which are the lower and upper bounds of the features; there are
+        no ``labels``, and the count takes a fifth of it; noise is paid for out of ``budget``. The result maps the
+        names of fitted attributes to their values.
+        """
         lower, upper = limits
         columns = rows.shape[1]
         count = noisy_count(rows, budget, 0.2)

@@ -119,7 +119,12 @@ class LogisticRegression(PrivateClassifier):
         return make_pipeline(StandardScaler(), PlainLogisticRegression(max_iter=1000))
 
     def _released(self, rows: Floats, limits: Limits, *labels: Any, budget: GaussianBudget) -> Released:
-        """Return coefficients and intercepts in the units of the data, by the steps of the module."""
+        """Return coefficients and intercepts in the units of the data, by the steps of the module.
+
+        ``rows`` are the records clipped to ``limits``, which are the lower and upper bounds of the features;
+        ``labels`` are the class index of each record (-1 for none) and the list of classes; noise is paid for out of
+        ``budget``. The result maps the names of fitted attributes to their values.
+        """
         codes, classes = labels
         scaled_rows = centered(rows, limits)
         size = _noisy_record_count(scaled_rows, budget)
@@ -171,8 +176,11 @@ class LogisticRegression(PrivateClassifier):
 
 
 def _noisy_record_count(rows: Floats, budget: GaussianBudget) -> float:
-    """Return the number of records; a private one is counted twice, the second time for a share that its use
-    justifies."""
+    """Return the number of ``rows``, exact if it is public and noisy otherwise, but not below 3 times the noise.
+
+    A private number is released twice out of ``budget``: from 2 %, and from a second share that grows, up to 10 %,
+    where the noise matters. The result is the mean weighted by the shares.
+    """
     if budget.neighbors is ReplaceOne:
         return noisy_count(rows, budget, 1.0)
     least, first = _MIN_COUNT_RATIO * budget.ratio(1.0), 0.02
@@ -183,7 +191,12 @@ def _noisy_record_count(rows: Floats, budget: GaussianBudget) -> float:
 
 
 def _centers_and_scales(scaled_rows: Floats, size: float, budget: GaussianBudget) -> tuple[Floats, Floats]:
-    """Return the center of each feature, and the factor for all of them with which a typical row has length 1."""
+    """Return the center of each feature, and the factor for each with which a typical row has length 1.
+
+    ``scaled_rows`` has features between -1 and 1, ``size`` is the number of records, and ``budget`` pays for two
+    releases: means and mean squares, steps 2 and 3 of the module. A feature is divided by the fourth root of its mean
+    square, half way to a standard deviation of 1, hence the exponent -0.25.
+    """
     columns = scaled_rows.shape[1]
     relative_noise = budget.ratio(1.0) / size
 
@@ -203,10 +216,11 @@ def _centers_and_scales(scaled_rows: Floats, size: float, budget: GaussianBudget
 
 
 def _decorrelation(rows: Floats, size: float, budget: GaussianBudget, *, whole: bool) -> Floats:
-    """Return the matrix to multiply rows by: the root of the inverse of their mean product if ``whole``, else the
-    fourth root.
+    """Return the matrix to multiply ``rows`` by so that features are less correlated.
 
-    Eigenvalues below the noise are taken to be as large as it; rows keep a typical length of 1.
+    It is the inverse square root of their mean product if ``whole``, which makes them uncorrelated, else the inverse
+    fourth root, half way. ``size`` is the number of records; ``budget`` pays for the noisy product matrix. Eigenvalues
+    below the noise are taken to be as large as it; rows keep a typical length of 1.
     """
     columns, norm = rows.shape[1], _ROWS_NORM if whole else 1.0
     noise = norm * norm * budget.ratio(_PRODUCTS_SHARE, aligned=True) * math.sqrt(columns) / size
@@ -252,7 +266,12 @@ class _Records:
 def _mean_iterate(
     records: _Records, start: Floats, steps: Floats, size: float, budget: GaussianBudget, left: Fraction, **given: Any
 ) -> Floats:
-    """Return the mean of the later half of a descent's iterates, a column for each score; it spends ``left``."""
+    """Return the mean of the later half of a descent's iterates, a column for each score; it spends ``left``.
+
+    ``records`` are the features, targets and loss, ``start`` is the first iterate, ``steps`` the sizes of the steps,
+    and ``size`` the number of records, public or noisy. The part ``left`` of ``budget`` is divided evenly among the
+    steps. ``given`` are further parameters of :func:`~dither.learn.descent.descend_privately`.
+    """
     share = Fraction(math.floor(left * 2**30), 2**30) / len(steps)
     trace = descend_privately(
         records.loss,
@@ -268,11 +287,12 @@ def _mean_iterate(
 
 
 def _clipped_descent(records: _Records, size: float, budget: GaussianBudget, left: Fraction, noise: float) -> Floats:
-    """Return coefficients by descent on gradients clipped to 0.2, step 6 of the module; it spends ``left`` of the
-    budget.
+    """Return coefficients by descent on gradients clipped to 0.2, step 6 of the module; it spends ``left`` of
+    ``budget``.
 
-    The steps are so long that the noise they add up to in a coefficient has the deviation ``noise`` over the root of
-    the number of scores, unless they would get too long to converge.
+    ``records`` are the features, targets and loss, and ``size`` is their number, public or noisy. The steps are so
+    long that the noise they add up to in a coefficient has the deviation ``noise`` over the root of the number of
+    scores, unless they would get too long to converge.
     """
     scores = records.scores
     length = noise / math.sqrt(scores) * size * math.sqrt(left) / (budget.ratio(1.0) * _CLIP)
@@ -283,10 +303,12 @@ def _clipped_descent(records: _Records, size: float, budget: GaussianBudget, lef
 def _likelihood(
     records: _Records, size: float, budget: GaussianBudget, excess: float, start: Floats | None = None
 ) -> Floats:
-    """Return coefficients by maximum likelihood, for the whole remaining budget.
+    """Return coefficients by maximum likelihood, step 5 of the module, for the whole remaining ``budget``.
 
-    The features but the last are uncorrelated, and of a typical length of 1 together. ``excess`` is by how many times n
-    / r is above what is needed. Coefficients from a ``start`` keep all of their length.
+    ``records`` are the features, targets and loss, and ``size`` is their number, public or noisy. The features but the
+    last are uncorrelated, and of a typical length of 1 together. ``excess`` is by how many times n / r is above what
+    is needed. Without a ``start`` (None) the descent starts from zeros, and coefficients are shrunk by what noise
+    explains; from a ``start`` they keep all of their length.
 
     *Why nothing is clipped but by rows.* A weighted row is no longer than ``longest``, and a residual than 1, or the
     root of 2 for several scores.
@@ -318,7 +340,12 @@ def _likelihood(
 
 
 def _calibration(records: _Records, weights: Floats, size: float, budget: GaussianBudget) -> tuple[float, float]:
-    """Return the slope and intercept that maximize the likelihood of these scores, for the whole remaining budget."""
+    """Return the slope and intercept that maximize the likelihood of these scores, for the whole remaining ``budget``.
+
+    The scores are the features of ``records`` times ``weights`` (two classes, so one column); ``size`` is the number
+    of records. They are divided by a noisy size that about 70 % of them stay below, so that the descent gets numbers
+    near 1.
+    """
     scores = Factors.of(records.features).times(weights[:, 0])
     top = 8 * float(np.linalg.norm(weights))
     spread = noisy_ceiling(np.abs(scores), top, _SPREAD_FRACTION, size, budget, _SPREAD_SHARE)

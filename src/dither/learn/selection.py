@@ -164,9 +164,11 @@ def _states_guarantee(model: Any) -> bool:
 
 
 def _scores(models: list[Any], rows: Any, labels: list[Any], width: float | None, together: bool) -> list[int]:
-    """Return the score of each model, in steps: the sum of what all records add.
+    """Return the score of each model, in whole steps: the sum of what all records add.
 
-    ``rows`` is one table, or a function that returns one record as a table.
+    ``rows`` is one table if ``together``, where a model predicts all rows in one call, and otherwise a function that
+    returns record i as a table. ``labels`` are the true labels, and ``width`` is, for
+    regression, the distance from the label from which on a prediction counts 0; None is for classification. A prediction that fails counts as no match.
     """
     if together:
         predicted = [outcome(lambda model: list(model.predict(rows)), model) for model in models]
@@ -287,6 +289,7 @@ class Comparison(ComparedByValue):
         return draw(Chart("", tuple(marks), Axis("epsilon", log=True, ticks=ticks), Axis("score")), axes)
 
     def __str__(self) -> str:
+        """Return a table with one line for each epsilon: mean, deviation, lowest and highest score of the repeats."""
         lines = [f"{self.name}, {self.scores.shape[1]} repeats ({_WARNING})"]
         lines.append(f"{'epsilon':>12}{'mean':>10}{'std':>10}{'lowest':>10}{'highest':>10}")
         for row in self.table:

@@ -60,7 +60,12 @@ class PureProtocol(FrequencyProtocol):
         return 1 / (p - q)
 
     def shares(self, tally: Tally, n: int, codes: Codes) -> tuple[Floats, Floats]:
-        """Return unbiased shares, and their standard errors at the estimated shares."""
+        """Return unbiased shares of the categories, and their standard errors at the estimated shares.
+
+        ``tally`` holds the added-up reports of ``n`` people, and ``codes`` the numbers of the categories asked for. A
+        report supports the sender's own category with probability p and any other with probability q, so the share of
+        supporting reports is ``q + f (p - q)`` for a share f.
+        """
         p, q = self.support
         shares = (self.supporters(tally, n, codes) / n - q) / (p - q)
         likely = np.clip(shares, 0.0, 1.0)
@@ -200,10 +205,10 @@ def ones(records: Records) -> NDArray[np.int64]:
 
 
 def count_bits(records: Records) -> NDArray[np.int64]:
-    """Return in how many records each bit is 1.
+    """Return in how many of ``records`` (rows of bytes) each bit is 1, the lowest bit of a byte first.
 
-    Rows are added as binary numbers of one digit each, all bits of a word at once: three rows of weight w become one of
-    weight w and one of weight 2 w (a full adder), until two at most are left of each weight.
+    Rows are added as binary numbers of one digit each, all bits of a word at once: three rows of weight w become one
+    of weight w and one of weight 2 w (a full adder), until two at most are left of each weight.
     """
     words, width = as_words(records), records.shape[1]
     waiting, digits = [words], list[Words]()  # digits[i] has the rows of weight 2**i that are left, at most two

@@ -77,8 +77,11 @@ def _power(matrix: Matrix, exponent: int, p: int) -> Matrix:
 
 @lru_cache(maxsize=64)
 def primitive_polynomial(p: int, m: int) -> tuple[int, ...]:
-    """Return the coefficients of the first primitive polynomial of degree m, without the leading 1, the constant one
-    first.
+    """Return the first primitive polynomial of degree ``m`` over the integers modulo the prime ``p``.
+
+    It is given by its coefficients, the constant one first, without the leading 1. A polynomial is primitive if the
+    powers of x modulo it run through all ``p**m - 1`` elements but 0, which is so if the order of multiplying by x is
+    exactly that number.
 
     >>> primitive_polynomial(2, 4), primitive_polynomial(3, 2)
     ((1, 1, 0, 0), (2, 1))
@@ -268,8 +271,9 @@ class ProjectiveGeometryResponse(IndexProtocol[LocalFrequencies], PureProtocol):
         return (_hyperplane_and_complement(*self.geometry)[0] + code) % self.report_count
 
     def supporters(self, tally: Tally, n: int, codes: Codes) -> NDArray[np.int64]:
-        """Return how many points lie on the hyperplanes of these categories: a circular correlation with D.
+        """Return how many reported points lie on the hyperplane of each category: a circular correlation with D.
 
+        ``tally`` counts the reports of each point, ``n`` is their number, and ``codes`` are the categories asked for.
         The Fourier transform computes all of them in doubles, whose error is far below one half where n is below 2^45
         divided by K; otherwise, and where few are asked, they are added up one by one.
         """
@@ -296,7 +300,11 @@ def _support(q: int, t: int, epsilon: float) -> tuple[float, float]:
 
 @lru_cache(maxsize=64)
 def _best_geometry(k: int, epsilon: float) -> tuple[int, int]:
-    """Return the field size and dimension of the smallest variance, among those with k points or more."""
+    """Return the field size q and dimension t of the projective space in which reports have the smallest variance.
+
+    Only spaces with at least ``k`` points, one for each category, and of a size that can be computed are tried; q near
+    ``e^epsilon + 1`` is best, so the search ends at about twice that.
+    """
     best = math.inf, 2, 2
     wanted = min(math.exp(epsilon) + 1, 2.0 * k + 2)
     for q in range(2, int(2 * wanted) + 4):
@@ -312,7 +320,11 @@ def _best_geometry(k: int, epsilon: float) -> tuple[int, int]:
 
 @lru_cache(maxsize=16)
 def _hyperplane_and_complement(q: int, t: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return Singer's difference set and its complement; in dimension 2 a hyperplane is one point."""
+    """Return Singer's difference set of the projective space over the field of ``q`` elements, and its complement.
+
+    Both are sorted arrays of point numbers. ``t`` is the number of coordinates of a point; for t = 2 the space is a
+    line, and a hyperplane is one point.
+    """
     inside = singer_difference_set(q, t)
     outside = np.ones(_points(q, t), dtype=np.bool_)
     outside[inside] = False
@@ -402,8 +414,10 @@ class LocalHashing(IndexProtocol[LocalFrequencies], PureProtocol):
     def supporters(self, tally: Tally, n: int, codes: Codes) -> NDArray[np.int64]:
         """Return how many reports agree with the hashes of these categories.
 
-        With C(a, v) reports of the function a and the value v, a category x has ``sum over a of C(a, <a, x>)``. One
-        digit after the other, the sum over a_i of ``C(..., a_i, ..., v + a_i x_i)`` replaces a_i by x_i.
+        ``tally`` counts the reports of each pair of a hash function and a value, ``n`` is not needed, and ``codes``
+        are the categories asked for. With C(a, v) reports of the function a and the value v, a category x has ``sum
+        over a of C(a, <a, x>)``. One digit after the other, the sum over a_i of ``C(..., a_i, ..., v + a_i x_i)``
+        replaces a_i by x_i.
         """
         g, m = self.hash_range, self.digits
         add, multiply = field_tables(g)

@@ -126,8 +126,12 @@ class HadamardResponse(IndexProtocol[LocalFrequencies], FrequencyProtocol):
         return block * self.order + columns[~odd_parity(np.array(row + 1), columns)]
 
     def shares(self, tally: Tally, n: int, codes: Codes) -> tuple[Floats, Floats]:
-        """Return the differences between the halves of each block, by a Hadamard transform, as shares with standard
-        errors."""
+        """Return unbiased shares of the categories, and their standard errors.
+
+        ``tally`` holds the added-up reports of ``n`` people, and ``codes`` the numbers of the categories asked for. A
+        share is the difference between the two halves of the category's block, which a Hadamard transform computes for
+        all rows, divided by its mean for a share of 1.
+        """
         transformed = hadamard_transform(tally.reshape(self.blocks, self.order))
         row, block = np.divmod(codes, self.blocks)
         strength = self._strength
@@ -187,7 +191,10 @@ def _order(k: int, blocks: int) -> int:
 
 @lru_cache(maxsize=64)
 def _best_blocks(k: int, epsilon: float) -> int:
-    """Return the power of two of blocks at which the variance of an estimated share is smallest."""
+    """Return the number of blocks, a power of two, at which the variance of an estimated share is smallest.
+
+    ``k`` is the number of categories and ``epsilon`` the privacy loss of a report.
+    """
     growth = math.exp(epsilon)
 
     def variance(blocks: int) -> float:

@@ -207,6 +207,7 @@ class HeavyHitterSearch:
     """
 
     def __init__(self, plan: HeavyHitters) -> None:
+        """Start the search of ``plan`` at its first round, with no prefixes found and no reports."""
         self.plan = plan
         self.round = 0
         self.prefixes: tuple[bytes, ...] = ()
@@ -238,7 +239,13 @@ class HeavyHitterSearch:
         return ProjectiveGeometryResponse(heads * 256 + 1, self.plan.epsilon)
 
     def encode(self, words: Any) -> NDArray[np.int64]:
-        """Return the category of each word in this round: prefix and next byte, or none."""
+        """Return the category of each word in this round: the index of its prefix and its next byte, or "none".
+
+        ``words`` is a list of texts or byte strings, or their table of bytes, whose last column says whether a word is
+        too long. In the first round the prefix is the number its bytes make; later it is the index in ``prefixes``. In
+        the final round the category is the index of the whole word. Words that are too long or whose prefix is not
+        listed get the last category, "none".
+        """
         is_table = isinstance(words, np.ndarray) and words.dtype == np.uint8
         table = words if is_table else as_table(words, self.plan.max_bytes)
         if table.ndim != 2 or table.shape[1] != self.plan.max_bytes + 1:

@@ -272,7 +272,11 @@ class FrequencyProtocol(LocalProtocol[LocalFrequencies]):
         return abs(self.variance(1, 1.0) - self.variance(1))
 
     def read(self, tally: Tally, n: int, categories: Any, seeded: bool) -> LocalFrequencies:
-        """Return unbiased shares of these categories, by default of all, each with its standard error."""
+        """Return unbiased shares of these categories, each with its standard error.
+
+        ``tally`` holds the added-up reports of ``n`` people, ``categories`` are those asked for (None: all that the
+        protocol lists), and ``seeded`` says that some report came from a seeded source and is not private.
+        """
         if categories is not None:
             codes, names = self.encode(categories, "categories"), tuple(plain_value(list(categories)))
         elif self.categories is None:
@@ -317,6 +321,7 @@ class Server(Generic[Result]):
     """
 
     def __init__(self, protocol: LocalProtocol[Result], *, refuse_duplicates: bool = True) -> None:
+        """Start a server without reports; ``protocol`` reads them, and ``refuse_duplicates`` is described above."""
         self.protocol = protocol
         self.refuse_duplicates = refuse_duplicates
         self.n = 0

@@ -60,8 +60,9 @@ class Recommendation:
         return text
 
     def explain(self, error: float = 0.01, confidence: float = 0.95) -> str:
-        """Return the alternatives as a table: variance, bits, and the number of people needed for shares within
-        ``error``.
+        """Return the reason and the alternatives as a table: variance, bits of a report, and people needed.
+
+        The number of people is that for which an estimated share is within ``error`` with probability ``confidence``.
 
         >>> import dither as dp
         >>> print(dp.local.best(categories=128, epsilon=1).explain(error=0.01))

@@ -128,6 +128,7 @@ class DeviceBudget(Stateful):
     """
 
     def __init__(self, place: str | PathLike[str], limit: Guarantee) -> None:
+        """Open the ledger file at ``place``, or create it, with an account that may spend ``limit`` in all."""
         self._ledger = open_ledger(place)
         try:
             self._ledger.ensure(_ACCOUNT, limit=limit)

@@ -75,7 +75,11 @@ class PaddedSets(FrequencyProtocol):
         return Reports.of(self, self.draw(codes, resolved), resolved)
 
     def sample(self, sets: Iterable[Any], source: Source) -> Codes:
-        """Return one item's code for each set, or that of the blank."""
+        """Return the code of one item for each of ``sets``, or that of the blank, drawn from ``source``.
+
+        Each set is padded to ``max_items`` places with blanks and one place is drawn uniformly; from a larger set an
+        item is drawn uniformly. An item that is named twice counts once.
+        """
         items: list[Any] = []
         owners: list[int] = []
         count = 0
@@ -125,7 +129,11 @@ class PaddedSets(FrequencyProtocol):
         self.base.tally(tally, records)
 
     def shares(self, tally: Tally, n: int, codes: Codes) -> tuple[Floats, Floats]:
-        """Return ``max_items`` times the shares of the reports, with standard errors."""
+        """Return the estimated share of people who have each item, with standard errors.
+
+        ``tally`` holds the added-up reports of ``n`` people, and ``codes`` the numbers of the categories asked for. A
+        share is ``max_items`` times that of the reports; the error includes that of drawing one item of each set.
+        """
         if codes.size and int(codes.max()) >= self.category_count:
             raise InvalidData("categories", "items", "the blank", "ask for items")
         shares, errors = self.base.shares(tally, n, codes)

@@ -74,7 +74,11 @@ _LOW = np.uint64((1 << 32) - 1)
 
 
 def value_number(value: Any, name: str = "values") -> int:
-    """Return the number X of a text, a byte string or a whole number."""
+    """Return the 64-bit number X of a text, a byte string or a whole number: a part of its SHA-256 hash.
+
+    The hash is of the value's bytes after a letter for its type, so that ``"1"``, ``b"1"`` and 1 differ. ``name`` is
+    the parameter's name for the error if ``value`` is of another type.
+    """
     if isinstance(value, str):
         try:
             content = b"s" + value.encode()
@@ -96,7 +100,10 @@ def value_number(value: Any, name: str = "values") -> int:
 
 @lru_cache(maxsize=8)
 def row_numbers(key: bytes, rows: int) -> tuple[Words, Words, Words]:
-    """Return the numbers A, B and C of every row."""
+    """Return arrays of the three 64-bit numbers A, B and C that define the hash function of every row.
+
+    They are taken from SHA-256 of ``key`` and the row's number, for ``rows`` rows.
+    """
     digests = b"".join(hashlib.sha256(_DOMAIN + key + row.to_bytes(4, "little")).digest()[:24] for row in range(rows))
     table = np.frombuffer(digests, dtype="<u8").astype(np.uint64).reshape(rows, 3)
     a, b, c = (np.ascontiguousarray(column) for column in table.T)
@@ -105,7 +112,12 @@ def row_numbers(key: bytes, rows: int) -> tuple[Words, Words, Words]:
 
 
 def hash_columns(numbers: Words, rows: NDArray[Any], key: bytes, row_count: int, width: int) -> NDArray[np.int64]:
-    """Return the column of each number X in its row, for arrays that broadcast against each other."""
+    """Return the column of each number X in its row, for arrays that broadcast against each other.
+
+    ``numbers`` are the 64-bit X, ``rows`` the row of each, ``key`` selects the hash functions of the ``row_count``
+    rows, and columns go from 0 to ``width - 1``. With the low and the high half of X the hash is ``A low + B high +
+    C`` modulo 2^64; its upper 32 bits are scaled to the width.
+    """
     a, b, c = row_numbers(key, row_count)
     mixed = a[rows] * (numbers & _LOW) + b[rows] * (numbers >> _HALF) + c[rows]
     columns: NDArray[np.int64] = (((mixed >> _HALF) * np.uint64(width)) >> _HALF).astype(np.int64)
@@ -124,7 +136,11 @@ class Sketch(FrequencyProtocol):
     key: bytes
 
     def check_sketch(self) -> None:
-        """Validate and store the parameters."""
+        """Validate and store the parameters.
+
+        The checks shared with other protocols need a number of categories, which a sketch may not have: ``categories``
+        is 2 while they run.
+        """
         categories = self.categories
         if categories is not None:
             categories = labels.read_categories(categories)
@@ -229,8 +245,11 @@ class Sketch(FrequencyProtocol):
         return total / rows * self.width / (self.width - 1)
 
     def shares(self, tally: Tally, n: int, codes: Codes) -> tuple[Floats, Floats]:
-        """Return unbiased shares: means over rows, corrected for noise and collisions, with standard errors that
-        include both."""
+        """Return unbiased shares: means over rows, corrected for noise and collisions, with standard errors.
+
+        ``tally`` holds the added-up reports of ``n`` people, and ``codes`` the numbers of the categories asked for.
+        The errors include the noise and the other values that fall into the same columns.
+        """
         shares = self._freed(self.matched(self.row_sums(tally, codes), n))
         rare, sure = self.variance(n), self.variance(n, 1.0)  # linear in the share
         noise_variance = rare + np.clip(shares, 0.0, 1.0) * (sure - rare)
@@ -315,6 +334,8 @@ class CountMeanSketch(Sketch):
     def apple(cls, epsilon: float = 4, categories: Any = None, *, key: bytes = bytes(16)) -> CountMeanSketch:
         """Return a sketch with Apple's published parameters for emoji: 65,536 rows of 1,024 columns, symmetric flips.
 
+        ``epsilon``, ``categories`` and ``key`` are those of the class.
+
         >>> CountMeanSketch.apple().report_bits
         1040
         """
@@ -356,7 +377,10 @@ class CountMeanSketch(Sketch):
         return np.zeros((self.rows, self.width), dtype=np.int32)
 
     def tally(self, tally: Tally, records: Records) -> None:
-        """Add up the bits of each row and column."""
+        """Add the bits of ``records``, encoded reports, to ``tally``, which has one count for each row and column.
+
+        Reports are sorted by row. Rows with about as many reports are counted together, a block of them at a time.
+        """
         size = index_bytes(self.rows)
         rows = unpack_indices(records[:, :size], self.rows)
         order = np.argsort(rows, kind="stable")
@@ -456,6 +480,8 @@ class HadamardCountMeanSketch(IndexProtocol[LocalFrequencies], Sketch):
     @classmethod
     def apple(cls, epsilon: float = 4, categories: Any = None, *, key: bytes = bytes(16)) -> HadamardCountMeanSketch:
         """Return a sketch with Apple's published parameters for Safari domains: 1,024 rows of 32,768 columns.
+
+        ``epsilon``, ``categories`` and ``key`` are those of the class.
 
         >>> HadamardCountMeanSketch.apple().report_bits
         26

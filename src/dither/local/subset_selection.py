@@ -150,8 +150,9 @@ class SubsetSelection(BitProtocol):
         return records
 
     def _draw_others(self, records: Records, codes: Codes, sizes: NDArray[np.int64], source: Source) -> None:
-        """Fill records with uniform sets of these sizes among the categories other than the sender's.
+        """Fill ``records`` with uniform sets of these ``sizes`` among the categories other than the sender's.
 
+        ``codes`` are the senders' own categories, which stay out of the sets, and ``source`` is the randomness.
         Independent bits are a uniform set of random size; adding members drawn uniformly from those outside, or
         removing members drawn uniformly from those inside, leaves it uniform until the size is right.
         """

@@ -198,6 +198,7 @@ class Mean(IndexProtocol[LocalMean]):
     _estimated: ClassVar[str] = "the mean"
 
     def __post_init__(self) -> None:
+        """Check the bounds, the method and epsilon."""
         object.__setattr__(self, "bounds", line_bounds(self.bounds))
         if self.method not in ("best", "duchi", "piecewise", "hybrid"):
             raise InvalidArgument(
@@ -240,7 +241,12 @@ class Mean(IndexProtocol[LocalMean]):
         return np.rint(share * float(STEPS << _FRACTION_BITS)).astype(np.int64)
 
     def draw(self, codes: Codes, source: Source) -> Records:
-        """Draw reports: the kind by a coin, the place by rounding at random, then the report of that place."""
+        """Draw one report for each number in ``codes``, with randomness from ``source``.
+
+        A code is a position on the public grid with ``_FRACTION_BITS`` binary digits after the point. A coin decides
+        between the one-bit report and the window, the position is rounded at random to a grid point (so that it is
+        right on average), and the report of that point is drawn.
+        """
         bit, window = self.windows
         fine = (source.words(codes.size) >> np.uint64(64 - _FRACTION_BITS)).astype(np.int64)
         places = (codes + fine) >> _FRACTION_BITS
@@ -264,9 +270,11 @@ class Mean(IndexProtocol[LocalMean]):
         return low + (high - low) * np.concatenate(shares)
 
     def read(self, tally: Tally, n: int, categories: Any, seeded: bool) -> LocalMean:
-        """Return the mean of the contributions and its standard error, estimated from their spread.
+        """Return the mean of the contributions of all reports and its standard error, estimated from their spread.
 
-        The spread of one report is at least as large as for the number for which it is smallest.
+        ``tally`` counts each possible report, ``n`` is their number, ``categories`` must be None (there is one mean),
+        and ``seeded`` says that some report came from a seeded source. The spread of one report is at least as large
+        as for the number for which it is smallest.
 
         Of contributions from a to b with the mean m, the variance is at most ``(m - a) (b - m)``, of which the
         derivative is ``a + b - 2 m``; it is concave, so that no other mean is farther from it than that.
@@ -294,8 +302,11 @@ class Mean(IndexProtocol[LocalMean]):
 
 @lru_cache(maxsize=64)
 def _kinds(epsilon: Fraction) -> tuple[Windows, Windows]:
-    """Return the windows of the one-bit report, and those with the smallest variance in the worst case near the
-    formula's."""
+    """Return the two kinds of reports at ``epsilon``: one bit (between the ends), and a window on the grid.
+
+    The window's width has the smallest variance in the worst case over numbers, of the seven widths nearest to the
+    formula of the piecewise mechanism, ``exp(-epsilon / 2)`` of the grid.
+    """
     guess = round(STEPS * math.exp(-float(epsilon) / 2))
     widths = sorted({min(max(1, guess + shift), STEPS) for shift in range(-3, 4)})
     options = [Windows(STEPS + 1, width, epsilon) for width in widths]
@@ -316,7 +327,11 @@ def _variances(kind: Windows) -> Floats:
 
 @lru_cache(maxsize=256)
 def _extreme_variances(epsilon: Fraction, rate: float) -> tuple[float, float]:
-    """Return the variances of one report about the numbers in [-1, 1] for which it is smallest and largest."""
+    """Return the smallest and the largest variance of one report over the numbers in [-1, 1].
+
+    ``epsilon`` is the privacy loss and ``rate`` the probability of a window instead of a one-bit report. The largest
+    includes the random rounding to the grid.
+    """
     bit, window = _kinds(epsilon)
     x = np.linspace(-1, 1, STEPS + 1)
     ends = 1 / bit.slope**2 - x * x
@@ -327,7 +342,10 @@ def _extreme_variances(epsilon: Fraction, rate: float) -> tuple[float, float]:
 
 @lru_cache(maxsize=64)
 def _best_rate(epsilon: Fraction) -> Fraction:
-    """Return the probability of a window, in 1024ths, with the smallest variance in the worst case."""
+    """Return the probability of a window report with the smallest variance in the worst case, in 1024ths.
+
+    ``epsilon`` is the privacy loss of a report.
+    """
     bit, window = _kinds(epsilon)
     x = np.linspace(-1, 1, STEPS + 1)
     ends, windows = 1 / bit.slope**2 - x * x, _variances(window)
@@ -486,10 +504,11 @@ class Distribution(IndexProtocol[LocalDistribution]):
         return self.pack(self.windows.draw(codes, source))
 
     def smoothed(self, tally: Tally) -> Floats:
-        """Estimate shares by expectation maximization, then one pass of smoothing.
+        """Estimate the share of each bin by expectation maximization, then one pass of smoothing.
 
-        It stops when the mean log-likelihood of a report gains less than ``1e-3 e^epsilon / n``, the rule of Li et al.
-        Smoothing after every step, as they do, makes shares wrong by more than the noise where there are many people.
+        ``tally`` counts each possible report. It stops when the mean log-likelihood of a report gains less than ``1e-3
+        e^epsilon / n``, the rule of Li et al. Smoothing after every step, as they do, makes shares wrong by more than
+        the noise where there are many people.
         """
         law, n = self.windows.law(), int(tally.sum())
         observed = tally / n
@@ -520,7 +539,11 @@ class Distribution(IndexProtocol[LocalDistribution]):
         return unbiased, covariance / max(n - 1, 1)
 
     def read(self, tally: Tally, n: int, categories: Any, seeded: bool) -> LocalDistribution:
-        """Return the histogram of the people who reported."""
+        """Return the histogram of the people who reported.
+
+        ``tally`` counts each possible report, ``n`` is their number, ``categories`` must be None, as all bins are
+        estimated, and ``seeded`` says that some report came from a seeded source.
+        """
         refuse_choice(categories, "all bins are estimated")
         unbiased, covariance = self.inverted(tally)
         contributions = _contributions(self.windows)
@@ -538,10 +561,11 @@ class Distribution(IndexProtocol[LocalDistribution]):
 
 @lru_cache(maxsize=32)
 def _square_wave(bins: int, epsilon: Fraction) -> Windows:
-    """Return the windows of the square wave protocol, whose width is ``2 b`` of the bounds.
+    """Return the windows of the square wave protocol (Li et al. 2020) on a grid of ``bins`` bins.
 
-    ``b = (e exp(e) - exp(e) + 1) / (2 exp(e) (exp(e) - 1 - e))``; the width is at most the bounds themselves, and at
-    least one bin.
+    The window is ``2 b`` times as wide as the bounds, with ``b = (e exp(e) - exp(e) + 1) / (2 exp(e) (exp(e) - 1 -
+    e))`` for e = ``epsilon``; it is at most as wide as the bounds themselves, and at least one bin. An epsilon below
+    1e-3, where the formula cancels, counts as that.
     """
     e = max(float(epsilon), 1e-3)
     b = (e + math.expm1(-e)) / (2 * (math.expm1(e) - e))
@@ -560,7 +584,10 @@ def _inverse(windows: Windows) -> Floats:
 
 @lru_cache(maxsize=8)
 def _contributions(windows: Windows) -> tuple[Floats, Floats]:
-    """Return the least and the most that one report adds to n times each cumulative share."""
+    """Return the least and the most that one report adds to n times each cumulative share.
+
+    ``windows`` is the law of the reports. The results are two arrays with one number for each bin.
+    """
     cumulative = np.cumsum(_inverse(windows), axis=0)
     result = cumulative.min(axis=1), cumulative.max(axis=1)
     for limits in result:

@@ -167,8 +167,9 @@ def _scores(models: list[Any], rows: Any, labels: list[Any], width: float | None
     """Return the score of each model, in whole steps: the sum of what all records add.
 
     ``rows`` is one table if ``together``, where a model predicts all rows in one call, and otherwise a function that
-    returns record i as a table. ``labels`` are the true labels, and ``width`` is, for
-    regression, the distance from the label from which on a prediction counts 0; None is for classification. A prediction that fails counts as no match.
+    returns record i as a table. ``labels`` are the true labels, and ``width`` is, for regression, the distance from
+    the label from which on a prediction counts 0; None is for classification. A prediction that fails counts as no
+    match.
     """
     if together:
         predicted = [outcome(lambda model: list(model.predict(rows)), model) for model in models]

@@ -79,9 +79,9 @@ def pair_statistic(kind: PairStatistic, sums: PairSums, at: float = 0.0) -> Inte
     """Return a statistic of pairs of numbers, with its limits; NaN where there seem to be no pairs.
 
     ``kind`` is the SQL name of the statistic (such as ``"corr"``, ``"covar_pop"`` or ``"regr_slope"``), and ``sums``
-    are the noisy number, sums, sums of squares and sum of products. Values are in units in which their bounds are 1 apart, hence the
-    limits of a covariance, 1/4. The slope is that of the second value on the first, the
-    intercept the height of that line where the first is ``at``. The value is NaN where the noisy number is below 1.5.
+    are the noisy number, sums, sums of squares and sum of products. Values are in units in which their bounds are 1
+    apart, hence the limits of a covariance, 1/4. The slope is that of the second value on the first, the intercept
+    the height of that line where the first is ``at``. The value is NaN where the noisy number is below 1.5.
 
     >>> from dither.inference import NoiseLaw, measured
     >>> parts = measured([400.0, 400.0, 100.0, 700.0, 10.0, 10.0], [NoiseLaw("laplace", 1.0)] * 6, confidence=0.95)

@@ -122,7 +122,12 @@ class Additive(ReleasesNumbers):
         *,
         joint: bool,
     ) -> None:
-        """Store what a release needs; ``spreads`` are the sizes of the noise, which determine the lattice."""
+        """Store what a release needs, for each coordinate.
+
+        ``sensitivities`` are those of the coordinates, ``laws`` and ``scales`` the standard laws of the noise and what
+        their draws are multiplied by, and ``spreads`` the sizes of the noise, which determine the lattice that results
+        are rounded to. ``joint`` is described above. Noise beyond the range of floats is refused.
+        """
         for name, value in vars(self).copy().items():
             object.__setattr__(self, name, plain_value(value))
         if not all(math.isfinite(size) for size in (*scales, *spreads)):
@@ -290,7 +295,9 @@ def _one_or_all(result: Sequence[float]) -> PerCoordinate:
 
 
 def coordinates_of(value: object, name: str = "sensitivity") -> tuple[Fraction, ...]:
-    """Return one sensitivity, or one for each coordinate.
+    """Return exact sensitivities from one number, or from a sequence of one for each coordinate.
+
+    ``value`` is what the user passed as the parameter ``name``.
 
     >>> coordinates_of([1, 2])
     (Fraction(1, 1), Fraction(2, 1))

@@ -40,6 +40,10 @@ class TruncatedLaplace:
     error = 2.0**-40
 
     def __init__(self, value: Fraction | float, lower: Fraction | float, upper: Fraction | float, scale: float) -> None:
+        """Take the law around ``value`` between the limits ``lower`` and ``upper``, in units of ``scale``.
+
+        ``low`` and ``high`` of the class are the distances of the limits from the value, divided by the scale.
+        """
         self._ends = (value, lower, upper, scale)
         if lower >= -_EXACT and upper <= _EXACT and not any(isinstance(x, Fraction) for x in (value, lower, upper)):
             self._floats = ((lower - value) / scale, (upper - value) / scale)
@@ -52,7 +56,7 @@ class TruncatedLaplace:
         u[:] = [self.quantile_one(x)[0] for x in u.tolist()]
 
     def quantile_one(self, u: float) -> tuple[float, float]:
-        """Return the inverse of the tail."""
+        """Return the z with ``P(Z > z) = u``, and a bound on its error."""
         low, high = self._floats
         below, above = math.exp(low), math.exp(-high)
         mass = -math.expm1(low) - math.expm1(-high)
@@ -104,6 +108,10 @@ class BoundedLaplace(ReleasesNumbers):
     _allowed: Fraction = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        """Check the parameters, store limits as exact numbers or floats, and compute the scale b.
+
+        ``_allowed`` is the privacy loss that b must not exceed, ``epsilon - ln(1 - delta)``, rounded down.
+        """
         ends = arguments.bounds((self.lower, self.upper), "(lower, upper)")
         for name, end in zip(("lower", "upper"), ends, strict=True):
             if not isinstance(getattr(self, name), Fraction):
@@ -140,8 +148,9 @@ class BoundedLaplace(ReleasesNumbers):
         confidence: float = 0.95,
         delta: float = 0.0,
     ) -> BoundedLaplace:
-        """Return the mechanism with the smallest epsilon that stays within ``error`` with this confidence, wherever
-        the value is.
+        """Return the mechanism with the smallest epsilon that stays within ``error``, wherever the value is.
+
+        ``confidence`` is the probability with which it does; the other parameters are those of the class.
 
         >>> BoundedLaplace.for_error(3, sensitivity=1, lower=0, upper=10).error() <= 3
         True
@@ -234,8 +243,11 @@ class BoundedLaplace(ReleasesNumbers):
         return self._noisy_integer(x, source)
 
     def _noisy_integer(self, x: int, source: Source) -> int:
-        """Return an integer with noise, from the law on limits half a step wider, so that every integer has a whole
-        cell."""
+        """Return the integer ``x``, clipped to the limits, with noise drawn from ``source``; an integer inside the
+        limits.
+
+        The law has limits half a step wider, so that every integer has a whole cell of width 1.
+        """
         first, last = math.ceil(self.lower), math.floor(self.upper)
         if first > last:
             raise InvalidArgument(
@@ -266,7 +278,11 @@ def _loss(sensitivity: Fraction, width: Fraction, b: Fraction) -> Fraction:
 
 
 def _fixed_point(sensitivity: Fraction, width: Fraction, max_loss: Fraction) -> float:
-    """Return the smallest b whose loss is at most ``max_loss``: bisection in floats, then certified."""
+    """Return the smallest scale b whose privacy loss is at most ``max_loss``: bisection in floats, then certified.
+
+    ``sensitivity`` is that of the answer and ``width`` the distance of the limits. The float is raised by a relative
+    2^-50, doubled until the exact loss is small enough.
+    """
     s, w, target = float(sensitivity), float(width), float(max_loss)
 
     def floats(b: float) -> float:

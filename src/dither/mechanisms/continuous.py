@@ -57,7 +57,11 @@ class ContinuousExponential(SelectionMechanism):
 
     @spends
     def release(self, pieces: Sequence[Piece], *, source: Source | None = None) -> float:
-        """Return a point of the lattice, drawn in proportion to its weight."""
+        """Return a point of the lattice, drawn exactly in proportion to its weight.
+
+        ``pieces`` are (start, end, coefficients) of the score, in order, and ``source`` is the randomness, by default
+        the operating system's.
+        """
         resolved = resolve(source)
         low, high = (exactly(end) for end in arguments.bounds(self.bounds))
         step = Fraction(spacing(float(high - low))) / (1 << (_LATTICE_BITS - 20))
@@ -75,7 +79,11 @@ class ContinuousExponential(SelectionMechanism):
                 return point
 
     def _cells(self, pieces: Sequence[Piece], low: Fraction, high: Fraction, step: Fraction) -> list[_Cell]:
-        """Return the pieces as cells of lattice points, after checks that they cover the interval without gaps."""
+        """Return the pieces as cells of lattice points, after checks that they cover the interval without gaps.
+
+        Lattice point k is ``low + k * step``, and the last one is not above ``high``. A point at which two pieces meet
+        belongs to the second.
+        """
         last = math.floor((high - low) / step)
         cells: list[_Cell] = []
         next_point = 0
@@ -108,7 +116,12 @@ class ContinuousExponential(SelectionMechanism):
         return self._cut(cells, low, step)
 
     def _cut(self, cells: list[_Cell], low: Fraction, step: Fraction) -> list[_Cell]:
-        """Halve the heaviest cell in which the weight varies, until the rest matters little or there are many."""
+        """Halve the heaviest of the ``cells`` in which the weight varies, until the rest matters little.
+
+        ``low`` and ``step`` give the lattice. A cell is finished if its weight varies by a factor of at most e;
+        cutting ends when no other cell has more than exp(-5) of the weight of the lightest finished one, or after 128
+        cuts. More cuts make a rejection of the drawn point rarer and change nothing else.
+        """
         best, finished, heaviest_finished = max(cell.top for cell in cells), [], math.inf
         heap: list[tuple[float, int, _Cell]] = []
 
@@ -145,7 +158,11 @@ class _Cell:
 
     @classmethod
     def between(cls, a: int, b: int, coefficients: tuple[Fraction, ...], low: Fraction, step: Fraction) -> _Cell:
-        """Return the lattice points a to b - 1, and the largest score on the interval they span."""
+        """Return the lattice points a to b - 1 as a cell, with the largest score on the interval they span.
+
+        ``coefficients`` are those of the score, and lattice point k is ``low + k * step``. The largest score is at an
+        end or, if the score is a concave parabola, at its peak.
+        """
         cell = cls(a, b - a, Fraction(0), coefficients)
         points = [low + a * step, low + (b - 1) * step]
         if len(coefficients) == 3 and coefficients[2] < 0:

@@ -42,7 +42,10 @@ def density_at(mechanism: AddsNoise, z: float, *, value: float = 0.0, smooth_sen
 
 
 def law_and_scale(mechanism: AddsNoise, smooth_sensitivity: float = 1.0) -> tuple[Law, float]:
-    """Return the standard law of the noise and what it is multiplied by.
+    """Return the standard law of the noise of ``mechanism`` and what it is multiplied by.
+
+    For :class:`~dither.SmoothNoise` the scale is that for ``smooth_sensitivity``, which others do not use. Of a
+    mechanism for several coordinates it is the first.
 
     >>> import dither as dp
     >>> law_and_scale(dp.Laplace(sensitivity=1, epsilon=0.5))[1]
@@ -61,6 +64,9 @@ def law_and_scale(mechanism: AddsNoise, smooth_sensitivity: float = 1.0) -> tupl
 
 def grid(mechanism: AddsNoise, value: float, points: int = 201, *, smooth_sensitivity: float = 1.0) -> Sequence[float]:
     """Return points at which to draw a density: the middle 99 % of the noise, or the whole range of a bounded law.
+
+    ``points`` evenly spaced points are around ``value``, the answer to which ``mechanism`` adds noise;
+    ``smooth_sensitivity`` is for :class:`~dither.SmoothNoise`.
 
     >>> import dither as dp
     >>> places = grid(dp.Laplace(sensitivity=1, epsilon=1), 10.0, 3)

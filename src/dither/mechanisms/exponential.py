@@ -85,7 +85,9 @@ class Exponential(SelectionMechanism):
 
     @spends
     def select(self, candidates: Sequence[Candidate], scores: Any, *, source: Source | None = None) -> Candidate:
-        """Return the chosen candidate.
+        """Return one of ``candidates``, chosen by ``scores``, one number for each; -inf is never chosen.
+
+        ``source`` is the randomness, by default the operating system's.
 
         >>> Exponential(sensitivity=1, epsilon=1).select(["no", "yes"], [0, 1000])
         'yes'
@@ -203,9 +205,9 @@ class Exponential(SelectionMechanism):
     def continuous(
         *, sensitivity: float, epsilon: float, bounds: tuple[float, float], monotone: bool = False
     ) -> ContinuousExponential:
-        """Return the exponential mechanism over an interval, for scores that are quadratic in pieces.
+        """Return the exponential mechanism over the interval ``bounds``, for scores that are quadratic in pieces.
 
-        See :class:`ContinuousExponential`.
+        ``sensitivity``, ``epsilon`` and ``monotone`` are those of this class. See :class:`ContinuousExponential`.
         """
         return ContinuousExponential(sensitivity, epsilon, monotone, bounds)
 

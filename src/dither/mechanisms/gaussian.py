@@ -81,6 +81,11 @@ class Gaussian(Additive):
     split: Sequence[float] | None = None
 
     def __post_init__(self) -> None:
+        """Check the parameters and compute the standard deviation of each coordinate.
+
+        A coordinate of sensitivity s and weight w (see ``split``) gets ``sigma = s r / sqrt(w)``, where r is the ratio
+        of noise to sensitivity of one release with the whole guarantee.
+        """
         sensitivities = coordinates_of(self.sensitivity)
         ratio = self._ratio()
         weights = shares(self.split, [float(sensitivity) for sensitivity in sensitivities])

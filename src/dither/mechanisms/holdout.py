@@ -77,6 +77,12 @@ class ReusableHoldout(Stateful):
         limit: int,
         source: Source | None = None,
     ) -> None:
+        """Start a session, which a ledger charges once for all its answers.
+
+        ``train`` and ``holdout`` are the two parts of the records, ``bounds`` the range of every question's values,
+        ``epsilon`` the guarantee for the holdout, ``threshold`` the distance of the two means from which on the
+        holdout answers, ``limit`` how often it may, and ``source`` the randomness, by default the operating system's.
+        """
         self._train, self._holdout = as_records(train, name="train"), as_records(holdout, name="holdout")
         if len(self._holdout) == 0 or len(self._train) == 0:
             raise InvalidData("holdout", "at least one record in each part", "none", "keep some data aside")

@@ -69,6 +69,7 @@ class Laplace(Additive):
     split: Sequence[float] | None = None
 
     def __post_init__(self) -> None:
+        """Check the parameters and compute the scale of each coordinate: its sensitivity over its share of epsilon."""
         sensitivities = coordinates_of(self.sensitivity)
         own_epsilon = arguments.epsilon(self.epsilon)
         # these shares of epsilon make the sum of the variances smallest
@@ -79,8 +80,10 @@ class Laplace(Additive):
 
     @classmethod
     def for_error(cls, error: float, *, sensitivity: float, confidence: float = 0.95, integer: bool = False) -> Laplace:
-        """Return the mechanism with the smallest epsilon whose answers are within ``error`` of the truth with this
-        confidence.
+        """Return the mechanism with the smallest epsilon whose answers are within ``error`` of the truth.
+
+        ``confidence`` is the probability with which they are, ``sensitivity`` is that of the class, and ``integer``
+        says that integers are released, with discrete noise. The added 2^-20 pays for the rounding to the lattice.
 
         >>> round(Laplace.for_error(5, confidence=0.95, sensitivity=1).epsilon, 4)
         0.5991
@@ -217,7 +220,11 @@ class Laplace(Additive):
         return Fraction(exp_neg(t / scale, bits)[1], 1 << bits) / (1 + q)
 
     def _integer_error(self, i: int, width: float, tail: float) -> float:
-        """Return the smallest k with P(|K| > k) = 2 q^(k+1) / (1 + q) <= tail."""
+        """Return the smallest k with P(|K| > k) <= ``tail`` for the integer noise K of coordinate ``i``.
+
+        With scale b and q = exp(-1/b) that probability is ``2 q^(k+1) / (1 + q)``. ``width``, the error of real noise,
+        is used where the scale is too large for integer noise to be drawn.
+        """
         scale = self._scales[i]
         if scale > MAX_SCALE:
             return super()._integer_error(i, width, tail)

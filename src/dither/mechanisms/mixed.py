@@ -47,6 +47,7 @@ class MixedNoise(ReleasesNumbers):
     """The mechanism that was chosen."""
 
     def __post_init__(self) -> None:
+        """Check the parameters and choose the law with the smaller variance (for vectors, the smaller error)."""
         for name, value in vars(self).copy().items():
             object.__setattr__(self, name, plain_value(value))
         arguments.sensitivity(self.sensitivity)

@@ -50,6 +50,7 @@ class NoisyMax(SelectionMechanism):
     noise: Literal["gumbel", "laplace", "exponential"] = "gumbel"
 
     def __post_init__(self) -> None:
+        """Check the parameters; ``noise`` is the name of the law of the noise."""
         super().__post_init__()
         if self.noise not in _LAWS:
             raise InvalidArgument(
@@ -80,7 +81,9 @@ class NoisyMax(SelectionMechanism):
 
     @spends
     def select(self, candidates: Sequence[Candidate], scores: Any, *, source: Source | None = None) -> Candidate:
-        """Return the winning candidate.
+        """Return the winner of ``candidates`` by ``scores``, one number for each.
+
+        ``source`` is the randomness, by default the operating system's.
 
         >>> NoisyMax(sensitivity=1, epsilon=1).select(["no", "yes"], [0, 1000])
         'yes'

@@ -37,7 +37,12 @@ def fragment(mechanism: Any) -> str:
 
 
 def _picture(mechanism: Any) -> str:
-    """Return the chart of a mechanism as HTML: its density, or the probabilities of its reports."""
+    """Return the chart of a mechanism as HTML; empty for a mechanism that has none.
+
+    It is the density of a release for a mechanism that adds noise, the probabilities of the reports for randomized
+    response, and for one that chooses the probability of each of six candidates whose scores are 0 to 5 sensitivities
+    (written as Δ) below the best.
+    """
     from dither.mechanisms import densities
     from dither.mechanisms.additive import Additive
     from dither.mechanisms.bounded import BoundedLaplace

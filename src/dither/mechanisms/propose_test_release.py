@@ -48,6 +48,7 @@ class ProposeTestRelease(Pictured):
     """The mechanism of the answer."""
 
     def __post_init__(self) -> None:
+        """Check the parameters; the test of the distance and the answer get half of epsilon each."""
         arguments.sensitivity(self.bound, "bound")
         half: Any = arguments.epsilon(self.epsilon) / 2
         arguments.delta(self.delta)

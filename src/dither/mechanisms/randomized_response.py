@@ -88,6 +88,7 @@ class RandomizedResponse(Pictured):
     categories: int | Sequence[Any] = 2
 
     def __post_init__(self) -> None:
+        """Check epsilon and the categories: a number of at least 2, or hashable labels that all differ."""
         arguments.epsilon(self.epsilon)
         object.__setattr__(self, "epsilon", plain_value(self.epsilon))
         if isinstance(self.categories, (Sequence, np.ndarray)) and not isinstance(self.categories, (str, bytes)):
@@ -168,7 +169,10 @@ class RandomizedResponse(Pictured):
     def for_error(
         cls, error: float, *, people: int, categories: int | Sequence[Any] = 2, confidence: float = 0.95
     ) -> RandomizedResponse:
-        """Return the smallest epsilon for which every share is within ``error`` with this confidence.
+        """Return the mechanism with the smallest epsilon for which every share is within ``error``.
+
+        ``people`` is the number of reports, ``categories`` is that of the class, and ``confidence`` the probability
+        with which all estimated shares are that near.
 
         >>> RandomizedResponse.for_error(0.02, people=100_000).error(people=100_000) <= 0.02
         True
@@ -221,9 +225,10 @@ class RandomizedResponse(Pictured):
     def release(self, value: Any, *, source: Source | None = None) -> Any:
         """Return a report for one category, or for each of a list, an array or a Series of them.
 
-        Reports are labels where labels were named, and otherwise integers, or booleans for a column that is declared
-        to hold booleans. What is none of the categories is reported as a random one: an error would tell that it was
-        there.
+        ``value`` is the category or the column, which is returned in its own container, and ``source`` the randomness,
+        by default the operating system's. Reports are labels where labels were named, and otherwise integers, or
+        booleans for a column that is declared to hold booleans. What is none of the categories is reported as a random
+        one: an error would tell that it was there.
         """
         resolved = resolve(source)
         if type(value) in (int, bool, str):  # the usual ones, which need no closer look

@@ -52,6 +52,7 @@ class SampleAndAggregate(Pictured):
     columns: int | None = None
 
     def __post_init__(self) -> None:
+        """Check the parameters: at least two blocks, valid bounds, a known ``kind`` and a number of columns."""
         arguments.whole(self.blocks, "blocks", 2)
         arguments.bounds(self.bounds)
         as_records([], self.kind)

@@ -179,8 +179,10 @@ class SelectionMechanism(Pictured):
     def expected_gap(self, candidates: int, ties: Ties) -> float:
         """Return the largest expected distance of the chosen score from the best, over all scores with these ties.
 
-        The root of a decreasing function (:meth:`~dither.Exponential.expected_score_bound` has the reason), found by
-        halving in units of the scale, and rounded up.
+        ``candidates`` is their number, and ``ties`` says how many are at most how far from the best
+        (:func:`near_ties`). The result is the root of a decreasing function
+        (:meth:`~dither.Exponential.expected_score_bound` has the reason), found by halving in units of the scale, and
+        rounded up.
         """
         near = [(far / self.scale, count) for far, count in near_ties(ties, candidates)]
         others = candidates - sum(count for _, count in near)
@@ -198,7 +200,11 @@ class SelectionMechanism(Pictured):
 
 
 def near_ties(ties: Ties, candidates: int) -> list[tuple[float, int]]:
-    """Return how many candidates more are within each distance of the best: ``[(0, 1)]`` where nothing is known.
+    """Return, for increasing distances from the best score, how many more candidates are within each of them.
+
+    ``ties`` maps a distance to the number of candidates within it, the best included, or is the number that share the
+    best score. ``candidates`` is the number of all of them. Where nothing is known it is ``[(0, 1)]``: the best
+    itself.
 
     >>> near_ties({0.5: 3, 2.0: 4}, 10)
     [(0.0, 1), (0.5, 2), (2.0, 1)]

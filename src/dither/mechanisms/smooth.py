@@ -100,6 +100,10 @@ class SmoothNoise(Pictured):
     """The noise is this times the smooth sensitivity times Z."""
 
     def __post_init__(self) -> None:
+        """Check the parameters, and compute ``beta`` and ``scale`` by the chosen calibration.
+
+        A textbook calibration whose certified delta (or epsilon) exceeds the one asked for is refused.
+        """
         if self.kind not in _LAWS and self.kind not in POWERS:
             raise InvalidArgument(
                 "kind", "'laplace', 'gaussian', 'power', 'cauchy' or 'student'", repr(self.kind), "choose one of them"
@@ -156,7 +160,10 @@ class SmoothNoise(Pictured):
     def for_beta(
         cls, kind: Kind, epsilon: float, delta: float | None, beta: float, *, gamma: float | None = None
     ) -> SmoothNoise:
-        """Return noise for a chosen beta, with the smallest scale that is private for it.
+        """Return noise for a chosen ``beta``, with the smallest scale that is private for it.
+
+        The other parameters are those of the class. A beta above 9/10 of the largest for which any noise suffices
+        (:func:`~dither.accounting.widest_beta`) is refused.
 
         >>> SmoothNoise.for_beta("cauchy", 1, None, beta=0.85).scale > SmoothNoise("cauchy", 1).scale
         True
@@ -255,8 +262,11 @@ class SmoothNoise(Pictured):
         return math.sin(math.pi / gamma) / math.sin(3 * math.pi / gamma) if gamma > 3 else math.inf
 
     def error(self, smooth_sensitivity: float, confidence: float = 0.95) -> float:
-        """Return the half-width for this smooth sensitivity without the lattice; it depends on the data: never release
-        it.
+        """Return the half-width that holds the noise with probability ``confidence``, for this smooth sensitivity.
+
+        The rounding of the release to a lattice is left out. The half-width depends on the data, as
+        ``smooth_sensitivity`` does: never release it. ``slack`` is the error of the law's quantile; where a law has no
+        proven bound (infinity) its quantile is good to far more than 1e-9.
 
         >>> SmoothNoise("laplace", 1, 1e-6).error(1.0) > 3
         True
@@ -266,9 +276,10 @@ class SmoothNoise(Pictured):
 
     @spends
     def release(self, value: Any, smooth_sensitivity: float, *, width: float, source: Source | None = None) -> float:
-        """Return ``value`` with noise.
+        """Return the number ``value`` with noise.
 
-        ``smooth_sensitivity`` must be computed for this mechanism's ``beta``, and ``width`` is public.
+        ``smooth_sensitivity`` must be computed for this mechanism's ``beta``; ``width``, a public size of the values
+        such as ``upper - lower``, sets the lattice; ``source`` is the randomness, by default the operating system's.
         """
         resolved, number = resolve(source), scalar(value)
         if number is None:
@@ -293,7 +304,11 @@ class SmoothNoise(Pictured):
 
 
 def _textbook(kind: str, epsilon: Fraction, delta: Fraction, gamma: Fraction) -> tuple[Fraction, Fraction]:
-    """Return beta and scale by the formulas of Nissim, Raskhodnikova and Smith (2007), rounded towards more noise."""
+    """Return beta and scale by the formulas of Nissim, Raskhodnikova and Smith (2007), rounded towards more noise.
+
+    ``kind`` is the law of the noise, ``epsilon`` and ``delta`` are the guarantee, and ``gamma`` is the exponent of a
+    power law. The formulas stand in :class:`SmoothNoise`; Student's law has none.
+    """
     if kind == "student":
         raise InvalidArgument("calibration", "'exact' for kind='student'", "'textbook'", "leave it out")
     if kind in POWERS:

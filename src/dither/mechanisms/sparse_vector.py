@@ -60,6 +60,10 @@ class SparseVector(Pictured):
     """The mechanism of the numeric answers."""
 
     def __post_init__(self) -> None:
+        """Check the parameters and divide epsilon among the threshold, the comparisons and the numeric answers.
+
+        Numeric answers get a third; threshold and comparisons share the rest as 1 : (2c)^(2/3), see the class.
+        """
         part, total, c = (
             arguments.sensitivity(self.sensitivity),
             arguments.epsilon(self.epsilon),
@@ -132,6 +136,11 @@ class SparseVectorSession(Stateful):
 
     @starts_session(cost="mechanism")
     def __init__(self, mechanism: SparseVector, threshold: Fraction, source: Source) -> None:
+        """Start a session of ``mechanism`` at ``threshold``: draw the noise of the threshold from ``source``.
+
+        ``asked`` counts the questions and ``above`` those answered as above the threshold. The lock lets threads ask
+        one after another.
+        """
         self.mechanism, self.threshold, self._source = mechanism, threshold, source
         self._noise = Variate(_LAPLACE, source.word(), source)
         self._lock = threading.Lock()

@@ -46,6 +46,11 @@ class Staircase(Additive):
     split: Sequence[float] | None = None
 
     def __post_init__(self) -> None:
+        """Check the parameters and choose a law for each coordinate.
+
+        ``gamma`` is the part of each step of the density that is at the higher level; by default it is ``1 / (1 +
+        exp(epsilon / 2))``, which makes the expected absolute value of the noise smallest.
+        """
         sensitivities = coordinates_of(self.sensitivity)
         own_epsilon = arguments.epsilon(self.epsilon)
         # these shares of epsilon make the sum of the variances smallest

@@ -56,6 +56,11 @@ class TopK(Pictured):
     """``"pure"`` or ``"zcdp"``: which of the two ways is the cheaper."""
 
     def __post_init__(self) -> None:
+        """Check the parameters and compute the epsilon of one of the k choices, by pure DP or zCDP.
+
+        If every choice is e-DP all of them are k e-DP and (k e^2/8)-zCDP: ``accounted_by`` says which of the two
+        allowed the larger e.
+        """
         k, exact_epsilon = arguments.whole(self.k, "k"), arguments.epsilon(self.epsilon)
         epsilon, accounting = exact_epsilon / k, "pure"
         if self.delta is not None:

@@ -54,6 +54,9 @@ def scalar(value: Any) -> Scalar | None:
 def array(value: NDArray[Any], name: str = "value") -> NDArray[np.int64] | NDArray[np.float64]:
     """Return a one-dimensional array as 64-bit integers (saturated) or finite 64-bit floats.
 
+    Booleans become 0 and 1, and unsigned integers above the largest signed one become that. Masked values, NaN,
+    infinity and other types are refused; ``name`` is the parameter's name for the error.
+
     >>> array(np.array([1, 2], dtype=np.uint8)).dtype
     dtype('int64')
     """
@@ -88,7 +91,11 @@ def release(
     release_scalar: Callable[[Scalar], int | float],
     release_vector: Callable[[Vector], list[Any] | NDArray[Any]],
 ) -> Any:
-    """Release ``value`` by the function for one number or for a vector, and return it in the container it came in."""
+    """Release ``value`` by the function for one number or for a vector, and return it in the container it came in.
+
+    ``value`` is a number, a list or tuple, a numpy array of at most one dimension or a Series; other types are
+    refused. The result is marked as not private if ``source`` is a seeded one.
+    """
     single = scalar(value)
     if single is not None:
         return mark(release_scalar(single), source)
@@ -113,7 +120,12 @@ def release(
 
 
 def _series(value: Any, library: str, source: Source, release_vector: Callable[[Vector], Any]) -> Any:
-    """Release a Series of pandas or polars as one vector, and return one with its name and index."""
+    """Release a Series as one vector, and return a Series with its name and index.
+
+    ``value`` is the Series of ``library``, "pandas" or "polars", and ``release_vector`` releases an array. If
+    ``source`` is a seeded one, a notice that the result is not private is added to the name. Missing values and
+    columns of Python objects are refused.
+    """
     missing = bool(value.isna().any()) if library == "pandas" else value.null_count() > 0
     if missing:
         raise InvalidData("value", "no missing values", "some", "drop or fill them before the release")

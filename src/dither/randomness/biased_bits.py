@@ -45,6 +45,12 @@ class BiasedBits:
     exact: Threshold
 
     def __post_init__(self) -> None:
+        """Build the table from which most bytes (8 bits at a time) are drawn by one lookup.
+
+        The table has 2^16 cells. Each of the 256 patterns gets the whole number of cells below its probability, and
+        what is left over (the remainder) is drawn from its own law; ``_limits`` are the cumulative probabilities of
+        the number of ones there. Attributes are set by ``object.__setattr__`` because the class is frozen.
+        """
         cells = self._cells()
         counts = np.array([cells[ones] for ones in _ONES])
         object.__setattr__(self, "_per_pattern", cells)
@@ -107,7 +113,12 @@ class BiasedBits:
         return out
 
     def _from_remainder(self, words: Words, source: Source) -> Bytes:
-        """Draw a byte for each word from the probabilities that the table does not cover."""
+        """Draw a byte for each of ``words`` from the probabilities that the table does not cover.
+
+        The number of ones is drawn first, by comparing the word, as a fraction, to cumulative probabilities: in
+        floats, and exactly (with more bits of ``source``) where that is too near. Then one of the patterns with this
+        number of ones is drawn uniformly.
+        """
         u = words * 2.0**-64
         ones = np.searchsorted(self._limits, u, side="right")
         near = np.zeros(u.size, dtype=np.bool_)

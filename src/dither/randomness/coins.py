@@ -25,9 +25,10 @@ _FLOAT_MARGIN = 2.0**-40
 
 
 def uniform_integers(high: int, count: int, source: Source) -> NDArray[np.uint64]:
-    """Draw independent uniform integers in ``[0, high)``, for ``1 <= high <= 2**64``.
+    """Draw independent uniform integers in ``[0, high)``, for ``1 <= high <= 2**64``, by rejection.
 
-    The smallest number of bits that holds ``high - 1`` is kept and values from ``high`` on are drawn again.
+    ``count`` is how many to draw, from the words of ``source``. The smallest number of bits that holds ``high - 1`` is
+    kept and values from ``high`` on are drawn again.
 
     >>> from dither.randomness import SeededSource
     >>> uniform_integers(6, 5, SeededSource(1))
@@ -62,7 +63,11 @@ def uniform_integer(high: int, source: Source) -> int:
 
 
 def below(words: Words, thresholds: Floats | float, exact: Callable[[int], Threshold], source: Source) -> Flags:
-    """Return whether U < threshold for each word; ``thresholds`` are floats accurate to a relative 2^-42."""
+    """Return, for each word, whether a uniform number U that starts with its 64 bits is below a threshold.
+
+    ``thresholds`` are floats accurate to a relative 2^-42. Where floats cannot decide, ``exact(i)`` encloses the
+    threshold of word i, and more bits of U are taken from ``source``.
+    """
     u = words * 2.0**-64
     limits = np.asarray(thresholds)
     # a word leaves U open by 2^-64, which the relative margin of a tiny threshold does not cover
@@ -85,6 +90,9 @@ def enclose_rational(p: Fraction, bits: int) -> Enclosure:
 
 def bernoulli(p: Fraction | float | Floats, count: int, source: Source) -> Flags:
     """Draw independent trials with exactly these probabilities of success (a float is the binary number it is).
+
+    ``p`` is one probability for all trials, or an array with one for each. ``count`` is how many to draw, from the
+    words of ``source``.
 
     >>> from dither.randomness import SeededSource
     >>> bernoulli(Fraction(1, 3), 4, SeededSource(1))
@@ -132,7 +140,10 @@ def trials(p: float, exact: Threshold, count: int, source: Source) -> Flags:
 
 
 def trial(p: float, exact: Threshold, source: Source) -> bool:
-    """Draw one trial of :func:`trials`.
+    """Draw one trial of :func:`trials`: return True with the probability that ``exact`` encloses.
+
+    ``p`` is a float near that probability, to a relative 2^-42, which decides nearly always; ``source`` gives the
+    bits.
 
     >>> from dither.randomness import SeededSource
     >>> trial(0.0, lambda bits: (0, 0), SeededSource(1))
@@ -153,7 +164,11 @@ def _shifted(exact: Callable[[int], Threshold], start: int) -> Callable[[int], T
 
 
 def _chunked(thresholds: Floats, count: int, source: Source, exact: Callable[[int], Threshold]) -> Flags:
-    """Draw trials in chunks, so that memory is bounded."""
+    """Draw trials in chunks, so that memory is bounded.
+
+    ``thresholds`` holds one probability for all trials or one for each, as floats, ``exact(i)`` encloses that of trial
+    i, and ``count`` trials are drawn from ``source``.
+    """
     out = np.empty(count, dtype=np.bool_)
     for start in range(0, count, CHUNK):
         part = out[start : start + CHUNK]

@@ -57,8 +57,12 @@ def _floor_geometric(scale: float, count: int, source: Source) -> Integers:
 
 
 def _split_geometric(scale: float, count: int, source: Source) -> Integers:
-    """Draw K = m A + R: A geometric of scale / m, R < m uniform and kept with probability exp(-R / scale), above 1 -
-    2^-24."""
+    """Draw geometric integers K, ``P(K >= k) = exp(-k / scale)``, of a large ``scale``, in two parts.
+
+    K = m A + R with m a power of two: A is geometric of scale / m, and R < m is uniform and kept with probability
+    exp(-R / scale), which is above 1 - 2^-24. ``count`` is how many to draw, from the words of ``source``. Numbers are
+    capped where they would exceed 63 bits.
+    """
     shift = math.frexp(scale)[1] - 25
     high = _floor_geometric(math.ldexp(scale, -shift), count, source)
     low = np.empty(count, dtype=np.int64)
@@ -137,7 +141,10 @@ def discrete_laplace(scale: float, count: int, source: Source) -> Integers:
 
 
 def _split_laplace(scale: float, count: int, source: Source) -> Integers:
-    """Draw discrete Laplace integers of a large scale: a split geometric size and a sign, with zero counted once."""
+    """Draw discrete Laplace integers of a large ``scale``: a geometric size in two parts, and a sign.
+
+    ``count`` is how many to draw, from the words of ``source``.
+    """
     out = _split_geometric(scale, count, source)
     negative = source.words(count) >> np.uint64(63) == 1
     again = np.flatnonzero(negative & (out == 0))
@@ -150,7 +157,10 @@ def _split_laplace(scale: float, count: int, source: Source) -> Integers:
 
 
 def discrete_laplace_one(scale: float, source: Source) -> int:
-    """Draw one integer of :func:`discrete_laplace`, without arrays.
+    """Draw one integer of :func:`discrete_laplace` of this ``scale`` from ``source``, without arrays.
+
+    Up to ``SPLIT_SCALE`` it is a rounded real number; above, its high and low bits are drawn separately, as in
+    :func:`_split_geometric`.
 
     >>> from dither.randomness import SeededSource
     >>> discrete_laplace_one(10.0, SeededSource(1))
@@ -169,7 +179,10 @@ def discrete_laplace_one(scale: float, source: Source) -> int:
 
 
 def _split_low(scale: float, shift: int, source: Source) -> int:
-    """Draw the low part of :func:`_split_geometric`; exp(-x) >= 1 - x keeps nearly all proposals at once."""
+    """Draw the low part R < 2^``shift`` of :func:`_split_geometric`, kept with probability exp(-R / ``scale``).
+
+    exp(-x) >= 1 - x keeps nearly all proposals at once; enclosures decide the rest, with more bits of ``source``.
+    """
     while True:
         low, word = source.word() >> (64 - shift), source.word()
         if word * 2.0**-64 < 1 - low / scale - 2.0**-40:

@@ -61,10 +61,10 @@ def _exact_acceptance(k: int, sigma: Fraction) -> Threshold:
 def discrete_gaussian(sigma: float, count: int, source: Source) -> Integers:
     """Draw integers with probability proportional to ``exp(-k^2 / (2 sigma^2))`` (Canonne, Kamath and Steinke 2020).
 
-    The proposal is the normal law rounded to integers, whose cell k has mass proportional to exp(-k^2/2s^2)
-    A(k) with A as in :func:`_acceptance`; it is kept with probability A(0)/A(k) >= 1/cosh(k/2s^2) >= 1 -
-    k^2/8s^4, so one comparison keeps nearly all, a quadrature decides most others, and enclosures the rest. For
-    very wide laws the proposal is the discrete Laplace law.
+    ``count`` is how many to draw, from the words of ``source``. The proposal is the normal law rounded to integers,
+    whose cell k has mass proportional to exp(-k^2/2s^2) A(k) with A as in :func:`_acceptance`; it is kept with
+    probability A(0)/A(k) >= 1/cosh(k/2s^2) >= 1 - k^2/8s^4, so one comparison keeps nearly all, a quadrature decides
+    most others, and enclosures the rest. For very wide laws the proposal is the discrete Laplace law.
 
     >>> from dither.randomness import SeededSource
     >>> discrete_gaussian(10.0, 4, SeededSource(1))
@@ -84,7 +84,10 @@ def discrete_gaussian(sigma: float, count: int, source: Source) -> Integers:
 
 
 def discrete_gaussian_one(sigma: float, source: Source) -> int:
-    """Draw one integer of :func:`discrete_gaussian`, without arrays.
+    """Draw one integer of :func:`discrete_gaussian` for ``sigma`` from ``source``, without arrays.
+
+    The tests of a proposal go from cheap to exact: the lower bound ``1 - k^2 / (8 sigma^4)`` of the probability to
+    keep it, a quadrature with its margin of error, and an enclosure.
 
     >>> from dither.randomness import SeededSource
     >>> discrete_gaussian_one(10.0, SeededSource(1))
@@ -110,8 +113,9 @@ def discrete_gaussian_one(sigma: float, source: Source) -> int:
 def _gaussian_from_rounded(sigma: float, count: int, source: Source) -> tuple[Integers, Integers]:
     """Return proposals from rounded normal noise, and the indices of those that are rejected.
 
-    With K the largest of the sizes, every one is kept with probability 1 - K^2/8s^4 or more, so words below that are
-    not looked at again; a word's uniform number is less than one more than the word.
+    ``count`` proposals are drawn for ``sigma`` from ``source``. With K the largest of the sizes, every one is kept
+    with probability 1 - K^2/8s^4 or more, so words below that are not looked at again; a word's uniform number is less
+    than one more than the word.
     """
     k = integer_steps(_NORMAL, sigma, count, source)
     words = source.words(count)
@@ -135,9 +139,10 @@ def _gaussian_from_rounded(sigma: float, count: int, source: Source) -> tuple[In
 
 
 def _gaussian_from_laplace(sigma: float, count: int, source: Source) -> tuple[Integers, Integers]:
-    """Return proposals from discrete Laplace noise of scale t = sigma, and the indices of those that are rejected.
+    """Return proposals from discrete Laplace noise of scale t = ``sigma``, and the indices of those that are rejected.
 
-    A proposal is kept with probability exp(-(|k| - sigma^2/t)^2 / (2 sigma^2)).
+    ``count`` is how many to draw, from the words of ``source``. A proposal is kept with probability exp(-(|k| -
+    sigma^2/t)^2 / (2 sigma^2)).
     """
     k = discrete_laplace(sigma, count, source)
     exact_sigma = Fraction(sigma)

@@ -58,8 +58,9 @@ def bound(scale: float, error: float) -> float:
 def settle(u: LazyUniform, negative: bool, law: Law, scale: Fraction, fraction: Fraction) -> int:
     """Return the integer nearest to ``fraction + scale * Z``, decided by enclosures alone.
 
-    With s the sign, it is s * (the largest k with s * fraction + scale * |Z| >= k - 1/2), that is U <= tail((k
-    - 1/2 - s * fraction) / scale).
+    Z is a draw of ``law``: ``u`` is the uniform number behind its size and ``negative`` its sign. With s the sign, it
+    is s * (the largest k with s * fraction + scale * |Z| >= k - 1/2), that is U <= tail((k - 1/2 - s * fraction) /
+    scale).
     """
     sign = -1 if negative else 1
     shift = sign * fraction
@@ -81,9 +82,12 @@ def draw(
     fractions: Floats | float = 0.0,
     exact_fraction: Callable[[int], Fraction] | None = None,
 ) -> Steps:
-    """Draw ``count`` independent values of ``rint(fraction + scale * Z)``.
+    """Draw ``count`` independent values of ``rint(fraction + scale * Z)``, Z of the standard ``law``.
 
-    ``exact_fraction(i)`` gives the i-th fraction where the float in ``fractions`` is only near it (to 2^-52).
+    ``fractions`` is one number for all values or one for each, and ``source`` gives one word for each.
+    ``exact_fraction(i)`` gives the i-th fraction where the float in ``fractions`` is only near it (to 2^-52). Values
+    are computed in floats; those too near to a half to be sure are settled exactly. Integers from 2^52 on, which a
+    float may not hold, are in ``large`` of the result, by their index.
 
     >>> from dither.randomness import SeededSource
     >>> from dither.randomness.laws import Exponential
@@ -139,6 +143,9 @@ def draw_one(
 ) -> int:
     """Draw one value of :func:`draw`, without arrays.
 
+    ``law``, ``scale`` and ``source`` are as there; ``exact_fraction`` is the fraction where the float ``fraction`` is
+    only near it, or None where it is exact.
+
     >>> from dither.randomness import SeededSource
     >>> from dither.randomness.laws import Exponential
     >>> draw_one(Exponential(symmetric=True), 10.0, SeededSource(1))
@@ -187,7 +194,9 @@ def round_nearest(x: Fraction | float, law: Law, scale: float, step: float, sour
 
 
 def round_nearest_all(x: Floats, law: Law, scale: float, step: float, source: Source) -> Floats:
-    """Return :func:`round_nearest` of each element of ``x``.
+    """Return :func:`round_nearest` of each element of ``x``: with noise, on a lattice.
+
+    The noise is ``scale`` times a draw of ``law`` from ``source``, and ``step`` is the distance of lattice points.
 
     >>> from dither.randomness import SeededSource
     >>> from dither.randomness.laws import Exponential
@@ -206,9 +215,10 @@ def round_nearest_all(x: Floats, law: Law, scale: float, step: float, source: So
 
 
 def _round_block(x: Floats, out: Floats, law: Law, scale: float, step: float, source: Source) -> None:
-    """Round values whose lattice numbers are below 2^52.
+    """Write the noisy values of ``x`` on the lattice to ``out``, where all lattice numbers are below 2^52.
 
-    Then ``x / step``, its nearest integer and their difference are exact floats.
+    The noise is ``scale`` times a draw of ``law`` from ``source``, and ``step`` is the distance of lattice points, a
+    power of two. Then ``x / step``, its nearest integer and their difference are exact floats.
     """
     with np.errstate(under="ignore"):  # a vanishing x: its fraction is then taken from x itself where it matters
         fractions = x * (1 / step)

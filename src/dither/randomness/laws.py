@@ -178,7 +178,7 @@ class Staircase:
         return step + ((1 - v) * slope if v >= knot else 1 - (v / shrink - 1) * slope), self.error
 
     def tail(self, z: Fraction, bits: int) -> Enclosure:
-        """Enclose the tail by the formulas of the class.
+        """Enclose ``P(|Z| > z)`` in units of ``2**-bits``, by the formulas of the class.
 
         Both are monotone in s on each piece, so the ends of s enclose them.
         """
@@ -254,7 +254,11 @@ class HeavyTail:
         return tails
 
     def quantile(self, u: Floats) -> Floats:
-        """Guess, two Newton steps, and a certified error for each element."""
+        """Replace each ``u``, a tail probability, by its quantile, and return a certified error for each element.
+
+        The quantile is a guess from a table and two Newton steps; the error is that of the class, infinite where it is
+        not proven.
+        """
         g = float(self.gamma)
         table_u, table_z = self._table
         z = np.exp(np.interp(np.log(u), table_u, table_z))
@@ -306,7 +310,12 @@ class Student:
         return np.full(u.size, math.inf)
 
     def quantile_one(self, u: float) -> tuple[float, float]:
-        """Return one approximate quantile, by bisection on the float tail; no bound is known."""
+        """Return the z with ``P(|Z| > z)`` about ``u``, by bisection on the float tail, and infinity: no bound is
+        known.
+
+        From 100 on the tail is taken as ``4 / (3 pi z^3)``, its leading term, as the difference of two numbers would
+        cancel.
+        """
 
         def passes(z: float) -> bool:
             """Return whether the tail beyond z is at most u."""
@@ -317,7 +326,7 @@ class Student:
         return bisect_floats(passes, 0.0, high, steps=60).holds, math.inf
 
     def tail(self, z: Fraction, bits: int) -> Enclosure:
-        """Enclose the tail by the formula of the class."""
+        """Enclose ``P(|Z| > z)`` in units of ``2**-bits``, by the formula of the class."""
         if z <= 0:
             return 1 << bits, 1 << bits
         work_bits = bits + 8

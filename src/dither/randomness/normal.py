@@ -42,8 +42,14 @@ def _half_normal_quantile(u: float) -> float:
 
 @lru_cache(maxsize=1)
 def _table() -> tuple[Floats, tuple[tuple[float, ...], ...]]:
-    """Return the table of the quantile function: for each cell its middle and coefficients of degree 0 to 4, by columns
-    and by rows."""
+    """Return the certified table of the quantile of |N(0, 1)|, as a function of its tail probability u.
+
+    For each cell of u it has the middle of the cell and the Taylor coefficients of degree 0 to 4 there; by columns (an
+    array of 6 rows) and by rows (a tuple for each cell). A cell is refused unless its error, the sum of the parts that
+    the module lists, is below 2^-41: ``offset * far_g`` is that of the constant term, with 1 % to spare for floats,
+    ``remainder`` that of the series, at the cell's lower end (``far``, where 1e-6 pays for the float quantile), and
+    2^-50 the rounding.
+    """
     rows: list[tuple[float, ...]] = []
     for cell in range(_EXPONENTS << _FRACTION_BITS):
         base = math.ldexp(1.0, (cell >> _FRACTION_BITS) - _EXPONENTS)

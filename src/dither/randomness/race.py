@@ -145,7 +145,9 @@ def exponential_race(
 def _clear_winner(scores: Floats, words: Words, factor: Fraction, law: Noise) -> int | None:
     """Return the winner of a short race if floats leave no doubt; otherwise None, and the words are used again.
 
-    The best score is in the race and all words are in the floats' range, so a key that matters is within 28 of it.
+    A key is ``factor * score + noise``; ``scores`` are the candidates', and the noise is the quantile of ``law`` at
+    the uniform numbers in ``words``. The best score is in the race and all words are in the floats' range, so a key
+    that matters is within 28 of it. The winner must lead by twice the error of a key.
     """
     keys: Floats = (words & np.uint64(MAGNITUDE)).view(np.int64) * np.float64(2.0**-63)
     top = scores.max()
@@ -172,9 +174,12 @@ def noisy_top_k(
     exact_score: Callable[[int], Fraction] | None = None,
     words: Words | None = None,
 ) -> list[int]:
-    """Return the indices of the k largest ``factor * score + ln(count) + noise``, the largest first.
+    """Return the indices of the ``k`` largest ``factor * score + ln(count) + noise``, the largest first.
 
-    The noise comes from ``words``, if they are given.
+    ``scores`` holds one number for each candidate, ``counts`` how many equal candidates each stands for (None: one),
+    and ``law`` is that of the noise. ``exact_score(i)`` gives a score exactly where the float is only near it (None:
+    floats are exact). The noise comes from ``source``, for a first selection of candidates from ``words`` if they are
+    given. Floats rule out most candidates, and exact arithmetic decides among those too near to each other.
 
     >>> from dither.randomness import SeededSource
     >>> noisy_top_k(np.array([0.0, 50.0, 200.0, 100.0]), 2, SeededSource(1))
@@ -216,6 +221,11 @@ class _Contest:
     """The candidates that may be among the k largest, and the bar: no candidate with a key below it is among them."""
 
     def __init__(self, fixed: _FixedParts, k: int, slack: float, law: Noise) -> None:
+        """Start without candidates.
+
+        ``fixed`` computes the part of a key that is not noise, ``k`` is how many win, ``slack`` bounds the error of a
+        key in floats, and ``law`` is that of the noise. ``_waiting`` holds candidates whose keys are not computed yet.
+        """
         self._fixed, self._k, self._slack, self._law = fixed, k, slack, law
         self._waiting: list[tuple[NDArray[np.int64], Words]] = []
         self._entries: list[tuple[Floats, Floats, NDArray[np.int64], Words]] = []
@@ -352,11 +362,12 @@ def _kth(values: Floats, k: int) -> float:
 
 
 def _keys(words: Words, fixed: Floats, law: Noise) -> tuple[Floats, Floats]:
-    """Return an upper and a lower bound on each key, both within the slack where floats can decide.
+    """Return an upper and a lower bound on each key, ``fixed`` + noise, both within the slack where floats can decide.
 
-    Where they cannot: a word out of the floats' range has an upper bound of infinity or a lower bound of -inf, and a
-    fixed part below the window is raised, and so gives no lower bound. A fixed part above the window is good to a
-    relative error, and noise from a word with few significant bits to ``_COARSE``: by these the bounds are widened.
+    The noise is the quantile of ``law`` at the uniform numbers in ``words``. Where floats cannot decide: a word out of
+    the floats' range has an upper bound of infinity or a lower bound of -inf, and a fixed part below the window is
+    raised, and so gives no lower bound. A fixed part above the window is good to a relative error, and noise from a
+    word with few significant bits to ``_COARSE``: by these the bounds are widened.
     """
     u: Floats = (words & np.uint64(MAGNITUDE)).view(np.int64) * np.float64(2.0**-63)
     small, coarse, large = u < _FEW_BITS, np.flatnonzero(u < LOW), u > law.high

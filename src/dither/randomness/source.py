@@ -142,6 +142,7 @@ class SeededSource:
     private = False
 
     def __init__(self, seed: int) -> None:
+        """Derive the key of the stream of words from ``seed``, an int of at most 4096 bits, by SHA-512."""
         if isinstance(seed, bool) or not isinstance(seed, int):
             raise WrongType("seed", "an int", type(seed).__name__, "pass SeededSource(1)")
         if seed.bit_length() > 4096:

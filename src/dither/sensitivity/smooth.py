@@ -42,7 +42,10 @@ _MIN_RELATIVE = 2.0**-500
 
 
 def _sorted(x: Any, bounds: Any, at_least: int = 1) -> tuple[Floats, float, float]:
-    """Return the records in order, clipped to the bounds, with the bounds."""
+    """Return the records of ``x`` in increasing order, clipped to ``bounds``, and the two bounds as floats.
+
+    Fewer than ``at_least`` records and missing values are refused.
+    """
     low, high = ends(bounds)
     floats = as_values(x, "number").floats()
     if floats.size < at_least:
@@ -141,9 +144,11 @@ def smooth_order(x: Any, rank: int, bounds: Any, beta: float) -> float:
 
 
 def _smooth(ordered: Floats, m: int, low: float, high: float, beta: float) -> float:
-    """Return the smooth sensitivity of the record of rank m at beta, rounded up.
+    """Return the smooth sensitivity of the record of rank ``m`` (from 1) at ``beta``, rounded up.
 
-    Only windows that could hold a larger value than a few quick pairs are searched.
+    ``ordered`` are the sorted records and ``low`` and ``high`` the bounds. It is the largest ``(x_j - x_i) exp(-beta
+    (j - i - 1))`` with i <= m <= j, j > i. Only windows that could hold a larger value than a few quick pairs are
+    searched.
     """
     n = ordered.size
     padded = np.concatenate([[low], ordered, [high]])  # x_(0) to x_(n+1)
@@ -160,7 +165,10 @@ def _smooth(ordered: Floats, m: int, low: float, high: float, beta: float) -> fl
 
 
 def _best_pair(padded: Floats, left: NDArray[np.int64], right: NDArray[np.int64], beta: float) -> float:
-    """Return the largest ``(x_j - x_i) exp(-beta (j - i - 1))``, j > i: level by level, all nodes of a level
+    """Return the largest ``(x_j - x_i) exp(-beta (j - i - 1))``, j > i, for i in ``left`` and j in ``right``.
+
+    ``padded`` holds x, with the bounds at both ends. The best j does not decrease as i grows, so the best j of the
+    middle i splits the problem in two (divide and conquer, a monotone matrix search); all parts of one level are done
     at once.
     """
     best = 0.0
@@ -249,6 +257,9 @@ def smooth_mean(x: Any, bounds: Any, beta: float) -> float:
     (upper - lower)/n. Hence ``S = max(local, exp(-beta) (upper - lower)/n)``. Over an unbounded population
     there is no smooth bound: it is infinite one step away.
 
+    ``x`` are the records, ``bounds`` the (lower, upper) bounds to which they are clipped, and ``beta`` is the
+    smoothness.
+
     >>> round(smooth_mean([4.0, 6.0], (0, 10), 10.0), 6)
     3.0
     """
@@ -270,6 +281,9 @@ def smooth_trimmed_mean(x: Any, trim: float, bounds: Any, beta: float) -> float:
     Replacing one record replaces one in the sorted middle and shifts others by one place: the mean moves by at
     most ``U_0 = (x_(n-l+1) - x_(l)) / (n - 2l)``. ``U_k = (x_(n-l+1+k) - x_(l-k)) / (n - 2l)`` is at least the
     same of any table k records away.
+
+    ``x`` are the records, ``trim`` is the share left out on each side, ``bounds`` are the (lower, upper) bounds to
+    which records are clipped, and ``beta`` is the smoothness.
 
     >>> smooth_trimmed_mean([0, 5, 5, 5, 5, 5, 5, 5, 5, 10], 0.2, (0, 10), 1.0) < 10 / 6
     True
@@ -296,6 +310,9 @@ def smooth_trimmed_mean(x: Any, trim: float, bounds: Any, beta: float) -> float:
 def smooth_iqr(x: Any, bounds: Any, beta: float) -> float:
     """Return a beta-smooth bound for the interquartile range: the sum of those of the quartiles, each of them smooth.
 
+    ``x`` are the records, ``bounds`` the (lower, upper) bounds to which they are clipped, and ``beta`` is the
+    smoothness.
+
     >>> smooth_iqr(list(range(101)), (0, 100), 0.5) < 100
     True
     """
@@ -306,10 +323,12 @@ def smooth_iqr(x: Any, bounds: Any, beta: float) -> float:
 
 
 def distance_to_exceed(x: Any, rank: int, bounds: Any, limit: float) -> int:
-    """Return the least number of records to replace until the local sensitivity of the order statistic exceeds
-    ``limit``, 0 if it does already.
+    """Return the least number of records to replace until the local sensitivity of an order statistic exceeds
+    ``limit``.
 
-    ``A_k`` grows with k: bisection.
+    The statistic is the record of ``x`` of this ``rank``, from 1, clipped to ``bounds``. The number is 0 if the local
+    sensitivity exceeds the limit already, and n + 1 if no records within the bounds can make it. ``A_k`` grows with k:
+    bisection.
 
     >>> distance_to_exceed([1, 2, 4, 8, 16], 3, (0, 100), 4.5)
     1

@@ -30,6 +30,8 @@ def read(x: Any, neighbors: Neighbors, nan: NanPolicy = "refuse", lower: float =
     ``nan="drop"`` leaves those records out, which changes how many there are and so needs
     :data:`~dither.AddRemove`; ``nan="lower"`` counts them as the lower bound.
 
+    ``x`` is the column, ``neighbors`` the neighboring relation and ``lower`` the lower bound.
+
     >>> from dither import AddRemove
     >>> read([1.0, None, 3.0], AddRemove, nan="drop")
     array([1., 3.])
@@ -72,7 +74,9 @@ def listed(x: Any) -> Any:
 
 
 def known_size(size: int, at_least: int = 1) -> None:
-    """Refuse too few records where their number is public, under ReplaceOne.
+    """Refuse fewer than ``at_least`` records where their number is public, under ReplaceOne.
+
+    ``size`` is the number of records; an error may tell it, as it is public.
 
     >>> known_size(1)
     """
@@ -86,7 +90,9 @@ def known_size(size: int, at_least: int = 1) -> None:
 
 
 def total(places: NDArray[np.uint64]) -> int:
-    """Return the sum of 64-bit numbers as a Python int: halves are added separately, so nothing can overflow.
+    """Return the sum of unsigned 64-bit ``places`` as a Python int: halves are added separately, so nothing overflows.
+
+    The halves are below 2^32, so sums of fewer than 2^32 of them fit 64 bits.
 
     >>> total(np.array([2**64 - 1, 2**64 - 1], dtype=np.uint64)) == 2**65 - 2
     True

@@ -45,7 +45,11 @@ class Estimate:
     def of(
         cls, value: Any, guarantee: Guarantee, neighbors: Neighbors, mechanism: str, interval: Interval, private: bool
     ) -> Self:
-        """Return a number with its guarantee, relation, mechanism and interval as attributes."""
+        """Return ``value`` as an int or a float (that of the class) with what is known of its release.
+
+        ``mechanism`` is the name of the mechanism, ``interval`` a function of a value and a confidence to limits, and
+        ``private`` is False for a release with a seeded source.
+        """
         number: Any = cls  # its other base is int or float, which is made from a value
         result: Self = number.__new__(cls, value)
         result.__dict__.update(
@@ -54,7 +58,7 @@ class Estimate:
         return result
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Return an interval for the answer without noise.
+        """Return lower and upper limits that hold the answer without noise with probability ``confidence``.
 
         That is the answer from the data clipped to the bounds and, unless they are integers, rounded to 2^-30 of their
         width (2^-21 for a variance).

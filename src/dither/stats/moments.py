@@ -112,6 +112,11 @@ def count(
     relation. With ``interval="population"`` the interval is for how many would be counted on average among as many
     records of the population; under add/remove, where their number is private, for the mean of a Poisson law.
 
+    ``x`` are the records, one column. ``delta`` None is epsilon-DP, by Laplace noise; a number allows Gaussian noise
+    where that is smaller. ``neighbors`` is the neighboring relation, ``nan`` says what a missing value counts as
+    (``"refuse"``: an error, ``"drop"``, or ``"lower"``: the lower bound), and ``source`` is the randomness, by default
+    the operating system's.
+
     >>> answer = count([True, False, True], epsilon=1)
     >>> isinstance(answer, int), answer.error(0.95)
     (True, 3.0)
@@ -168,6 +173,11 @@ def sum(
 
     Sensitivity: upper - lower under replace-one, the larger of their sizes under add/remove.
 
+    ``x`` are the records, one column. ``delta`` None is epsilon-DP, by Laplace noise; a number allows Gaussian noise
+    where that is smaller. ``neighbors`` is the neighboring relation, ``nan`` says what a missing value counts as
+    (``"refuse"``: an error, ``"drop"``, or ``"lower"``: the lower bound), and ``source`` is the randomness, by default
+    the operating system's.
+
     >>> answer = sum([1.5, 2.5, 400.0], bounds=(0, 10), epsilon=1)      # 400 counts as 10
     >>> isinstance(answer, float) and abs(answer - 14) < 1000
     True
@@ -188,7 +198,10 @@ def sum(
 
 
 def _total(values: Values, grid: Grid, lower: float, upper: float) -> int:
-    """Return the exact sum of a column in steps above the grid's lowest point, block by block."""
+    """Return the exact sum of a column in steps above the grid's lowest point, block by block.
+
+    ``values`` are the records, which are clipped to ``lower`` and ``upper``.
+    """
     result = 0
     for places in grid.places(values, lower, upper):
         result += total(places)
@@ -213,6 +226,11 @@ def mean(
     ratio, which stays inside the bounds. With ``interval="population"`` the three Bernstein sums under either relation,
     because the sampling error needs the variance; the noise of the mean is then up to 1.12 times (add/remove) or 1.41
     times (replace-one) as large.
+
+    ``x`` are the records, one column. ``delta`` None is epsilon-DP, by Laplace noise; a number allows Gaussian noise
+    where that is smaller. ``neighbors`` is the neighboring relation, ``nan`` says what a missing value counts as
+    (``"refuse"``: an error, ``"drop"``, or ``"lower"``: the lower bound), and ``source`` is the randomness, by default
+    the operating system's.
 
     >>> answer = mean([0.2, 0.4, 0.9] * 100, bounds=(0, 1), epsilon=1)
     >>> abs(answer - 0.5) < 0.2
@@ -265,6 +283,11 @@ def variance(
     ``interval="population"`` cover at least with the confidence, often with more, as nothing is released of the fourth
     moment that the sampling error depends on.
 
+    ``x`` are the records, one column. ``delta`` None is epsilon-DP, by Laplace noise; a number allows Gaussian noise
+    where that is smaller. ``neighbors`` is the neighboring relation, ``nan`` says what a missing value counts as
+    (``"refuse"``: an error, ``"drop"``, or ``"lower"``: the lower bound), and ``source`` is the randomness, by default
+    the operating system's.
+
     >>> variance([1.0, 2.0, 3.0, 4.0] * 50, bounds=(0, 5), epsilon=1) >= 0
     True
     """
@@ -310,7 +333,11 @@ def variance(
 
 
 def _moments(values: Values, lower: float, upper: float) -> tuple[Grid, int, int, int]:
-    """Return the grid of a variance, the number of records, their sum of steps and their sum of squared steps."""
+    """Return the grid of a variance, the number of records, their sum of steps and their sum of squared steps.
+
+    ``values`` are the records, which are clipped to ``lower`` and ``upper``; a step is counted from the lower bound.
+    The grid has 2^21 to 2^22 points, so that squares of steps fit 64 bits.
+    """
     grid = Grid.between(lower, upper, _SQUARE_BITS, integers=values.dtype.kind == "i")
     _check_sensitivity((grid.width * grid.step) ** 2)
     first, second = 0, 0
@@ -333,8 +360,13 @@ def _from_bernstein_sums(
 ) -> EstimateFloat:
     """Return the mean or the variance from the three Bernstein sums of degree 2.
 
-    Adding or removing a record changes them by 1 in the l1 norm, replacing one by 2 (and by at most the root of 2 in
-    the l2 norm, as each record adds a vector of non-negative numbers that add up to 1; 2 is paid for).
+    With y the record in steps above the lower bound, and w the width of the grid in steps, the sums are those of ``(w
+    - y)^2``, ``2 y (w - y)`` and ``y^2``, which add up to w^2 for each record. Adding or removing a record changes
+    them by w^2 in the l1 norm, replacing one by 2 w^2 (and by at most sqrt(2) w^2 in the l2 norm, as each record adds
+    a vector of non-negative numbers; 2 is paid for).
+
+    ``values`` are the records, clipped to ``lower`` and ``upper``; ``population`` asks for the interval of the
+    population instead of the records; the other parameters are those of :func:`mean`, checked.
     """
     grid, n, first, second = _moments(values, lower, upper)
     if neighbors is ReplaceOne:
@@ -376,6 +408,8 @@ def std(
     The standard deviation itself has the sensitivity (upper - lower)/sqrt(n), not (upper - lower)/n, so noise
     on it would be far larger than noise on the variance, of which the root is a function that costs nothing.
 
+    The parameters are those of :func:`variance`.
+
     >>> std([1.0, 2.0, 3.0, 4.0] * 50, bounds=(0, 5), epsilon=1) >= 0
     True
     """
@@ -412,6 +446,11 @@ def histogram(
     The l1 sensitivity is 1 under add/remove and 2 under replace-one, however many bins there are. ``bins`` is
     their number, or their edges, from lower to upper.
 
+    ``x`` are the records, one column. ``delta`` None is epsilon-DP, by Laplace noise; a number allows Gaussian noise
+    where that is smaller. ``neighbors`` is the neighboring relation, ``nan`` says what a missing value counts as
+    (``"refuse"``: an error, ``"drop"``, or ``"lower"``: the lower bound), and ``source`` is the randomness, by default
+    the operating system's.
+
     >>> result = histogram([1, 2, 2, 3], bounds=(0, 4), bins=4, epsilon=1)
     >>> result.guarantee, result.counts.dtype
     (PureDP(1), dtype('int64'))
@@ -433,7 +472,11 @@ def histogram(
 
 
 def _edges(bins: Any, lower: float, upper: float) -> NDArray[np.float64]:
-    """Return the edges asked for, strictly increasing from the lower bound to the upper."""
+    """Return the edges of the bins, strictly increasing from the ``lower`` bound to the ``upper``.
+
+    ``bins`` is a number of bins of equal width, or the edges themselves; anything that does not give such edges is
+    refused.
+    """
     result: NDArray[np.float64] = np.zeros(0)
     if max(abs(lower), abs(upper)) < 1 << 1000:
         if isinstance(bins, (Sequence, np.ndarray)) and not isinstance(bins, (str, bytes)):

@@ -45,8 +45,8 @@ from dither.validation import as_values
 Category = TypeVar("Category")
 
 _BITS = 30
-_EDGE = math.log(1e6)
-_RARE = 28.0
+_EDGE = math.log(1e6)  # in the rank of an extreme where n is private, the place of ln n
+_RARE = 28.0  # exp(-28) is about 2^-40, how often a point beyond the window wins
 
 Selected = EstimateInt | EstimateFloat
 
@@ -68,6 +68,11 @@ class TargetRank:
 
 def select_position(values: Values, grid: Grid, lower: float, upper: float, target: TargetRank, source: Source) -> int:
     """Draw a lattice point from the law of the module, and return its number, counted from the first.
+
+    ``values`` are the records, ``grid`` is the lattice between ``lower`` and ``upper``, ``target`` is the wanted rank
+    and the weight of a miss, and ``source`` the randomness. The records within a window of ranks around the target are
+    found by partition, and only they are sorted; if a point beyond the window wins, its true miss is counted and it is
+    kept in proportion to its weight.
 
     >>> from dither.randomness import SeededSource
     >>> data = np.arange(0, 1000, dtype=np.int64)
@@ -105,11 +110,13 @@ def _pieces(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], list[int], list[int]]:
     """Divide the grid at the sorted positions; return the start, size and ranks L and R of every piece.
 
-    The pieces are what lies before the first position, each distinct position, each gap, and what lies behind the last.
+    ``positions`` are those of the records in the window, ``first`` is the number of records before it, and ``span``
+    the largest position of the grid. The pieces are what lies before the first position, each distinct position, each
+    gap, and what lies behind the last.
 
     Before the window R is at most ``first`` and behind it L at least its end: there the miss is a lower bound,
-    elsewhere it is exact. (Records tied with an end of the window but outside it do not matter: at the lower
-    end only R counts, at the upper end only L.)
+    elsewhere it is exact. (Records tied with an end of the window but outside it do not matter: at the lower end only
+    R counts, at the upper end only L.)
     """
     if positions.size == 0:
         return np.array([0]), np.array([span + 1]), [first], [first]
@@ -141,7 +148,7 @@ class _Column:
     def read(
         cls, x: Any, bounds: Any, epsilon: Any, neighbors: Neighbors, nan: NanPolicy, source: Source | None
     ) -> _Column:
-        """Read a column and check bounds, epsilon and source."""
+        """Read the column ``x`` and check bounds, epsilon and source; the parameters are those of :func:`quantile`."""
         lower, upper = arguments.bounds(bounds)
         exact_epsilon, resolved = arguments.epsilon(epsilon), resolve(source)
         values = read(x, relation(neighbors), nan, lower)
@@ -192,6 +199,10 @@ def quantile(
 
     ``method="smooth"`` adds noise of the size of the smooth sensitivity instead (:class:`~dither.SmoothNoise`).
 
+    ``x`` are the records, one column. ``q`` is from 0 to 1, and ``delta`` is for ``method="smooth"`` only.
+    ``neighbors`` is the neighboring relation, ``nan`` says what a missing value counts as (``"refuse"``: an error,
+    ``"drop"``, or ``"lower"``: the lower bound), and ``source`` is the randomness, by default the operating system's.
+
     >>> 80 < quantile(list(range(101)) * 10, 0.9, bounds=(0, 100), epsilon=1) < 100
     True
     """
@@ -218,7 +229,8 @@ def _smooth_quantile(
 ) -> EstimateFloat:
     """Return the record of rank ``ceil(q n)`` with noise of the size of its smooth sensitivity, clipped to the bounds.
 
-    The noise is Laplace's where a delta is given, and Student's otherwise.
+    The parameters are those of :func:`quantile`; only replace-one is possible. The noise is Laplace's where a delta is
+    given, and Student's otherwise.
     """
     lower, upper = ends(bounds)
     if relation(neighbors) is not ReplaceOne:
@@ -254,6 +266,8 @@ def median(
 ) -> Selected:
     """Return a value close in rank to the median.
 
+    The parameters are those of :func:`quantile`.
+
     >>> 40 < median([48, 49, 50, 51, 52] * 100, bounds=(0, 100), epsilon=1) < 60
     True
     """
@@ -277,6 +291,10 @@ def quantiles(
     Schnapp and Stemmer 2022). A record is in one half, so a level costs what one quantile costs, and m
     quantiles need ``log2(m + 1)`` levels instead of m shares. Replacing a record is removing one and adding
     one: twice that.
+
+    ``x`` are the records, one column. ``neighbors`` is the neighboring relation, ``nan`` says what a missing value
+    counts as (``"refuse"``: an error, ``"drop"``, or ``"lower"``: the lower bound), and ``source`` is the randomness,
+    by default the operating system's.
 
     >>> low, high = covered(quantiles)(list(range(101)) * 10, [0.25, 0.75], bounds=(0, 100), epsilon=2)
     >>> low <= high
@@ -312,9 +330,10 @@ def quantiles(
 
 
 def _pair(column: _Column, shares: list[Fraction], qs: Sequence[float]) -> list[Selected]:
-    """Return two quantiles in order, each for half of epsilon.
+    """Return two quantiles in the order of ``qs``, each for half of epsilon, so that the larger has the larger value.
 
-    Where a record is replaced that costs less than two levels.
+    ``shares`` are the two, exact and increasing. Where a record is replaced this costs less than the two levels of
+    :func:`quantiles`.
     """
     targets = [_target_rank(q, column.values.size, column.epsilon / 2, ReplaceOne) for q in shares]
     positions = sorted(
@@ -337,6 +356,10 @@ def iqr(
 ) -> Selected:
     """Return the interquartile range: the distance of the quartiles, both from one release.
 
+    ``x`` are the records, one column. ``neighbors`` is the neighboring relation, ``nan`` says what a missing value
+    counts as (``"refuse"``: an error, ``"drop"``, or ``"lower"``: the lower bound), and ``source`` is the randomness,
+    by default the operating system's.
+
     >>> iqr(list(range(101)) * 10, bounds=(0, 100), epsilon=2) >= 0
     True
     """
@@ -356,9 +379,10 @@ def mode(
     neighbors: Neighbors = ReplaceOne,
     source: Source | None = None,
 ) -> Category:
-    """Return the most common of public categories, by permute-and-flip on their counts.
+    """Return the most common of public ``categories``, by permute-and-flip on their counts.
 
-    Records of other categories are not counted.
+    ``x`` are the records; those of other categories are not counted. ``neighbors`` is the neighboring relation, and
+    ``source`` is the randomness, by default the operating system's.
 
     >>> mode(["tea"] * 500 + ["coffee"], categories=["tea", "coffee"], epsilon=1)
     'tea'
@@ -388,7 +412,10 @@ def mode(
 def _extreme(
     x: Any, bounds: Any, epsilon: Any, neighbors: Neighbors, nan: NanPolicy, source: Source | None, *, top: bool
 ) -> Selected:
-    """Select a value near the largest (``top``) or smallest record, at a rank a little inside."""
+    """Select a value near the largest (``top``) or smallest record, at a rank a little inside.
+
+    The parameters are those of :func:`min`, which has the formula of the rank.
+    """
     column = _Column.read(x, bounds, epsilon, neighbors, nan, source)
     n = column.values.size
     # a rank a little inside keeps the long empty stretch beyond the data from winning; it is public
@@ -430,6 +457,10 @@ def min(
     epsilon``): the empty stretch between the bound and the data must not outweigh the data. One person decides
     the true minimum, so no private release can follow it.
 
+    ``x`` are the records, one column. ``neighbors`` is the neighboring relation, ``nan`` says what a missing value
+    counts as (``"refuse"``: an error, ``"drop"``, or ``"lower"``: the lower bound), and ``source`` is the randomness,
+    by default the operating system's.
+
     >>> 0 <= min([30, 40, 50] * 100, bounds=(0, 110), epsilon=1) <= 110
     True
     """
@@ -447,6 +478,10 @@ def max(
     source: Source | None = None,
 ) -> Selected:
     """Return a value close in rank to the largest, inside the bounds; see :func:`min`.
+
+    ``x`` are the records, one column. ``neighbors`` is the neighboring relation, ``nan`` says what a missing value
+    counts as (``"refuse"``: an error, ``"drop"``, or ``"lower"``: the lower bound), and ``source`` is the randomness,
+    by default the operating system's.
 
     >>> 0 <= max([30, 40, 50] * 100, bounds=(0, 110), epsilon=1) <= 110
     True

@@ -65,6 +65,9 @@ class _Compilation:
     """
 
     def __init__(self, find: Lookup, null_beyond: bool = False) -> None:
+        """Take the function ``find``, which looks up a column's SQL and card; ``null_beyond`` is explained by the
+        class.
+        """
         self._find, self.null_beyond = find, null_beyond
         self._conditions: _Compilation | None = None
         self._null_beyond: _Compilation | None = self if null_beyond else None
@@ -156,7 +159,9 @@ def lookup_of(card: Card, joins: Iterable[Join] = ()) -> Lookup:
 
 
 def bounded(low: float, high: float) -> tuple[float, float]:
-    """Return bounds as doubles; refuse bounds within which arithmetic could overflow or underflow."""
+    """Return the bounds ``low`` and ``high`` as doubles; refuse bounds within which arithmetic could overflow or
+    underflow.
+    """
     if max(abs(low), abs(high)) > MOST or not LEAST <= float(high) - float(low) <= MOST:
         raise InvalidArgument(
             "bounds",
@@ -208,9 +213,14 @@ def number(expression: Expression, find: Lookup) -> TypedSql:
 def public_interval(
     expression: Expression, find: Lookup, write: Callable[[Expression, Lookup], TypedSql] = number
 ) -> tuple[float, float] | None:
-    """Return the least and largest value of a number where they follow from stated bounds of its columns. None where
-    they only follow from how a relation computes a column, from a division by almost 0, or from what a text can
-    write: such limits say nothing of use."""
+    """Return the least and largest value of a number where they follow from stated bounds of its columns; otherwise
+    None.
+
+    ``find`` looks up columns, and ``write`` compiles the expression. Limits that only follow from how a relation
+    computes a column, from a division by almost 0, or from what a text can write say nothing of use: they give None.
+    This is tested by compiling the expression once more with columns without bounds taken to range twice as far: limits
+    that change by it do not follow from the card.
+    """
     expression, find = _with_open_casts(expression, find)
     if isinstance(expression, Column):
         return find(expression)[1].bounds
@@ -223,8 +233,11 @@ def public_interval(
 
 
 def _with_open_quotients(expression: Expression, find: Lookup) -> tuple[Expression, Lookup]:
-    """Return the expression and its lookup after each quotient by what may be near 0 became a column without bounds:
-    how large it can be follows from how doubles are stored, not from the card."""
+    """Return the expression and its lookup after each quotient by what may be near 0 became a column without bounds.
+
+    How large such a quotient can be follows from how doubles are stored, not from the card. ``find`` looks up all other
+    columns.
+    """
     opened: dict[Expression, ColumnCard] = {}
 
     def with_opened(column: Column) -> tuple[exp.Expr, ColumnCard]:
@@ -404,11 +417,11 @@ def is_nan(node: exp.Expr) -> exp.Expr:
 
 
 def hold(node: exp.Expr, low: float, high: float, scale: float, known: Range | None = None) -> exp.Expr:
-    """Return a double held within bounds and rounded to whole multiples of 1/scale, counted in these; NULL for NaN and
-    NULL.
+    """Return the double ``node``, held from ``low`` to ``high`` and rounded to multiples of 1/scale, as the number of
+    these steps.
 
-    What would round to 0 is taken for 0 before it is multiplied: a product too small for a double is an error on
-    PostgreSQL. Of a computed value the range is ``known``, and what it rules out is not asked.
+    NaN and NULL give NULL. What would round to 0 is taken for 0 before it is multiplied: a product too small for a
+    double is an error on PostgreSQL. Of a computed value the range is ``known``, and what it rules out is not asked.
     """
     near = 0.25 / scale
     arms = [] if known else [(is_nan(node), nodes.literal(None))]

@@ -123,8 +123,12 @@ class Listed:
         null: Mapping[int, int] | None,
         sizes: Mapping[int, int],
     ) -> tuple[dict[int, exp.Expr], list[exp.Expr]]:
-        """Return the codes at these levels, those of NULL and of values that are not listed included, and the condition
-        that rows in the domain meet."""
+        """Return the codes of a row's value at these levels, and the conditions that rows in the domain meet.
+
+        ``other`` has the code of values that are not listed at each level, ``null`` that of NULL; None where such rows
+        are left out instead, by a condition. ``sizes`` are the numbers of codes at each level, by which the integer
+        type is chosen.
+        """
         result: dict[int, exp.Expr] = {}
         for level in levels:
             code = self.codes[level]
@@ -188,8 +192,12 @@ class KeyCodes:
         return {f"i{level}": codes for level, codes in self.codes.items()} or {"i": np.arange(len(self.keys))}
 
     def clauses(self, find: Lookup, name: str) -> Clauses:
-        """Return the codes, by whatever is fastest: the difference to the first of consecutive whole numbers,
-        comparisons with a few keys, or a join with a table that has each of them once."""
+        """Return the columns with the codes, the joins and the conditions that they need, by whatever is fastest.
+
+        That is the difference to the first of consecutive whole numbers, comparisons with a few keys, or a join with a
+        table that has each of them once. ``find`` looks up the SQL of a column; ``name`` is the beginning of the
+        columns' names, which end in the level.
+        """
         typed = expressions.key(self.value, find)
         x, missing = typed.node, nodes.is_null(typed.node)
         joins: list[exp.Join] = []
@@ -217,6 +225,11 @@ class KeyCodes:
         return all(np.array_equal(codes, np.arange(len(codes))) for codes in self.codes.values())
 
     def _joined(self, typed: TypedSql, table: str) -> tuple[Listed, list[exp.Join]]:
+        """Return the codes of the value ``typed`` by a join with a table of the keys, called ``table``, and that join.
+
+        The table is the staged one, or is written as constants. A LEFT join keeps rows whose value is no key, where
+        those have a code.
+        """
         numbers, source = self._numbers, self.staged
         if source is None:
             keys = self._typed_keys(typed.type).to_pylist()

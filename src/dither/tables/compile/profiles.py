@@ -127,11 +127,12 @@ def _bin(x: exp.Expr, inner: Sequence[exp.Expr], first: int) -> exp.Expr:
 
 @built_once
 def weights_by_code(context: StatementContext, columns: Sequence[str], classes: Sequence[int] = ()) -> exp.Select:
-    """Return the statement for histograms of codes, each given by its column: a line for each code that a row has, with
-    the codes (those of other histograms are NULL) and the sum of weights ``m0``.
+    """Return the statement for several histograms at once, whose codes are the ``columns``.
 
-    With ``classes``, the largest numbers of rows of all classes of people but the last, each line is also about one
-    class ``q``, counted from 0.
+    It has a line for each code that a row has, with the codes (those of other histograms are NULL) and the sum of
+    weights ``m0``. A person's rows share the weight 1, which is ``2^bits`` as a whole number. With ``classes``, the
+    largest numbers of rows of all classes of people but the last, each line is also about one class ``q``, counted from
+    0.
     """
     lines = context.source({})
     limits, keys = context.limits, [plain_column(name) for name in columns]

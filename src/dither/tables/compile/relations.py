@@ -334,8 +334,12 @@ class _Compiler:
     def _window(
         self, window: WindowFunction, find: Lookup, ties: Sequence[exp.Expr], name: str, number: _Summands | None
     ) -> tuple[list[exp.Expr], exp.Expr]:
-        """Return the window functions that a column is computed from, and the column; ``ties`` orders rows that are
-        equal in its ORDER BY, and ``number`` is what it adds up, None where it does not add."""
+        """Return the window functions that a column is computed from, and the column itself, an expression of these.
+
+        ``find`` looks up columns, and ``name`` is the column's name and the beginning of its functions' names. ``ties``
+        orders rows that are equal in its ORDER BY, and ``number`` is what it adds up, None where it does not add. The
+        person is always part of the partition.
+        """
         kind, result = window.kind, nodes.column(name)
         partition = [nodes.column(self.person, "t"), *(_value(item, find).node for item in window.partition)]
         order = [_ordered(_value(item.value, find).node, item.descending) for item in window.order]
@@ -457,8 +461,11 @@ class _Compiler:
 
 
 def public_join(item: Join, table: exp.Expr, known: PublicTable, name: str, find: Lookup) -> exp.Join:
-    """Return a join with a public table, in which no row has two partners. A key of doubles is not compared with
-    public integers: several large ones would equal the same double."""
+    """Return the join ``item`` with a public table, in which no row has two partners.
+
+    ``table`` is the table in the engine, of which ``known`` is public, and ``name`` its name in the statement. A key of
+    doubles is not compared with public integers: several large ones would equal the same double.
+    """
     own, public_type = expressions.key(item.own, find), find(Column(item.other, item.table))[1].type
     if (own.type, public_type) == ("number", "integer"):
         fix = f"state {item.other} as a number in the card"
@@ -508,7 +515,12 @@ def _summands(value: Expression, find: Lookup) -> _Summands:
 
 
 def _exact_summands(value: Expression, typed: TypedSql, x: exp.Expr, known: Range) -> _Summands:
-    """Return computed values as whole multiples of the power of two that divides all of them."""
+    """Return computed values as whole multiples of the power of two that divides all of them (at most 1), so that sums
+    are exact.
+
+    ``x`` is the SQL of the ``value``, whose type is in ``typed`` and whose range is ``known``. Values of more steps
+    than a double holds exactly are split into several whole numbers; a range that is larger still is refused.
+    """
     step = min(known.quantum, 1.0)
     if known.size <= LARGEST_STEPS * step:
         steps = x if step == 1 else nodes.binary("*", x, nodes.double(1 / step))
@@ -565,8 +577,13 @@ def _hold_sum(total: exp.Expr) -> exp.Expr:
 
 
 def _sum_or_mean(kind: str, name: str, number: _Summands) -> exp.Expr:
-    """Return a sum or mean of values from the sums of their whole steps. A mean is a quotient of exact doubles, and
-    a step is worth a power of two, by which division is exact."""
+    """Return a sum or mean (``kind``) of values from the sums of their whole steps; NULL if more values were added than
+    is exact.
+
+    ``name`` is the beginning of the names of the columns with these sums and with the number of values, and ``number``
+    says how the steps are written. A mean is a quotient of exact doubles, and a step is worth a power of two, by which
+    division is exact.
+    """
     total: exp.Expr = nodes.column(f"{name}_0")
     count = nodes.column(f"{name}_n")
     if number.most_values is None:

@@ -155,8 +155,12 @@ class ValuePair:
 
 
 def pair_grid(bounds: Bounds, whole: bool, bits: int, name: str) -> Grid:
-    """Return a grid of about ``2^bits`` steps: two such grids are equally fine, whatever the bounds. Whole numbers that
-    are fewer get several steps each, so that they stay exact."""
+    """Return a grid of about ``2^bits`` steps for one value of a pair: two such grids are equally fine, whatever the
+    bounds.
+
+    ``whole`` says that values are whole numbers: if there are fewer of them than steps, they get several steps each, so
+    that they stay exact. ``name`` is the value in the error about bounds that are too far from 0.
+    """
     low, high = bounded(*bounds)
     most = 1 << bits
     distance = int(high) - int(low)
@@ -218,10 +222,12 @@ _ROOT_UNITS = 1 << 10
 
 
 def grid(bounds: tuple[float, float], whole: bool, bits: int, total: int) -> Grid:
-    """Return the grid for these bounds: of step 1 for whole numbers in a range that fits, otherwise of some 2^bits
+    """Return the grid for these bounds: of step 1 for whole numbers in a range that fits, otherwise of some ``2^bits``
     steps.
 
-    Moments are measured from the lower bound, so that only its width counts; for a sum see :func:`near_zero`.
+    ``whole`` says that values are whole numbers, ``total`` how many rows of a person count in all: where these are more
+    than 16, steps are coarser, so that a person's sum does not grow. Moments are measured from the lower bound, so that
+    only its width counts; for a sum see :func:`near_zero`.
     """
     low, high = bounds
     bits -= max(0, math.ceil(math.log2(total)) - 4)
@@ -367,7 +373,13 @@ def of_measures(context: StatementContext, measures: Sequence[Measure]) -> list[
 
 @built_once
 def sums(context: StatementContext, measures: Sequence[Measure]) -> exp.Select:
-    """Return the statement for sums: a line for each group, with each measure as a whole number."""
+    """Return the statement for sums: a line for each group, with each of the ``measures`` as a whole number ``m0``,
+    ``m1``, ….
+
+    Values are rounded to the steps of their grids. Rows are first added up by person and group where that is needed,
+    and what a person adds is weighted down to the limits of ``context``. Where every row is a person, nothing is
+    weighted.
+    """
     names: dict[tuple[object, ...], str] = {}
     columns: dict[str, exp.Expr] = {}
     for measure in measures:
@@ -447,8 +459,12 @@ def _by_person(
     products: Mapping[str, exp.Expr],
     counted: bool,
 ) -> exp.Select:
-    """Return a line for each person and group: the number of rows, and of each column the number and the sum of its
-    values, and of those that are ``squared`` the sums of their squares; and the sums of ``products``."""
+    """Return a line for each person and group, with the sums of the person's ``rows`` in it.
+
+    ``counted`` adds their number ``n``. For each ``x`` of ``columns`` there are the number ``c_x`` and the sum ``s_x``
+    of its values, and for those that are ``squared`` the sums of both squares of their moments, ``b_x`` and ``q_x``.
+    ``products`` are added up under their names.
+    """
     keys = [plain_column(name) for name in ["u", *context.names]]
     listed = [alias(count_rows(), "n")] if counted else []
     for name in columns:
@@ -467,7 +483,12 @@ def _person(aggregate: exp.Expr, windows: bool) -> exp.Expr:
 
 
 def _size(limits: Limits, by_person: bool, windows: bool) -> exp.Expr:
-    """Return the number of a person's rows, or for the l2 norm the sum of squares of the numbers in the groups."""
+    """Return the number of a person's rows or, for ``limits`` by the l2 norm, the sum of squares of the numbers in the
+    groups.
+
+    ``by_person`` says that the lines are one per person and group, with a number ``n`` of rows each; otherwise they are
+    rows. ``windows`` writes it as a window function over the person's lines, otherwise as an aggregate.
+    """
     n = plain_column("n")
     if not by_person:
         return _person(count_rows(), windows)
@@ -475,7 +496,9 @@ def _size(limits: Limits, by_person: bool, windows: bool) -> exp.Expr:
 
 
 def _of_row(measure: Measure, name: str, dialect: Dialect) -> exp.Expr:
-    """Return what a row adds, before it is weighted."""
+    """Return what a row adds to a ``measure``, before it is weighted; ``name`` is the column with the row's value in
+    steps.
+    """
     if measure.kind in ("rows", "people"):
         return integer(1)
     if measure.pair is not None:
@@ -502,7 +525,9 @@ def _of_person(measure: Measure, name: str) -> exp.Expr:
 
 
 def _part(measure: Measure, rows: exp.Expr, count: exp.Expr, s: exp.Expr, *squares: exp.Expr) -> exp.Expr:
-    """Return one part of the moments, from the numbers of rows and values, their sum and their sums of squares."""
+    """Return one part of the moments (see :class:`Moments`) from the number of ``rows``, the number of values
+    (``count``), their sum ``s`` and their two sums of ``squares``, which are only given for degree 2.
+    """
     moments = measure.moments
     assert moments is not None
     top = integer(moments.top)
@@ -529,6 +554,11 @@ def _weighted(measure: Measure, number: exp.Expr, context: StatementContext) -> 
 
 
 def _with_weight(measure: Measure, number: exp.Expr, context: StatementContext) -> exp.Expr:
+    """Return the ``number`` of a measure times the person's weight, rounded toward 0.
+
+    A sum whose grid has negative steps is weighted by its size and negated again, since the shift of a negative number
+    would round away from 0.
+    """
     limits, w, top = measure.limits(context.limits), plain_column(measure.weight_name), measure.top
     grid = measure.moments.grid if measure.kind == "sum" and measure.moments is not None else None
     if grid is None or grid.low >= 0:
@@ -580,10 +610,13 @@ def key_bits(norm: int) -> int:
 
 @built_once
 def key_weights(context: StatementContext, norm: Literal[1, 2], of_people: bool) -> exp.Select:
-    """Return the statement for the weights of groups: a line for each group, with the sum ``m0`` over people of
-    ``floor(2^bits n / N)``, n being the person's rows in the group, and N in all, or the root of the sum of squares
-    (:mod:`dither.tables.planning.top_keys`). Of people, n is 1 in each of their groups. Where every row is a person,
-    the number of rows.
+    """Return the statement for the weights of groups: a line for each group, with the sum ``m0`` of weights over
+    people.
+
+    A person's weight in a group is ``floor(2^bits n / N)``, n being the person's rows in the group, and N in all or,
+    for the ``norm`` 2, the root of the sum of squares (:mod:`dither.tables.planning.top_keys`), so that all weights of
+    a person have the norm 1. With ``of_people``, n is 1 in each of the person's groups. Where every row is a person, it
+    is the number of rows.
     """
     everywhere, names = context.everywhere, context.names
     keys = [plain_column(name) for name in names]
@@ -618,9 +651,11 @@ def key_weights(context: StatementContext, norm: Literal[1, 2], of_people: bool)
 def people_by_size(
     context: StatementContext, edges: Sequence[int], size: Literal["rows", "squares", "groups"]
 ) -> Statement:
-    """Return the statement that counts people by the bin ``b`` of their number of rows, of their groups, or of the root
-    of the sum of squares of their numbers of rows in the groups. Bins end at ``edges``; the last takes in what is
-    beyond."""
+    """Return the statement that counts people by the bin ``b`` of their ``size``, with the number of people ``m0``.
+
+    The size is the number of a person's rows, of the person's groups, or the root of the sum of squares of the numbers
+    of rows in the groups, whose square is compared. Bins end at ``edges``; the last takes in what is beyond.
+    """
     everywhere = context.everywhere
     rows = everywhere.source({})
     u = plain_column("u")
@@ -698,7 +733,12 @@ def period_unit(measure: Measure, limits: Limits) -> float:
 @built_once
 def person_periods(context: StatementContext, measures: Sequence[Measure], period: Expression) -> exp.Select:
     """Return a line for each person ``u``, period ``t`` and group that holds anything, with what the person adds to
-    each measure, ``m0``, ``m1``, …, as whole numbers. Where every row is a person, a line for each period and group."""
+    each measure.
+
+    These are the whole numbers ``m0``, ``m1``, … in the order of ``measures``, weighted to the limits of ``context``
+    within each period. ``period`` is the expression that gives the period of a row. Where every row is a person, there
+    is a line for each period and group.
+    """
     assert not context.null_people, "nobody could keep a record of them: the series refuses it"
     columns = {"t": expressions.compile(period, context.find).node}
     for i, measure in enumerate(measures):
@@ -748,7 +788,9 @@ def _of_rows(measure: Measure, place: int) -> exp.Expr:
 
 
 def _weighted_line(measure: Measure, place: int, context: StatementContext) -> exp.Expr:
-    """Return what a person adds with one line, rounded toward zero."""
+    """Return what a person adds to a ``measure`` with one line, rounded toward zero; ``place`` is the number of the
+    measure.
+    """
     number, limits = plain_column(f"s{place}"), measure.limits(context.limits)
     if measure.kind == "people":
         return plain_column("v")

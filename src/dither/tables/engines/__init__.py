@@ -79,7 +79,11 @@ def _by_table(source: object, card: Card | None) -> dict[str, object]:
 
 
 def _opened(sources: dict[str, object], card: Card | None, types: Mapping[str, Type] | None) -> Engine:
-    """Return the engine that reads all of these sources, which must be in one place."""
+    """Return the engine that reads all of these sources, which must be in one place.
+
+    ``sources`` are given by table. ``card`` is None when a draft is made, and ``types`` are the types of a frame's
+    columns that are stated without a card.
+    """
     places = {_location(source) for source in sources.values()}
     if len(places) > 1:
         expected = "tables that one engine reads: files and frames, or one PostgreSQL database, or Spark"
@@ -154,10 +158,11 @@ def same_place(one: str, other: str) -> bool:
 
 
 def with_public_values(engine: Engine, card: Card, query: Query) -> Card:
-    """Return the card with the values of public tables that a question groups by as keys of their columns, and with the
-    rows of each such table, which say which keys occur together.
+    """Return the card with what public tables hold that matters to the ``query``: values as keys, and rows.
 
-    They are read now: whatever a public table holds is public, and so is the list of groups that follows from it.
+    Keys are the values of public columns that the question groups by; rows say which of them occur together. Tables
+    that are too large are left as they are. They are read now by the ``engine``: whatever a public table holds is
+    public, and so is the list of groups that follows from it.
     """
     joins = {join.table: join for join in public_joins(query) if join.table in card.public}
     public = dict(card.public)

@@ -99,6 +99,9 @@ class Engine(ABC):
     dialect: ClassVar[Dialect]
 
     def __init__(self, card: Card | None) -> None:
+        """Take the ``card`` that says how the source's columns are read; None to look at a source before there is a
+        card.
+        """
         self.card = card
         self._tables = {} if card is None else dict(card.private_tables)
         self._private: dict[str, OpenTable] = {}
@@ -326,12 +329,12 @@ class Engine(ABC):
     def count_cells(
         self, table: str, readings: Sequence[tuple[str, CellReading]], most: int | None = None
     ) -> list[int]:
-        """Return, for each column and reading, the number of cells that can be read that way. Only for the steward: it
-        reads rows, and the counts are not private.
+        """Return, for each column and reading, the number of cells of a ``table`` that can be read that way.
 
-        A reading is a :class:`ColumnCard`, its :class:`KeyCells`, a regular expression without backslashes that is
-        found in the cell, or None: all that are not NULL. Of a single column ``most`` takes the first so many cells
-        that are not NULL.
+        Only for the steward: it reads rows, and the counts are not private. ``readings`` are pairs of a column and a
+        reading: a :class:`ColumnCard`, its :class:`KeyCells`, a regular expression without backslashes that is found in
+        the cell, or None: all that are not NULL. Of a single column ``most`` takes the first so many cells that are not
+        NULL; None takes all.
         """
         present = self.source_columns(table)
         counts = [
@@ -346,7 +349,11 @@ class Engine(ABC):
         return [int(line[f"n{place}"]) for place in range(len(readings))]
 
     def _as_read(self, name: str, present: SourceColumn, reading: CellReading) -> exp.Expr:
-        """Return a column that is NULL where its cell cannot be read that way."""
+        """Return the column ``name`` as SQL that is NULL where its cell cannot be read that way (see
+        :meth:`count_cells`).
+
+        ``present`` is the column as the source has it.
+        """
         cell = nodes.column(name)
         if reading is None:
             return cell
@@ -373,7 +380,10 @@ class Engine(ABC):
         raise refusal
 
     def _check_columns(self, table: str, present: Mapping[str, SourceColumn]) -> None:
-        """Refuse a source whose columns do not fit the card, or have changed since it was opened."""
+        """Refuse a source of ``table`` whose columns do not fit the card, or have changed since it was opened.
+
+        ``present`` has the columns as the source has them now, by name.
+        """
         folded: dict[str, str] = {}
         for name in present:
             if folded.setdefault(name.casefold(), name) != name:
@@ -547,7 +557,11 @@ class Engine(ABC):
 
 
 def check_column(name: str, column: ColumnCard, present: Mapping[str, SourceColumn], *, is_unit: bool = False) -> None:
-    """Refuse a column of the card that is missing in the source, or whose type there does not fit."""
+    """Refuse a column of the card that is missing in the source, or whose type there does not fit.
+
+    ``present`` has the source's columns by ``name``. ``is_unit`` says that the column names the person: then different
+    values have to stay different as the card's type.
+    """
     if name not in present:
         near = next((other for other in present if other.casefold() == name.casefold()), None)
         fix = f"write it as {near}" if near else "correct the card, or add the column to the source"

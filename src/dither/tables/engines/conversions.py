@@ -34,8 +34,11 @@ _TIME = " ([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
 
 
 def parsed_text(x: exp.Expr, format: str, type: Type, dialect: Dialect) -> exp.Expr:
-    """Return the date, timestamp or number that a text writes in a format, as SQL; NULL where it does not fit the
-    format.
+    """Return the date, timestamp or number that the text ``x`` writes in a ``format``, as SQL; NULL where it does not
+    fit.
+
+    ``type`` is what the text is read as. The text is taken apart by regular expressions and written again as an ISO
+    date that exists, so that no engine's own parser decides.
 
     >>> "LPAD(REGEXP_EXTRACT" in nodes.render(parsed_text(nodes.column("x"), "%d.%m.%Y", "date", "spark"), "spark")
     True
@@ -55,11 +58,11 @@ def parsed_text(x: exp.Expr, format: str, type: Type, dialect: Dialect) -> exp.E
 
 
 def _piece(x: exp.Expr, parts: Sequence[DatePart], place: int, dialect: Dialect) -> exp.Expr:
-    """Return one part of a date in text, such as its month, padded with zeros; it is no digit unless the whole text
-    fits the format.
+    """Return one part of a date in the text ``x``, such as its month, padded with zeros.
 
-    The mark at the end of the text makes ``$`` mean its end on every engine: in Java it also matches before a last
-    line end.
+    ``parts`` are all parts of the format and ``place`` the index of this one. It is no digit unless the whole text fits
+    the format. The mark at the end of the text makes ``$`` mean its end on every engine: in Java it also matches before
+    a last line end.
     """
     pattern = ""
     for other, part in enumerate(parts):
@@ -82,11 +85,13 @@ _SPACES, _SIGNS = "\u00a0\u202f\u2009", {"\u2019": "'", "\u2212": "-"}
 
 
 def _parsed_number(x: exp.Expr, format: str, type: Type) -> exp.Expr:
-    """Return the number that a text writes in a format, as SQL. A pattern checks digits, point and sign before the
-    cast, so that every engine reads the nearest double.
+    """Return the number that the text ``x`` writes in a ``format``, as SQL of this ``type``; NULL where it does not
+    fit.
 
-    A word beside the number holds no digit and is never a separator alone, so taking it out changes nothing else; the
-    longer one goes first, since the other may be a part of it.
+    A pattern checks digits, point and sign before the cast, so that every engine reads the nearest double: whole
+    numbers have at most 18 digits, which fit 64 bits, others at most 30 before and after the point. A word beside the
+    number holds no digit and is never a separator alone, so taking it out changes nothing else; the longer one goes
+    first, since the other may be a part of it.
     """
     written = number_format(format, type)
     assert written is not None
@@ -258,8 +263,12 @@ class Proposal:
 
 
 def unread_cells(engine: Engine) -> list[UnreadCells]:
-    """Return the columns with cells that cannot be read as the card says, and formats that would read more. Only for
-    the steward: it reads rows."""
+    """Return the columns with cells that cannot be read as the card of the ``engine`` says, and formats that would read
+    more.
+
+    Only for the steward: it reads rows. Each column is counted in three ways: all cells, those that can be read, and
+    those that are a usual mark of an empty cell.
+    """
     assert engine.card is not None
     result = []
     for table in engine.table_names:
@@ -324,7 +333,11 @@ def proposed_types(engine: Engine, columns: Iterable[str]) -> dict[str, Proposal
 
 
 def _with_better(engine: Engine, item: UnreadCells, column: ColumnCard, present: SourceColumn) -> UnreadCells:
-    """Return a column's report with the formats that would read more of its first cells than the card's."""
+    """Return the report ``item`` about a column with the formats that would read more of its first cells than the
+    card's.
+
+    ``column`` is the column of the card, ``present`` as the source has it.
+    """
     if "text" not in present.types:
         return item
     tried, (now, *readings) = _tried(engine, item.table, item.column, present, column)
@@ -336,8 +349,12 @@ def _with_better(engine: Engine, item: UnreadCells, column: ColumnCard, present:
 def _tried(
     engine: Engine, table: str, name: str, present: SourceColumn, column: ColumnCard | None = None
 ) -> tuple[int, list[Reading]]:
-    """Count how many of a column's first cells are not markers of emptiness, and how many of them each candidate
-    format reads; ``column``, the card's own, is the first candidate."""
+    """Count how many of a column's first cells are not markers of emptiness, and how many of them each candidate format
+    reads.
+
+    The column is ``name`` in ``table``, as the source has it ``present``. ``column``, the card's own, is the first
+    candidate; None before there is a card. Formats are only tried if their signs (:data:`_GATES`) occur.
+    """
     gates = (None, MARKERS, *_GATES)
     cells, markers, *occurrences = engine.count_cells(table, [(name, gate) for gate in gates], LOOKED_AT)
     similar = next((kinds for kinds in _SIMILAR if column and column.type in kinds), None)
@@ -384,7 +401,11 @@ _GATES = ("[0-9]", "[$€£%]", ":", "[TtFf]")
 
 @cache
 def _formats(gate: str) -> tuple[tuple[Type, str | None], ...]:
-    """Return the candidate types and formats for cells that match a gate, the most usual first."""
+    """Return the candidate types and formats for cells that match a ``gate`` (one of :data:`_GATES`), the most usual
+    first.
+
+    A format of None is the type's own.
+    """
     whole = ("1234", "1,234", "1.234", "1 234", "1'234")
     numbers = ("1234.56", "1234,56", "1,234.56", "1.234,56", "1 234.56", "1 234,56", "1'234.56")
     units = ("${}", "€{}", "£{}", "{}%", "{} €")

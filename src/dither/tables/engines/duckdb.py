@@ -97,6 +97,11 @@ class DuckDBEngine(Engine):
     dialect = "duckdb"
 
     def __init__(self, card: Card | None, sources: Mapping[str, DuckDBSource]) -> None:
+        """Open a database in memory that reads ``sources``, by private table; ``card`` is None to look at them before
+        there is one.
+
+        What does not fit into memory goes to a temporary folder of its own, which is removed with it.
+        """
         super().__init__(card)
         self._sources = dict(sources)
         self._scanned: dict[str, str] = {}
@@ -138,7 +143,11 @@ class DuckDBEngine(Engine):
             return {**self._describe(source), **unusable}
 
     def _check_columns(self, table: str, present: Mapping[str, SourceColumn]) -> None:
-        """Check the columns as every engine does, and read new or changed files in full."""
+        """Check the columns ``present`` of ``table`` as every engine does, and read new or changed files in full.
+
+        Values that cannot be read are refused here, before a question fails over them: whether it fails would depend on
+        rows.
+        """
         super()._check_columns(table, present)
         source = self._sources[table]
         if self.card is None or not source.paths:
@@ -182,8 +191,11 @@ class DuckDBEngine(Engine):
             )
 
     def _scan_values(self, table: str, present: Mapping[str, SourceColumn]) -> None:
-        """Refuse files with values that cannot be read, by hashing every value of the card's columns: sums and
-        counts could be answered from statistics."""
+        """Refuse files of ``table`` with values that cannot be read, by hashing every value of the card's columns.
+
+        Sums and counts could be answered from statistics in the file. ``present`` has the columns as the source has
+        them.
+        """
         types = {name: column.type for name, column in self._declared(table).items()}
         values = [self._canonical(name, present[name], type) for name, type in types.items()]
         hashes = [exp.func("BIT_XOR", exp.func("HASH", value)) for value in values]
@@ -309,7 +321,11 @@ class DuckDBEngine(Engine):
 
 
 def _source_column(native: str, collated: bool) -> SourceColumn:
-    """Return which types a card may state for a column of this DuckDB type."""
+    """Return which types a card may state for a column of the DuckDB type ``native``.
+
+    ``collated`` says that the column compares texts by a collation. A unit may only be of types under which different
+    values stay different, so that numbers with fractions are units as text alone.
+    """
     name = re.split(r"[(\[]", native, maxsplit=1)[0]  # an ENUM lists its values, which are data
     if "[" in native:
         return SourceColumn("a list", ())
@@ -330,7 +346,11 @@ def _paths(paths: tuple[str, ...]) -> exp.Expr:
 
 
 def duckdb_engine(sources: Mapping[str, object], card: Card | None, types: Mapping[str, Type] | None) -> DuckDBEngine:
-    """Return the engine for these sources by table: files, tables of DuckDB databases, or frames."""
+    """Return the engine for these sources by table: files, tables of DuckDB databases (``path::relation``), or frames.
+
+    ``card`` is None to look at them before there is one; frames are then converted to the stated ``types`` of their
+    columns. Where a database is among them, an error says that it cannot be opened, which is the usual reason for one.
+    """
     result: dict[str, DuckDBSource] = {}
     catalogs: dict[str, str] = {}
     for place, (table, source) in enumerate(sources.items()):
@@ -387,7 +407,11 @@ def _of_database(path: str, table: str, catalogs: dict[str, str]) -> DuckDBSourc
 def _of_frame(
     frame: Any, columns: Mapping[str, ColumnCard] | None, types: Mapping[str, Type] | None, unit: str | None, raw: str
 ) -> DuckDBSource:
-    """Return a frame in memory as a source of plain Arrow columns, copied only where they need conversion."""
+    """Return a frame in memory as a source of plain Arrow columns, copied only where they need conversion.
+
+    ``columns`` are the card's, None without a card: then ``types`` may state some. ``unit`` is the column that names
+    the person (None: no such column), and ``raw`` the name of the table in the engine.
+    """
     declared = frames.check_types(types)
     if columns is not None:
         declared = {name: "text" if column.format else column.type for name, column in columns.items()}

@@ -208,8 +208,10 @@ def was_scanned(paths: tuple[str, ...], mark: str) -> bool:
 
 
 def remember_scan(paths: tuple[str, ...], mark: str) -> None:
-    """Note in the user's cache that large files with this identity were read in full; small ones are read again
-    faster than looked up."""
+    """Note in the user's cache that large files with the identity ``mark`` were read in full.
+
+    Small ones (in ``paths``, all together) are read again faster than looked up.
+    """
     if sum(os.path.getsize(path) for path in paths) < _LARGE:
         return
     note = _note(paths)
@@ -305,7 +307,12 @@ def blocks(path: str) -> Iterator[bytes]:
 
 
 def classify(block: bytes, format: CsvFormat) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.bool_]]:
-    """Return the start and end of each line of a block, and whether it is a record."""
+    """Return the start and end of each line of a block of CSV, as byte offsets, and whether it is a record.
+
+    ``block`` consists of whole lines; ``format`` has the delimiter and the header. A record has as many cells as the
+    header, quotes only around cells or doubled inside of these, no carriage return but before the line end, valid
+    UTF-8, and is not too long. All is computed on arrays of bytes, since files are large.
+    """
     data = np.frombuffer(block, np.uint8)
     delimiter = ord(format.delimiter)
     ends = np.flatnonzero(data == _LF)
@@ -346,7 +353,10 @@ def _is_utf8(data: bytes) -> bool:
 
 
 def records(path: str, format: CsvFormat, columns: tuple[str, ...]) -> Iterator[Any]:
-    """Yield the records of a CSV file as Arrow batches, without malformed lines."""
+    """Yield the records of the CSV file ``path`` as Arrow batches of texts, without malformed lines.
+
+    ``format`` has its delimiter and header, ``columns`` are those that are read.
+    """
     names = list(format.header)
     parsing = pa_csv.ParseOptions(delimiter=format.delimiter, ignore_empty_lines=False)
     converting = pa_csv.ConvertOptions(

@@ -92,7 +92,12 @@ def plain_table(
 
 
 def _check_unit_values(name: str, values: Any, converted: Any, declared: Type | None) -> None:
-    """Refuse the person's column where a value became NULL in conversion: that person's rows would be left out."""
+    """Refuse the person's column ``name`` where a value became NULL in conversion: that person's rows would be left
+    out.
+
+    ``values`` are those of the frame, ``converted`` the Arrow column made of them, as the ``declared`` type (None:
+    text).
+    """
     missing = sum(map(_is_missing, values)) if isinstance(values, Objects) else values.null_count
     if not isinstance(values, Objects) and pa.types.is_floating(values.type):
         missing += pc.sum(pc.is_nan(values)).as_py() or 0
@@ -254,7 +259,11 @@ def _decoded(value: bytes | None) -> str | None:
 
 
 def _utc(values: Any, kind: Any) -> Any:
-    """Return timestamps in UTC without a zone; NULL outside the years 1 to 9999."""
+    """Return timestamps in UTC without a zone, in microseconds (nanoseconds stay as they are); NULL outside the years 1
+    to 9999.
+
+    ``kind`` is their Arrow type. Nanoseconds in 64 bits do not reach beyond these years.
+    """
     if kind.unit == "ns":
         return values.cast(pa.timestamp("ns"))
     scale = {"s": 1, "ms": 1000, "us": 1000000}[kind.unit]

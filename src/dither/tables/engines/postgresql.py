@@ -62,6 +62,10 @@ class PostgreSQLEngine(Engine):
     dialect = "postgres"
 
     def __init__(self, url: str, relations: Mapping[str, str], card: Card | None) -> None:
+        """Connect to the database at ``url``, and look up ``relations``, the tables or views by private table.
+
+        ``card`` is None to look at them before there is a card.
+        """
         super().__init__(card)
         parts = {table: parts_of(relation) for table, relation in relations.items()}
         self._url = url
@@ -83,7 +87,10 @@ class PostgreSQLEngine(Engine):
             )
 
     def _resolved(self, parts: list[str]) -> tuple[int, str, str]:
-        """Return the object identifier, schema and name of a table, so that the search path no longer matters."""
+        """Return the object identifier, schema and name of a table, so that the search path no longer matters.
+
+        ``parts`` are the parts of its name as it is given, as schema and table.
+        """
         quoted = sql.Identifier(*parts).as_string(self._connection)
         look = (
             "SELECT c.oid, n.nspname, c.relname, has_any_column_privilege(c.oid, 'SELECT') FROM pg_class AS c "
@@ -163,7 +170,9 @@ class PostgreSQLEngine(Engine):
         return exp.to_table(f"pg_temp.{name}")
 
     def _copy(self, name: str, columns_sql: str, rows: Any) -> None:
-        """Create a temporary table and copy the rows of an Arrow table into it."""
+        """Create the temporary table ``name`` and copy the rows of an Arrow table into it; ``columns_sql`` declares its
+        columns.
+        """
         with self._connection.transaction():
             self._connection.execute("SET TRANSACTION READ WRITE")
             self._connection.execute(f"CREATE TEMP TABLE {name} ({columns_sql})".encode())
@@ -258,7 +267,12 @@ _REFUSED = {
 
 
 def _source_column(native: str, kind: str, modifier: int) -> SourceColumn:
-    """Return which types a card may state for a column of this PostgreSQL type; kind "e" is an enumeration."""
+    """Return which types a card may state for a column of the PostgreSQL type ``native``; ``kind`` "e" is an
+    enumeration.
+
+    ``modifier`` is PostgreSQL's ``atttypmod``. That of ``numeric`` holds precision and scale, in its upper 16 and its
+    lower 11 bits (the scale in two's complement), plus 4; it is below 4 where they are not declared.
+    """
     if kind == "e":
         return SourceColumn("an enumeration", ("text",), ("text",))
     if native == "numeric":

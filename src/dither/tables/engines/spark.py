@@ -65,6 +65,11 @@ class SparkEngine(Engine):
     dialect = "spark"
 
     def __init__(self, sources: Mapping[str, Any], card: Card | None) -> None:
+        """Read ``sources`` in a session of their own: names, paths or frames of Spark by private table.
+
+        All frames have to be of one Spark session; without frames it is the active one or a local one. ``card`` is None
+        to look at the sources before there is a card.
+        """
         super().__init__(card)
         _java()
         need("pyspark", "spark")

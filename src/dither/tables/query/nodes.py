@@ -158,7 +158,8 @@ def parsed(sql: str) -> exp.Expr:
 def _as_tree(expression: exp.Expr, dialect: Dialect, replacing: Mapping[str, exp.Expr]) -> exp.Expr:
     """Return a copy in which every node has one user, tables are replaced, and functions are those of the engine.
 
-    All in one pass: copying, searching and replacing one after another took most of the time of rendering.
+    ``replacing`` has what takes the place of a table, by its name; ``dialect`` is the engine's. All in one pass:
+    copying, searching and replacing one after another took most of the time of rendering.
     """
     top = exp.Paren()
     waiting: list[tuple[exp.Expr, str, int | None, exp.Expr, Mapping[str, exp.Expr]]] = []
@@ -241,7 +242,7 @@ def plain_column(name: str, table: str | None = None) -> exp.Column:
 
 
 def literal(value: Value) -> exp.Expr:
-    """Return a constant with an explicit type, which has the same bits on every engine.
+    """Return the constant ``value`` with an explicit type, which has the same bits on every engine.
 
     A whole number is written as text, since a minus sign would be an operation on a number of 65 bits. A float is
     written as its shortest decimal, which every engine reads back exactly; a bare ``0.1`` would be a DECIMAL. A time
@@ -395,10 +396,11 @@ def translate(x: exp.Expr, source: str, target: str) -> exp.Expr:
 
 
 def as_text(x: exp.Expr, type: Type, dialect: Dialect) -> exp.Expr:
-    """Return a value as text in the form that every engine writes: ``-7``, ``true``, ``2024-02-29``, ``2024-02-29
-    23:59:59.000000``.
+    """Return the value ``x`` as text in the form that every engine writes: ``-7``, ``true``, ``2024-02-29``,
+    ``2024-02-29 23:59:59.000000``.
 
-    Doubles have no such form (``1``, ``1.0``, ``1e+20`` and ``1.0E20`` are all seen): put them on a grid first.
+    ``type`` is the type of the value. Doubles have no such form (``1``, ``1.0``, ``1e+20`` and ``1.0E20`` are all
+    seen): put them on a grid first.
     """
     if type == "number":
         raise InvalidArgument("type", "integer, text, boolean, date or timestamp", "number", "round it to a grid first")
@@ -415,7 +417,9 @@ def md5(text: exp.Expr) -> exp.Expr:
 
 
 def hash_60_bits(text: exp.Expr, dialect: Dialect) -> exp.Expr:
-    """Return the first 60 bits of the MD5 of a text, as a whole number."""
+    """Return the first 60 bits of the MD5 of a text, as a whole number: 15 hexadecimal digits, converted as ``dialect``
+    does it.
+    """
     digits = exp.Substring(this=md5(text), start=exp.Literal.number(1), length=exp.Literal.number(15))
     if dialect == "spark":
         return cast(call("CONV", digits, exp.Literal.number(16), exp.Literal.number(10)), "integer")
@@ -543,7 +547,9 @@ def select(
     where: Sequence[exp.Expr] = (),
     group_by: Sequence[exp.Expr] = (),
 ) -> exp.Select:
-    """Return a SELECT; all conditions of ``where`` must hold."""
+    """Return a SELECT of ``columns`` from ``source`` with these ``joins``, grouped by ``group_by``; all conditions of
+    ``where`` must hold.
+    """
     query = exp.Select().select(*columns, copy=False).from_(source, copy=False)
     for item in joins:
         query.append("joins", item)

@@ -99,6 +99,11 @@ class IsolatedDatabase:
         strict: bool = False,
         wide: bool = False,
     ) -> None:
+        """Open the database without access to files or extensions, and start the timer that interrupts it after
+        ``seconds``.
+
+        ``post`` is the statement; the other parameters are described by the class.
+        """
         self._wide = wide
         self._post, self._columns = post, dict(zip(post.tables, map(dict, columns), strict=True))
         self._connection = duckdb.connect(
@@ -241,8 +246,12 @@ def rehearse(post: PostProcessing, *columns: Mapping[str, Type], one_row: Collec
 def _rehearsed_once(
     post: PostProcessing, columns: tuple[tuple[tuple[str, Type], ...], ...], one_row: frozenset[str]
 ) -> PostProcessedTable:
-    """Rehearse a statement with integers of 64 bits, then 128 bits, then as doubles, until none overflows. Results
-    are cached: a statement is rehearsed when it is read, explained and released, and opening a database takes long."""
+    """Rehearse a statement with integers of 64 bits, then 128 bits, then as doubles, until none overflows.
+
+    ``columns`` are name and type of the columns of each noisy table, ``one_row`` the names of tables that always have
+    one row. Results are cached: a statement is rehearsed when it is read, explained and released, and opening a
+    database takes long.
+    """
     for wide in (False, True):  # it is computed in 128 bits, or as doubles, see run_on_any_numbers
         with suppress(duckdb.OutOfRangeException):
             return _rehearsed(post, [dict(item) for item in columns], one_row, wide)
@@ -254,7 +263,12 @@ def _rehearsed_once(
 def _rehearsed(
     post: PostProcessing, columns: Sequence[Mapping[str, Type]], one_row: Collection[str], wide: bool = False
 ) -> PostProcessedTable:
-    """Run a statement on made-up tables of growing size and return its columns without rows."""
+    """Run the statement ``post`` on made-up tables of growing size and return its columns without rows.
+
+    The tables have no, one and all of the made-up rows, so that a statement that fails on an empty or a longer answer
+    is refused before the charge. Tables in ``one_row`` have one row, each of the made-up ones in turn. ``wide`` gives
+    whole numbers 128 bits.
+    """
     result = None
     rows = [_made_up_rows(item) for item in columns]
     with IsolatedDatabase(post, *columns, strict=True, wide=wide) as database:
@@ -291,7 +305,7 @@ def _refusing(*other: type[Exception]) -> Iterator[None]:
 
 
 def _made_up_rows(columns: Mapping[str, Type]) -> list[tuple[Any, ...]]:
-    """Return varied rows that a noisy table could have; the last is all NULL."""
+    """Return varied rows that a noisy table with these ``columns`` (types by name) could have; the last is all NULL."""
     rows: list[tuple[Any, ...]] = []
     for place, number in enumerate(_NUMBERS):
         values: dict[Type, Any] = {
@@ -318,8 +332,9 @@ def _fetch(relation: Any) -> list[tuple[Any, ...]]:
 
 
 def _type(name: str, native: str) -> Type:
-    """Return the card's type for a DuckDB type of a result column; refuse lists and other types that answers do not
-    have."""
+    """Return the card's type for the DuckDB type ``native`` of the result column ``name``; refuse types that answers do
+    not have.
+    """
     if native.startswith("DECIMAL"):
         return "integer" if native.replace(" ", "").endswith(",0)") else "number"
     kind = _TYPES.get("VARCHAR" if native.startswith("ENUM") else native)

@@ -197,7 +197,11 @@ def own_name(card: Card, name: str) -> str:
 
 
 def relation_schema(card: Card, source: Source, describe: Describe = describe_type) -> RelationSchema:
-    """Return what is public about a relation: its columns, and how many rows a person may have in it."""
+    """Return what is public about the relation ``source``: its columns, and how many rows a person may have in it.
+
+    ``describe`` returns what is public about an expression's values, given the card, the condition and the joins of its
+    rows.
+    """
     if isinstance(source, PrivateRows):
         columns, unit = private_columns(card, source.table)
         known = {own_name(card, name): column for name, column in columns.items() if name != unit}
@@ -302,7 +306,11 @@ def _is_person(value: Expression, people: frozenset[str], person: str) -> bool:
 
 
 def _join_schema(card: Card, source: PersonJoin, describe: Describe) -> RelationSchema:
-    """Return the schema of a join on the person. A semi or anti join has the left side's columns alone."""
+    """Return what is public about a join on the person. A semi or anti join has the left side's columns alone.
+
+    ``describe`` is that of :func:`relation_schema`. A person's rows of both sides may all be combined, so that the
+    degrees of both sides are added and the copies multiplied.
+    """
     left, right = (relation_schema(card, item, describe) for item in (source.left, source.right))
     if source.kind in ("semi", "anti"):
         if source.on is not None:  # an engine compares each row of a person with each other one
@@ -340,7 +348,10 @@ def _check_combinations(degree: int, copies: int) -> tuple[int, int]:
 
 
 def _union_schema(card: Card, source: UnionAll, describe: Describe) -> RelationSchema:
-    """Return the schema of UNION ALL: each column has what is public about that column of all its parts."""
+    """Return what is public about UNION ALL: of each column, what is public about that column of all its parts.
+
+    ``describe`` is that of :func:`relation_schema`.
+    """
     schemas = [relation_schema(card, item, describe) for item in source.sources]
     columns = {name: _union_card([schema.columns[name] for schema in schemas]) for name in schemas[0].columns}
     people = frozenset.intersection(*(schema.people for schema in schemas))

@@ -108,8 +108,13 @@ def arithmetic(
     null_where: str = "",
     range_rule: str = "that of the results of its ends",
 ) -> Operation:
-    """Return the row of an operation on numbers. ``bounds`` computes the range of its result from those of its
-    arguments, and ``write`` its SQL from theirs, which are doubles."""
+    """Return the row of an operation on numbers in the table of operations.
+
+    ``arguments`` is how many numbers it takes. ``bounds`` computes the range of its result from those of its arguments,
+    ``evaluate`` its value in Python, and ``write`` its SQL from theirs, which are doubles. ``functions`` are its names
+    as an SQL function, ``syntax`` is how SQL writes it otherwise (None: as a function only). ``meaning``, ``example``,
+    ``null_where`` (where it is NULL) and ``range_rule`` (how its range follows) are shown in the documentation.
+    """
 
     def compile_number(call: Call, compiler: Compiler) -> TypedSql:
         """Return the result as a double (BIGINT for FLOOR and CEIL) with its range; refuse a range in which it could
@@ -184,7 +189,10 @@ def _check_difference(call: Call, args: list[TypedExpression]) -> Checked:
 
 
 def _compile_difference(call: Call, compiler: Compiler, as_number: bool = False) -> TypedSql:
-    """Return ``a - b`` as SQL: for two dates the number of days from b to a."""
+    """Return ``a - b`` as SQL: for two dates the number of days from b to a.
+
+    ``as_number`` asks for a double within its bounds, for arithmetic, also where the arguments are whole numbers.
+    """
     end, start = (compiler.value(item) for item in call.args)
     if end.type == start.type == "date":
         return compile_days(start, end, call.args[::-1])
@@ -250,8 +258,12 @@ def _bin(value: float, *edges: float) -> int | None:
 
 
 def _read_width_bucket(args: Sequence[exp.Expr], read: Read) -> Expression:
-    """Return WIDTH_BUCKET(x, low, high, n) as ``bin(x, edges) + 1``: buckets count from 1. It is NULL outside of the
-    limits, and the last bucket contains the upper one."""
+    """Return WIDTH_BUCKET(x, low, high, n), whose arguments are ``args``, as ``bin(x, edges) + 1``: buckets count from
+    1.
+
+    ``read`` reads an argument. It is NULL outside of the limits, and the last bucket contains the upper one. The edges
+    are computed as fractions, so that they are the nearest doubles.
+    """
     limits = [read(item) if item.key in ("literal", "neg", "paren") else None for item in args[1:]]
     constants = [item.value for item in limits if isinstance(item, Literal) and type(item.value) in (int, float)]
     if len(constants) < 3:
@@ -347,8 +359,12 @@ def _check_round(call: Call, args: list[TypedExpression]) -> Checked:
 
 
 def _compile_round(call: Call, compiler: Compiler) -> TypedSql:
-    """Return ROUND or TRUNC as SQL by products, quotients and FLOOR of doubles, on which engines agree to the last
-    bit."""
+    """Return ROUND or TRUNC (``call``) as SQL by products, quotients and FLOOR of doubles, on which engines agree to
+    the last bit.
+
+    A number is scaled by the power of ten, rounded to a whole number (halves away from 0; TRUNC rounds toward 0), and
+    scaled back. ``compiler`` compiles the argument.
+    """
     digits = _digits(call)
     value = compiler.number(call.args[0])
     known = require_range(value)
@@ -447,7 +463,10 @@ def _check_remainder(call: Call, args: list[TypedExpression]) -> Checked:
 
 
 def _require_whole(call: Call, args: list[TypedExpression], expected: str, fix_for_doubles: str) -> None:
-    """Refuse arguments that are no whole numbers."""
+    """Refuse arguments ``args`` that are no whole numbers; the error says what was ``expected`` in the ``call``.
+
+    ``fix_for_doubles`` is the advice for doubles.
+    """
     for item, kind in args:
         if kind != "integer":
             got = f"{show(item)}, which is {'not whole' if kind == 'number' else describe(kind)}"
@@ -456,8 +475,11 @@ def _require_whole(call: Call, args: list[TypedExpression], expected: str, fix_f
 
 
 def _compile_remainder(call: Call, compiler: Compiler) -> TypedSql:
-    """Return the remainder as SQL. A divisor of 0 gives NULL and one of -1 gives 0 without dividing: PostgreSQL
-    fails on the first, and the least integer divided by -1 overflows."""
+    """Return the remainder ``a % b`` of the ``call`` as SQL; its sign is that of a.
+
+    A divisor of 0 gives NULL and one of -1 gives 0 without dividing: PostgreSQL fails on the first, and the least
+    integer divided by -1 overflows.
+    """
     left, right = (whole_number(argument, compiler) for argument in call.args)
     divisor = right.range
     if divisor is not None and divisor.size == 0:
@@ -593,8 +615,11 @@ def _check_power(call: Call, args: list[TypedExpression]) -> Checked:
 
 
 def _compile_power(call: Call, compiler: Compiler) -> TypedSql:
-    """Return base^exponent as SQL by repeated squaring and, for halves, SQRT: the same products on every engine.
-    NULL for 0 to a negative power."""
+    """Return base^exponent (``call``) as SQL by repeated squaring and, for halves, SQRT: the same products on every
+    engine.
+
+    The exponent is a constant. 0 to a negative power gives NULL.
+    """
     exponent = _exponent(call)
     base = compiler.number(call.args[0])
     whole, half = divmod(abs(exponent), 1)
@@ -649,8 +674,11 @@ def _to_grid(value: float) -> float:
 def _logarithm(
     name: str, meaning: str, write: Callable[[exp.Expr], exp.Expr], compute: Callable[[float], float]
 ) -> Operation:
-    """Return the row of a logarithm: ``write`` gives its SQL, ``compute`` its value in Python. Both are rounded to
-    multiples of 2^-40."""
+    """Return the row of a logarithm in the table of operations.
+
+    ``write`` gives its SQL, ``compute`` its value in Python. Both are rounded to multiples of 2^-40, since engines
+    differ in the last bits. ``name`` is that of the function, ``meaning`` is for the documentation.
+    """
 
     def compile(call: Call, compiler: Compiler) -> TypedSql:
         """Return the logarithm as SQL, NULL where the argument is not positive. Its range is widened by one step of

@@ -35,7 +35,11 @@ LEAST = 1e-250
 
 @dataclass(frozen=True)
 class Range:
-    """The values that an expression can have."""
+    """The values that an expression can have: doubles from ``low`` to ``high``.
+
+    All are multiples of ``quantum``, and those other than 0 are at least ``least`` in size, so that it is known which
+    products and quotients are exact, and which cannot overflow or underflow.
+    """
 
     low: float
     high: float
@@ -299,7 +303,7 @@ def check_boolean(call: Call, args: list[TypedExpression]) -> Checked:
 
 
 def require_conditions(clause: str, args: list[TypedExpression], expected: str) -> None:
-    """Refuse arguments that are no conditions, in the clause that messages name."""
+    """Refuse arguments ``args`` that are no conditions; ``clause`` and ``expected`` are part of the error."""
     for item, kind in args:
         if kind != "boolean":
             got = f"{show(item)}, which is {describe(kind)}"
@@ -310,7 +314,8 @@ def require_conditions(clause: str, args: list[TypedExpression], expected: str) 
 
 
 def check_alike(call: Call, args: list[TypedExpression]) -> tuple[list[Expression], Type]:
-    """Return the arguments converted to one type, and that type; refuse types that have none in common.
+    """Return the arguments ``args`` of a ``call`` converted to one type, and that type; refuse types that have none in
+    common.
 
     A constant beside values of another type becomes one of theirs where it names one: a text that is a date, a number
     or a truth value, and 0 and 1 beside conditions. A date beside timestamps is the start of its day.
@@ -435,7 +440,7 @@ def wrong_type(expected: str, got: str) -> WrongType:
 
 
 def require_numbers(call: Call, args: list[TypedExpression]) -> None:
-    """Refuse arguments that are no numbers, with advice by their type."""
+    """Refuse arguments ``args`` of a ``call`` that are no numbers, with advice by their type."""
     for item, kind in args:
         if kind not in NUMBERS:
             fix = "use a column of numbers"
@@ -466,9 +471,10 @@ def require_range(typed: TypedSql) -> Range:
 
 def whole_number(expression: Expression, compiler: Compiler) -> TypedSql:
     """Return a whole number as a BIGINT: held within its bounds where they are stated and exact in doubles, otherwise
-    unchanged. A double is accepted where its range says that every value is whole.
+    unchanged.
 
-    What is computed from whole numbers is a double; its range says that every value is whole.
+    ``compiler`` compiles the ``expression``. A double is accepted where its range says that every value is whole, as
+    what is computed from whole numbers is.
     """
     result = compiler.value(expression)
     try:
@@ -511,7 +517,9 @@ _COMPARISONS = ("<", "<=", ">", ">=", "=", "<>")
 
 
 def one_kind(call: Call, args: Sequence[tuple[Expression, Type | None]], kinds: Sequence[Type]) -> str:
-    """Return advice on how to make arguments of different types comparable."""
+    """Return advice on how to make the arguments ``args`` of a ``call``, which are of the different ``kinds``,
+    comparable.
+    """
     dates = any(kind in ("date", "timestamp") for kind in kinds)
     if "boolean" in kinds and any(isinstance(item, Call) and item.op in _COMPARISONS for item, _ in args):
         return "compare once at a time: x > 1 AND x < 5"

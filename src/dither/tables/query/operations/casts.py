@@ -112,7 +112,9 @@ def _check(_call: Call, args: list[TypedExpression]) -> Checked:
 
 
 def _compile(call: Call, compiler: Compiler, as_number: bool = False) -> TypedSql:
-    """Return CAST as SQL that cannot fail; ``as_number`` asks for a double within its bounds, for arithmetic."""
+    """Return the CAST or TRY_CAST ``call`` as SQL that cannot fail; ``as_number`` asks for a double within its bounds,
+    for arithmetic.
+    """
     target, argument = constant(call.args[0]), call.args[1]
     value = compiler.value(argument)
     known = value.range
@@ -136,8 +138,12 @@ def _compile(call: Call, compiler: Compiler, as_number: bool = False) -> TypedSq
 def _compile_number(
     argument: Expression, value: TypedSql, source: Type, kind: Type, compiler: Compiler, as_number: bool
 ) -> TypedSql:
-    """Return the CAST of a number as SQL. Columns with bounds are held within them; columns without bounds are taken
-    as they are."""
+    """Return the CAST of a number as SQL. Columns with bounds are held within them; columns without bounds are taken as
+    they are.
+
+    ``value`` is the ``argument`` compiled without arithmetic, of type ``source``; ``kind`` is the type it is cast to.
+    ``as_number`` asks for a double within its bounds, for arithmetic.
+    """
     if kind == "boolean":
         return TypedSql(nodes.binary("<>", value.node, nodes.integer(0)), "boolean")
     if source == "integer" and (kind == "text" or (kind == "integer" and not as_number)):
@@ -199,8 +205,11 @@ def _rounded(value: TypedSql) -> TypedSql:
 
 
 def _compile_text(value: TypedSql, kind: Type) -> TypedSql:
-    """Return the CAST of a text as SQL: a regular expression admits what every engine reads alike, anything else is
-    NULL."""
+    """Return the CAST of the text ``value`` to the type ``kind`` as SQL.
+
+    A regular expression admits what every engine reads alike, anything else is NULL. The year 0 is no year on some
+    engines.
+    """
     if kind == "boolean":
         small = nodes.translate(value.node, "TRUEFALS", "truefals")
         arms = [

@@ -296,7 +296,11 @@ def _check_case(call: Call, args: list[TypedExpression]) -> Checked:
 
 
 def _compile_case(call: Call, compiler: Compiler, as_number: bool = False) -> TypedSql:
-    """Return CASE as SQL; its range contains those of all branches."""
+    """Return CASE as SQL; its range contains those of all branches.
+
+    The arguments of ``call`` are pairs of condition and result, and at last the result of ELSE. ``as_number`` asks for
+    doubles within their bounds.
+    """
     *pairs, otherwise = call.args
     conditions = [compile_condition(argument, compiler) for argument in pairs[::2]]
     branches = compile_branches([*pairs[1::2], otherwise], compiler, as_number)
@@ -348,10 +352,10 @@ def _check_nullif(call: Call, args: list[TypedExpression]) -> Checked:
 
 
 def _compile_nullif(call: Call, compiler: Compiler, as_number: bool = False) -> TypedSql:
-    """Compare the first argument as it is, and use it within its bounds.
+    """Return NULLIF(x, y) (``call``) as SQL: compare the first argument as it is, and use it within its bounds.
 
-    It is written twice, so that nested ones are refused by their length: NULLIF would be short, but DuckDB makes the
-    same CASE of it, and its plan would take all the memory.
+    ``as_number`` asks for a double within its bounds. It is written twice, so that nested ones are refused by their
+    length: NULLIF would be short, but DuckDB makes the same CASE of it, and its plan would take all the memory.
     """
     x, y = compile_alike(call, compiler)
     (value,) = compile_branches([call.args[0]], compiler, as_number)
@@ -427,7 +431,9 @@ def _check_extreme(call: Call, args: list[TypedExpression]) -> Checked:
 
 
 def _compile_extreme(call: Call, compiler: Compiler, as_number: bool = False) -> TypedSql:
-    """Return GREATEST or LEAST as SQL, which leave NULLs out."""
+    """Return GREATEST or LEAST (``call``) as SQL, which leave NULLs out; ``as_number`` asks for doubles within their
+    bounds.
+    """
     parts = [part for part in compile_branches(list(call.args), compiler, as_number) if not part.is_null]
     kind, known = union(parts)
     if not parts or len({part.type for part in parts}) > 1 or kind == "boolean":

@@ -75,7 +75,11 @@ def _compile(call: Call, compiler: Compiler) -> TypedSql:
 
 
 def start_of_period(period: str, value: date) -> date:
-    """Return the first moment of the year, quarter, month, week (from Monday), day or hour that contains a date."""
+    """Return the first moment of the ``period`` (year, quarter, month, week from Monday, day or hour) that contains a
+    date.
+
+    ``value`` is a date, for which an hour means its day, or a timestamp.
+    """
     day = value.date() if isinstance(value, datetime) else value
     if period == "hour" and isinstance(value, datetime):
         return value.replace(minute=0, second=0, microsecond=0)
@@ -152,7 +156,7 @@ def _compile_part(call: Call, compiler: Compiler) -> TypedSql:
 
 
 def part_of_date(name: str, value: date) -> int:
-    """Return a part of a date or timestamp, such as the month."""
+    """Return the part ``name`` of the date or timestamp ``value``, such as the month; names are those of SQL."""
     part = _PART_NAMES[name.lower()]
     if part == "quarter":
         return (value.month + 2) // 3
@@ -273,8 +277,11 @@ _EXAMPLE = "write for example x + INTERVAL 5 DAY"
 
 
 def _unit(expression: Expression, kind: Type | None, text: str) -> str:
-    """Return the unit that a constant names, such as "day"; refuse unknown units, and units of time for a date
-    without one."""
+    """Return the unit that the constant ``expression`` names, such as "day"; refuse unknown units, and units of time
+    for a date.
+
+    ``kind`` is the type of what it is added to; ``text`` names the operation in errors.
+    """
     value = constant(expression)
     name = value.lower().removesuffix("s") if isinstance(value, str) else None
     if name not in UNITS:
@@ -309,8 +316,11 @@ def _check_add(call: Call, args: list[TypedExpression]) -> Checked:
 
 
 def _compile_add(call: Call, compiler: Compiler) -> TypedSql:
-    """Return a date or timestamp plus a constant interval as SQL, NULL where the result would leave the years 1 to
-    9999."""
+    """Return a date or timestamp plus a constant interval (``call``) as SQL, NULL where the result would leave the
+    years 1 to 9999.
+
+    The arguments are unit, count and value. Years and quarters are added as months, weeks as days.
+    """
     result = compiler.value(call.args[2])
     unit, count = _unit(call.args[0], None if result.is_null else result.type, "interval"), _count(call)
     first, last = _limits(count, unit, result.type)
@@ -323,7 +333,9 @@ def _compile_add(call: Call, compiler: Compiler) -> TypedSql:
 
 
 def _limits(count: int, unit: str, kind: str) -> tuple[date, date]:
-    """Return the first and last date or timestamp to which an interval can be added within the calendar."""
+    """Return the first and last value of the type ``kind`` to which ``count`` times ``unit`` can be added within the
+    calendar.
+    """
     first, last = (datetime.min, datetime.max) if kind == "timestamp" else (date.min, date.max)
     result = (first, add_interval(unit, -count, last)) if count >= 0 else (add_interval(unit, -count, first), last)
     if result[0] is None or result[1] is None:
@@ -332,8 +344,10 @@ def _limits(count: int, unit: str, kind: str) -> tuple[date, date]:
 
 
 def add_interval(unit: str, count: int, value: date) -> date | None:
-    """Return a date ``count`` units later, clipped to the last day of a shorter month; None outside the years 1 to
-    9999."""
+    """Return the date or timestamp ``value`` moved by ``count`` times ``unit``; None outside the years 1 to 9999.
+
+    A month later is clipped to the last day of a shorter month.
+    """
     if unit in _MONTHS:
         month = (value.year - 1) * 12 + value.month - 1 + count * _MONTHS[unit]
         if not 0 <= month < 9999 * 12:
@@ -347,7 +361,11 @@ def add_interval(unit: str, count: int, value: date) -> date | None:
 
 
 def read_interval(node: exp.Expr, value: Expression, read: Read, sign: int) -> Expression:
-    """Return the call that adds INTERVAL n UNIT to a value; ``sign`` -1 subtracts it."""
+    """Return the call that adds INTERVAL n UNIT (``node``) to a ``value``; ``sign`` -1 subtracts it.
+
+    ``read`` reads the number where it has a sign or brackets. More than nine digits are refused: no date lies so far
+    away.
+    """
     unit = node.args.get("unit")
     count: Any = node.this.name if node.this is not None and node.this.key == "literal" else None
     if node.this is not None and node.this.key in ("neg", "paren"):
@@ -399,7 +417,11 @@ def _check_difference(call: Call, args: list[TypedExpression]) -> Checked:
 
 
 def _difference_unit(expression: Expression, kind: Type | None, call: Call) -> str:
-    """Return the unit of a difference; refuse weeks, which engines count differently."""
+    """Return the unit of a difference (``call``) that the constant ``expression`` names; refuse weeks, which engines
+    count differently.
+
+    ``kind`` is the type of the values.
+    """
     unit = _unit(expression, kind, call.op)
     if unit != "week":
         return unit
@@ -432,7 +454,11 @@ def _day(value: TypedSql) -> exp.Expr:
 
 
 def _unit_number_sql(unit: str, value: TypedSql) -> exp.Expr:
-    """Return the number of units from the beginning of the calendar to a date, as SQL."""
+    """Return the number of ``unit`` from the beginning of the calendar to the date ``value``, as SQL (see
+    :func:`_unit_number`).
+
+    Quarters and months are counted from the parts of a date; of two such numbers only the difference matters.
+    """
     if unit in _MONTHS:
         year = nodes.date_part("year", value.node)
         if unit == "year":
@@ -450,8 +476,11 @@ def _unit_number_sql(unit: str, value: TypedSql) -> exp.Expr:
 def _within_periods(
     steps: exp.Expr, unit: str, parts: tuple[TypedSql, TypedSql], arguments: Sequence[Expression]
 ) -> TypedSql:
-    """Return a difference in ``steps`` with its range, and hold it within that. A constant is one moment, a column
-    lies within the card's bounds, any other value anywhere in the calendar."""
+    """Return a difference in ``steps`` with its range, and hold it within that.
+
+    ``parts`` are start and end as SQL, ``arguments`` as they were written, and ``unit`` is what the steps count. A
+    constant is one moment, a column lies within the card's bounds, any other value anywhere in the calendar.
+    """
     calendar_ends = (datetime.min, datetime.max) if parts[0].type == "timestamp" else (date.min, date.max)
     start, end = (
         (value, value) if isinstance(value := constant(item), date) else part.period or calendar_ends
@@ -474,7 +503,8 @@ def difference(unit: str, start: date, end: date) -> int:
 
 
 def _unit_number(unit: str, value: date) -> int:
-    """Return the number of units from the beginning of the calendar to a date."""
+    """Return the number of ``unit`` from the beginning of the calendar, the year 1, to the date or timestamp
+    ``value``."""
     if unit in _MONTHS:
         return ((value.year - 1) * 12 + value.month - 1) // _MONTHS[unit]
     days = value.toordinal() - 1
